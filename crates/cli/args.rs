@@ -1,0 +1,136 @@
+//! What can be typed after `tidegate`.
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
+use std::path::PathBuf;
+use tidegate_config::Flags;
+
+/// An OpenAI-compatible reverse proxy that keeps every conversation inside its model's context window and its owner's
+/// budget.
+///
+/// Point your SDK's `base_url` at it and change nothing else. Without a command, `tidegate` serves.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tidegate                                            serve on 127.0.0.1:8080, forward to api.openai.com
+  tidegate serve --upstream http://127.0.0.1:8000     forward to a local model server
+  tidegate init && tidegate check                     write a proxy.toml, then see what it means
+  OPENAI_BASE_URL=http://127.0.0.1:8080/v1 my-agent   send an application through it";
+
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the proxy
+    ///
+    /// Listens, forwards chat completions under the policy of their route and everything else untouched. A changed
+    /// configuration file, or SIGHUP, reloads it; an invalid one is reported and the running one stays. SIGTERM
+    /// drains: readiness goes 503, open answers finish within `server.drain_timeout`, a second signal ends at once.
+    Serve(ServeArgs),
+    /// Validate a configuration and show what it means
+    ///
+    /// Prints every resolved value with where it came from (default, file and line, environment, flag), for the
+    /// process and for each route. Exits with 1 and says what to change if something is wrong.
+    Check(CheckArgs),
+    /// Write a starting proxy.toml, with every key and its default explained
+    Init(InitArgs),
+    /// Print a completion script for your shell
+    ///
+    /// For example: tidegate completions bash > /etc/bash_completion.d/tidegate
+    Completions { shell: Shell },
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// Configuration file [default: ./proxy.toml if there is one, else the built-in defaults]
+    #[arg(short, long, value_name = "FILE", env = "TIDEGATE_CONFIG", hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// Where clients connect, instead of `server.listen`
+    #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN", hide_env_values = true)]
+    listen: Option<String>,
+    /// Where health and administration answer, instead of `admin.listen`
+    #[arg(long, value_name = "ADDR", env = "TIDEGATE_ADMIN", hide_env_values = true)]
+    admin: Option<String>,
+    /// Where requests go, instead of `upstreams.default.url`
+    #[arg(long, value_name = "URL", env = "TIDEGATE_UPSTREAM", hide_env_values = true)]
+    upstream: Option<String>,
+    /// Where conversations are kept, instead of `store.url`
+    #[arg(long, value_name = "URL", env = "TIDEGATE_STORE", hide_env_values = true)]
+    store: Option<String>,
+    #[arg(skip)]
+    pub(crate) flags: Flags,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Show only values that are not defaults
+    #[arg(long)]
+    pub(crate) changed: bool,
+    /// Show only this route
+    #[arg(long, value_name = "NAME")]
+    pub(crate) route: Option<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Where to write it
+    #[arg(default_value = "proxy.toml", value_name = "FILE")]
+    pub(crate) path: PathBuf,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+pub(crate) fn parse() -> Arguments {
+    let command = Cli::command().args_conflicts_with_subcommands(true);
+    let matches = command.get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
+    let mut command = cli.command.unwrap_or(Command::Serve(cli.serve));
+    match &mut command {
+        Command::Serve(ServeArgs { config }) | Command::Check(CheckArgs { config, .. }) => config.note_flags(inner),
+        Command::Init(_) | Command::Completions { .. } => {}
+    }
+    Arguments { command }
+}
+
+pub(crate) fn print_completions(shell: Shell) {
+    clap_complete::generate(shell, &mut Cli::command(), "tidegate", &mut std::io::stdout());
+}
+
+impl ConfigArgs {
+    /// Keeps with each value the name that it was set by, for error messages and for `check`.
+    fn note_flags(&mut self, matches: &ArgMatches) {
+        let named = |value: &Option<String>, id, flag, variable| {
+            let source = matches.value_source(id);
+            let name = if source == Some(ValueSource::EnvVariable) { variable } else { flag };
+            value.clone().map(|value| (value, name))
+        };
+        self.flags = Flags {
+            listen: named(&self.listen, "listen", "--listen", "TIDEGATE_LISTEN"),
+            admin: named(&self.admin, "admin", "--admin", "TIDEGATE_ADMIN"),
+            upstream: named(&self.upstream, "upstream", "--upstream", "TIDEGATE_UPSTREAM"),
+            store: named(&self.store, "store", "--store", "TIDEGATE_STORE"),
+        };
+    }
+}

@@ -1,0 +1,28 @@
+use crate::args::InitArgs;
+use anyhow::{Context, bail};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+
+/// The reference configuration: every key with its default and what it does.
+const REFERENCE: &str = include_str!("../../proxy.toml");
+
+pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
+    let path = args.path.display();
+    let mut options = OpenOptions::new();
+    options.write(true);
+    // `create_new` fails if the file appears between a look and the write, so nothing is ever lost by a race.
+    if args.force { options.create(true).truncate(true) } else { options.create_new(true) };
+    let mut file = match options.open(&args.path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            bail!("`{path}` is there already\n  hint: name another file, or replace it with --force")
+        }
+        Err(error) => return Err(error).with_context(|| format!("cannot write `{path}`")),
+    };
+    file.write_all(REFERENCE.as_bytes()).with_context(|| format!("cannot write `{path}`"))?;
+    #[expect(clippy::print_stdout, reason = "this is the command's answer")]
+    {
+        println!("wrote {path}\nnext: tidegate check --config {path}");
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! The `tidegate` command.
+
+mod args;
+mod check;
+mod init;
+mod listen;
+mod reload;
+mod serve;
+mod settings;
+
+use crate::args::{Arguments, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = match args::parse() {
+        Arguments { command: Command::Serve(serve), .. } => serve::run(&serve),
+        Arguments { command: Command::Check(check), .. } => check::run(&check),
+        Arguments { command: Command::Init(init), .. } => init::run(&init),
+        Arguments { command: Command::Completions { shell }, .. } => {
+            args::print_completions(shell);
+            Ok(())
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The one place where a command says on the terminal why it failed.
+            #[expect(clippy::print_stderr, reason = "there may be no log yet, and a person is waiting")]
+            {
+                eprintln!("{error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

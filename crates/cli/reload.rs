@@ -1,0 +1,114 @@
+//! A changed configuration takes effect without a restart.
+
+use crate::args::ConfigArgs;
+use crate::settings;
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_config::Settings;
+use tidegate_proxy::Gate;
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::time::timeout;
+use tracing::{error, info, warn};
+
+/// An editor writes a file in several steps; they count as one change.
+const SETTLE: Duration = Duration::from_millis(100);
+
+pub(crate) struct Reloader {
+    args: ConfigArgs,
+    gate: Arc<Gate>,
+    current: Settings,
+    /// What the file said when it was last read, so that a change that changes nothing is not reported.
+    seen: Option<Vec<u8>>,
+}
+
+/// Why the file is read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Changed,
+    Asked,
+}
+
+impl Reloader {
+    pub(crate) fn new(args: ConfigArgs, gate: Arc<Gate>, current: Settings) -> Reloader {
+        let seen = bytes(&args);
+        Reloader { args, gate, current, seen }
+    }
+
+    pub(crate) fn reload(&mut self, cause: Cause) {
+        let bytes = bytes(&self.args);
+        if cause == Cause::Changed && (bytes == self.seen || bytes.is_none()) {
+            return;
+        }
+        self.seen = bytes;
+        let read = settings::read(&self.args).map_err(|errors| errors.to_string()).and_then(|fresh| {
+            self.gate.reload(fresh.clone()).map_err(|error| error.to_string())?;
+            Ok(fresh)
+        });
+        match read {
+            Ok(fresh) => {
+                if (&fresh.server, &fresh.admin) != (&self.current.server, &self.current.admin) {
+                    warn!("changes of `[server]` listeners, workers and TLS, and of `[admin]`, need a restart");
+                }
+                for warning in &fresh.warnings {
+                    warn!("{warning}");
+                }
+                info!(routes = fresh.routes.len(), "configuration reloaded");
+                self.current = fresh;
+            }
+            Err(errors) => error!("the changed configuration is invalid, the running one stays:\n{errors}"),
+        }
+    }
+}
+
+fn bytes(args: &ConfigArgs) -> Option<Vec<u8>> {
+    settings::path(args).and_then(|path| std::fs::read(path).ok())
+}
+
+/// Says when something changed where the configuration file is. Keep the watcher: it stops when it is dropped.
+///
+/// Directories are watched, not the file: editors replace it, and Kubernetes swaps a symbolic link beside it.
+pub(crate) fn watch(args: &ConfigArgs) -> (Option<RecommendedWatcher>, Receiver<()>) {
+    let (changed, changes) = channel(1);
+    let Some(path) = settings::path(args) else { return (None, changes) };
+    let watcher = notify::recommended_watcher(move |_| {
+        // A full channel has a change waiting already.
+        let _ = changed.try_send(());
+    });
+    let watcher = watcher.and_then(|mut watcher| {
+        for directory in directories(&path) {
+            watcher.watch(&directory, RecursiveMode::NonRecursive)?;
+        }
+        Ok(watcher)
+    });
+    match watcher {
+        Ok(watcher) => (Some(watcher), changes),
+        Err(error) => {
+            warn!(%error, "the configuration file cannot be watched: reload it with SIGHUP");
+            (None, changes)
+        }
+    }
+}
+
+/// Waits for a change and until nothing has changed for a moment. Never ends where nothing is watched.
+pub(crate) async fn settled(changes: &mut Receiver<()>) {
+    if changes.recv().await.is_none() {
+        std::future::pending::<()>().await;
+    }
+    while matches!(timeout(SETTLE, changes.recv()).await, Ok(Some(()))) {}
+}
+
+/// Where the file is, and where it really is if it is a link.
+fn directories(path: &Path) -> Vec<PathBuf> {
+    let parent = |path: &Path| match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let mut directories = vec![parent(path)];
+    if let Ok(real) = path.canonicalize() {
+        directories.push(parent(&real));
+    }
+    directories.dedup();
+    directories
+}

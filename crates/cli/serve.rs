@@ -1,0 +1,116 @@
+use crate::args::ServeArgs;
+use crate::listen::{listen, require_token};
+use crate::reload::{Cause, Reloader, settled, watch};
+use crate::settings;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tidegate_admin::Readiness;
+use tidegate_config::{LogFormat, LogLevel, Settings};
+use tidegate_proxy::{Gate, Proxy};
+use tidegate_telemetry::{Format, Level, Lines};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::{info, warn};
+
+pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    let settings = settings::read(&args.config)?;
+    require_token(settings.admin.listen, &settings.admin.token_env)?;
+    let format = match settings.log.format {
+        LogFormat::Auto => Format::detect(),
+        LogFormat::Human => Format::Human,
+        LogFormat::Json => Format::Json,
+    };
+    let lines = Lines::to_stderr();
+    tidegate_telemetry::init(&lines, format, level(settings.log.level))?;
+    // This runtime has signals, reloads and the admin address; requests have runtimes of their own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let served = runtime.block_on(serve(args, settings, lines.clone(), format));
+    lines.flush();
+    served
+}
+
+async fn serve(args: &ServeArgs, settings: Settings, lines: Lines, format: Format) -> anyhow::Result<()> {
+    let listener = listen(settings.server.listen, "server.listen", "--listen")?;
+    let admin = listen(settings.admin.listen, "admin.listen", "--admin")?;
+    let gate = Arc::new(Gate::new(settings.clone(), lines, format)?);
+    let mut stop = StopSignals::new()?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let proxy = Proxy::start(&gate, listener)?;
+    greet(args, &settings, &proxy, &admin);
+
+    let draining = Arc::new(AtomicBool::new(false));
+    let is_draining = draining.clone();
+    admin.set_nonblocking(true)?;
+    tokio::spawn(tidegate_admin::serve(TcpListener::from_std(admin)?, move || {
+        if is_draining.load(Ordering::Relaxed) { Readiness::Draining } else { Readiness::Ready }
+    }));
+
+    let (_watcher, mut changes) = watch(&args.config);
+    let mut reloader = Reloader::new(args.config.clone(), gate, settings.clone());
+    loop {
+        tokio::select! {
+            () = stop.received() => break,
+            _ = hangup.recv() => reloader.reload(Cause::Asked),
+            () = settled(&mut changes) => reloader.reload(Cause::Changed),
+        }
+    }
+
+    draining.store(true, Ordering::Relaxed);
+    let drain = settings.server.drain_timeout;
+    info!(timeout_s = drain.as_secs_f64(), "draining");
+    tokio::select! {
+        () = proxy.shut_down(drain) => info!("stopped"),
+        () = stop.received() => warn!("stopped at once by a second signal"),
+    }
+    Ok(())
+}
+
+fn greet(args: &ServeArgs, settings: &Settings, proxy: &Proxy, admin: &std::net::TcpListener) {
+    let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
+    let url = &settings.upstreams["default"].url;
+    let upstream = format!("{}://{}{}", if url.https { "https" } else { "http" }, url.authority, url.path);
+    let config = settings::path(&args.config).map_or("built-in defaults".to_owned(), |path| path.display().to_string());
+    let admin = admin.local_addr().map_or_else(|_| settings.admin.listen, |address| address);
+    for warning in &settings.warnings {
+        warn!("{warning}");
+    }
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        listen = format!("{scheme}://{}", proxy.address()),
+        admin = format!("http://{admin}"),
+        upstream,
+        config,
+        "tidegate is listening"
+    );
+}
+
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    fn new() -> std::io::Result<StopSignals> {
+        Ok(StopSignals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+fn level(level: LogLevel) -> Level {
+    match level {
+        LogLevel::Error => Level::ERROR,
+        LogLevel::Warn => Level::WARN,
+        LogLevel::Info => Level::INFO,
+        LogLevel::Debug => Level::DEBUG,
+        LogLevel::Trace => Level::TRACE,
+    }
+}

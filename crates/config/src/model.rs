@@ -1,0 +1,36 @@
+use crate::section::Section;
+use crate::value;
+use std::time::Duration;
+use tidegate_engine::Tokens;
+
+/// What an operator knows about a model. Absent values come from the built-in table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelSettings {
+    pub window: Option<Tokens>,
+    pub max_output: Option<Tokens>,
+    pub encoding: Option<String>,
+    /// Prices are in USD per million tokens.
+    pub input: Option<f64>,
+    pub cached_input: Option<f64>,
+    pub cache_write: Option<f64>,
+    pub output: Option<f64>,
+    /// How long the provider keeps a prompt prefix that nobody uses.
+    pub cache_ttl: Option<Duration>,
+}
+
+const ENCODINGS: [&str; 3] = ["o200k_base", "cl100k_base", "estimate"];
+
+impl ModelSettings {
+    pub(crate) fn read(section: &mut Section<'_>) -> ModelSettings {
+        ModelSettings {
+            window: section.optional("window", value::some_tokens),
+            max_output: section.optional("max_output", value::some_tokens),
+            encoding: section.optional("encoding", |node| value::one_of(node, &ENCODINGS).map(str::to_owned)),
+            input: section.optional("input", value::price),
+            cached_input: section.optional("cached_input", value::price),
+            cache_write: section.optional("cache_write", value::price),
+            output: section.optional("output", value::price),
+            cache_ttl: section.optional("cache_ttl", value::duration),
+        }
+    }
+}

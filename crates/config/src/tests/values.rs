@@ -1,0 +1,105 @@
+use super::{loaded, unset};
+use crate::{AllowHeaders, Flags, Source, StoreUrl, Summarizer, is_available, load};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tidegate_engine::Strategy;
+
+#[test]
+fn without_a_file_there_is_one_route() {
+    let settings = load(Source::none(), &Flags::default(), &unset).unwrap();
+    let [route] = settings.routes.as_slice() else { panic!("{:?}", settings.routes) };
+    assert_eq!(route.name, "default");
+    assert_eq!(route.context.strategy, Strategy::Masking);
+    let matches = |path: &str| route.matcher.paths.iter().any(|glob| glob.matches(path));
+    assert!(matches("/v1/chat/completions"));
+    assert!(matches("/openai/deployments/gpt/chat/completions"));
+    assert!(!matches("/v1/embeddings"));
+    assert!(settings.warnings.is_empty());
+}
+
+#[test]
+fn paths_start_at_the_directory_of_the_file() {
+    let text =
+        "[server.tls]\ncert = \"tls/a.pem\"\nkey = \"/etc/a.key\"\n[upstreams.default]\nca = \"ca.pem\"\n";
+    let settings = load(Source::new("/etc/tidegate/proxy.toml", text), &Flags::default(), &unset).unwrap();
+    let tls = settings.server.tls.unwrap();
+    assert_eq!(tls.cert, Path::new("/etc/tidegate/tls/a.pem"));
+    assert_eq!(tls.key, Path::new("/etc/a.key"));
+    assert_eq!(settings.upstreams["default"].ca.as_deref(), Some(Path::new("/etc/tidegate/ca.pem")));
+}
+
+#[test]
+fn upstream_urls() {
+    let url = |text: &str| {
+        let settings = loaded(&format!("[upstreams.default]\nurl = \"{text}\"\n"));
+        let url = &settings.upstreams["default"].url;
+        (url.https, url.authority.clone(), url.path.clone())
+    };
+    assert_eq!(url("https://api.example.com/"), (true, "api.example.com".into(), String::new()));
+    assert_eq!(url("http://127.0.0.1:8000/a/b/"), (false, "127.0.0.1:8000".into(), "/a/b".into()));
+    assert_eq!(url("http://[::1]:8000"), (false, "[::1]:8000".into(), String::new()));
+}
+
+#[test]
+fn store_urls() {
+    for (text, url) in [
+        ("memory:", StoreUrl::Memory),
+        ("embedded:data/dir", StoreUrl::Embedded(PathBuf::from("data/dir"))),
+        ("rediss://cache:6380/1", StoreUrl::Redis("rediss://cache:6380/1".into())),
+        ("redis+sentinel://a,b/main", StoreUrl::Sentinel("redis+sentinel://a,b/main".into())),
+        ("redis+cluster://a,b", StoreUrl::Cluster("redis+cluster://a,b".into())),
+    ] {
+        let settings = loaded(&format!("[store]\nurl = \"{text}\"\n"));
+        assert_eq!(settings.store.url, url);
+        assert_eq!(settings.store.url.to_string(), text);
+        assert_eq!(settings.warnings.is_empty(), url == StoreUrl::Memory, "{:?}", settings.warnings);
+    }
+}
+
+#[test]
+fn a_route_that_never_matches_is_a_warning() {
+    let settings = loaded(
+        "[[routes]]\nname = \"gpt\"\nmatch = { models = \"gpt-*\" }\n\
+        [[routes]]\nname = \"mini\"\nmatch = { models = [\"gpt-*-mini\", \"gpt-5\"], headers = { X-Team = \"a\" } }\n\
+        [[routes]]\nname = \"rest\"\n",
+    );
+    assert_eq!(settings.warnings, ["proxy.toml:4: route `mini` never matches, because `gpt` matches first"]);
+    assert_eq!(settings.routes[1].matcher.headers[0].0, "x-team");
+
+    let narrow = "[[routes]]\nmatch = { headers = { x-a = \"*\" } }\n[[routes]]\n";
+    assert!(loaded(narrow).warnings.is_empty());
+}
+
+#[test]
+fn which_headers_a_client_may_use() {
+    let allow =
+        |list: &str| loaded(&format!("[context]\nallow_headers = {list}\n")).routes[0].context.allow_headers;
+    assert_eq!(allow("[]"), AllowHeaders { strategy: false, bypass: false });
+    assert_eq!(allow("[\"X-Tidegate-Bypass\"]"), AllowHeaders { strategy: false, bypass: true });
+}
+
+#[test]
+fn models_and_summarizers() {
+    let settings = loaded(
+        "[models.\"a.b\"]\nwindow = 1000\ninput = 2\ncache_ttl = \"10m\"\n\
+        [summarizers.small]\nkind = \"llm\"\nmodel = \"m\"\n[summarizers.cheap]\nkind = \"extractive\"\n\
+        [context.fold]\nsummarizer = \"small\"\n",
+    );
+    let model = &settings.models["a.b"];
+    assert_eq!((model.input, model.cache_ttl), (Some(2.0), Some(Duration::from_secs(600))));
+    assert_eq!(settings.summarizers["cheap"], Summarizer::Extractive);
+    assert!(
+        matches!(&settings.summarizers["small"], Summarizer::Llm { upstream, .. } if upstream.name == "default")
+    );
+    assert_eq!(settings.routes[0].context.fold.summarizer, "small");
+}
+
+#[test]
+fn a_strategy_is_refused_exactly_if_it_is_not_available() {
+    use Strategy::{Hybrid, Masking, Passthrough, Summarization, Window};
+    for strategy in [Passthrough, Masking, Summarization, Hybrid, Window] {
+        let text = format!("[context]\nstrategy = \"{}\"\n", crate::strategy_name(strategy));
+        let loaded = load(Source::new("proxy.toml", text), &Flags::default(), &unset);
+        assert_eq!(loaded.is_ok(), is_available(strategy), "{strategy:?}");
+    }
+}

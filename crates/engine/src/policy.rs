@@ -1,0 +1,58 @@
+use crate::Tokens;
+use std::num::NonZeroU32;
+
+/// What a route does with the messages of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Measure and refuse what does not fit, but edit nothing.
+    Passthrough,
+    /// Replace the content of old observations by a placeholder.
+    Masking,
+    /// Fold old messages into a summary.
+    Summarization,
+    /// Mask first, fold at the trigger.
+    Hybrid,
+    /// Keep a head and a tail, drop the middle.
+    Window,
+}
+
+/// How much of the end of a conversation an edit leaves alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    Turns(NonZeroU32),
+    UserTurns(NonZeroU32),
+    Messages(NonZeroU32),
+    Tokens(Tokens),
+}
+
+/// When something happens: as soon as any of the conditions that are set holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Trigger {
+    /// Used tokens reach this share of the input budget.
+    pub budget_ratio: Option<f64>,
+    /// Used tokens reach this count.
+    pub tokens: Option<Tokens>,
+    /// This many messages since the last time.
+    pub messages: Option<NonZeroU32>,
+    /// This many turns since the last time.
+    pub turns: Option<NonZeroU32>,
+    /// This many user turns since the last time.
+    pub user_turns: Option<NonZeroU32>,
+}
+
+/// How often the mask frontier moves. Each move makes everything behind it a miss in the provider's prompt cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Whenever an observation leaves the window.
+    EveryTurn,
+    /// When this many observations have left it.
+    Batch(NonZeroU32),
+    /// When keeping them has cost as much as masking them would.
+    BreakEven,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaskPolicy {
+    pub keep: Keep,
+    pub pace: Pace,
+}

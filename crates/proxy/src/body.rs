@@ -1,0 +1,197 @@
+//! The two kinds of bodies that hyper polls for us: what goes upstream and what goes back.
+
+use crate::relay::Relay;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use pin_project_lite::pin_project;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::time::{Instant, Sleep};
+
+/// What is sent upstream.
+#[derive(Debug)]
+pub(crate) enum SendBody {
+    /// A request that was read whole: the client's bytes and what a plan put between them.
+    Pieces { left: VecDeque<Bytes>, length: u64 },
+    /// A request that is passed on as it arrives.
+    Stream(Upload),
+}
+
+impl SendBody {
+    pub(crate) fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> SendBody {
+        let left: VecDeque<Bytes> = pieces.into_iter().filter(|piece| !piece.is_empty()).collect();
+        let length = left.iter().map(|piece| piece.len() as u64).sum();
+        SendBody::Pieces { left, length }
+    }
+}
+
+impl Body for SendBody {
+    type Data = Bytes;
+    type Error = UploadError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        match self.get_mut() {
+            SendBody::Pieces { left, length } => {
+                let piece = left.pop_front();
+                *length -= piece.as_ref().map_or(0, |piece| piece.len() as u64);
+                Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+            }
+            SendBody::Stream(upload) => upload.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            SendBody::Pieces { left, .. } => left.is_empty(),
+            SendBody::Stream(upload) => upload.body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            SendBody::Pieces { length, .. } => SizeHint::with_exact(*length),
+            SendBody::Stream(upload) => upload.body.size_hint(),
+        }
+    }
+}
+
+/// A client's body on its way upstream. It gives up on a client that stops sending, and says when it last moved, so that
+/// the wait for the first byte of the answer does not count the time of a long upload.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    body: Incoming,
+    timeout: Duration,
+    timer: Pin<Box<Sleep>>,
+    progress: Progress,
+}
+
+#[derive(Debug, Error)]
+pub(crate) enum UploadError {
+    #[error("the client stopped sending its body")]
+    Stalled,
+    #[error("the client's body broke off")]
+    Broken(#[source] hyper::Error),
+}
+
+impl Upload {
+    pub(crate) fn new(body: Incoming, timeout: Duration, progress: Progress) -> Upload {
+        Upload { body, timeout, timer: Box::pin(tokio::time::sleep(timeout)), progress }
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(frame) => {
+                if let Some(Ok(frame)) = &frame {
+                    self.progress.note(frame.data_ref().map_or(0, Bytes::len));
+                }
+                self.timer.as_mut().reset(Instant::now() + self.timeout);
+                Poll::Ready(frame.map(|frame| frame.map_err(UploadError::Broken)))
+            }
+            Poll::Pending => {
+                ready!(self.timer.as_mut().poll(cx));
+                Poll::Ready(Some(Err(UploadError::Stalled)))
+            }
+        }
+    }
+}
+
+/// How much of a request's body has arrived, and when it last moved.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    started: Instant,
+    shared: Arc<Counters>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    bytes: AtomicU64,
+    micros: AtomicU64,
+}
+
+impl Progress {
+    pub(crate) fn start() -> Progress {
+        Progress { started: Instant::now(), shared: Arc::default() }
+    }
+
+    pub(crate) fn note(&self, bytes: usize) {
+        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.shared.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.shared.micros.store(micros, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.shared.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn last(&self) -> Instant {
+        self.started + Duration::from_micros(self.shared.micros.load(Ordering::Relaxed))
+    }
+}
+
+pin_project! {
+    /// What is sent back to the client.
+    #[project = ReplyProjection]
+    #[derive(Debug)]
+    pub(crate) enum ReplyBody {
+        /// An answer of our own.
+        Full { left: Option<Bytes> },
+        /// The upstream's answer, passed on as it arrives.
+        Relay { #[pin] relay: Relay },
+    }
+}
+
+impl ReplyBody {
+    pub(crate) fn full(bytes: Bytes) -> ReplyBody {
+        ReplyBody::Full { left: Some(bytes).filter(|bytes| !bytes.is_empty()) }
+    }
+}
+
+/// Ends a connection in the middle of an answer, so that the client cannot take it for complete.
+#[derive(Debug, Error)]
+#[error("the upstream's answer is incomplete")]
+pub(crate) struct Incomplete;
+
+impl From<Infallible> for Incomplete {
+    fn from(never: Infallible) -> Incomplete {
+        match never {}
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Incomplete;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
+        match self.project() {
+            ReplyProjection::Full { left } => Poll::Ready(left.take().map(|bytes| Ok(Frame::data(bytes)))),
+            ReplyProjection::Relay { relay } => relay.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            ReplyBody::Full { left } => left.is_none(),
+            ReplyBody::Relay { relay } => relay.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ReplyBody::Full { left } => SizeHint::with_exact(left.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            ReplyBody::Relay { relay } => relay.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Request bodies that the client compressed.
+
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+use std::io::{self, Read};
+
+/// How a body is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Identity,
+    Gzip,
+    Brotli,
+    Zstd,
+    /// A coding that we do not know, or several: the body is forwarded untouched.
+    Unknown,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum DecodeError {
+    TooLarge,
+    Corrupt,
+}
+
+pub(crate) fn coding(headers: &HeaderMap) -> Coding {
+    let mut values = headers.get_all(CONTENT_ENCODING).iter();
+    let coding = match values.next().map(|value| value.as_bytes().trim_ascii().to_ascii_lowercase()) {
+        None => Coding::Identity,
+        Some(name) => match name.as_slice() {
+            b"" | b"identity" => Coding::Identity,
+            b"gzip" | b"x-gzip" => Coding::Gzip,
+            b"br" => Coding::Brotli,
+            b"zstd" => Coding::Zstd,
+            _ => Coding::Unknown,
+        },
+    };
+    if values.next().is_some() { Coding::Unknown } else { coding }
+}
+
+/// The plain body, unless it is larger than `limit`: a few compressed bytes can stand for gigabytes.
+pub(crate) fn decode(coding: Coding, body: &[u8], limit: u64) -> Result<Vec<u8>, DecodeError> {
+    match coding {
+        Coding::Identity | Coding::Unknown => read(body, limit),
+        Coding::Gzip => read(flate2::read::MultiGzDecoder::new(body), limit),
+        Coding::Brotli => read(brotli::Decompressor::new(body, 4096), limit),
+        Coding::Zstd => {
+            let decoder = zstd::stream::read::Decoder::new(body).and_then(|mut decoder| {
+                // The frame header asks for memory; 8 MiB is what every encoder must stay within by default.
+                decoder.window_log_max(23)?;
+                Ok(decoder)
+            });
+            read(decoder.map_err(|_| DecodeError::Corrupt)?, limit)
+        }
+    }
+}
+
+fn read(decoder: impl Read, limit: u64) -> Result<Vec<u8>, DecodeError> {
+    let mut plain = Vec::new();
+    let read: io::Result<usize> = decoder.take(limit.saturating_add(1)).read_to_end(&mut plain);
+    match read {
+        Ok(length) if length as u64 > limit => Err(DecodeError::TooLarge),
+        Ok(_) => Ok(plain),
+        Err(_) => Err(DecodeError::Corrupt),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn compressed(coding: Coding, text: &[u8]) -> Vec<u8> {
+        match coding {
+            Coding::Identity | Coding::Unknown => text.to_vec(),
+            Coding::Gzip => {
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+                encoder.write_all(text).unwrap();
+                encoder.finish().unwrap()
+            }
+            Coding::Brotli => {
+                let mut out = Vec::new();
+                brotli::CompressorWriter::new(&mut out, 4096, 5, 20).write_all(text).unwrap();
+                out
+            }
+            Coding::Zstd => zstd::encode_all(text, 3).unwrap(),
+        }
+    }
+
+    #[test]
+    fn every_coding_gives_the_text_back_up_to_the_limit() {
+        let text = vec![b'a'; 100_000];
+        for coding in [Coding::Gzip, Coding::Brotli, Coding::Zstd] {
+            let small = compressed(coding, &text);
+            assert!(small.len() < 1000);
+            assert_eq!(decode(coding, &small, 100_000), Ok(text.clone()), "{coding:?}");
+            assert_eq!(decode(coding, &small, 99_999), Err(DecodeError::TooLarge), "{coding:?}");
+            assert_eq!(decode(coding, b"\x00garbage\xff", 1000), Err(DecodeError::Corrupt), "{coding:?}");
+            assert_eq!(decode(coding, &small[..small.len() - 5], 100_000), Err(DecodeError::Corrupt), "{coding:?}");
+        }
+    }
+
+    #[test]
+    fn several_codings_are_not_guessed_at() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(coding(&headers), Coding::Identity);
+        headers.append(CONTENT_ENCODING, "GZIP".parse().unwrap());
+        assert_eq!(coding(&headers), Coding::Gzip);
+        headers.append(CONTENT_ENCODING, "br".parse().unwrap());
+        assert_eq!(coding(&headers), Coding::Unknown);
+        let mut headers = HeaderMap::new();
+        headers.append(CONTENT_ENCODING, "gzip, br".parse().unwrap());
+        assert_eq!(coding(&headers), Coding::Unknown);
+    }
+}

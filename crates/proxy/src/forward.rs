@@ -1,0 +1,98 @@
+//! Sends a request upstream and waits for the beginning of its answer.
+
+use crate::body::{Progress, SendBody, UploadError};
+use crate::headers;
+use crate::reply::{FailureKind, Refusal, UpstreamFailure};
+use crate::upstream::{Clients, Prepared};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH};
+use http::request::Parts;
+use http::{Request, Response, Version};
+use hyper::body::Incoming;
+use hyper_util::client::legacy;
+use std::error::Error;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+/// The upstream's answer as soon as its head is there.
+///
+/// The wait for the first byte begins when the last byte of the request has left, so that a long upload is not taken
+/// for a slow upstream; `sent` says when that was. `cut` ends the wait when the drain time is over.
+pub(crate) async fn forward(
+    clients: &Clients,
+    upstream: &Arc<Prepared>,
+    head: Parts,
+    body: SendBody,
+    sent: &Progress,
+    cut: &CancellationToken,
+) -> Result<Response<Incoming>, Refusal> {
+    let request = prepare(upstream, head, body);
+    let fail = |kind| {
+        let upstream = upstream.settings.name.clone();
+        Refusal::Upstream(UpstreamFailure { upstream, kind })
+    };
+    let mut answer = pin!(clients.send(upstream, request));
+    let patience = upstream.settings.first_byte_timeout;
+    let started = Instant::now();
+    loop {
+        let deadline = sent.last().max(started) + patience;
+        let waited = tokio::select! {
+            biased;
+            waited = timeout_at(deadline, &mut answer) => waited,
+            () = cut.cancelled() => return Err(fail(FailureKind::Draining)),
+        };
+        match waited {
+            Ok(Ok(response)) => return Ok(response),
+            Ok(Err(error)) => return Err(explain(&error).map_or(Refusal::BodyTooSlow, fail)),
+            Err(_) if sent.last().max(started) + patience > deadline => {}
+            Err(_) => return Err(fail(FailureKind::NoFirstByte)),
+        }
+    }
+}
+
+fn prepare(upstream: &Prepared, mut head: Parts, body: SendBody) -> Request<SendBody> {
+    headers::clean_request(&mut head.headers);
+    if let SendBody::Pieces { length, .. } = &body {
+        head.headers.insert(CONTENT_LENGTH, (*length).into());
+    }
+    if let Some(key) = &upstream.authorization {
+        head.headers.insert(AUTHORIZATION, key.clone());
+    }
+    head.uri = upstream.target(&head.uri);
+    // Which version is spoken upstream is between us and the upstream.
+    head.version = Version::HTTP_11;
+    head.extensions.clear();
+    Request::from_parts(head, body)
+}
+
+/// What a failed call means; `None` if it was the client whose body did not come.
+fn explain(error: &legacy::Error) -> Option<FailureKind> {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if matches!(inner.downcast_ref(), Some(UploadError::Stalled)) {
+            return None;
+        }
+        cause = inner.source();
+    }
+    let kind = if error.is_connect() { FailureKind::Unreachable } else { FailureKind::Closed };
+    // The cause may name addresses, so it is for the operator's log and not for the client.
+    warn!(error = %Chain(error), "upstream call failed");
+    Some(kind)
+}
+
+/// An error with all its causes on one line.
+struct Chain<'a>(&'a dyn Error);
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(inner) = cause {
+            write!(f, ": {inner}")?;
+            cause = inner.source();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! One request head: is it sound, and how long is the body that follows?
+
+use memchr::memchr;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Bytes up to and including the empty line.
+    pub(super) length: usize,
+    pub(super) body: BodyLength,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum BodyLength {
+    None,
+    Known(u64),
+    Chunked,
+    /// What follows is HTTP/2.
+    Unframed,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum HeadError {
+    Malformed(&'static str),
+    TooLarge,
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
+
+/// Reads the head at the start of `bytes`; `None` if it is not complete.
+pub(super) fn read(bytes: &[u8], may_be_http2: bool, limit: usize) -> Result<Option<Head>, HeadError> {
+    if may_be_http2 && PREFACE.starts_with(&bytes[..bytes.len().min(PREFACE.len())]) {
+        let complete = bytes.len() >= PREFACE.len();
+        return Ok(complete.then_some(Head { length: PREFACE.len(), body: BodyLength::Unframed }));
+    }
+    let mut facts = Facts::default();
+    let mut at = 0;
+    loop {
+        if at > limit {
+            return Err(HeadError::TooLarge);
+        }
+        let Some(line_length) = memchr(b'\n', &bytes[at..]) else {
+            return if bytes.len() > limit { Err(HeadError::TooLarge) } else { Ok(None) };
+        };
+        let line = &bytes[at..at + line_length];
+        at += line_length + 1;
+        let Some(line) = line.strip_suffix(b"\r") else {
+            return Err(HeadError::Malformed("a line of the head ends without CR LF"));
+        };
+        if line.is_empty() && !facts.has_request_line {
+            // An empty line before the request is left over by some clients after a body; it is harmless.
+            continue;
+        }
+        if line.is_empty() {
+            return if at > limit {
+                Err(HeadError::TooLarge)
+            } else {
+                Ok(Some(Head { length: at, body: facts.body()? }))
+            };
+        }
+        facts.note(line)?;
+    }
+}
+
+/// What the lines of a head have said so far.
+#[derive(Default)]
+struct Facts {
+    has_request_line: bool,
+    is_http_10: bool,
+    hosts: u32,
+    content_length: Option<u64>,
+    chunked: bool,
+}
+
+impl Facts {
+    fn note(&mut self, line: &[u8]) -> Result<(), HeadError> {
+        if line.iter().any(|&byte| byte == b'\r' || byte == 0) {
+            return Err(HeadError::Malformed("the head has a bare CR or a NUL"));
+        }
+        if !self.has_request_line {
+            self.has_request_line = true;
+            return self.note_request_line(line);
+        }
+        if line[0] == b' ' || line[0] == b'\t' {
+            return Err(HeadError::Malformed("a header is folded over several lines"));
+        }
+        let colon = memchr(b':', line).ok_or(HeadError::Malformed("a header has no colon"))?;
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        if name.is_empty() || !name.iter().all(|&byte| is_token(byte)) {
+            return Err(HeadError::Malformed("a header name has a character that is not allowed"));
+        }
+        match name.len() {
+            4 if name.eq_ignore_ascii_case(b"host") => self.hosts += 1,
+            14 if name.eq_ignore_ascii_case(b"content-length") => self.note_length(value)?,
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => self.note_coding(value)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn note_request_line(&mut self, line: &[u8]) -> Result<(), HeadError> {
+        let mut words = line.split(|&byte| byte == b' ');
+        let (method, target, version) = (words.next(), words.next(), words.next());
+        let sound = words.next().is_none()
+            && method.is_some_and(|method| !method.is_empty() && method.iter().all(|&byte| is_token(byte)))
+            && target.is_some_and(|target| !target.is_empty());
+        match version {
+            Some(b"HTTP/1.1") if sound => Ok(()),
+            Some(b"HTTP/1.0") if sound => {
+                self.is_http_10 = true;
+                Ok(())
+            }
+            _ => Err(HeadError::Malformed("the request line is not `METHOD TARGET HTTP/1.1`")),
+        }
+    }
+
+    fn note_length(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        if self.content_length.is_some() {
+            return Err(HeadError::Malformed("there is more than one Content-Length"));
+        }
+        let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+        let length = std::str::from_utf8(value).ok().filter(|_| digits).and_then(|text| text.parse().ok());
+        self.content_length = Some(length.ok_or(HeadError::Malformed("Content-Length is not a number"))?);
+        Ok(())
+    }
+
+    fn note_coding(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+            return Err(HeadError::Malformed("Transfer-Encoding is anything but one `chunked`"));
+        }
+        self.chunked = true;
+        Ok(())
+    }
+
+    fn body(&self) -> Result<BodyLength, HeadError> {
+        if self.chunked && self.content_length.is_some() {
+            return Err(HeadError::Malformed("there are both a Content-Length and a Transfer-Encoding"));
+        }
+        if self.chunked && self.is_http_10 {
+            return Err(HeadError::Malformed("HTTP/1.0 has no Transfer-Encoding"));
+        }
+        if self.hosts > 1 || (self.hosts == 0 && !self.is_http_10) {
+            return Err(HeadError::Malformed("there is not exactly one Host"));
+        }
+        Ok(match self.content_length {
+            _ if self.chunked => BodyLength::Chunked,
+            None | Some(0) => BodyLength::None,
+            Some(length) => BodyLength::Known(length),
+        })
+    }
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}

@@ -1,0 +1,82 @@
+use crate::upstream::Prepared;
+use arc_swap::ArcSwap;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use thiserror::Error;
+use tidegate_config::{Settings, Upstream};
+use tidegate_telemetry::{Format, Lines};
+
+/// What all workers share: the configuration in force, and where the log goes.
+#[derive(Debug)]
+pub struct Gate {
+    current: ArcSwap<Snapshot>,
+    pub(crate) lines: Lines,
+    pub(crate) format: Format,
+}
+
+/// One configuration with what was made ready for it. A request keeps the one that it began with.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) settings: Settings,
+    upstreams: BTreeMap<String, Arc<Prepared>>,
+}
+
+/// Why a configuration that is valid in itself cannot be put in force.
+#[derive(Debug, Error)]
+pub enum SetupError {
+    #[error("`upstreams.{upstream}.api_key_env` names `{variable}`, which is not set")]
+    MissingKey { upstream: String, variable: String },
+    #[error("the key in `{variable}` for `upstreams.{upstream}` has characters that a header cannot carry")]
+    UnusableKey { upstream: String, variable: String },
+    #[error("cannot read `{path}`: {reason}")]
+    Certificate { path: PathBuf, reason: String },
+    #[error("`{authority}` of `upstreams.{upstream}` is not a host")]
+    Authority { upstream: String, authority: String },
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+impl Gate {
+    pub fn new(settings: Settings, lines: Lines, format: Format) -> Result<Gate, SetupError> {
+        let snapshot = Snapshot::prepare(settings, None)?;
+        Ok(Gate { current: ArcSwap::from_pointee(snapshot), lines, format })
+    }
+
+    /// Puts another configuration in force. Requests that are under way end under the old one; connections to upstreams
+    /// that did not change are kept. The listeners and the workers stay what they were.
+    pub fn reload(&self, settings: Settings) -> Result<(), SetupError> {
+        let before = self.current.load();
+        let snapshot = Snapshot::prepare(settings, Some(&before))?;
+        self.current.store(Arc::new(snapshot));
+        Ok(())
+    }
+
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+}
+
+impl Snapshot {
+    fn prepare(settings: Settings, before: Option<&Snapshot>) -> Result<Snapshot, SetupError> {
+        let mut upstreams = BTreeMap::new();
+        for (name, upstream) in &settings.upstreams {
+            let fresh = Prepared::new(upstream)?;
+            let kept = before.and_then(|before| before.upstreams.get(name)).filter(|kept| kept.same_as(&fresh));
+            upstreams.insert(name.clone(), kept.cloned().unwrap_or_else(|| Arc::new(fresh)));
+        }
+        Ok(Snapshot { settings, upstreams })
+    }
+
+    /// Everything that is needed to talk to `upstream`.
+    pub(crate) fn prepared(&self, upstream: &Upstream) -> &Arc<Prepared> {
+        // The settings name no upstream that they do not define, and all of those were prepared.
+        &self.upstreams[&upstream.name]
+    }
+
+    /// Where requests go that no route wants.
+    pub(crate) fn default_upstream(&self) -> &Arc<Prepared> {
+        // The settings always define it.
+        &self.upstreams["default"]
+    }
+}

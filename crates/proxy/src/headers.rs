@@ -1,0 +1,120 @@
+//! Which headers belong to one connection and which travel on.
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, HeaderMap,
+    HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+
+/// Prefix of the headers with which a client speaks to Tidegate itself; they stop here.
+const OWN_PREFIX: &str = "x-tidegate-";
+
+/// Headers about one connection, in requests and responses alike.
+static HOP_BY_HOP: [HeaderName; 7] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Headers that a `Connection` header cannot take away. Without this, a client in front of us could be made to strip the
+/// credentials or the framing of somebody's request by naming them.
+fn is_essential(name: &HeaderName) -> bool {
+    [AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST].contains(name)
+        || ["api-key", "x-api-key"].contains(&name.as_str())
+}
+
+/// Removes what must not reach the upstream from a request's headers.
+pub(crate) fn clean_request(headers: &mut HeaderMap) {
+    clean_connection(headers);
+    headers.remove(HeaderName::from_static("proxy-authorization"));
+    // We have answered an `Expect: 100-continue` ourselves by reading the body, and the upstream's authority comes from
+    // the configuration, not from the client.
+    headers.remove(EXPECT);
+    headers.remove(HOST);
+    let own: Vec<HeaderName> =
+        headers.keys().filter(|name| name.as_str().starts_with(OWN_PREFIX)).cloned().collect();
+    for name in own {
+        headers.remove(name);
+    }
+    join_cookies(headers);
+}
+
+/// Removes what must not reach the client from a response's headers.
+pub(crate) fn clean_response(headers: &mut HeaderMap) {
+    clean_connection(headers);
+}
+
+fn clean_connection(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .filter(|name| !is_essential(name))
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// HTTP/2 may split a cookie into several fields; HTTP/1 servers expect one.
+fn join_cookies(headers: &mut HeaderMap) {
+    if headers.get_all(COOKIE).iter().nth(1).is_none() {
+        return;
+    }
+    let crumbs: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(cookie) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])) {
+        headers.insert(COOKIE, cookie);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |&(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn connection_headers_stop_here() {
+        let mut request = headers(&[
+            ("connection", "keep-alive, X-Mine"),
+            ("connection", "x-also"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-authorization", "Basic secret"),
+            ("te", "trailers"),
+            ("upgrade", "websocket"),
+            ("expect", "100-continue"),
+            ("x-mine", "1"),
+            ("x-also", "2"),
+            ("x-tidegate-strategy", "masking"),
+            ("x-other", "3"),
+            ("host", "tidegate.local"),
+        ]);
+        clean_request(&mut request);
+        assert_eq!(request, headers(&[("x-other", "3")]));
+    }
+
+    #[test]
+    fn credentials_and_framing_cannot_be_named_away() {
+        let kept = [("authorization", "Bearer k"), ("api-key", "k"), ("content-type", "application/json")];
+        let mut request = headers(&kept);
+        let names = "authorization, api-key, content-type";
+        request.insert(CONNECTION, HeaderValue::from_static(names));
+        clean_request(&mut request);
+        assert_eq!(request, headers(&kept));
+    }
+
+    #[test]
+    fn cookie_crumbs_are_joined() {
+        let mut request = headers(&[("cookie", "a=1"), ("cookie", "b=2")]);
+        clean_request(&mut request);
+        assert_eq!(request, headers(&[("cookie", "a=1; b=2")]));
+    }
+}

@@ -1,0 +1,205 @@
+//! The way back: the upstream's answer, byte for byte, as it arrives.
+
+use crate::body::{Incomplete, ReplyBody};
+use crate::headers;
+use crate::remember::Entry;
+use crate::reply::{FailureKind, UpstreamFailure};
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName};
+use http::{HeaderValue, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tidegate_config::Upstream;
+use tidegate_telemetry::names;
+use tokio::time::{Instant, Sleep};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+/// The answer to the client, which goes on being relayed while it is read. `cut` ends it when the drain time is over.
+pub(crate) fn relay(
+    response: Response<Incoming>,
+    own: HeaderMap,
+    upstream: &Arc<Upstream>,
+    cut: &CancellationToken,
+    mut entry: Entry,
+) -> Response<ReplyBody> {
+    let (mut head, body) = response.into_parts();
+    headers::clean_response(&mut head.headers);
+    if let Some(id) = entry.request_id.to_header() {
+        // An upstream's own id is what its support asks for; it wins.
+        head.headers.entry(HeaderName::from_static(names::header::REQUEST_ID)).or_insert(id);
+    }
+    head.headers.extend(own);
+    entry.answering(head.status);
+    let mut relay = Relay {
+        body,
+        upstream: upstream.clone(),
+        takes_events: takes_events(&head.headers),
+        tail: Tail::default(),
+        state: State::Relaying,
+        idle: None,
+        is_idle: false,
+        cut: cut.clone(),
+        cutting: None,
+        entry,
+    };
+    relay.notice_end();
+    Response::from_parts(head, ReplyBody::Relay { relay })
+}
+
+/// Whether an event can be added to the end of this answer: it is an event stream, neither compressed nor of known length.
+fn takes_events(headers: &HeaderMap) -> bool {
+    let is_stream = |value: &HeaderValue| {
+        value.as_bytes().get(..17).is_some_and(|start| start.eq_ignore_ascii_case(b"text/event-stream"))
+    };
+    headers.get(CONTENT_TYPE).is_some_and(is_stream)
+        && !headers.contains_key(CONTENT_ENCODING)
+        && !headers.contains_key(CONTENT_LENGTH)
+}
+
+#[derive(Debug)]
+pub(crate) struct Relay {
+    body: Incoming,
+    upstream: Arc<Upstream>,
+    takes_events: bool,
+    tail: Tail,
+    state: State,
+    /// Armed at the first wait for the upstream: most answers are there at once and never need a timer.
+    idle: Option<Pin<Box<Sleep>>>,
+    /// Whether `idle` counts the present wait.
+    is_idle: bool,
+    cut: CancellationToken,
+    cutting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    entry: Entry,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    Relaying,
+    /// The error event was given out; what follows is the end.
+    Ended,
+}
+
+impl Relay {
+    pub(crate) fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
+        let relay = &mut *self;
+        if relay.state == State::Ended {
+            return Poll::Ready(None);
+        }
+        match Pin::new(&mut relay.body).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                relay.is_idle = false;
+                if let Some(data) = frame.data_ref() {
+                    relay.entry.bytes_out += data.len() as u64;
+                    if relay.takes_events {
+                        relay.tail.note(data);
+                    }
+                }
+                relay.notice_end();
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(None) => {
+                relay.state = State::Ended;
+                relay.entry.answered();
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(_))) => Poll::Ready(relay.fail(FailureKind::Broken)),
+            Poll::Pending => match relay.poll_interruption(cx) {
+                Poll::Ready(kind) => Poll::Ready(relay.fail(kind)),
+                Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+
+    pub(crate) fn is_end_stream(&self) -> bool {
+        self.state == State::Ended || self.body.is_end_stream()
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+
+    /// An answer of known length is not polled again after its last byte.
+    fn notice_end(&mut self) {
+        if self.body.is_end_stream() {
+            self.entry.answered();
+        }
+    }
+
+    fn poll_interruption(&mut self, cx: &mut Context<'_>) -> Poll<FailureKind> {
+        let deadline = || Instant::now() + self.upstream.idle_timeout;
+        let idle = self.idle.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline())));
+        if !self.is_idle {
+            self.is_idle = true;
+            idle.as_mut().reset(deadline());
+        }
+        if idle.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(FailureKind::Idle);
+        }
+        let cutting = self.cutting.get_or_insert_with(|| Box::pin(self.cut.clone().cancelled_owned()));
+        cutting.as_mut().poll(cx).map(|()| FailureKind::Draining)
+    }
+
+    fn fail(&mut self, kind: FailureKind) -> Option<Result<Frame<Bytes>, Incomplete>> {
+        let failure = UpstreamFailure { upstream: self.upstream.name.clone(), kind };
+        self.state = State::Ended;
+        self.entry.broken(failure.code());
+        if !self.takes_events {
+            return Some(Err(Incomplete));
+        }
+        let mut last = self.tail.completion().to_vec();
+        last.extend_from_slice(&failure.event());
+        self.entry.bytes_out += last.len() as u64;
+        Some(Ok(Frame::data(last.into())))
+    }
+}
+
+/// The last bytes of an event stream: enough to know whether an event is open.
+#[derive(Debug, Default)]
+struct Tail {
+    last: [u8; 4],
+}
+
+impl Tail {
+    fn note(&mut self, data: &[u8]) {
+        for &byte in &data[data.len().saturating_sub(4)..] {
+            self.last.rotate_left(1);
+            self.last[3] = byte;
+        }
+    }
+
+    /// What must come before another event.
+    fn completion(&self) -> &'static [u8] {
+        match self.last {
+            [0, 0, 0, 0] | [_, _, b'\n', b'\n'] | [_, _, b'\r', b'\r'] | [b'\r', b'\n', b'\r', b'\n'] => b"",
+            [_, _, _, b'\n' | b'\r'] => b"\n",
+            _ => b"\n\n",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_event_is_finished_first() {
+        let completion = |chunks: &[&str]| {
+            let mut tail = Tail::default();
+            chunks.iter().for_each(|chunk| tail.note(chunk.as_bytes()));
+            tail.completion()
+        };
+        assert_eq!(completion(&[]), b"");
+        assert_eq!(completion(&["data: {}\n\n"]), b"");
+        assert_eq!(completion(&["data: {}\r\n\r", "\n"]), b"");
+        assert_eq!(completion(&["data: {}\n"]), b"\n");
+        assert_eq!(completion(&["data: {}\r\n"]), b"\n");
+        assert_eq!(completion(&["data: {\"ch"]), b"\n\n");
+        assert_eq!(completion(&["x"]), b"\n\n");
+    }
+}

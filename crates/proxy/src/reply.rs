@@ -1,0 +1,202 @@
+//! Every answer that Tidegate gives itself: status, code and text, in one place.
+
+use crate::body::ReplyBody;
+use crate::framing::Violation;
+use crate::path::BadPath;
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode};
+use tidegate_wire::{error_body, error_event};
+
+/// Why a request was not forwarded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Framing(Violation),
+    Path(BadPath),
+    /// `CONNECT`: Tidegate is a gateway, not a tunnel.
+    Tunnel,
+    TooLarge {
+        limit: u64,
+    },
+    BodyTooSlow,
+    /// The body ended early or broke its framing.
+    BodyBroken,
+    /// The body is not what its `Content-Encoding` says.
+    Encoding,
+    ConversationId {
+        header: String,
+    },
+    /// `messages` appears twice, so that two parsers could see two requests.
+    Ambiguous {
+        key: &'static str,
+    },
+    Upstream(UpstreamFailure),
+}
+
+/// How an upstream failed, before or after its answer began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UpstreamFailure {
+    pub(crate) upstream: String,
+    pub(crate) kind: FailureKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// No connection within `connect_timeout`, or none at all.
+    Unreachable,
+    /// The connection ended before the answer began.
+    Closed,
+    /// No answer within `first_byte_timeout`.
+    NoFirstByte,
+    /// The answer stopped for longer than `idle_timeout`.
+    Idle,
+    /// The answer broke off.
+    Broken,
+    /// Tidegate is shutting down and the drain time is over.
+    Draining,
+}
+
+impl Refusal {
+    /// The label for logs and metrics: one of few, whatever the input.
+    pub(crate) fn code(&self) -> &'static str {
+        self.parts().1
+    }
+
+    fn parts(&self) -> (StatusCode, &'static str) {
+        match self {
+            Refusal::Framing(Violation::Malformed(_)) => (StatusCode::BAD_REQUEST, "malformed_request"),
+            Refusal::Framing(Violation::HeadTooLarge) => {
+                (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request_head_too_large")
+            }
+            Refusal::Framing(Violation::HeadTooSlow) | Refusal::BodyTooSlow => {
+                (StatusCode::REQUEST_TIMEOUT, "request_timeout")
+            }
+            Refusal::Path(_) => (StatusCode::BAD_REQUEST, "invalid_path"),
+            Refusal::Tunnel => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
+            Refusal::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
+            Refusal::BodyBroken => (StatusCode::BAD_REQUEST, "malformed_request"),
+            Refusal::Encoding => (StatusCode::BAD_REQUEST, "invalid_content_encoding"),
+            Refusal::ConversationId { .. } => (StatusCode::BAD_REQUEST, "invalid_conversation_id"),
+            Refusal::Ambiguous { .. } => (StatusCode::BAD_REQUEST, "ambiguous_request"),
+            Refusal::Upstream(failure) => failure.parts(),
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Refusal::Framing(Violation::Malformed(rule)) => {
+                format!("The request is not sound HTTP/1.1: {rule}.")
+            }
+            Refusal::Framing(Violation::HeadTooLarge) => {
+                "The request's headers are larger than `server.max_header` allows.".to_owned()
+            }
+            Refusal::Framing(Violation::HeadTooSlow) => {
+                "The request's headers did not arrive within `server.header_timeout`.".to_owned()
+            }
+            Refusal::Path(BadPath::DotSegment) => {
+                "The path has a `.` or `..` segment. Send the path that you mean.".to_owned()
+            }
+            Refusal::Path(BadPath::StrangeCharacter) => {
+                "The path has a NUL or a backslash, which servers read differently.".to_owned()
+            }
+            Refusal::Tunnel => "CONNECT is not supported: Tidegate is a gateway, not a tunnel. Use it as the \
+                                `base_url` of your client instead of as its proxy."
+                .to_owned(),
+            Refusal::TooLarge { limit } => format!(
+                "The request body is larger than {limit} bytes, the limit of this gateway (`server.max_body`). \
+                 Send less, or raise the limit."
+            ),
+            Refusal::BodyTooSlow => {
+                "The request body stopped arriving for longer than `server.body_timeout`.".to_owned()
+            }
+            Refusal::BodyBroken => "The request body ended before it was complete.".to_owned(),
+            Refusal::Encoding => "The request body is not what its Content-Encoding says.".to_owned(),
+            Refusal::ConversationId { header } => format!(
+                "The header `{header}` must be 1 to 128 characters of A-Z, a-z, 0-9, `.`, `_`, `:`, `/` and `-`."
+            ),
+            Refusal::Ambiguous { key } => format!(
+                "The key `{key}` appears more than once, so the request could be read in two ways. Send it once."
+            ),
+            Refusal::Upstream(failure) => failure.message(),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Refusal::Upstream(_) => "upstream_error",
+            _ => "invalid_request_error",
+        }
+    }
+
+    fn param(&self) -> Option<&str> {
+        match self {
+            Refusal::Ambiguous { key } => Some(key),
+            Refusal::ConversationId { header } => Some(header),
+            _ => None,
+        }
+    }
+
+    /// Whether the rest of the request may still be on its way, so that the connection cannot be used again.
+    fn ends_connection(&self) -> bool {
+        match self {
+            Refusal::Framing(_) | Refusal::TooLarge { .. } | Refusal::BodyTooSlow | Refusal::BodyBroken => true,
+            Refusal::Path(_)
+            | Refusal::Tunnel
+            | Refusal::Encoding
+            | Refusal::ConversationId { .. }
+            | Refusal::Ambiguous { .. }
+            | Refusal::Upstream(_) => false,
+        }
+    }
+}
+
+impl UpstreamFailure {
+    fn parts(&self) -> (StatusCode, &'static str) {
+        match self.kind {
+            FailureKind::Unreachable | FailureKind::Closed | FailureKind::Broken => {
+                (StatusCode::BAD_GATEWAY, "upstream_unreachable")
+            }
+            FailureKind::NoFirstByte | FailureKind::Idle => (StatusCode::GATEWAY_TIMEOUT, "upstream_timeout"),
+            FailureKind::Draining => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
+        }
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        self.parts().1
+    }
+
+    fn message(&self) -> String {
+        let name = &self.upstream;
+        match self.kind {
+            FailureKind::Unreachable => format!("The upstream `{name}` cannot be reached."),
+            FailureKind::Closed => format!("The upstream `{name}` closed the connection before it answered."),
+            FailureKind::NoFirstByte => {
+                format!("The upstream `{name}` did not begin to answer within its `first_byte_timeout`.")
+            }
+            FailureKind::Idle => {
+                format!("The upstream `{name}` stopped answering for longer than its `idle_timeout`.")
+            }
+            FailureKind::Broken => format!("The upstream `{name}` broke off its answer."),
+            FailureKind::Draining => "The gateway is shutting down and the answer did not end in time.".to_owned(),
+        }
+    }
+
+    /// The last event of a stream that cannot go on.
+    pub(crate) fn event(&self) -> Bytes {
+        error_event(&self.message(), "upstream_error", None, self.code()).into()
+    }
+}
+
+/// The answer to a refused request.
+pub(crate) fn refuse(refusal: &Refusal) -> Response<ReplyBody> {
+    let (status, code) = refusal.parts();
+    let body = error_body(&refusal.message(), refusal.kind(), refusal.param(), code);
+    let mut response = Response::new(ReplyBody::full(body.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if refusal.ends_connection() {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}

@@ -1,0 +1,59 @@
+use http::{HeaderMap, HeaderValue};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tidegate_telemetry::names;
+
+/// Names one request in the log and in the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestId(String);
+
+const MAX_LENGTH: usize = 128;
+
+impl RequestId {
+    /// The client's own id where it sent a usable one, so that its log and ours can be read together.
+    pub(crate) fn of(headers: &HeaderMap) -> RequestId {
+        let usable = |id: &&str| {
+            let plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte));
+            plain && !id.is_empty() && id.len() <= MAX_LENGTH
+        };
+        let sent = headers.get(names::header::REQUEST_ID).and_then(|value| value.to_str().ok());
+        sent.filter(usable).map_or_else(RequestId::fresh, |id| RequestId(id.to_owned()))
+    }
+
+    fn fresh() -> RequestId {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        static KEYS: OnceLock<[RandomState; 2]> = OnceLock::new();
+        let keys = KEYS.get_or_init(|| [RandomState::new(), RandomState::new()]);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        RequestId(format!("tg-{:016x}{:016x}", keys[0].hash_one(number), keys[1].hash_one(number)))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn to_header(&self) -> Option<HeaderValue> {
+        HeaderValue::from_str(&self.0).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_usable_id_is_kept_and_any_other_replaced() {
+        let with = |id: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(names::header::REQUEST_ID, HeaderValue::from_static(id));
+            RequestId::of(&headers)
+        };
+        assert_eq!(with("req_1-2:3").as_str(), "req_1-2:3");
+        for bad in ["", "a b", "<script>"] {
+            assert!(with(bad).as_str().starts_with("tg-"), "{bad}");
+        }
+        assert_ne!(RequestId::fresh(), RequestId::fresh());
+    }
+}

@@ -1,0 +1,230 @@
+//! Listening, and one single-threaded runtime per core.
+//!
+//! A request stays on the core that accepted it, and so does its connection to the upstream: nothing on its way takes a
+//! contended lock or wakes another thread.
+
+use crate::framing::{Guard, Limits, Verdict};
+use crate::gate::{Gate, SetupError};
+use crate::journey::travel;
+use crate::tls;
+use crate::upstream::Clients;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
+use std::num::NonZeroUsize;
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+/// A proxy that is running.
+#[derive(Debug)]
+pub struct Proxy {
+    address: SocketAddr,
+    draining: CancellationToken,
+    cut: CancellationToken,
+    connections: TaskTracker,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the connections of one worker share.
+pub(crate) struct Worker {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) clients: Clients,
+    /// No new requests, those under way may finish.
+    draining: CancellationToken,
+    /// The drain time is over: what is still under way ends with an error.
+    pub(crate) cut: CancellationToken,
+    connections: TaskTracker,
+    http: auto::Builder<TokioExecutor>,
+    tls: Option<TlsAcceptor>,
+    limits: Limits,
+}
+
+/// How long a connection may idle between two requests.
+const KEEP_ALIVE: Duration = Duration::from_secs(75);
+
+/// After the error events are out, how long their connections have to close.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+impl Proxy {
+    /// Starts to accept on `listener`, with the workers and limits of the configuration now in force.
+    pub fn start(gate: &Arc<Gate>, listener: StdListener) -> Result<Proxy, StartError> {
+        let address = listener.local_addr()?;
+        let server = gate.snapshot().settings.server.clone();
+        let tls = server.tls.as_ref().map(tls::server).transpose()?.map(TlsAcceptor::from);
+        let count = server.workers.map_or_else(available_cores, NonZeroUsize::get);
+        let (draining, cut, connections) = Default::default();
+        let mut proxy = Proxy { address, draining, cut, connections, threads: Vec::new() };
+        let mut inboxes = Vec::new();
+        for number in 0..count {
+            let worker = Worker {
+                gate: gate.clone(),
+                clients: Clients::default(),
+                draining: proxy.draining.clone(),
+                cut: proxy.cut.clone(),
+                connections: proxy.connections.clone(),
+                http: http_server(server.max_header),
+                tls: tls.clone(),
+                limits: Limits {
+                    max_head: usize::try_from(server.max_header).unwrap_or(usize::MAX),
+                    head_timeout: server.header_timeout,
+                },
+            };
+            let (inbox, connections) = unbounded_channel();
+            inboxes.push(inbox);
+            let thread = thread::Builder::new().name(format!("worker-{number}"));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            proxy.threads.push(thread.spawn(move || runtime.block_on(Arc::new(worker).run(connections)))?);
+        }
+        proxy.start_accepting(listener, inboxes)?;
+        Ok(proxy)
+    }
+
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops accepting, lets what is under way finish for `drain`, then ends the rest with an error.
+    pub async fn shut_down(self, drain: Duration) {
+        self.draining.cancel();
+        self.connections.close();
+        if tokio::time::timeout(drain, self.connections.wait()).await.is_err() {
+            let left = self.connections.len();
+            warn!(connections = left, "the drain time is over: ending what is still under way");
+            self.cut.cancel();
+            // Those that do not close even now end with the process.
+            let _ = tokio::time::timeout(LAST_WORDS, self.connections.wait()).await;
+        }
+        self.cut.cancel();
+    }
+
+    fn start_accepting(&mut self, listener: StdListener, inboxes: Vec<UnboundedSender<StdStream>>) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let draining = self.draining.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = thread::Builder::new().name("accept".to_owned());
+        self.threads.push(thread.spawn(move || {
+            runtime.block_on(async {
+                match TcpListener::from_std(listener) {
+                    Ok(listener) => {
+                        draining.run_until_cancelled(accept(listener, inboxes)).await;
+                    }
+                    Err(error) => warn!(%error, "cannot accept connections"),
+                }
+            });
+        })?);
+        Ok(())
+    }
+}
+
+/// Why a proxy did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error("cannot start: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn available_cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Deals connections to the workers in turn. The kernel's own balance (`SO_REUSEPORT`) is a matter of luck with few
+/// connections, and would let a second Tidegate take the same port without an error.
+async fn accept(listener: TcpListener, inboxes: Vec<UnboundedSender<StdStream>>) {
+    let mut turn = 0;
+    loop {
+        let accepted = match listener.accept().await {
+            Ok((stream, _)) => stream.set_nodelay(true).and_then(|()| stream.into_std()),
+            Err(error) => Err(error),
+        };
+        match accepted {
+            Ok(stream) => {
+                // A worker that is gone has taken the process's shutdown with it.
+                let _ = inboxes[turn % inboxes.len()].send(stream);
+                turn += 1;
+            }
+            Err(error) => {
+                // Most likely out of file descriptors. Trying again at once would only burn the core that has to free some.
+                warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+fn http_server(max_header: u64) -> auto::Builder<TokioExecutor> {
+    let mut http = auto::Builder::new(TokioExecutor::new());
+    http.http1()
+        .timer(TokioTimer::new())
+        // A head that has begun has its own, shorter limit in `framing`.
+        .header_read_timeout(KEEP_ALIVE)
+        // What the upstream sends is what the client gets.
+        .auto_date_header(false);
+    http.http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(u32::try_from(max_header).unwrap_or(u32::MAX))
+        .max_concurrent_streams(256)
+        .initial_stream_window_size(256 * 1024)
+        .initial_connection_window_size(1024 * 1024)
+        .keep_alive_interval(Duration::from_secs(30))
+        .auto_date_header(false);
+    http
+}
+
+impl Worker {
+    async fn run(self: Arc<Worker>, mut connections: UnboundedReceiver<StdStream>) {
+        while let Some(stream) = connections.recv().await {
+            match TcpStream::from_std(stream) {
+                Ok(stream) => drop(self.connections.spawn(self.clone().serve(stream))),
+                Err(error) => warn!(%error, "cannot take a connection over"),
+            }
+        }
+        // The acceptor is gone, and the connections go on until they end or are cut.
+        self.connections.wait().await;
+    }
+
+    async fn serve(self: Arc<Worker>, stream: TcpStream) {
+        let Some(acceptor) = &self.tls else { return self.drive(stream).await };
+        match tokio::time::timeout(self.limits.head_timeout, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => self.drive(stream).await,
+            Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
+            Err(_) => debug!("TLS handshake took too long"),
+        }
+    }
+
+    async fn drive(self: &Arc<Worker>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let verdict = Verdict::default();
+        let guard = Guard::new(stream, self.limits, verdict.clone());
+        let worker = self.clone();
+        let service = service_fn(move |request| {
+            let (worker, verdict) = (worker.clone(), verdict.clone());
+            async move { Ok::<_, Infallible>(travel(&worker, &verdict, request).await) }
+        });
+        let mut connection = pin!(self.http.serve_connection(TokioIo::new(guard), service));
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.draining.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            // Clients leave all the time; each request that this ended has its own line in the access log.
+            debug!(%error, "connection ended");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+use crate::{Format, Lines};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::fmt;
+use std::io::Write;
+use std::time::{Duration, SystemTime};
+
+/// One request, as the access log tells of it. There is no field for a query, a header, a body or a key.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Access<'a> {
+    pub request_id: &'a str,
+    pub method: &'a str,
+    pub path: &'a str,
+    pub status: u16,
+    pub outcome: Outcome,
+    /// The low-cardinality code of what went wrong; absent if nothing did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<&'a str>,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    #[serde(rename = "first_byte_ms", serialize_with = "millis", skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<Duration>,
+    #[serde(rename = "duration_ms", serialize_with = "some_millis")]
+    pub duration: Duration,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The upstream's answer reached its end, whatever its status.
+    #[default]
+    Answered,
+    /// Tidegate answered itself.
+    Refused,
+    /// The client left before the end.
+    ClientGone,
+    /// The upstream's answer began and broke off.
+    Broken,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Outcome::Answered => "answered",
+            Outcome::Refused => "refused",
+            Outcome::ClientGone => "client gone",
+            Outcome::Broken => "broken",
+        })
+    }
+}
+
+thread_local! {
+    /// A line is put together here, so that a request allocates nothing for its log line.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Access<'_> {
+    pub fn write(&self, lines: &Lines, format: Format) {
+        SCRATCH.with_borrow_mut(|line| {
+            line.clear();
+            let time = humantime::format_rfc3339_millis(SystemTime::now());
+            // Writing into memory does not fail.
+            let _ = match format {
+                Format::Human => self.write_human(line, &time),
+                Format::Json => self.write_json(line, &time),
+            };
+            lines.push(line);
+        });
+    }
+
+    fn write_json(&self, line: &mut Vec<u8>, time: &impl fmt::Display) -> std::io::Result<()> {
+        write!(line, r#"{{"timestamp":"{time}","level":"INFO","target":"access","#)?;
+        let start = line.len();
+        serde_json::to_writer(&mut *line, self)?;
+        // The record's own opening brace: its fields continue the object that has begun.
+        line.remove(start);
+        line.push(b'\n');
+        Ok(())
+    }
+
+    fn write_human(&self, line: &mut Vec<u8>, time: &impl fmt::Display) -> std::io::Result<()> {
+        let Access { method, path, status, outcome, .. } = self;
+        write!(line, "{time} {status} {method} {path}")?;
+        if let Some(route) = self.route {
+            write!(line, " route={route}")?;
+        }
+        if *outcome != Outcome::Answered {
+            write!(line, " {outcome}")?;
+        }
+        if let Some(reason) = self.reason {
+            write!(line, " ({reason})")?;
+        }
+        let duration = self.duration.as_secs_f64() * 1e3;
+        writeln!(line, " {duration:.1}ms in={} out={} id={}", self.bytes_in, self.bytes_out, self.request_id)
+    }
+}
+
+fn millis<S: serde::Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    some_millis(&duration.unwrap_or_default(), serializer)
+}
+
+fn some_millis<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((duration.as_secs_f64() * 1e6).round() / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(access: &Access<'_>, format: Format) -> String {
+        let (lines, written) = Lines::to_memory();
+        access.write(&lines, format);
+        lines.flush();
+        written.text()
+    }
+
+    #[test]
+    fn a_json_line_is_one_object() {
+        let access = Access {
+            request_id: "r-1",
+            method: "POST",
+            path: "/v1/\"quoted\"",
+            status: 502,
+            outcome: Outcome::Refused,
+            reason: Some("upstream_unreachable"),
+            route: Some("default"),
+            duration: Duration::from_micros(1500),
+            ..Access::default()
+        };
+        let text = line(&access, Format::Json);
+        let object: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(object["path"], "/v1/\"quoted\"");
+        assert_eq!(object["outcome"], "refused");
+        assert_eq!(object["duration_ms"], 1.5);
+        assert!(object.get("first_byte_ms").is_none());
+        assert!(text.ends_with("}\n"));
+    }
+
+    #[test]
+    fn a_human_line_reads_well() {
+        let access = Access {
+            request_id: "r-1",
+            method: "POST",
+            path: "/v1/chat/completions",
+            status: 200,
+            outcome: Outcome::ClientGone,
+            route: Some("default"),
+            duration: Duration::from_millis(12),
+            bytes_in: 10,
+            bytes_out: 20,
+            ..Access::default()
+        };
+        let text = line(&access, Format::Human);
+        let rest = text.split_once(' ').unwrap().1;
+        assert_eq!(rest, "200 POST /v1/chat/completions route=default client gone 12.0ms in=10 out=20 id=r-1\n");
+    }
+}

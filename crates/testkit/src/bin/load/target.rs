@@ -1,0 +1,94 @@
+//! Where the load goes, and the bytes of the one request that is sent over and over.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use tidegate_testkit::flags::Flags;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) address: SocketAddr,
+    pub(crate) request: Vec<u8>,
+}
+
+impl Target {
+    pub(crate) fn from_flags(flags: &mut Flags) -> io::Result<Self> {
+        let url: String = flags.value("url").ok_or_else(|| invalid("`--url` is required".to_owned()))?;
+        let stream = flags.switch("stream");
+        let body = match (flags.value::<String>("body"), flags.value::<usize>("body-bytes")) {
+            (Some(file), _) => std::fs::read(file)?,
+            (None, bytes) => chat_request(bytes.unwrap_or(1000), stream).into_bytes(),
+        };
+        let header: Option<String> = flags.value("header");
+        Self::new(&url, &body, header.as_deref())
+    }
+
+    fn new(url: &str, body: &[u8], header: Option<&str>) -> io::Result<Self> {
+        let rest =
+            url.strip_prefix("http://").ok_or_else(|| invalid(format!("`{url}` is no http:// URL")))?;
+        let (authority, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
+        let address = authority.to_socket_addrs()?.next().filter(|address| address.ip().is_loopback());
+        let address = address.ok_or_else(|| {
+            invalid(format!("`{authority}` is not on loopback, and this tool loads nothing else"))
+        })?;
+        let mut head =
+            format!("POST {path} HTTP/1.1\r\nhost: {authority}\r\ncontent-type: application/json\r\n");
+        head += "authorization: Bearer sk-bench\r\naccept: */*\r\n";
+        if let Some(header) = header {
+            head += &format!("{header}\r\n");
+        }
+        head += &format!("content-length: {}\r\n\r\n", body.len());
+        Ok(Target { address, request: [head.as_bytes(), body].concat() })
+    }
+}
+
+fn invalid(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+/// A chat request of this many bytes: a short system message, then turns of 400 bytes, as an agent's history has.
+fn chat_request(bytes: usize, stream: bool) -> String {
+    let stream = if stream { r#","stream":true"# } else { "" };
+    let start =
+        r#"{"model":"gpt-4o-mini","messages":[{"role":"system","content":"You are a careful assistant."}"#;
+    let end = format!("]{stream}}}");
+    let mut text = start.to_owned();
+    let mut user = true;
+    loop {
+        let role = if user { "user" } else { "assistant" };
+        let shell = format!(r#",{{"role":"{role}","content":""}}"#);
+        let left = bytes.saturating_sub(text.len() + end.len() + shell.len());
+        // The last message is the user's and takes what is left.
+        let last = left < 900 && user;
+        let words = "lorem ipsum dolor sit amet ".repeat(40);
+        let content = &words[..if last { left.min(words.len()) } else { 400.min(left) }];
+        text += &format!(r#",{{"role":"{role}","content":"{content}"}}"#);
+        if last {
+            return text + &end;
+        }
+        user = !user;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chat_request_is_json_of_the_wanted_size() {
+        for bytes in [1000, 1001, 2345, 50_000] {
+            let text = chat_request(bytes, true);
+            assert_eq!(text.len(), bytes);
+            let body: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(body["stream"], true);
+            assert_eq!(body["messages"].as_array().unwrap().last().unwrap()["role"], "user");
+        }
+    }
+
+    #[test]
+    fn only_loopback_is_loaded() {
+        assert!(Target::new("http://127.0.0.1:80/v1", b"", None).is_ok());
+        let refused = Target::new("http://192.0.2.1:80/v1", b"", None).unwrap_err();
+        assert!(refused.to_string().contains("not on loopback"));
+    }
+}

@@ -1,0 +1,37 @@
+//! The mock upstream as a process of its own, for SDK suites and benchmarks.
+//!
+//! `mock-upstream [--listen 127.0.0.1:0] [--threads 2] [--h2c]`, and for benchmarks, `--bench-response BYTES`
+//! and `--bench-events N`: see [`bench`].
+
+#![allow(clippy::print_stdout, reason = "the address on standard output is this program's interface")]
+
+mod bench;
+
+use std::net::SocketAddr;
+
+use tidegate_testkit::flags::Flags;
+use tidegate_testkit::{Listen, MockUpstream, Recording};
+
+fn main() -> std::io::Result<()> {
+    let mut flags = Flags::from_env();
+    let address: SocketAddr = flags.value("listen").unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
+    let threads: usize = flags.value("threads").unwrap_or(2);
+    let listen = if flags.switch("h2c") { Listen::H2c } else { Listen::Http1 };
+    let response: Option<usize> = flags.value("bench-response");
+    let events: Option<usize> = flags.value("bench-events");
+    flags.finish();
+    assert!(address.ip().is_loopback(), "the mock upstream listens on loopback only, not on {address}");
+
+    if response.is_some() || events.is_some() {
+        let plan = bench::Plan::new(response, events);
+        return bench::run(address, threads, plan, |address| println!("listening on http://{address}"));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    runtime.block_on(async {
+        let upstream = MockUpstream::bind(address, listen, Recording::Off).await;
+        println!("listening on {}", upstream.url());
+        // Until a signal ends the process.
+        std::future::pending::<()>().await;
+    });
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Command-line flags of this crate's two binaries: `--name value` and `--name`, nothing more.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+/// The flags as given. Take each with [`value`](Self::value) or [`switch`](Self::switch), then call [`finish`](Self::finish).
+#[derive(Debug)]
+pub struct Flags {
+    given: HashMap<String, Option<String>>,
+}
+
+impl Flags {
+    /// Panics at a word that is not a flag: these are developer tools, and a message is all they need.
+    pub fn from_env() -> Self {
+        Self::parse(std::env::args().skip(1))
+    }
+
+    fn parse(arguments: impl Iterator<Item = String>) -> Self {
+        let mut given = HashMap::new();
+        let mut arguments = arguments.peekable();
+        while let Some(argument) = arguments.next() {
+            let Some(name) = argument.strip_prefix("--") else { panic!("`{argument}` is not a flag") };
+            let value = arguments.next_if(|next| !next.starts_with("--"));
+            given.insert(name.to_owned(), value);
+        }
+        Flags { given }
+    }
+
+    /// The value of `--name`, if the flag is given.
+    pub fn value<T: FromStr>(&mut self, name: &str) -> Option<T> {
+        let value = self.given.remove(name)?;
+        let value = value.unwrap_or_else(|| panic!("`--{name}` needs a value"));
+        Some(value.parse().unwrap_or_else(|_| panic!("`{value}` is no value for `--{name}`")))
+    }
+
+    pub fn switch(&mut self, name: &str) -> bool {
+        match self.given.remove(name) {
+            None => false,
+            Some(None) => true,
+            Some(Some(value)) => panic!("`--{name}` takes no value, but got `{value}`"),
+        }
+    }
+
+    /// Panics at a flag that nobody took: a misspelt one would silently measure something else.
+    pub fn finish(self) {
+        if let Some(name) = self.given.keys().next() {
+            panic!("unknown flag `--{name}`");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(line: &str) -> Flags {
+        Flags::parse(line.split(' ').map(str::to_owned))
+    }
+
+    #[test]
+    fn values_and_switches_are_told_apart() {
+        let mut flags = flags("--json --connections 64");
+        assert_eq!(flags.value::<usize>("connections"), Some(64));
+        assert!(flags.switch("json"));
+        assert!(!flags.switch("stream"));
+        flags.finish();
+    }
+
+    #[test]
+    #[should_panic(expected = "unknown flag `--conections`")]
+    fn a_misspelt_flag_is_refused() {
+        flags("--conections 64").finish();
+    }
+}

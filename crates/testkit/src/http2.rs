@@ -1,0 +1,218 @@
+//! HTTP/2 through hyper: there is no byte-exact record here, but the same answers and the same signals.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+
+use crate::answer::Answer;
+use crate::recorded::{Arrival, Recorded, Version};
+use crate::step::{Framing, Step, filler};
+use crate::upstream::Shared;
+
+/// The script broke the stream. hyper turns it into a reset of that stream.
+#[derive(Debug)]
+struct Broken;
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the script breaks the stream here")
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// Serves one connection until it ends.
+pub(crate) async fn serve<S>(stream: S, connection: usize, shared: Arc<Shared>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request| respond(request, connection, shared.clone()));
+    let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+async fn respond(
+    request: Request<Incoming>,
+    connection: usize,
+    shared: Arc<Shared>,
+) -> Result<Response<Steps>, Broken> {
+    let recorded = record(request, connection, &shared).await;
+    shared.journal.request(&recorded);
+    if recorded.arrival == Arrival::Partial {
+        return Err(Broken);
+    }
+    let answer = shared.answer_to(&recorded);
+    // hyper drops this future when the client resets the stream before the first byte.
+    let leaving = Leaving { shared: shared.clone(), under_way: true };
+    let usage_asked = recorded.asked_for_usage();
+    let mut steps = answer.steps.clone().into_iter().peekable();
+    loop {
+        match steps.peek() {
+            Some(Step::Pause(time)) => tokio::time::sleep(*time).await,
+            Some(Step::Wait(gate)) => gate.opened().await,
+            Some(Step::Break(_)) => {
+                leaving.finished();
+                return Err(Broken);
+            }
+            Some(Step::Head | Step::Chunk(_) | Step::UsageChunk(_) | Step::Fill(_) | Step::Raw(_)) | None => {
+                break;
+            }
+        }
+        steps.next();
+    }
+    let response = head(&answer, usage_asked);
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(play(sender, steps, usage_asked, pairs(&answer.trailers), leaving));
+    Ok(response.map(|()| Steps(receiver)))
+}
+
+async fn record(request: Request<Incoming>, connection: usize, shared: &Shared) -> Recorded {
+    let (parts, mut incoming) = request.into_parts();
+    let mut headers = Vec::new();
+    if let Some(authority) = parts.uri.authority() {
+        headers.push((":authority".to_owned(), authority.to_string()));
+    }
+    headers.extend(parts.headers.iter().map(|(name, value)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    }));
+    let mut body = Vec::new();
+    let mut arrival = Arrival::Complete;
+    while let Some(frame) = incoming.frame().await {
+        match frame {
+            Ok(frame) => {
+                if let Some(data) = frame.data_ref() {
+                    shared.journal.bytes_read(data.len());
+                    body.extend_from_slice(data);
+                }
+            }
+            Err(_) => {
+                arrival = Arrival::Partial;
+                break;
+            }
+        }
+    }
+    let target = parts.uri.path_and_query().map_or_else(|| parts.uri.to_string(), ToString::to_string);
+    Recorded {
+        raw_head: Vec::new(),
+        method: parts.method.to_string(),
+        target,
+        version: Version::Http2,
+        headers,
+        raw_body: body.clone(),
+        body,
+        arrival,
+        connection,
+        at: Instant::now(),
+    }
+}
+
+fn head(answer: &Answer, usage_asked: bool) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = http::StatusCode::from_u16(answer.status).expect("the script's status is valid");
+    *response.headers_mut() = pairs(&answer.headers);
+    let length = match answer.framing {
+        Framing::Length => Some(answer.body_length(usage_asked)),
+        Framing::Declared(length) => Some(length),
+        Framing::Chunked | Framing::Close => None,
+    };
+    if let Some(length) = length {
+        response.headers_mut().insert(http::header::CONTENT_LENGTH, length.into());
+    }
+    response
+}
+
+fn pairs(headers: &[(String, String)]) -> HeaderMap {
+    let pair = |(name, value): &(String, String)| {
+        let name: HeaderName = name.parse().expect("the script's header name is valid");
+        (name, HeaderValue::from_str(value).expect("the script's header value is valid"))
+    };
+    headers.iter().map(pair).collect()
+}
+
+async fn play(
+    sender: mpsc::Sender<Result<Frame<Bytes>, Broken>>,
+    steps: impl Iterator<Item = Step>,
+    usage_asked: bool,
+    trailers: HeaderMap,
+    leaving: Leaving,
+) {
+    let sending = async {
+        for step in steps {
+            let bytes = match step {
+                Step::Pause(time) => {
+                    tokio::time::sleep(time).await;
+                    continue;
+                }
+                Step::Wait(gate) => {
+                    gate.opened().await;
+                    continue;
+                }
+                Step::Break(_) => {
+                    sender.send(Err(Broken)).await?;
+                    return Ok(());
+                }
+                Step::UsageChunk(_) if !usage_asked => continue,
+                Step::Head => continue,
+                Step::Chunk(bytes) | Step::UsageChunk(bytes) | Step::Raw(bytes) => bytes,
+                Step::Fill(length) => filler(length as usize).into(),
+            };
+            sender.send(Ok(Frame::data(bytes))).await?;
+        }
+        if !trailers.is_empty() {
+            sender.send(Ok(Frame::trailers(trailers))).await?;
+        }
+        Ok::<_, mpsc::error::SendError<_>>(())
+    };
+    tokio::select! {
+        biased;
+        sent = sending => if sent.is_ok() { leaving.finished() },
+        // hyper drops the body when the client resets the stream or closes the connection.
+        () = sender.closed() => {}
+    }
+}
+
+/// A body that comes through a channel. The sender sees at once when hyper drops it, which is the signal we are after.
+struct Steps(mpsc::Receiver<Result<Frame<Bytes>, Broken>>);
+
+impl Body for Steps {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        self.0.poll_recv(context)
+    }
+}
+
+/// Reports that the client left, unless the answer came to its own end first.
+struct Leaving {
+    shared: Arc<Shared>,
+    under_way: bool,
+}
+
+impl Leaving {
+    fn finished(mut self) {
+        self.under_way = false;
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if self.under_way {
+            self.shared.journal.client_left();
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Development only: what the tests and benchmarks of Tidegate run against.
+//!
+//! - [`MockUpstream`]: an OpenAI upstream on loopback. It records what it receives byte for byte, and streams,
+//!   stalls, breaks at any byte and counts connections as an [`Answer`] tells it. Without one it behaves like OpenAI's
+//!   API, well enough for the official SDKs.
+//! - [`TcpProxy`]: a TCP proxy that pauses, delays, cuts and refuses.
+//! - [`Unreachable`]: an address at which nobody answers.
+//! - the binaries `mock-upstream` and `load`, for SDK suites and for `tests/bench`.
+//!
+//! It deliberately does not check that what it receives is good HTTP beyond what it needs to find the end of a request:
+//! judging is the test's part. It never leaves loopback. Nothing that ships depends on it.
+//!
+//! ```
+//! use tidegate_testkit::{Answer, MockUpstream};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let upstream = MockUpstream::start().await;
+//! upstream.then(Answer::json(429, r#"{"error":{}}"#).header("Retry-After", "1"));
+//!
+//! let mut client = tokio::net::TcpStream::connect(upstream.address()).await?;
+//! client.write_all(b"GET /v1/models HTTP/1.1\r\nHOST: x\r\n\r\n").await?;
+//! let mut answer = [0; 12];
+//! client.read_exact(&mut answer).await?;
+//!
+//! assert_eq!(&answer, b"HTTP/1.1 429");
+//! assert_eq!(upstream.next_request().await.headers, [("HOST".to_owned(), "x".to_owned())]);
+//! # Ok(())
+//! # }
+//! ```
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "this crate runs in tests only, and a panic is a test's failure message"
+)]
+
+mod answer;
+mod chat;
+mod http1;
+mod http2;
+mod incoming;
+mod multipart;
+mod openai;
+mod override_header;
+mod recorded;
+mod schema;
+mod step;
+mod tcp_proxy;
+mod tls;
+mod unreachable;
+mod upstream;
+
+pub mod flags;
+
+pub use answer::Answer;
+pub use recorded::{Arrival, Recorded, Recording, Version};
+pub use step::{Ending, Framing, Gate, Step, Timing, filler};
+pub use tcp_proxy::TcpProxy;
+pub use unreachable::Unreachable;
+pub use upstream::{Listen, MockUpstream};

@@ -1,0 +1,278 @@
+//! The mock upstream itself: it listens, hands each connection to its protocol, and picks the answers.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::answer::Answer;
+use crate::recorded::{Journal, Recorded, Recording};
+use crate::step::Timing;
+use crate::tls::Identity;
+use crate::{http1, http2, openai, override_header};
+
+/// A mock OpenAI upstream on loopback. Dropping it closes the port and every connection.
+///
+/// Who answers a request: its own `x-mock` header; else the next answer queued with [`then`](Self::then); else what
+/// [`answer`](Self::answer) or [`script`](Self::script) set last; else the built-in OpenAI behaviour.
+#[derive(Debug)]
+pub struct MockUpstream {
+    address: SocketAddr,
+    listen: Listen,
+    shared: Arc<Shared>,
+    identity: Option<Identity>,
+    accepting: AbortHandle,
+}
+
+/// What the mock speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// HTTP/1.1 in clear text.
+    Http1,
+    /// HTTP/2 in clear text, by prior knowledge.
+    H2c,
+    /// TLS that offers HTTP/2 and HTTP/1.1 by ALPN.
+    Tls,
+    /// TLS that offers HTTP/1.1 only.
+    TlsHttp1,
+}
+
+impl MockUpstream {
+    pub async fn start() -> Self {
+        Self::bind(([127, 0, 0, 1], 0).into(), Listen::Http1, Recording::On).await
+    }
+
+    pub async fn start_h2c() -> Self {
+        Self::bind(([127, 0, 0, 1], 0).into(), Listen::H2c, Recording::On).await
+    }
+
+    /// With a certificate for `localhost` and `127.0.0.1`, signed by the CA of [`ca_pem`](Self::ca_pem).
+    pub async fn start_tls() -> Self {
+        Self::bind(([127, 0, 0, 1], 0).into(), Listen::Tls, Recording::On).await
+    }
+
+    /// Panics if the port cannot be had: no test can go on without it.
+    pub async fn bind(address: SocketAddr, listen: Listen, recording: Recording) -> Self {
+        let listener = TcpListener::bind(address).await.expect("the mock upstream's port is free");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let identity = match listen {
+            Listen::Http1 | Listen::H2c => None,
+            Listen::Tls => Some(Identity::new(&[b"h2", b"http/1.1"])),
+            Listen::TlsHttp1 => Some(Identity::new(&[b"http/1.1"])),
+        };
+        let shared = Arc::new(Shared { journal: Journal::new(recording), script: Mutex::default() });
+        let accepting =
+            tokio::spawn(accept(listener, listen, identity.clone(), shared.clone())).abort_handle();
+        MockUpstream { address, listen, shared, identity, accepting }
+    }
+
+    /// `http://127.0.0.1:PORT`, or `https://localhost:PORT` with TLS.
+    pub fn url(&self) -> String {
+        match self.listen {
+            Listen::Http1 | Listen::H2c => format!("http://{}", self.address),
+            Listen::Tls | Listen::TlsHttp1 => format!("https://localhost:{}", self.address.port()),
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The CA that signed the certificate, for a client's trust store. Panics on a mock without TLS.
+    pub fn ca_pem(&self) -> &str {
+        &self.identity.as_ref().expect("the mock upstream was started with TLS").ca_pem
+    }
+
+    /// Answers every request this way, once the queue of [`then`](Self::then) is empty.
+    pub fn answer(&self, answer: Answer) {
+        self.shared.script().standing = Standing::Always(answer);
+    }
+
+    /// Answers every request by this function, once the queue of [`then`](Self::then) is empty.
+    pub fn script(&self, script: impl Fn(&Recorded) -> Answer + Send + 'static) {
+        self.shared.script().standing = Standing::By(Box::new(script));
+    }
+
+    /// Answers one request this way, in the order of the calls.
+    pub fn then(&self, answer: Answer) -> &Self {
+        self.shared.script().queue.push_back(answer);
+        self
+    }
+
+    /// All requests so far. One whose body broke off is among them, as [`Arrival::Partial`](crate::Arrival).
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.shared.journal.requests()
+    }
+
+    /// The first request that no call of this has returned yet; waits for it, and panics after 20 s.
+    pub async fn next_request(&self) -> Recorded {
+        self.shared.journal.next_request().await
+    }
+
+    /// How many connections were accepted so far.
+    pub fn connections(&self) -> usize {
+        *self.shared.journal.accepted.borrow()
+    }
+
+    pub fn open_connections(&self) -> usize {
+        *self.shared.journal.open.borrow()
+    }
+
+    /// Waits until exactly this many connections are open.
+    pub async fn until_open_connections(&self, count: usize) {
+        let journal = &self.shared.journal;
+        journal.until("the number of open connections", &journal.open, |open| *open == count).await;
+    }
+
+    /// Bytes read from all connections so far, heads and framing included (on HTTP/2, of bodies only).
+    pub fn received_bytes(&self) -> u64 {
+        *self.shared.journal.bytes.borrow()
+    }
+
+    /// Waits until at least this many bytes were read.
+    pub async fn until_received_bytes(&self, count: u64) -> u64 {
+        let journal = &self.shared.journal;
+        journal.until("the number of received bytes", &journal.bytes, |bytes| *bytes >= count).await
+    }
+
+    /// When a client left while its answer was under way, before the first byte or mid-stream. Each call returns the
+    /// next such event; it waits, and panics after 20 s.
+    pub async fn disconnected(&self) -> Instant {
+        self.shared.journal.next_leaving().await
+    }
+}
+
+impl Drop for MockUpstream {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// What all connections of one mock share.
+pub(crate) struct Shared {
+    pub(crate) journal: Journal,
+    script: Mutex<Script>,
+}
+
+#[derive(Default)]
+struct Script {
+    queue: VecDeque<Answer>,
+    standing: Standing,
+    /// How often the override of each `key` was used.
+    overrides: HashMap<String, u64>,
+}
+
+#[derive(Default)]
+enum Standing {
+    #[default]
+    BuiltIn,
+    Always(Answer),
+    By(Box<dyn Fn(&Recorded) -> Answer + Send>),
+}
+
+impl Shared {
+    fn script(&self) -> std::sync::MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The answer for a request whose body is still to come, if the script wants to give it that early.
+    pub(crate) fn early_answer(&self) -> Option<Answer> {
+        let mut script = self.script();
+        let early = |answer: &Answer| answer.timing == Timing::BeforeBody;
+        if let Some(front) = script.queue.front() {
+            return if early(front) { script.queue.pop_front() } else { None };
+        }
+        match &script.standing {
+            Standing::Always(answer) if early(answer) => Some(answer.clone()),
+            Standing::Always(_) | Standing::BuiltIn | Standing::By(_) => None,
+        }
+    }
+
+    pub(crate) fn answer_to(&self, request: &Recorded) -> Answer {
+        let mut script = self.script();
+        if let Some(header) = request.header("x-mock") {
+            return override_header::answer(header, request, &mut script.overrides);
+        }
+        if let Some(answer) = script.queue.pop_front() {
+            return answer;
+        }
+        match &script.standing {
+            Standing::BuiltIn => openai::answer(request),
+            Standing::Always(answer) => answer.clone(),
+            Standing::By(function) => function(request),
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("journal", &self.journal).finish_non_exhaustive()
+    }
+}
+
+async fn accept(listener: TcpListener, listen: Listen, identity: Option<Identity>, shared: Arc<Shared>) {
+    // The set owns the connections, so that they end with this task.
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors: the next accept would fail at once as well, and spin.
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            continue;
+        };
+        let number = *shared.journal.accepted.borrow();
+        shared.journal.accepted.send_modify(|count| *count += 1);
+        let open = OpenConnection::new(shared.clone());
+        let identity = identity.clone();
+        connections.spawn(async move {
+            serve(stream, number, listen, identity, &open.0).await;
+            drop(open);
+        });
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    number: usize,
+    listen: Listen,
+    identity: Option<Identity>,
+    shared: &Arc<Shared>,
+) {
+    // Without this a small chunk waits for the acknowledgement of the one before it.
+    let _ = stream.set_nodelay(true);
+    match (listen, identity) {
+        (Listen::H2c, _) => http2::serve(stream, number, shared.clone()).await,
+        (Listen::Http1, _) | (Listen::Tls | Listen::TlsHttp1, None) => {
+            http1::serve(stream, number, shared).await;
+        }
+        (Listen::Tls | Listen::TlsHttp1, Some(identity)) => {
+            // A client that refuses the certificate is that client's test, not ours.
+            let Ok(stream) = identity.acceptor.accept(stream).await else { return };
+            if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                http2::serve(stream, number, shared.clone()).await;
+            } else {
+                http1::serve(stream, number, shared).await;
+            }
+        }
+    }
+}
+
+/// Counts a connection as open for as long as it lives, however its task ends.
+struct OpenConnection(Arc<Shared>);
+
+impl OpenConnection {
+    fn new(shared: Arc<Shared>) -> Self {
+        shared.journal.open.send_modify(|count| *count += 1);
+        OpenConnection(shared)
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.journal.open.send_modify(|count| *count -= 1);
+    }
+}

@@ -1,0 +1,142 @@
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use tidegate_engine::Tokens;
+
+/// How far our counts of each model are off, learnt from the `usage` that the provider reports.
+///
+/// A moving average of `reported / counted` per model: the first report is taken as it is, the next ones are averaged,
+/// and from the fifth on each weighs a fifth, so that a change of traffic is followed within a few turns. Every ratio is
+/// held between [`LOWEST`](Self::LOWEST) and [`HIGHEST`](Self::HIGHEST): a provider that reports nonsense can
+/// neither disable the budget nor halt the traffic. The same reports in the same order give the same factors.
+///
+/// The key is whatever the caller passes as the model's name; at most [`MODELS`](Self::MODELS) of them are
+/// remembered, and the one that was silent longest is forgotten first.
+#[derive(Debug, Default)]
+pub struct Calibration {
+    learnt: RwLock<Learnt>,
+}
+
+#[derive(Debug, Default)]
+struct Learnt {
+    ratios: HashMap<String, Ratio>,
+    reports: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ratio {
+    mean: f64,
+    reports: u32,
+    last: u64,
+}
+
+impl Calibration {
+    pub const LOWEST: f64 = 0.5;
+    pub const HIGHEST: f64 = 2.0;
+    pub const MODELS: usize = 1_000;
+    /// Smaller requests teach nothing: a few tokens of unknown framing would look like a large error.
+    pub const SMALLEST: Tokens = Tokens(200);
+
+    #[must_use]
+    pub fn new() -> Calibration {
+        Calibration::default()
+    }
+
+    /// Learns from one request: `counted` is our own uncorrected count of what was forwarded, `reported` the provider's
+    /// `prompt_tokens` for it.
+    pub fn observe(&self, model: &str, counted: Tokens, reported: Tokens) {
+        if counted < Self::SMALLEST || reported == Tokens::ZERO || model.len() > LONGEST_NAME {
+            return;
+        }
+        let ratio = (reported.0 as f64 / counted.0 as f64).clamp(Self::LOWEST, Self::HIGHEST);
+        let mut learnt = self.learnt.write().unwrap_or_else(PoisonError::into_inner);
+        learnt.reports += 1;
+        let now = learnt.reports;
+        if let Some(known) = learnt.ratios.get_mut(model) {
+            known.reports = known.reports.saturating_add(1);
+            let weight = (1.0 / f64::from(known.reports)).max(WEIGHT);
+            known.mean += weight * (ratio - known.mean);
+            known.last = now;
+            return;
+        }
+        if learnt.ratios.len() >= Self::MODELS {
+            let silent =
+                learnt.ratios.iter().min_by_key(|(_, ratio)| ratio.last).map(|(name, _)| name.clone());
+            if let Some(silent) = silent {
+                learnt.ratios.remove(&silent);
+            }
+        }
+        learnt.ratios.insert(model.to_owned(), Ratio { mean: ratio, reports: 1, last: now });
+    }
+
+    /// By what to multiply a count of this model. 1 until something is known.
+    #[must_use]
+    pub fn factor(&self, model: &str) -> f64 {
+        let learnt = self.learnt.read().unwrap_or_else(PoisonError::into_inner);
+        learnt.ratios.get(model).map_or(1.0, |ratio| ratio.mean)
+    }
+
+    /// A count of this model, corrected. Rounded to the nearest token, so that a factor of 1 changes nothing.
+    #[must_use]
+    pub fn corrected(&self, model: &str, counted: Tokens) -> Tokens {
+        Tokens((counted.0 as f64 * self.factor(model)).round() as u64)
+    }
+}
+
+/// The least weight of a report.
+const WEIGHT: f64 = 0.2;
+
+/// Names come from clients, so that their length bounds the memory as much as their number does.
+const LONGEST_NAME: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_foreign_tokenizer_is_measured_right_after_a_few_turns() {
+        let calibration = Calibration::new();
+        assert_eq!(calibration.factor("m"), 1.0);
+        for turn in 1..=5 {
+            calibration.observe("m", Tokens(1_000 * turn), Tokens(1_300 * turn));
+        }
+        assert!((calibration.factor("m") - 1.3).abs() < 1e-9);
+        assert_eq!(calibration.corrected("m", Tokens(1_000)), Tokens(1_300));
+        assert_eq!(calibration.factor("other"), 1.0);
+    }
+
+    #[test]
+    fn later_reports_weigh_a_fifth() {
+        let calibration = Calibration::new();
+        for _ in 0..10 {
+            calibration.observe("m", Tokens(1_000), Tokens(1_000));
+        }
+        calibration.observe("m", Tokens(1_000), Tokens(1_500));
+        assert!((calibration.factor("m") - 1.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nonsense_is_bounded_and_tiny_requests_are_ignored() {
+        let calibration = Calibration::new();
+        calibration.observe("high", Tokens(1_000), Tokens(u64::MAX));
+        calibration.observe("low", Tokens(1_000_000), Tokens(1));
+        calibration.observe("tiny", Tokens(10), Tokens(19));
+        calibration.observe("silent", Tokens(1_000), Tokens::ZERO);
+        let factors = ["high", "low", "tiny", "silent"].map(|model| calibration.factor(model));
+        assert_eq!(factors, [2.0, 0.5, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn the_longest_silent_model_is_forgotten_first() {
+        let calibration = Calibration::new();
+        for model in 0..Calibration::MODELS {
+            calibration.observe(&model.to_string(), Tokens(1_000), Tokens(2_000));
+        }
+        calibration.observe("0", Tokens(1_000), Tokens(2_000));
+        calibration.observe("new", Tokens(1_000), Tokens(2_000));
+        let factors = ["0", "1", "2", "new"].map(|model| calibration.factor(model));
+        assert_eq!(factors, [2.0, 1.0, 2.0, 2.0]);
+        calibration.observe(&"x".repeat(10_000), Tokens(1_000), Tokens(2_000));
+        assert_eq!(calibration.learnt.read().unwrap().ratios.len(), Calibration::MODELS);
+    }
+}

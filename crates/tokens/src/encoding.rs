@@ -1,0 +1,139 @@
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bpe_openai::Tokenizer;
+use tidegate_engine::Tokens;
+
+use crate::Error;
+
+/// How a model's text becomes tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// `o200k_base`: gpt-4o and everything of OpenAI after it. The nearest stand-in for models whose own tokenizer is
+    /// not public; the calibration takes care of the difference.
+    O200k,
+    /// `cl100k_base`: gpt-4 and gpt-3.5.
+    Cl100k,
+    /// No tokenizer: the rule of [`estimate`].
+    Estimate,
+}
+
+impl Encoding {
+    /// The name by which the configuration knows the encoding.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Encoding::O200k => "o200k_base",
+            Encoding::Cl100k => "cl100k_base",
+            Encoding::Estimate => "estimate",
+        }
+    }
+}
+
+impl FromStr for Encoding {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Encoding, Error> {
+        [Encoding::O200k, Encoding::Cl100k, Encoding::Estimate]
+            .into_iter()
+            .find(|encoding| encoding.name() == name)
+            .ok_or_else(|| Error::UnknownEncoding(name.to_owned()))
+    }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The tokens of a text. Text that looks like a special token (`<|endoftext|>`) is ordinary text, as it is for the
+/// providers when it arrives inside a message.
+///
+/// Takes time linear in the text whatever the text is, and never panics: a tokenizer that does is replaced by
+/// [`estimate`] for that text, with one warning per process and encoding. The vocabulary of an encoding is loaded by the
+/// first count that needs it.
+#[must_use]
+pub fn count(encoding: Encoding, text: &str) -> Tokens {
+    match encoding {
+        Encoding::O200k => guarded(&O200K_WARNED, encoding, text, |t| tokens_of(bpe_openai::o200k_base(), t)),
+        Encoding::Cl100k => {
+            guarded(&CL100K_WARNED, encoding, text, |t| tokens_of(bpe_openai::cl100k_base(), t))
+        }
+        Encoding::Estimate => estimate(text),
+    }
+}
+
+/// What a text probably costs when no tokenizer is at hand: `ceil(characters / 4 × 1.25)`.
+#[must_use]
+pub fn estimate(text: &str) -> Tokens {
+    let characters = text.chars().count() as u64;
+    // 1.25 / 4 is 5 / 16, which keeps the arithmetic exact.
+    Tokens(characters.saturating_mul(5).div_ceil(16))
+}
+
+static O200K_WARNED: AtomicBool = AtomicBool::new(false);
+static CL100K_WARNED: AtomicBool = AtomicBool::new(false);
+
+fn tokens_of(tokenizer: &Tokenizer, text: &str) -> usize {
+    tokenizer.count(text)
+}
+
+/// Runs a tokenizer so that its panic costs accuracy and not the request.
+fn guarded(warned: &AtomicBool, encoding: Encoding, text: &str, tokenizer: impl Fn(&str) -> usize) -> Tokens {
+    // Unwind safety: a tokenizer is read-only once it is loaded, and loading that panicked stays an error (the lazy cell is
+    // poisoned), so no half-changed state can be seen afterwards.
+    match catch_unwind(AssertUnwindSafe(|| tokenizer(text))) {
+        Ok(tokens) => Tokens(tokens as u64),
+        Err(_) => {
+            if !warned.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    encoding = encoding.name(),
+                    bytes = text.len(),
+                    "the tokenizer failed; its texts are estimated from their length"
+                );
+            }
+            estimate(text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_parse_and_print() {
+        for name in ["o200k_base", "cl100k_base", "estimate"] {
+            assert_eq!(name.parse::<Encoding>().unwrap().to_string(), name);
+        }
+        let error = "o200k".parse::<Encoding>().unwrap_err().to_string();
+        assert!(error.contains("`o200k`") && error.contains("`o200k_base`"), "{error}");
+    }
+
+    #[test]
+    fn estimates_round_up_and_count_characters_not_bytes() {
+        for (text, tokens) in
+            [("", 0), ("a", 1), ("abc", 1), ("abcd", 2), ("sixteen letters.", 5), ("日本語日", 2)]
+        {
+            assert_eq!(estimate(text), Tokens(tokens), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_tokenizer_that_panics_is_replaced_by_the_estimate() {
+        let warned = AtomicBool::new(false);
+        let tokens =
+            guarded(&warned, Encoding::O200k, "sixteen letters.", |_| panic!("a bug in a tokenizer"));
+        assert_eq!(tokens, Tokens(5));
+        assert!(warned.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn text_that_looks_special_is_ordinary() {
+        assert!(count(Encoding::O200k, "<|endoftext|>") > Tokens(1));
+        assert!(count(Encoding::Cl100k, "<|im_start|>") > Tokens(1));
+    }
+}

@@ -1,0 +1,119 @@
+//! The built-in rows of the model table, one per family. Facts as the providers published them by August 2026.
+
+mod anthropic;
+mod google;
+mod hosted;
+mod mistral;
+mod openai;
+
+use tidegate_engine::Tokens;
+
+use crate::{Caching, Encoding, ImageRule, Model, Prices};
+
+/// Every built-in row.
+pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
+    [openai::FAMILIES, anthropic::FAMILIES, google::FAMILIES, mistral::FAMILIES, hosted::FAMILIES]
+        .into_iter()
+        .flatten()
+}
+
+/// One row: a pattern of names and what is known of the models behind it.
+///
+/// A row whose pattern ends in a star stands for the siblings that have no row of their own. It holds the smallest window
+/// of the family, so that a name nobody has seen gets no more input than its narrowest relative takes, and it has a price
+/// only where every known sibling costs the same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Family {
+    pub(crate) pattern: &'static str,
+    window: u64,
+    max_output: u64,
+    encoding: Encoding,
+    prices: Option<Prices>,
+    caching: Caching,
+    images: ImageRule,
+}
+
+impl Family {
+    pub(crate) fn model(&self) -> Model {
+        Model {
+            name: self.pattern.to_owned(),
+            window: Some(Tokens(self.window)),
+            max_output: Some(Tokens(self.max_output)),
+            encoding: self.encoding,
+            prices: self.prices,
+            caching: self.caching,
+            images: self.images,
+        }
+    }
+
+    /// Input and output price; a discount or a surcharge for the prompt cache follows with the other methods.
+    const fn usd(mut self, input: f64, output: f64) -> Family {
+        self.prices = Some(Prices { input, cached_input: None, cache_write: None, output: Some(output) });
+        self
+    }
+
+    const fn cached(mut self, price: f64) -> Family {
+        if let Some(prices) = &mut self.prices {
+            prices.cached_input = Some(price);
+        }
+        self
+    }
+
+    const fn written(mut self, price: f64) -> Family {
+        if let Some(prices) = &mut self.prices {
+            prices.cache_write = Some(price);
+        }
+        self
+    }
+
+    const fn encoding(mut self, encoding: Encoding) -> Family {
+        self.encoding = encoding;
+        self
+    }
+
+    const fn caching(mut self, caching: Caching) -> Family {
+        self.caching = caching;
+        self
+    }
+
+    const fn images(mut self, images: ImageRule) -> Family {
+        self.images = images;
+        self
+    }
+}
+
+const fn family(pattern: &'static str, window: u64, max_output: u64) -> Family {
+    Family {
+        pattern,
+        window,
+        max_output,
+        encoding: Encoding::O200k,
+        prices: None,
+        caching: Caching::DEFAULT,
+        images: ImageRule::DEFAULT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_row_is_plausible() {
+        let mut patterns = HashSet::new();
+        for family in all() {
+            let pattern = family.pattern;
+            assert!(patterns.insert(pattern), "{pattern} has two rows");
+            assert_eq!(pattern, pattern.to_ascii_lowercase());
+            assert!((8_192..=2_000_000).contains(&family.window), "{pattern}");
+            assert!((2_048..=2_000_000).contains(&family.max_output), "{pattern}");
+            let Some(prices) = family.prices else { continue };
+            assert!((0.0..=100.0).contains(&prices.input), "{pattern}");
+            assert!(prices.cached_input.is_none_or(|cached| cached < prices.input), "{pattern}");
+            assert!(prices.cache_write.is_none_or(|write| write > prices.input), "{pattern}");
+            assert!(prices.output.is_some_and(|output| output >= prices.input), "{pattern}");
+        }
+    }
+}

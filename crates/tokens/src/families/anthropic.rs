@@ -1,0 +1,45 @@
+use super::{Family, family};
+use crate::{Caching, ImageRule};
+
+/// Every Claude writes into its prompt cache at 1.25 times the input price (for five minutes) and reads at about a tenth.
+#[rustfmt::skip]
+pub(super) const FAMILIES: &[Family] = &[
+    claude("claude-3-opus",     200_000,   4_096).usd(15.0, 75.0).cached(1.5).written(18.75),
+    claude("claude-3-haiku",    200_000,   4_096).usd(0.25, 1.25).cached(0.03).written(0.3).caching(HAIKU),
+    claude("claude-3-5-sonnet", 200_000,   8_192).usd(3.0, 15.0).cached(0.3).written(3.75),
+    claude("claude-3-5-haiku",  200_000,   8_192).usd(0.8, 4.0).cached(0.08).written(1.0).caching(HAIKU),
+    claude("claude-3-7-sonnet", 200_000,  64_000).usd(3.0, 15.0).cached(0.3).written(3.75),
+    claude("claude-4-opus",     200_000,  32_000).usd(15.0, 75.0).cached(1.5).written(18.75),
+    claude("claude-4-sonnet", 1_000_000,  64_000).usd(3.0, 15.0).cached(0.3).written(3.75),
+    claude("claude-opus-4",     200_000,  32_000).usd(15.0, 75.0).cached(1.5).written(18.75),
+    claude("claude-opus-4-0",   200_000,  32_000).usd(15.0, 75.0).cached(1.5).written(18.75),
+    claude("claude-opus-4-1",   200_000,  32_000).usd(15.0, 75.0).cached(1.5).written(18.75),
+    claude("claude-opus-4-5",   200_000,  64_000).usd(5.0, 25.0).cached(0.5).written(6.25).caching(LARGE),
+    claude("claude-opus-4-6", 1_000_000, 128_000).usd(5.0, 25.0).cached(0.5).written(6.25).caching(LARGE),
+    claude("claude-opus-4-7", 1_000_000, 128_000).usd(5.0, 25.0).cached(0.5).written(6.25).caching(LARGE).images(FINE),
+    claude("claude-opus-4-8", 1_000_000, 128_000).usd(5.0, 25.0).cached(0.5).written(6.25).caching(LARGE).images(FINE),
+    claude("claude-opus-5",   1_000_000, 128_000).usd(5.0, 25.0).cached(0.5).written(6.25).caching(LARGE).images(FINE),
+    claude("claude-sonnet-4",   1_000_000,  64_000).usd(3.0, 15.0).cached(0.3).written(3.75),
+    claude("claude-sonnet-4-0", 1_000_000,  64_000).usd(3.0, 15.0).cached(0.3).written(3.75),
+    claude("claude-sonnet-4-5",   200_000,  64_000).usd(3.0, 15.0).cached(0.3).written(3.75),
+    claude("claude-sonnet-4-6", 1_000_000,  64_000).usd(3.0, 15.0).cached(0.3).written(3.75),
+    claude("claude-sonnet-5",   1_000_000, 128_000).usd(2.0, 10.0).cached(0.2).written(2.5).images(FINE),
+    claude("claude-haiku-4-5",    200_000,  64_000).usd(1.0, 5.0).cached(0.1).written(1.25).caching(LARGE),
+    claude("claude-fable-5",    1_000_000, 128_000).usd(10.0, 50.0).cached(1.0).written(12.5).images(FINE),
+    claude("claude-*",            200_000,   4_096).images(FINE),
+];
+
+const fn claude(pattern: &'static str, window: u64, max_output: u64) -> Family {
+    family(pattern, window, max_output).caching(Caching::of(300, 1_024, 1)).images(ImageRule::Patches {
+        edge: 28,
+        limit: 1_568,
+        percent: 100,
+    })
+}
+
+/// The smallest prompt that is cached differs between models.
+const HAIKU: Caching = Caching::of(300, 2_048, 1);
+const LARGE: Caching = Caching::of(300, 4_096, 1);
+
+/// Newer models see images in a higher resolution.
+const FINE: ImageRule = ImageRule::Patches { edge: 28, limit: 4_784, percent: 100 };

@@ -1,0 +1,190 @@
+//! The request path of a conversation seen before, step by step, beside a `serde_json::Value` round trip.
+//!
+//! The body is 500 KB in 200 messages, as a coding agent sends it: tool calls and their outputs, line breaks and quotes
+//! escaped. All but two messages have been seen, and 100 of them are masked.
+
+use divan::{Bencher, black_box};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use tidegate_wire::{
+    Digest, Edit, Fingerprint, Fingerprinter, MessageFacts, Outline, Piece, Placeholder, chain, facts,
+    read_message, splice, split, split_seen,
+};
+
+const MESSAGES: usize = 200;
+const BODY_BYTES: usize = 500_000;
+
+fn main() {
+    divan::main();
+}
+
+#[divan::bench]
+fn serde_json_value_round_trip(bencher: Bencher<'_, '_>) {
+    let body = body();
+    bencher.bench_local(|| {
+        let mut value: serde_json::Value = serde_json::from_slice(black_box(&body)).unwrap_or_default();
+        if let Some(messages) = value["messages"].as_array_mut() {
+            for message in messages.iter_mut().skip(1).step_by(2).take(100) {
+                message["content"] = "[OMITTED_OBSERVATION: too old; available in memory store]".into();
+            }
+        }
+        value.to_string().into_bytes()
+    });
+}
+
+#[divan::bench]
+fn seen_path(bencher: Bencher<'_, '_>) {
+    let seen = Seen::new();
+    bencher.bench_local(|| {
+        let outline = black_box(&seen).outline();
+        let known = seen.look_up(&outline);
+        (black_box(digests(&known)), seen.mask(&outline, &known))
+    });
+}
+
+#[divan::bench]
+fn step_utf8(bencher: Bencher<'_, '_>) {
+    let body = body();
+    bencher.bench_local(|| simdutf8::basic::from_utf8(black_box(&body)).is_ok());
+}
+
+#[divan::bench]
+fn step_split(bencher: Bencher<'_, '_>) {
+    let body = body();
+    bencher.bench_local(|| split(black_box(&body)));
+}
+
+#[divan::bench]
+fn step_split_and_fingerprint(bencher: Bencher<'_, '_>) {
+    let seen = Seen::new();
+    bencher.bench_local(|| split_seen(black_box(&seen.body), &seen.fingerprinter, |_| true));
+}
+
+#[divan::bench]
+fn step_look_up(bencher: Bencher<'_, '_>) {
+    let seen = Seen::new();
+    let outline = seen.outline();
+    bencher.bench_local(|| seen.look_up(black_box(&outline)));
+}
+
+#[divan::bench]
+fn step_chain(bencher: Bencher<'_, '_>) {
+    let seen = Seen::new();
+    let known = seen.look_up(&seen.outline());
+    bencher.bench_local(|| digests(black_box(&known)));
+}
+
+#[divan::bench]
+fn step_splice_100_masks(bencher: Bencher<'_, '_>) {
+    let seen = Seen::new();
+    let outline = seen.outline();
+    let known = seen.look_up(&outline);
+    bencher.bench_local(|| seen.mask(black_box(&outline), &known));
+}
+
+/// What a body costs that was never seen: everything but counting its tokens.
+#[divan::bench]
+fn unseen_read_and_hash(bencher: Bencher<'_, '_>) {
+    let body = body();
+    let outline = split(&body).unwrap_or_default();
+    bencher.bench_local(|| {
+        let read = outline.messages.iter().filter_map(|span| read_message(span.of(&body)).ok());
+        read.map(|view| facts(&view)).collect::<Vec<_>>()
+    });
+}
+
+#[divan::bench]
+fn unseen_read_only(bencher: Bencher<'_, '_>) {
+    let body = body();
+    let outline = split(&body).unwrap_or_default();
+    bencher
+        .bench_local(|| outline.messages.iter().filter(|span| read_message(span.of(&body)).is_ok()).count());
+}
+
+struct Seen {
+    body: Vec<u8>,
+    fingerprinter: Fingerprinter,
+    cache: HashMap<Fingerprint, Arc<MessageFacts>>,
+    placeholder: Placeholder,
+}
+
+impl Seen {
+    fn new() -> Seen {
+        let body = body();
+        let fingerprinter = Fingerprinter::new(42);
+        let mut cache = HashMap::new();
+        for span in split(&body).unwrap_or_default().messages {
+            let raw = span.of(&body);
+            if let Ok(view) = read_message(raw) {
+                cache.insert(fingerprinter.of(raw), Arc::new(facts(&view)));
+            }
+        }
+        let placeholder = Placeholder::new("[OMITTED_OBSERVATION: too old; available in memory store]");
+        Seen { body, fingerprinter, cache, placeholder }
+    }
+
+    fn outline(&self) -> Outline {
+        split_seen(&self.body, &self.fingerprinter, |_| true).unwrap_or_default()
+    }
+
+    fn look_up(&self, outline: &Outline) -> Vec<Arc<MessageFacts>> {
+        outline.fingerprints.iter().filter_map(|fingerprint| self.cache.get(fingerprint).cloned()).collect()
+    }
+
+    fn mask(&self, outline: &Outline, known: &[Arc<MessageFacts>]) -> Vec<Piece> {
+        let edits: Vec<Edit> = (0..100)
+            .map(|index| Edit::Mask { message: 2 * index + 1, placeholder: self.placeholder.clone() })
+            .collect();
+        splice(&self.body, outline, known, &edits).unwrap_or_default()
+    }
+}
+
+fn digests(known: &[Arc<MessageFacts>]) -> Vec<Digest> {
+    let mut digest = Digest::START;
+    let step = |facts: &Arc<MessageFacts>| {
+        digest = chain(digest, &facts.canonical);
+        digest
+    };
+    known.iter().map(step).collect()
+}
+
+fn body() -> Vec<u8> {
+    if let Ok(p) = std::env::var("TGB") {
+        return std::fs::read(p).unwrap();
+    }
+    let mut body = String::from(r#"{"model":"gpt-4.1","stream":true,"tools":["#);
+    for index in 0..12 {
+        let comma = if index == 0 { "" } else { "," };
+        let _ = write!(
+            body,
+            r#"{comma}{{"type":"function","function":{{"name":"tool_{index}","description":"Runs it.","parameters":{{"type":"object","properties":{{"command":{{"type":"string"}}}}}}}}}}"#
+        );
+    }
+    body.push_str(r#"],"messages":["#);
+    let text_bytes = 2 * BODY_BYTES / MESSAGES - 400;
+    for index in 0..MESSAGES / 2 {
+        let comma = if index == 0 { "" } else { ", " };
+        let _ = write!(
+            body,
+            r#"{comma}{{"role": "assistant", "content": "I look at it, step {index}.", "tool_calls": [{{"id": "call_{index}", "type": "function", "function": {{"name": "run", "arguments": "{{\"command\": \"cat src/module_{index}.py\"}}"}}}}]}}, {{"role": "tool", "tool_call_id": "call_{index}", "content": ""#
+        );
+        lines(&mut body, index, text_bytes);
+        body.push_str("\"}");
+    }
+    body.push_str("]}");
+    body.into_bytes()
+}
+
+/// Lines of code as JSON writes them. The numbers make every message another.
+fn lines(body: &mut String, message: usize, bytes: usize) {
+    let end = body.len() + bytes;
+    let mut line = 0;
+    while body.len() < end {
+        line += 1;
+        let _ = write!(
+            body,
+            r#"    def method_{message}_{line}(self, value):\n        if value[{line}] is None: return self.table.get(\"key_{line}\", {{}})\n"#
+        );
+    }
+}

@@ -1,0 +1,193 @@
+use crate::content::{Content, Part};
+use crate::message::{FunctionCall, MessageView};
+use std::fmt;
+
+/// The chained hash of a conversation up to one of its messages.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// The digest of a conversation before its first message.
+    pub const START: Digest = Digest([0; 32]);
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+/// The digest one message further.
+#[must_use]
+pub fn chain(previous: Digest, canonical: &[u8; 32]) -> Digest {
+    let mut both = [0; 64];
+    both[..32].copy_from_slice(&previous.0);
+    both[32..].copy_from_slice(canonical);
+    Digest(*blake3::hash(&both).as_bytes())
+}
+
+/// The hash of what a message says, whatever its JSON spelling.
+///
+/// What counts: role, content, refusal, name, tool calls (id, type, name, arguments) and the answered call's id. Key
+/// order, white space, escapes, unknown members and the `observation` tag do not. A member that is `null`, and an empty
+/// list of calls, is the same as none, because the same SDK writes it one way in one version and the other way in the
+/// next. A text and a list with one part of that text differ: providers tokenize them alike but not always, and a
+/// client does not switch in the middle of a conversation. A part of an unknown kind counts as its bytes.
+///
+/// Decisions are stored under these hashes, so a change of the format orphans every stored conversation.
+#[must_use]
+pub fn canonical_hash(view: &MessageView<'_>) -> [u8; 32] {
+    let mut frame = Frame(blake3::Hasher::new());
+    frame.0.update(b"tidegate message 1\n");
+    frame.optional(b'r', view.role.as_deref());
+    frame.optional(b'n', view.name.as_deref());
+    frame.optional(b'f', view.refusal.as_deref());
+    frame.optional(b'a', view.tool_call_id.as_deref());
+    match &view.content {
+        Content::Absent | Content::Null => {}
+        Content::Text(text) => frame.field(b't', text.as_bytes()),
+        Content::Parts(parts) => {
+            frame.count(b'p', parts.len());
+            parts.iter().for_each(|part| frame.part(part));
+        }
+        Content::Odd(raw) => frame.field(b'o', raw),
+    }
+    for call in &view.tool_calls {
+        frame.field(b'c', call.kind.as_deref().unwrap_or("function").as_bytes());
+        frame.optional(b'i', call.id.as_deref());
+        frame.function(&call.function);
+    }
+    if let Some(function) = &view.function_call {
+        frame.field(b'l', b"");
+        frame.function(function);
+    }
+    for (key, raw) in &view.odd {
+        frame.field(b'k', key.as_bytes());
+        frame.field(b'o', raw);
+    }
+    *frame.0.finalize().as_bytes()
+}
+
+/// Every field is written as its tag, its length and its bytes, so that no two different messages are framed alike.
+struct Frame(blake3::Hasher);
+
+impl Frame {
+    fn field(&mut self, tag: u8, bytes: &[u8]) {
+        self.count(tag, bytes.len());
+        self.0.update(bytes);
+    }
+
+    fn count(&mut self, tag: u8, count: usize) {
+        let mut head = [tag; 9];
+        head[1..].copy_from_slice(&(count as u64).to_le_bytes());
+        self.0.update(&head);
+    }
+
+    fn optional(&mut self, tag: u8, text: Option<&str>) {
+        if let Some(text) = text {
+            self.field(tag, text.as_bytes());
+        }
+    }
+
+    fn function(&mut self, function: &FunctionCall<'_>) {
+        self.field(b'm', function.name.as_bytes());
+        self.field(b'g', function.arguments.as_bytes());
+    }
+
+    fn part(&mut self, part: &Part<'_>) {
+        match part {
+            Part::Text(text) => self.field(b'T', text.as_bytes()),
+            Part::Refusal(text) => self.field(b'R', text.as_bytes()),
+            Part::Image { url, detail } => {
+                self.field(b'I', url.as_bytes());
+                self.optional(b'd', detail.as_deref());
+            }
+            Part::Audio { data, format } => {
+                self.field(b'A', data.as_bytes());
+                self.optional(b'd', format.as_deref());
+            }
+            Part::File { id, name, data } => {
+                self.field(b'F', b"");
+                self.optional(b'1', id.as_deref());
+                self.optional(b'2', name.as_deref());
+                self.optional(b'3', data.as_deref());
+            }
+            Part::Other(raw) => self.field(b'O', raw),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read_message;
+
+    fn hash(json: &str) -> [u8; 32] {
+        canonical_hash(&read_message(json.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn the_spelling_does_not_count() {
+        let plain = hash(r#"{"role":"user","content":"aé/\n"}"#);
+        for same in [
+            r#"{ "content" : "a\u00e9\/\u000a", "role":"us\u0065r" }"#,
+            r#"{"role":"user","content":"aé/\n","name":null,"tool_calls":[],"x":{"y":1},"refusal":null}"#,
+            r#"{"role":"user","observation":{"type":"tool_output"},"content":"aé/\n"}"#,
+        ] {
+            assert_eq!(hash(same), plain, "{same}");
+        }
+        assert_eq!(
+            hash(
+                r#"{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}"#
+            ),
+            hash(
+                r#"{"content":null,"tool_calls":[{"function":{"arguments":"{}","name":"f"},"type":"function","id":"a"}],
+                    "role":"assistant"}"#
+            ),
+        );
+    }
+
+    #[test]
+    fn everything_that_is_said_counts() {
+        let messages = [
+            r#"{}"#,
+            r#"{"role":"user"}"#,
+            r#"{"role":5}"#,
+            r#"{"role":"5"}"#,
+            r#"{"role":"user","content":""}"#,
+            r#"{"role":"user","content":"x"}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"x"}]}"#,
+            r#"{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"x"}]}"#,
+            r#"{"role":"user","content":[]}"#,
+            r#"{"role":"user","content":"x","name":"n"}"#,
+            r#"{"role":"user","content":"x","tool_call_id":"n"}"#,
+            r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}"#,
+            r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"x","detail":"low"}}]}"#,
+            r#"{"role":"user","content":[{"type":"file","file":{"file_id":"x"}}]}"#,
+            r#"{"role":"user","content":[{"type":"file","file":{"filename":"x"}}]}"#,
+            r#"{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"x"}}]}"#,
+            r#"{"tool_calls":[{"id":"a","function":{"name":"fx","arguments":""}}]}"#,
+            r#"{"tool_calls":[{"function":{"name":"f","arguments":"x"}}]}"#,
+            r#"{"function_call":{"name":"f","arguments":"x"}}"#,
+        ];
+        for (i, one) in messages.iter().enumerate() {
+            for other in &messages[..i] {
+                assert_ne!(hash(one), hash(other), "{one} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_chain_depends_on_order() {
+        let (a, b) = ([1; 32], [2; 32]);
+        let forth = chain(chain(Digest::START, &a), &b);
+        assert_ne!(forth, chain(chain(Digest::START, &b), &a));
+        assert_eq!(format!("{}", Digest([171; 32])), "ab".repeat(32));
+    }
+}

@@ -1,0 +1,288 @@
+use crate::answer::Answer;
+use memchr::memchr2;
+
+/// A line or an event beyond this is let pass unread: an upstream must not decide how much memory we use.
+const EVENT_CAP: usize = 1 << 20;
+
+/// Reads a stream of server-sent events while its bytes pass to the client, however they are cut into chunks.
+///
+/// ```
+/// let mut reader = tidegate_wire::SideReader::default();
+/// reader.feed(b"data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DO");
+/// assert_eq!(reader.answer().content.as_deref(), Some("hi"));
+/// assert_eq!(reader.missing_end(), "\n\n");
+/// reader.feed(b"NE]\n\n");
+/// assert!(reader.is_done());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SideReader {
+    answer: Answer,
+    done: bool,
+    /// The line so far, where it is one worth keeping.
+    line: Vec<u8>,
+    /// The data of the event so far, its lines joined.
+    data: Vec<u8>,
+    has_data: bool,
+    /// Whether this event is beyond the cap.
+    skipping: bool,
+    place: Place,
+    /// Whether the last byte was a carriage return: a line feed right behind belongs to it.
+    after_return: bool,
+    /// How many bytes of a byte order mark the stream began with; the mark is no part of the first line.
+    mark: Mark,
+}
+
+/// Where the bytes so far end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    /// Before the first byte of an event.
+    #[default]
+    Boundary,
+    /// At the start of a line, inside an event.
+    LineStart,
+    InLine,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Seen(usize),
+    Past,
+}
+
+impl Default for Mark {
+    fn default() -> Mark {
+        Mark::Seen(0)
+    }
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+impl SideReader {
+    /// Takes the next bytes of the response.
+    pub fn feed(&mut self, mut chunk: &[u8]) {
+        chunk = self.strip_mark(chunk);
+        while let Some(&first) = chunk.first() {
+            if std::mem::take(&mut self.after_return) && first == b'\n' {
+                chunk = &chunk[1..];
+                continue;
+            }
+            match memchr2(b'\n', b'\r', chunk) {
+                Some(end) => {
+                    self.extend_line(&chunk[..end]);
+                    self.after_return = chunk[end] == b'\r';
+                    self.end_line();
+                    chunk = &chunk[end + 1..];
+                }
+                None => {
+                    self.extend_line(chunk);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What the stream has said so far.
+    #[must_use]
+    pub fn answer(&self) -> &Answer {
+        &self.answer
+    }
+
+    #[must_use]
+    pub fn into_answer(self) -> Answer {
+        self.answer
+    }
+
+    /// Whether `[DONE]` has come.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Whether an event may follow right here.
+    #[must_use]
+    pub fn at_boundary(&self) -> bool {
+        self.missing_end().is_empty()
+    }
+
+    /// What must be written before another event can be, if the upstream stops here.
+    ///
+    /// Behind a carriage return the first line feed would only complete that line's end, so it takes two.
+    #[must_use]
+    pub fn missing_end(&self) -> &'static str {
+        match self.place {
+            Place::Boundary => "",
+            Place::LineStart if self.after_return => "\n\n",
+            Place::LineStart => "\n",
+            Place::InLine => "\n\n",
+        }
+    }
+
+    fn strip_mark<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
+        let Mark::Seen(seen) = self.mark else { return chunk };
+        let rest = &BYTE_ORDER_MARK[seen..];
+        let matching = chunk.iter().zip(rest).take_while(|(a, b)| a == b).count();
+        if matching == rest.len() {
+            self.mark = Mark::Past;
+            &chunk[matching..]
+        } else if matching == chunk.len() {
+            self.mark = Mark::Seen(seen + matching);
+            &[]
+        } else {
+            // It was none: what looked like one belongs to the first line.
+            self.mark = Mark::Past;
+            self.extend_line(&BYTE_ORDER_MARK[..seen]);
+            chunk
+        }
+    }
+
+    fn extend_line(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.place = Place::InLine;
+        if self.line.len() + self.data.len() + bytes.len() > EVENT_CAP {
+            self.skipping = true;
+        }
+        if self.skipping {
+            self.line.clear();
+            self.data.clear();
+        } else {
+            self.line.extend_from_slice(bytes);
+        }
+    }
+
+    fn end_line(&mut self) {
+        if self.place != Place::InLine {
+            self.end_event();
+            return;
+        }
+        self.place = Place::LineStart;
+        if let Some(value) = self.line.strip_prefix(b"data") {
+            let value = match value {
+                [] => Some(value),
+                [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
+                _ => None,
+            };
+            if let Some(value) = value {
+                if self.has_data {
+                    self.data.push(b'\n');
+                }
+                self.data.extend_from_slice(value);
+                self.has_data = true;
+            }
+        }
+        self.line.clear();
+    }
+
+    fn end_event(&mut self) {
+        self.place = Place::Boundary;
+        if self.skipping {
+            self.answer.cut = true;
+        } else if self.data == b"[DONE]" {
+            self.done = true;
+        } else if self.has_data {
+            // An event that is no JSON is the client's to judge; there is nothing to pick up from it.
+            self.answer.absorb(&self.data);
+        }
+        self.data.clear();
+        self.has_data = false;
+        self.skipping = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(chunks: &[&[u8]]) -> SideReader {
+        let mut reader = SideReader::default();
+        chunks.iter().for_each(|chunk| reader.feed(chunk));
+        reader
+    }
+
+    const STREAM: &str = "\u{feff}: hello\r\n\r\nid: 7\r\ndata: {\"id\":\"c\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n\
+        data:{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"é\\ud800\",\"tool_calls\":[{\"index\":1,\"id\":\"x\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}}]}\r\r\
+        data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":1,\"function\":{\"arguments\":\"}\"}}]},\ndata: \"finish_reason\":\"stop\"}]}\n\n\
+        data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":6}}\r\n\r\ndata: [DONE]\n\n";
+
+    #[test]
+    fn all_kinds_of_lines() {
+        let reader = read(&[STREAM.as_bytes()]);
+        let answer = reader.answer();
+        assert_eq!(answer.content.as_deref(), Some("aé\u{fffd}"));
+        assert_eq!((&*answer.tool_calls[1].name, &*answer.tool_calls[1].arguments), ("f", "{}"));
+        assert_eq!(answer.finish_reasons, ["stop"]);
+        assert_eq!(answer.usage.unwrap().completion_tokens, 6);
+        assert!(reader.is_done() && reader.at_boundary());
+    }
+
+    #[test]
+    fn what_is_missing_at_every_kind_of_end() {
+        for (bytes, missing) in [
+            ("", ""),
+            ("data: x", "\n\n"),
+            ("data: x\n", "\n"),
+            ("data: x\r", "\n\n"),
+            ("data: x\r\n", "\n"),
+            ("data: x\n\n", ""),
+            ("data: x\r\r", ""),
+            ("data: x\r\n\r\n", ""),
+            ("data: x\r\n\r", ""),
+            (": hi\n", "\n"),
+            ("\n\n", ""),
+            ("\u{feff}", ""),
+        ] {
+            assert_eq!(read(&[bytes.as_bytes()]).missing_end(), missing, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_huge_event_is_skipped_and_the_next_one_read() {
+        let chunk = [b'x'; 1000];
+        let mut reader = read(&[b"data: "]);
+        (0..3000).for_each(|_| reader.feed(&chunk));
+        assert!(reader.line.capacity() + reader.data.capacity() <= 2 * EVENT_CAP);
+        reader.feed(b"\n\ndata: {\"id\":\"a\"}\n\n");
+        assert_eq!(reader.answer().id.as_deref(), Some("a"));
+        assert!(reader.answer().cut);
+    }
+
+    fn cut<'a>(bytes: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+        let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        at.extend([0, bytes.len()]);
+        at.sort_unstable();
+        at.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
+    }
+
+    fn same(one: &SideReader, other: &SideReader) -> bool {
+        one.answer == other.answer && one.done == other.done && one.missing_end() == other.missing_end()
+    }
+
+    proptest! {
+        #[test]
+        fn any_chunking_gives_the_same(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+                                       damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>()))) {
+            let mut bytes = STREAM.as_bytes().to_vec();
+            if let Some((at, byte)) = damage {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            prop_assert!(same(&read(&[&bytes]), &read(&cut(&bytes, &cuts))));
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic_and_can_be_finished(
+            bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(&b"\n\r:dat {}\"[]"[..])], 0..300),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20)) {
+            let mut reader = read(&cut(&bytes, &cuts));
+            prop_assert!(same(&read(&[&bytes]), &reader));
+            let missing = reader.missing_end();
+            reader.feed(missing.as_bytes());
+            prop_assert!(reader.at_boundary());
+            let id = reader.answer.id.take();
+            reader.feed(b"data: {\"id\":\"after\"}\n\n");
+            prop_assert_eq!(reader.answer.id.as_deref(), Some("after"), "{:?}", id);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Finds where a JSON value ends, knowing nothing but strings and brackets.
+//!
+//! It does not check the grammar: `{"a":]` has an end here. Whoever uses an end has the slice read by a real parser,
+//! now or when the same bytes were seen for the first time; a slice cut wrongly then fails there.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+
+use memchr::memchr2;
+
+/// Why a value has no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoEnd {
+    /// The bytes stop before the value does.
+    Unfinished,
+    /// More brackets are open at once than allowed.
+    TooDeep,
+}
+
+/// The index just behind the object or array whose bracket is at `start`.
+pub(crate) fn container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<usize, NoEnd> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(end) = avx2::container_end(bytes, start, max_depth) {
+        return end;
+    }
+    scalar_container_end(bytes, start, max_depth)
+}
+
+/// The index just behind the string whose opening quote is at `start`.
+pub(crate) fn string_end(bytes: &[u8], start: usize) -> Result<usize, NoEnd> {
+    let mut at = start + 1;
+    loop {
+        let rest = bytes.get(at..).ok_or(NoEnd::Unfinished)?;
+        let found = memchr2(b'"', b'\\', rest).ok_or(NoEnd::Unfinished)?;
+        if rest[found] == b'"' {
+            return Ok(at + found + 1);
+        }
+        at += found + 2;
+    }
+}
+
+/// The twin of the vector code, for processors without AVX2. Both give the same answer for any bytes whatsoever: a
+/// backslash takes the meaning from a quote behind it even outside strings, where only invalid JSON has one.
+fn scalar_container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<usize, NoEnd> {
+    let mut depth = 0;
+    let mut at = start;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => {
+                at = string_end(bytes, at)?;
+                continue;
+            }
+            b'\\' => {
+                // A bracket keeps its meaning behind a backslash; a quote and another backslash lose it.
+                if matches!(bytes.get(at + 1), Some(b'"' | b'\\')) {
+                    at += 1;
+                }
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > max_depth {
+                    return Err(NoEnd::TooDeep);
+                }
+            }
+            b'}' | b']' => {
+                if depth <= 1 {
+                    return Ok(at + 1);
+                }
+                depth -= 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Err(NoEnd::Unfinished)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(json: &str, tail: &str) {
+        let text = format!("{json}{tail}");
+        assert_eq!(container_end(text.as_bytes(), 0, 128), Ok(json.len()), "{text}");
+        assert_eq!(scalar_container_end(text.as_bytes(), 0, 128), Ok(json.len()), "{text}");
+    }
+
+    #[test]
+    fn brackets_in_strings_do_not_count() {
+        check("{}", ",{}");
+        check(r#"{"a":"}"}"#, "]}");
+        check(r#"["\"]","\\",{"x":"\\\"]"}]"#, "]");
+        check(&format!(r#"{{"a":"{}"}}"#, r"\\".repeat(100)), "}");
+        check(&format!(r#"{{"a":"{}\""}}"#, "]".repeat(63)), "}");
+    }
+
+    #[test]
+    fn the_string_ends_at_its_own_quote() {
+        assert_eq!(string_end(br#""a\"b\\"c""#, 0), Ok(8));
+        assert_eq!(string_end(br#""a\"#, 0), Err(NoEnd::Unfinished));
+        assert_eq!(string_end(br#"""#, 0), Err(NoEnd::Unfinished));
+    }
+
+    #[test]
+    fn depth_is_limited_and_costs_no_stack() {
+        let deep = "[".repeat(10_000) + &"]".repeat(10_000);
+        assert_eq!(container_end(deep.as_bytes(), 0, 10_000), Ok(20_000));
+        assert_eq!(container_end(deep.as_bytes(), 0, 9_999), Err(NoEnd::TooDeep));
+        assert_eq!(container_end(deep.as_bytes(), 0, 128), Err(NoEnd::TooDeep));
+    }
+
+    /// Bytes that hit the rules far more often than random ones would.
+    fn dense_bytes() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![
+            4 => prop::sample::select(&b"\"\\{}[]"[..]),
+            4 => Just(b'a'),
+            1 => any::<u8>(),
+        ];
+        prop::collection::vec(byte, 0..400)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        #[test]
+        fn the_twins_agree_on_any_bytes(rest in dense_bytes(), start in 0_usize..70, max_depth in 1_usize..40) {
+            let mut bytes = vec![b' '; start];
+            bytes.push(b'{');
+            bytes.extend_from_slice(&rest);
+            prop_assert_eq!(
+                container_end(&bytes, start, max_depth),
+                scalar_container_end(&bytes, start, max_depth)
+            );
+        }
+    }
+}

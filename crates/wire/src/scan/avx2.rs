@@ -1,0 +1,155 @@
+//! The scanner with AVX2, 64 bytes at a time. The only module of the workspace's own code with `unsafe`.
+//!
+//! Two things need it: calling a function compiled for a processor feature, which is sound once the feature has been
+//! detected, and loading 32 bytes through a pointer, which is sound because it comes from an array of 64.
+
+#![allow(unsafe_code)]
+
+use super::NoEnd;
+use std::arch::x86_64::{
+    __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8, _mm_setr_epi8,
+    _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
+    _mm256_or_si256, _mm256_set1_epi8, _mm256_shuffle_epi8,
+};
+
+const BLOCK: usize = 64;
+
+/// What [`container_end`](super::container_end) says, or nothing if this processor lacks the features.
+pub(super) fn container_end(bytes: &[u8], start: usize, max_depth: usize) -> Option<Result<usize, NoEnd>> {
+    if is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("pclmulqdq")
+        && is_x86_feature_detected!("bmi1")
+    {
+        // SAFETY: exactly the features that the function is compiled for have been detected on this processor.
+        Some(unsafe { find_end(bytes, start, max_depth) })
+    } else {
+        None
+    }
+}
+
+#[target_feature(enable = "avx2,pclmulqdq,bmi1")]
+fn find_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<usize, NoEnd> {
+    let mut walk = Walk { escape: 0, in_string: 0, depth: 0, max_depth };
+    let mut at = start;
+    let mut rest = bytes.get(start..).unwrap_or_default();
+    while let Some((block, behind)) = rest.split_first_chunk::<BLOCK>() {
+        if let Some(found) = walk.step(block) {
+            return found.map(|offset| at + offset);
+        }
+        rest = behind;
+        at += BLOCK;
+    }
+    // Zero bytes mean nothing to the scanner, so the last block may be filled up with them.
+    let mut last = [0; BLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+    match walk.step(&last) {
+        Some(found) => found.map(|offset| at + offset),
+        None => Err(NoEnd::Unfinished),
+    }
+}
+
+/// What one block leaves to the next.
+struct Walk {
+    /// One if the next block's first byte stands behind an unpaired backslash.
+    escape: u64,
+    /// All ones if the next block begins inside a string.
+    in_string: u64,
+    depth: usize,
+    max_depth: usize,
+}
+
+impl Walk {
+    #[inline]
+    #[target_feature(enable = "avx2,pclmulqdq,bmi1")]
+    fn step(&mut self, block: &[u8; BLOCK]) -> Option<Result<usize, NoEnd>> {
+        let (low, high) = load(block);
+        let quotes = equal(low, high, b'"') & !self.escaped(equal(low, high, b'\\'));
+        // Most of a conversation is the inside of long strings, where nothing else matters. To leave already when no
+        // quote at all is here, escaped or not, would be faster on prose and much slower on code, where escaped quotes
+        // are just frequent enough to be guessed wrong.
+        if quotes == 0 && self.in_string != 0 {
+            return None;
+        }
+        let in_string = prefix_xor(quotes) ^ self.in_string;
+        self.in_string = ((in_string as i64) >> 63) as u64;
+
+        let mut brackets = mask(brackets(low), brackets(high)) & !in_string;
+        while brackets != 0 {
+            let index = brackets.trailing_zeros() as usize;
+            brackets &= brackets - 1;
+            // Of the four brackets only `{` and `[` have this bit.
+            if block[index] & 0b10 != 0 {
+                self.depth += 1;
+                if self.depth > self.max_depth {
+                    return Some(Err(NoEnd::TooDeep));
+                }
+            } else if self.depth <= 1 {
+                return Some(Ok(index + 1));
+            } else {
+                self.depth -= 1;
+            }
+        }
+        None
+    }
+
+    /// The bytes that stand behind a backslash which is not itself behind one.
+    ///
+    /// Backslashes pair up from the start of each run. Adding the odd-positioned starts to the run carries through it
+    /// and so tells, for a whole block at once, on which parity the run's pairs lie.
+    #[inline]
+    fn escaped(&mut self, backslashes: u64) -> u64 {
+        const EVEN: u64 = 0x5555_5555_5555_5555;
+        let backslashes = backslashes & !self.escape;
+        let behind = (backslashes << 1) | self.escape;
+        let odd_starts = backslashes & !EVEN & !behind;
+        let (sums, carried) = odd_starts.overflowing_add(backslashes);
+        self.escape = u64::from(carried);
+        (EVEN ^ (sums << 1)) & behind
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(block: &[u8; BLOCK]) -> (__m256i, __m256i) {
+    let pointer = block.as_ptr().cast::<__m256i>();
+    // SAFETY: the pointer is the start of an array of 64 bytes, so both loads of 32 bytes stay inside it; this load
+    // needs no alignment.
+    unsafe { (_mm256_loadu_si256(pointer), _mm256_loadu_si256(pointer.add(1))) }
+}
+
+/// One bit for each byte of a block, set where the byte is this one.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn equal(low: __m256i, high: __m256i, byte: u8) -> u64 {
+    let byte = _mm256_set1_epi8(byte as i8);
+    mask(_mm256_cmpeq_epi8(low, byte), _mm256_cmpeq_epi8(high, byte))
+}
+
+/// Square and curly brackets differ only in the bit 0x20, and the low half of a byte tells opening from closing. So
+/// the byte with that bit set equals the entry that its low half selects, for the four brackets and nothing else: the
+/// other entries are zero, and a byte with a bit set is not.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn brackets(bytes: __m256i) -> __m256i {
+    let table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b'{' as i8, 0, b'}' as i8, 0, 0,
+    ));
+    let folded = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
+    _mm256_cmpeq_epi8(_mm256_shuffle_epi8(table, bytes), folded)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn mask(low: __m256i, high: __m256i) -> u64 {
+    let low = _mm256_movemask_epi8(low) as u32;
+    let high = _mm256_movemask_epi8(high) as u32;
+    (u64::from(high) << 32) | u64::from(low)
+}
+
+/// Each bit becomes the parity of itself and all bits below: ones from an opening quote up to its closing one.
+#[inline]
+#[target_feature(enable = "avx2,pclmulqdq")]
+fn prefix_xor(bits: u64) -> u64 {
+    let product = _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits as i64), _mm_set1_epi8(-1));
+    _mm_cvtsi128_si64(product) as u64
+}

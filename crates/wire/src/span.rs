@@ -1,0 +1,44 @@
+use std::ops::Range;
+
+/// A range of bytes, small enough that 100,000 messages fit in a few hundred kilobytes.
+///
+/// [`split`](crate::split) refuses bodies of 4 GiB and more, so 32 bits always suffice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    /// The caller has checked that the bytes it counts in are fewer than 4 GiB.
+    pub(crate) fn new(start: usize, end: usize) -> Span {
+        debug_assert!(start <= end && u32::try_from(end).is_ok());
+        Span { start: start as u32, end: end as u32 }
+    }
+
+    #[must_use]
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    #[must_use]
+    pub fn len(self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    /// These bytes of `bytes`, which must be the same that the span was made from.
+    #[must_use]
+    pub fn of(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.range()]
+    }
+
+    /// The same span, counted from the start of what encloses `base`.
+    pub(crate) fn shifted(self, base: u32) -> Span {
+        Span { start: self.start + base, end: self.end + base }
+    }
+}

@@ -1,0 +1,349 @@
+use crate::{MessageFacts, Outline, Span};
+use bytes::Bytes;
+use std::borrow::Borrow;
+use std::ops::Range;
+use thiserror::Error;
+
+/// A change to the messages of a request. Indexes are those of the client's messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// The message's content becomes the placeholder, whatever it was. Everything else of the message stays.
+    Mask { message: usize, placeholder: Placeholder },
+    /// The message's `observation` tag goes.
+    Untag { message: usize },
+    /// A run of messages becomes this one message, a JSON object.
+    Replace { messages: Range<usize>, with: Bytes },
+    /// A run of messages goes.
+    Remove { messages: Range<usize> },
+    /// This message, a JSON object, comes before the client's; before none if the index is their number.
+    Insert { before: usize, with: Bytes },
+}
+
+/// A text as a JSON string, made once and shared by every message that it masks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placeholder(Bytes);
+
+impl Placeholder {
+    #[must_use]
+    pub fn new(text: &str) -> Placeholder {
+        Placeholder(serde_json::Value::from(text).to_string().into())
+    }
+}
+
+/// A piece of the request that goes out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes of the client's body.
+    Client(Range<usize>),
+    New(Bytes),
+}
+
+/// Why a list of edits makes no sense. Always our own mistake: the request then goes out untouched.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BadEdit {
+    #[error("edit {edit} names a message that does not exist")]
+    NoSuchMessage { edit: usize },
+    #[error("edit {edit} overlaps the one before, or comes too late")]
+    OutOfOrder { edit: usize },
+    #[error("edit {edit} masks a message without content")]
+    NoContent { edit: usize },
+    #[error("edit {edit} removes a tag that is not there")]
+    NoTag { edit: usize },
+}
+
+/// The body with the edits made, as pieces: what no edit touches stays the client's bytes, neither copied nor written
+/// anew. `facts` are those of each message, and `edits` are in the order of the messages.
+///
+/// ```
+/// use tidegate_wire::{Edit, Placeholder, assemble, facts, read_message, splice, split};
+/// let body = br#"{"messages": [{"role":"tool", "content":"long"}, {"role":"user","content":"hi"}] }"#;
+/// let outline = split(body).unwrap();
+/// let known: Vec<_> =
+///     outline.messages.iter().map(|span| facts(&read_message(span.of(body)).unwrap())).collect();
+/// let edits = [Edit::Mask { message: 0, placeholder: Placeholder::new("[gone]") }];
+/// let pieces = splice(body, &outline, &known, &edits).unwrap();
+/// assert_eq!(
+///     assemble(body, &pieces),
+///     br#"{"messages": [{"role":"tool", "content":"[gone]"}, {"role":"user","content":"hi"}] }"#
+/// );
+/// ```
+pub fn splice<F: Borrow<MessageFacts>>(
+    body: &[u8],
+    outline: &Outline,
+    facts: &[F],
+    edits: &[Edit],
+) -> Result<Vec<Piece>, BadEdit> {
+    let mut draft = Draft {
+        messages: &outline.messages,
+        pieces: Vec::with_capacity(2 * edits.len() + 1),
+        next: 0,
+        separated: 0,
+        empty: true,
+    };
+    let array = outline.array.range();
+    let first = outline.messages.first().map_or(array.start + 1, |span| span.range().start);
+    draft.client(0..first);
+
+    let mut at = 0;
+    while let Some(edit) = edits.get(at) {
+        match edit {
+            Edit::Mask { message, .. } | Edit::Untag { message } => {
+                let changes = changes(*message, outline, facts, edits, &mut at)?;
+                draft.copy_until(*message, at - 1)?;
+                draft.change(*message, changes);
+                continue;
+            }
+            Edit::Replace { messages, with } => {
+                draft.run(messages, at)?;
+                draft.separate(messages.start);
+                draft.pieces.push(Piece::New(with.clone()));
+                draft.next = messages.end;
+            }
+            Edit::Remove { messages } => {
+                draft.run(messages, at)?;
+                draft.next = messages.end;
+            }
+            Edit::Insert { before, with } => {
+                draft.copy_until(*before, at)?;
+                draft.separate(*before);
+                draft.pieces.push(Piece::New(with.clone()));
+            }
+        }
+        at += 1;
+    }
+    draft.copy_until(outline.messages.len(), edits.len())?;
+    let last = outline.messages.last().map_or(array.start + 1, |span| span.range().end);
+    draft.client(last..body.len());
+    Ok(draft.pieces)
+}
+
+/// The pieces in one buffer, for whoever cannot send them one by one.
+#[must_use]
+pub fn assemble(body: &[u8], pieces: &[Piece]) -> Vec<u8> {
+    let mut whole = Vec::with_capacity(spliced_len(pieces));
+    for piece in pieces {
+        match piece {
+            Piece::Client(range) => whole.extend_from_slice(&body[range.clone()]),
+            Piece::New(bytes) => whole.extend_from_slice(bytes),
+        }
+    }
+    whole
+}
+
+/// How many bytes the pieces are together.
+#[must_use]
+pub fn spliced_len(pieces: &[Piece]) -> usize {
+    pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Client(range) => range.len(),
+            Piece::New(bytes) => bytes.len(),
+        })
+        .sum()
+}
+
+/// Up to two places inside one message, by position, each with what comes there instead.
+type Changes = [Option<(Span, Bytes)>; 2];
+
+/// Collects the edits inside one message, the first of which is at `at`, and steps behind them.
+fn changes<F: Borrow<MessageFacts>>(
+    message: usize,
+    outline: &Outline,
+    facts: &[F],
+    edits: &[Edit],
+    at: &mut usize,
+) -> Result<Changes, BadEdit> {
+    let (Some(span), Some(facts)) = (outline.messages.get(message), facts.get(message)) else {
+        return Err(BadEdit::NoSuchMessage { edit: *at });
+    };
+    let facts: &MessageFacts = facts.borrow();
+    let (mut content, mut tag) = (None, None);
+    while let Some(edit) = edits.get(*at) {
+        let (slot, change) = match edit {
+            Edit::Mask { message: same, placeholder } if *same == message => {
+                let place = facts.content_span.ok_or(BadEdit::NoContent { edit: *at })?;
+                (&mut content, (place.shifted(span.start), placeholder.0.clone()))
+            }
+            Edit::Untag { message: same } if *same == message => {
+                let place = facts.tag.ok_or(BadEdit::NoTag { edit: *at })?;
+                (&mut tag, (place.shifted(span.start), Bytes::new()))
+            }
+            _ => break,
+        };
+        if slot.replace(change).is_some() {
+            return Err(BadEdit::OutOfOrder { edit: *at });
+        }
+        *at += 1;
+    }
+    let mut changes = [content, tag];
+    changes.sort_by_key(|change| change.as_ref().map(|(place, _)| place.start));
+    Ok(changes)
+}
+
+/// The request in the making.
+struct Draft<'a> {
+    messages: &'a [Span],
+    pieces: Vec<Piece>,
+    /// The first of the client's messages that has not been dealt with.
+    next: usize,
+    /// The client's separators before the messages up to this one have been used or passed over.
+    separated: usize,
+    /// Whether no message has been written yet.
+    empty: bool,
+}
+
+impl Draft<'_> {
+    /// Takes the client's messages up to this one as they are.
+    fn copy_until(&mut self, message: usize, edit: usize) -> Result<(), BadEdit> {
+        if message > self.messages.len() {
+            return Err(BadEdit::NoSuchMessage { edit });
+        }
+        if message < self.next {
+            return Err(BadEdit::OutOfOrder { edit });
+        }
+        if message > self.next {
+            self.separate(self.next);
+            self.client(self.messages[self.next].range().start..self.messages[message - 1].range().end);
+            self.separated = message - 1;
+            self.next = message;
+        }
+        Ok(())
+    }
+
+    /// Takes the messages before a run as they are, and checks that the run is one.
+    fn run(&mut self, messages: &Range<usize>, edit: usize) -> Result<(), BadEdit> {
+        if messages.end > self.messages.len() || messages.is_empty() {
+            return Err(BadEdit::NoSuchMessage { edit });
+        }
+        self.copy_until(messages.start, edit)
+    }
+
+    fn change(&mut self, message: usize, changes: Changes) {
+        self.separate(message);
+        let span = self.messages[message].range();
+        let mut from = span.start;
+        for (place, with) in changes.into_iter().flatten() {
+            let place = place.range();
+            self.client(from..place.start);
+            if !with.is_empty() {
+                self.pieces.push(Piece::New(with));
+            }
+            from = place.end;
+        }
+        self.client(from..span.end);
+        self.next = message + 1;
+    }
+
+    /// Writes what stands between the message written last and one that takes the place of `message`: the client's
+    /// own separator where there is one, so that the white space stays, and else a comma.
+    fn separate(&mut self, message: usize) {
+        if self.empty {
+            self.empty = false;
+        } else if message > self.separated && message < self.messages.len() {
+            self.client(self.messages[message - 1].range().end..self.messages[message].range().start);
+        } else {
+            self.pieces.push(Piece::New(Bytes::from_static(b",")));
+        }
+        self.separated = self.separated.max(message);
+    }
+
+    fn client(&mut self, range: Range<usize>) {
+        if range.is_empty() {
+            return;
+        }
+        match self.pieces.last_mut() {
+            Some(Piece::Client(last)) if last.end == range.start => last.end = range.end,
+            _ => self.pieces.push(Piece::Client(range)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{facts, read_message, split};
+
+    const BODY: &str = r#"{"messages":[ {"a":0,"content":"x"},{"a":1,"observation":{"type":"tool_output"},"content":[]} ,  {"a":2} ],"n":1}"#;
+
+    fn edited(body: &str, edits: &[Edit]) -> Result<String, BadEdit> {
+        let outline = split(body.as_bytes()).unwrap();
+        let known: Vec<_> =
+            outline.messages.iter().map(|s| facts(&read_message(s.of(body.as_bytes())).unwrap())).collect();
+        let pieces = splice(body.as_bytes(), &outline, &known, edits)?;
+        Ok(String::from_utf8(assemble(body.as_bytes(), &pieces)).unwrap())
+    }
+
+    fn new(json: &'static str) -> Bytes {
+        Bytes::from_static(json.as_bytes())
+    }
+
+    fn mask(message: usize) -> Edit {
+        Edit::Mask { message, placeholder: Placeholder::new("[\"]") }
+    }
+
+    #[test]
+    fn without_edits_the_body_is_one_piece() {
+        let outline = split(BODY.as_bytes()).unwrap();
+        let known: [MessageFacts; 0] = [];
+        let pieces = splice(BODY.as_bytes(), &outline, &known, &[]).unwrap();
+        assert_eq!(pieces, [Piece::Client(0..BODY.len())]);
+    }
+
+    #[test]
+    fn a_mask_and_an_untag_share_a_message() {
+        let expected =
+            r#"{"messages":[ {"a":0,"content":"[\"]"},{"a":1,"content":"[\"]"} ,  {"a":2} ],"n":1}"#;
+        let both = [mask(0), mask(1), Edit::Untag { message: 1 }];
+        assert_eq!(edited(BODY, &both).unwrap(), expected);
+        let swapped = [mask(0), Edit::Untag { message: 1 }, mask(1)];
+        assert_eq!(edited(BODY, &swapped).unwrap(), expected);
+    }
+
+    #[test]
+    fn runs_keep_the_separators_around_them() {
+        let replace = |messages: Range<usize>| Edit::Replace { messages, with: new(r#"{"s":1}"#) };
+        let insert = |before| Edit::Insert { before, with: new(r#"{"i":1}"#) };
+        let remove = |messages| Edit::Remove { messages };
+        for (edits, array) in [
+            (vec![replace(0..2)], r#"[ {"s":1} ,  {"a":2} ]"#),
+            (vec![replace(0..3)], r#"[ {"s":1} ]"#),
+            (vec![remove(0..3)], "[  ]"),
+            (vec![remove(0..2)], r#"[ {"a":2} ]"#),
+            (
+                vec![remove(2..3), insert(3)],
+                r#"[ {"a":0,"content":"x"},{"a":1,"observation":{"type":"tool_output"},"content":[]},{"i":1} ]"#,
+            ),
+            (vec![insert(0), remove(0..2), insert(2)], r#"[ {"i":1} ,  {"i":1},{"a":2} ]"#),
+            (
+                vec![remove(0..1), replace(1..2), insert(3), insert(3)],
+                r#"[ {"s":1} ,  {"a":2},{"i":1},{"i":1} ]"#,
+            ),
+        ] {
+            let out = edited(BODY, &edits).unwrap();
+            assert_eq!(out, format!("{{\"messages\":{array},\"n\":1}}"), "{edits:?}");
+            assert!(serde_json::from_str::<serde_json::Value>(&out).is_ok());
+        }
+        assert_eq!(
+            edited("{\"messages\":[ ]}", &[insert(0), insert(0)]).unwrap(),
+            r#"{"messages":[{"i":1},{"i":1} ]}"#
+        );
+    }
+
+    #[test]
+    fn edits_that_make_no_sense_are_refused() {
+        let remove = |messages| Edit::Remove { messages };
+        for (edits, error) in [
+            (vec![mask(2)], BadEdit::NoContent { edit: 0 }),
+            (vec![mask(3)], BadEdit::NoSuchMessage { edit: 0 }),
+            (vec![mask(1), mask(0)], BadEdit::OutOfOrder { edit: 1 }),
+            (vec![mask(1), mask(1)], BadEdit::OutOfOrder { edit: 1 }),
+            (vec![Edit::Untag { message: 0 }], BadEdit::NoTag { edit: 0 }),
+            (vec![remove(0..2), mask(1)], BadEdit::OutOfOrder { edit: 1 }),
+            (vec![remove(1..4)], BadEdit::NoSuchMessage { edit: 0 }),
+            (vec![remove(1..1)], BadEdit::NoSuchMessage { edit: 0 }),
+            (vec![Edit::Insert { before: 4, with: new("{}") }], BadEdit::NoSuchMessage { edit: 0 }),
+        ] {
+            assert_eq!(edited(BODY, &edits), Err(error), "{edits:?}");
+        }
+    }
+}

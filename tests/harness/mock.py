@@ -1,0 +1,33 @@
+"""What a request may ask of the mock upstream through its `x-mock` header, and what can be seen of its connections."""
+
+import json
+import pathlib
+import uuid
+from typing import Any
+from urllib.parse import urlsplit
+
+from harness.servers import Server
+
+
+def wish(**fields: Any) -> dict[str, str]:
+    """Headers for `extra_headers` that tell the mock how to answer."""
+    return {"x-mock": json.dumps(fields)}
+
+
+def failing(status: int, times: int, **fields: Any) -> dict[str, str]:
+    """Fails the first `times` requests that carry these very headers, and answers normally after that.
+
+    The upstream asks for a retry within a millisecond, so that no test waits for the SDK's own back-off.
+    """
+    headers = {"content-type": "application/json", "retry-after-ms": "1", **fields.pop("headers", {})}
+    return wish(status=status, times=times, key=str(uuid.uuid4()), headers=headers, **fields)
+
+
+ECHO = wish(echo=True)
+
+
+def open_connections(server: Server) -> int:
+    """How many TCP connections to the server are established, as the kernel sees it from the server's side."""
+    port = f"{urlsplit(server.origin).port:04X}"
+    rows = (line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:])
+    return sum(local.endswith(f":{port}") and state == "01" for _, local, _, state, *_ in rows)

@@ -1,0 +1,114 @@
+"""The servers of the black-box suites: Tidegate, the mock upstream and a real small LLM, all on loopback."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.process import START_DEADLINE, Process, poll
+
+HARNESS = pathlib.Path(__file__).resolve().parent
+ROOT = HARNESS.parent.parent
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """A running server: `origin` is `http://host:port`, without a path."""
+
+    origin: str
+    process: Process
+
+
+@dataclasses.dataclass(frozen=True)
+class Sides:
+    """The two ways to the same upstream."""
+
+    direct: Server
+    through: Server
+
+
+@contextmanager
+def mock_upstream(directory: pathlib.Path) -> Iterator[Server]:
+    command = [binary("MOCK_UPSTREAM_BIN", "mock-upstream"), "--listen", "127.0.0.1:0"]
+    with running(Process("mock-upstream", command, directory)) as process:
+        yield Server(announced_origin(process), process)
+
+
+@contextmanager
+def small_llm(directory: pathlib.Path) -> Iterator[Server]:
+    with running(Process("small-llm", [sys.executable, HARNESS / "llm_server.py"], directory)) as process:
+        origin = announced_origin(process)
+        poll(lambda: status_of(f"{origin}/health") == 200, "the small LLM to load", START_DEADLINE, process.output)
+        yield Server(origin, process)
+
+
+@contextmanager
+def tidegate(upstream: Server, directory: pathlib.Path, config: str = "") -> Iterator[Server]:
+    """Tidegate in front of `upstream`. It runs in `directory`, so that its default store lands there too."""
+    file = directory / "proxy.toml"
+    file.write_text(config)
+    listen, admin = free_address(), free_address()
+    command = [binary("TIDEGATE_BIN", "tidegate"), "serve", "--config", file]
+    command += ["--listen", listen, "--admin", admin, "--upstream", upstream.origin]
+    with running(Process("tidegate", command, directory)) as process:
+
+        def ready() -> bool:
+            process.check_alive()
+            return status_of(f"http://{admin}/readyz") == 200
+
+        poll(ready, "Tidegate to be ready", START_DEADLINE, process.output)
+        yield Server(f"http://{listen}", process)
+
+
+@contextmanager
+def running(process: Process) -> Iterator[Process]:
+    ALIVE.append(process)
+    try:
+        yield process
+    finally:
+        ALIVE.remove(process)
+        process.stop()
+
+
+# The processes whose output is shown when a test fails.
+ALIVE: list[Process] = []
+
+
+def binary(variable: str, name: str) -> str:
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    path = os.environ.get(variable) or str(target / "debug" / name)
+    assert pathlib.Path(path).is_file(), f"`{path}` is missing; hint: `tests/run python` builds it"
+    return path
+
+
+def announced_origin(process: Process) -> str:
+    return process.wait_for_output(r"listening on (http://\S+)")[1].rstrip("/")
+
+
+def free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def status_of(url: str) -> int | None:
+    """The status of a GET, or None if nobody answers (yet)."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+    except OSError:
+        return None
+
+
+def get_json(url: str) -> object:
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        return json.load(answer)

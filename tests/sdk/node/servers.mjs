@@ -1,0 +1,127 @@
+// The mock upstream and Tidegate as child processes on free loopback ports, and the SDK pointed at either of them.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import OpenAI from 'openai';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const START_DEADLINE_MS = 60_000;
+const STOP_DEADLINE_MS = 10_000;
+
+export const API_KEY = 'sk-test-0123456789';
+
+/** Starts both; `stop()` ends them. */
+export async function startSides() {
+  const directory = await mkdtemp(join(tmpdir(), 'tidegate-node-'));
+  const started = [];
+  const stop = async () => {
+    for (const server of started.reverse()) await server.stop();
+    await rm(directory, { recursive: true });
+  };
+  try {
+    const mock = await start('MOCK_UPSTREAM_BIN', 'mock-upstream', ['--listen', '127.0.0.1:0'], directory);
+    started.push(mock);
+    const direct = await until('the mock upstream to listen', () => {
+      mock.checkAlive();
+      return mock.output().match(/listening on (http:\/\/\S+)/)?.[1];
+    });
+
+    const [listen, admin] = [await freeAddress(), await freeAddress()];
+    const config = join(directory, 'proxy.toml');
+    await writeFile(config, '');
+    const flags = ['serve', '--config', config, '--listen', listen, '--admin', admin, '--upstream', direct];
+    const tidegate = await start('TIDEGATE_BIN', 'tidegate', flags, directory);
+    started.push(tidegate);
+    await until('Tidegate to be ready', async () => {
+      tidegate.checkAlive();
+      const answer = await fetch(`http://${admin}/readyz`).catch(() => undefined);
+      return answer?.status === 200;
+    });
+    return { direct, through: `http://${listen}`, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+export function clientOf(origin, options = {}) {
+  return new OpenAI({ baseURL: `${origin}/v1`, apiKey: API_KEY, timeout: 60_000, maxRetries: 0, ...options });
+}
+
+/** Runs the scenario directly and through Tidegate, and returns the result that both gave. */
+export async function same(sides, scenario, options) {
+  const direct = await scenario(clientOf(sides.direct, options));
+  const through = await scenario(clientOf(sides.through, options));
+  assert.deepEqual(through, direct, "the answer through Tidegate is not the upstream's own");
+  return direct;
+}
+
+/** Options of a call that tell the mock upstream how to answer it. */
+export function wish(fields) {
+  return { headers: { 'x-mock': JSON.stringify(fields) } };
+}
+
+/** Asks `look` until it answers with something true; a deadline turns a hang into a failure. */
+export async function until(what, look, deadline = START_DEADLINE_MS) {
+  const end = Date.now() + deadline;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`waited ${deadline} ms for ${what}`);
+    await wait(10);
+  }
+}
+
+/** The clients' addresses of all established TCP connections to the server, as the kernel sees it. */
+export async function connectionsTo(origin) {
+  const port = Number(new URL(origin).port).toString(16).toUpperCase().padStart(4, '0');
+  const rows = (await readFile('/proc/net/tcp', 'utf8')).trim().split('\n').slice(1);
+  const columns = rows.map((row) => row.trim().split(/\s+/));
+  return columns.filter(([, local, , state]) => local.endsWith(`:${port}`) && state === '01').map(([, , peer]) => peer);
+}
+
+async function start(variable, name, flags, directory) {
+  const path = process.env[variable] || join(process.env.CARGO_TARGET_DIR || join(ROOT, 'target'), 'debug', name);
+  await access(path).catch(() => {
+    throw new Error(`\`${path}\` is missing; hint: \`tests/run node\` builds it`);
+  });
+  const ours = /^(TIDEGATE_|AGENT_CONTEXT_|CONTEXT_|OPENAI_)/;
+  const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !ours.test(key)));
+  const child = spawn(path, flags, { cwd: directory, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  const exited = once(child, 'exit');
+  const ended = () => child.exitCode !== null || child.signalCode !== null;
+  return {
+    output: () => output,
+    checkAlive() {
+      if (ended())
+        throw new Error(`\`${name}\` ended with ${child.exitCode ?? child.signalCode}; its output:\n${output}`);
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      const timer = setTimeout(() => child.kill('SIGKILL'), STOP_DEADLINE_MS);
+      await exited;
+      clearTimeout(timer);
+      if (child.signalCode === 'SIGKILL') {
+        throw new Error(`\`${name}\` was still running ${STOP_DEADLINE_MS} ms after SIGTERM; its output:\n${output}`);
+      }
+    },
+  };
+}
+
+async function freeAddress() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return `127.0.0.1:${port}`;
+}
