@@ -56,3 +56,10 @@ pub struct MaskPolicy {
     pub keep: Keep,
     pub pace: Pace,
 }
+
+/// What a route asks of the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub strategy: Strategy,
+    pub mask: MaskPolicy,
+}

@@ -188,3 +188,19 @@ fn lines(body: &mut String, message: usize, bytes: usize) {
         );
     }
 }
+
+#[divan::bench]
+fn x_twox(bencher: Bencher<'_, '_>) {
+    let body = body();
+    let outline = split(&body).unwrap_or_default();
+    bencher.bench_local(|| {
+        outline.messages.iter().fold(0, |a, s| a ^ twox_hash::XxHash3_128::oneshot_with_seed(42, s.of(&body)))
+    });
+}
+#[divan::bench]
+fn x_xxhash(bencher: Bencher<'_, '_>) {
+    let body = body();
+    let outline = split(&body).unwrap_or_default();
+    let f = Fingerprinter::new(42);
+    bencher.bench_local(|| outline.messages.iter().fold(0, |a, s| a ^ f.of(s.of(&body)).0));
+}

@@ -109,6 +109,10 @@ impl SideReader {
     /// Behind a carriage return the first line feed would only complete that line's end, so it takes two.
     #[must_use]
     pub fn missing_end(&self) -> &'static str {
+        if matches!(self.mark, Mark::Seen(1..)) {
+            // Half a byte order mark: without the other half it is the beginning of a line.
+            return "\n\n";
+        }
         match self.place {
             Place::Boundary => "",
             Place::LineStart if self.after_return => "\n\n",
@@ -235,6 +239,14 @@ mod tests {
         ] {
             assert_eq!(read(&[bytes.as_bytes()]).missing_end(), missing, "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn half_a_byte_order_mark_is_the_beginning_of_a_line() {
+        let mut reader = read(&[b"\xef", b"\xbb"]);
+        assert_eq!(reader.missing_end(), "\n\n");
+        reader.feed(b"\n\ndata: [DONE]\n\n");
+        assert!(reader.is_done());
     }
 
     #[test]

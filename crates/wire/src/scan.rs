@@ -28,6 +28,14 @@ pub(crate) fn container_end(bytes: &[u8], start: usize, max_depth: usize) -> Res
 
 /// The index just behind the string whose opening quote is at `start`.
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> Result<usize, NoEnd> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(end) = avx2::string_end(bytes, start) {
+        return end;
+    }
+    scalar_string_end(bytes, start)
+}
+
+fn scalar_string_end(bytes: &[u8], start: usize) -> Result<usize, NoEnd> {
     let mut at = start + 1;
     loop {
         let rest = bytes.get(at..).ok_or(NoEnd::Unfinished)?;
@@ -47,7 +55,7 @@ fn scalar_container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b'"' => {
-                at = string_end(bytes, at)?;
+                at = scalar_string_end(bytes, at)?;
                 continue;
             }
             b'\\' => {
@@ -132,6 +140,7 @@ mod tests {
                 container_end(&bytes, start, max_depth),
                 scalar_container_end(&bytes, start, max_depth)
             );
+            prop_assert_eq!(string_end(&bytes, start), scalar_string_end(&bytes, start));
         }
     }
 }

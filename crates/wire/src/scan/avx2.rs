@@ -16,19 +16,24 @@ const BLOCK: usize = 64;
 
 /// What [`container_end`](super::container_end) says, or nothing if this processor lacks the features.
 pub(super) fn container_end(bytes: &[u8], start: usize, max_depth: usize) -> Option<Result<usize, NoEnd>> {
-    if is_x86_feature_detected!("avx2")
+    // SAFETY: exactly the features that the function is compiled for have been detected on this processor.
+    detected().then(|| unsafe { find_container_end(bytes, start, max_depth) })
+}
+
+/// What [`string_end`](super::string_end) says, or nothing if this processor lacks the features.
+pub(super) fn string_end(bytes: &[u8], start: usize) -> Option<Result<usize, NoEnd>> {
+    // SAFETY: as above.
+    detected().then(|| unsafe { find_string_end(bytes, start) })
+}
+
+fn detected() -> bool {
+    is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("pclmulqdq")
         && is_x86_feature_detected!("bmi1")
-    {
-        // SAFETY: exactly the features that the function is compiled for have been detected on this processor.
-        Some(unsafe { find_end(bytes, start, max_depth) })
-    } else {
-        None
-    }
 }
 
 #[target_feature(enable = "avx2,pclmulqdq,bmi1")]
-fn find_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<usize, NoEnd> {
+fn find_container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<usize, NoEnd> {
     let mut walk = Walk { escape: 0, in_string: 0, depth: 0, max_depth };
     let mut at = start;
     let mut rest = bytes.get(start..).unwrap_or_default();
@@ -48,6 +53,27 @@ fn find_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<usize, NoEnd
     }
 }
 
+#[target_feature(enable = "avx2,pclmulqdq,bmi1")]
+fn find_string_end(bytes: &[u8], start: usize) -> Result<usize, NoEnd> {
+    let mut walk = Walk { escape: 0, in_string: 0, depth: 0, max_depth: 0 };
+    let mut at = start + 1;
+    let mut rest = bytes.get(at..).unwrap_or_default();
+    while let Some((block, behind)) = rest.split_first_chunk::<BLOCK>() {
+        let quotes = walk.quotes(block);
+        if quotes != 0 {
+            return Ok(at + quotes.trailing_zeros() as usize + 1);
+        }
+        rest = behind;
+        at += BLOCK;
+    }
+    let mut last = [0; BLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+    match walk.quotes(&last) {
+        0 => Err(NoEnd::Unfinished),
+        quotes => Ok(at + quotes.trailing_zeros() as usize + 1),
+    }
+}
+
 /// What one block leaves to the next.
 struct Walk {
     /// One if the next block's first byte stands behind an unpaired backslash.
@@ -62,8 +88,7 @@ impl Walk {
     #[inline]
     #[target_feature(enable = "avx2,pclmulqdq,bmi1")]
     fn step(&mut self, block: &[u8; BLOCK]) -> Option<Result<usize, NoEnd>> {
-        let (low, high) = load(block);
-        let quotes = equal(low, high, b'"') & !self.escaped(equal(low, high, b'\\'));
+        let quotes = self.quotes(block);
         // Most of a conversation is the inside of long strings, where nothing else matters. To leave already when no
         // quote at all is here, escaped or not, would be faster on prose and much slower on code, where escaped quotes
         // are just frequent enough to be guessed wrong.
@@ -73,6 +98,7 @@ impl Walk {
         let in_string = prefix_xor(quotes) ^ self.in_string;
         self.in_string = ((in_string as i64) >> 63) as u64;
 
+        let (low, high) = load(block);
         let mut brackets = mask(brackets(low), brackets(high)) & !in_string;
         while brackets != 0 {
             let index = brackets.trailing_zeros() as usize;
@@ -90,6 +116,14 @@ impl Walk {
             }
         }
         None
+    }
+
+    /// The quotes that no backslash takes the meaning from.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn quotes(&mut self, block: &[u8; BLOCK]) -> u64 {
+        let (low, high) = load(block);
+        equal(low, high, b'"') & !self.escaped(equal(low, high, b'\\'))
     }
 
     /// The bytes that stand behind a backslash which is not itself behind one.

@@ -1,7 +1,7 @@
 //! The mock upstream as a process of its own, for SDK suites and benchmarks.
 //!
 //! `mock-upstream [--listen 127.0.0.1:0] [--threads 2] [--h2c]`, and for benchmarks, `--bench-response BYTES`
-//! and `--bench-events N`: see [`bench`].
+//! and `--bench-events N`: see [`mod@bench`].
 
 #![allow(clippy::print_stdout, reason = "the address on standard output is this program's interface")]
 

@@ -1,0 +1,46 @@
+use crate::{Digest, Message, Timestamp};
+
+/// What one request left behind: how far the conversation had come, and what had been decided.
+///
+/// A waypoint is found by the digest of the conversation at its end, so that only a request that continues exactly that
+/// conversation can find it. It is never changed; a later request leaves another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Waypoint {
+    /// The last message of the request.
+    pub end: Digest,
+    /// The last message before the mask frontier; absent while nothing is masked.
+    pub frontier: Option<Digest>,
+    /// What keeping the maskable observations has cost since the frontier last moved.
+    pub tally: f64,
+    pub at: Timestamp,
+}
+
+/// The waypoints of a conversation and its branches, the newest last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    waypoints: Vec<Waypoint>,
+}
+
+/// More than this many branches of one conversation are not alive at once; one that is forgotten is decided anew.
+const MOST: usize = 64;
+
+impl Memory {
+    pub fn add(&mut self, waypoint: Waypoint) {
+        // A retry leaves what is there already, and must not push an older branch out.
+        self.waypoints.retain(|known| known.end != waypoint.end);
+        if self.waypoints.len() >= MOST {
+            self.waypoints.remove(0);
+        }
+        self.waypoints.push(waypoint);
+    }
+
+    /// The last waypoint on the way of these messages, with the index of the message that it stands at.
+    pub(crate) fn last_on(&self, messages: &[Message]) -> Option<(usize, &Waypoint)> {
+        messages.iter().enumerate().rev().filter(|(_, message)| !message.role.is_instruction()).find_map(
+            |(index, message)| {
+                let waypoint = self.waypoints.iter().rev().find(|waypoint| waypoint.end == message.digest)?;
+                Some((index, waypoint))
+            },
+        )
+    }
+}

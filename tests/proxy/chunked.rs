@@ -1,0 +1,92 @@
+//! Chunked bodies whose end could be found in two places.
+
+use crate::client::{CHAT, Client};
+use crate::reply::End;
+use crate::tidegate::Tidegate;
+use tidegate_testkit::{Arrival, MockUpstream};
+
+const SMUGGLED: &str = "POST /v1/smuggled HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n";
+
+const TRICKS: &[(&str, &str)] = &[
+    ("no size", "\r\nabc\r\n0\r\n\r\n"),
+    ("a size that is no number", "xyz\r\nabc\r\n0\r\n\r\n"),
+    ("a size with a prefix", "0x3\r\nabc\r\n0\r\n\r\n"),
+    ("a signed size", "+3\r\nabc\r\n0\r\n\r\n"),
+    ("a negative size", "-3\r\nabc\r\n0\r\n\r\n"),
+    ("a space before the size", " 3\r\nabc\r\n0\r\n\r\n"),
+    ("a space behind the size", "3 \r\nabc\r\n0\r\n\r\n"),
+    ("an underscore", "0_3\r\nabc\r\n0\r\n\r\n"),
+    ("a size beyond all bounds", "fffffffffffffffff3\r\nabc\r\n0\r\n\r\n"),
+    ("a size that ends in LF", "3\nabc\r\n0\r\n\r\n"),
+    ("a size that ends in CR", "3\rabc\r\n0\r\n\r\n"),
+    ("an extension with an LF", "3;a\nb\r\nabc\r\n0\r\n\r\n"),
+    ("data that is longer than its size", "3\r\nabcd\r\n0\r\n\r\n"),
+    ("data that ends in LF", "3\r\nabc\n0\r\n\r\n"),
+    ("a trailer with an LF", "3\r\nabc\r\n0\r\nx: y\n\r\n"),
+    ("a folded trailer", "3\r\nabc\r\n0\r\nx: y\r\n z\r\n\r\n"),
+    ("an end in LF", "3\r\nabc\r\n0\r\n\n"),
+];
+
+fn head(path: &str) -> String {
+    format!("POST {path} HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n")
+}
+
+#[tokio::test]
+async fn a_chat_completion_with_a_doubtful_end_is_refused() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    for (what, body) in TRICKS {
+        let mut client = Client::connect(tidegate.address).await;
+        client.send(head(CHAT) + body + SMUGGLED).await;
+        let reply = client.reply().await;
+        assert_eq!((reply.status, reply.error_code().as_str()), (400, "malformed_request"), "{what}");
+        assert_eq!(client.until_closed().await, b"", "{what}: nothing is answered behind it");
+        assert_eq!(upstream.received_bytes(), 0, "{what}: {:?}", upstream.requests());
+    }
+}
+
+#[tokio::test]
+async fn an_upload_with_a_doubtful_end_never_ends_upstream() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    for (what, body) in TRICKS {
+        let mut client = Client::connect(tidegate.address).await;
+        client.send(head("/v1/files") + body + SMUGGLED).await;
+        let answer = String::from_utf8(client.until_closed().await).unwrap();
+        assert!(!answer.starts_with("HTTP/1.1 2"), "{what}: {answer}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{what}: one answer that says why: {answer:?}");
+    }
+    // The beginning may have reached the upstream, because it is passed on as it arrives; an end, or another request, never.
+    upstream.until_open_connections(0).await;
+    for request in upstream.requests() {
+        assert_eq!((request.target.as_str(), request.arrival), ("/v1/files", Arrival::Partial));
+    }
+}
+
+#[tokio::test]
+async fn endless_framing_is_refused() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    let extension = format!("3;{}\r\nabc\r\n0\r\n\r\n", "x".repeat(40_000));
+    let trailers = format!("3\r\nabc\r\n0\r\n{}\r\n", "x-y: z\r\n".repeat(5_000));
+    for body in [extension, trailers] {
+        let mut client = Client::connect(tidegate.address).await;
+        client.send(head(CHAT) + &body).await;
+        let answer = String::from_utf8(client.until_closed().await).unwrap();
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
+    }
+    assert_eq!(upstream.received_bytes(), 0);
+}
+
+#[tokio::test]
+async fn what_the_standard_allows_passes() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    for body in ["3\r\nabc\r\n0\r\n\r\n", "0003;a=\"b\"\r\nabc\r\n000\r\nx: y\r\n\r\n", "1\r\na\r\n2;x\r\nbc\r\n0\r\n\r\n"] {
+        let mut client = Client::connect(tidegate.address).await;
+        client.send(head("/v1/files") + body).await;
+        assert_eq!(client.reply().await.end, End::Complete);
+        let arrived = upstream.next_request().await;
+        assert_eq!((arrived.body.as_slice(), arrived.arrival), (b"abc".as_slice(), Arrival::Complete));
+    }
+}
