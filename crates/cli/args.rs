@@ -108,7 +108,9 @@ pub(crate) fn parse() -> Arguments {
     let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
     let mut command = cli.command.unwrap_or(Command::Serve(cli.serve));
     match &mut command {
-        Command::Serve(ServeArgs { config }) | Command::Check(CheckArgs { config, .. }) => config.note_flags(inner),
+        Command::Serve(ServeArgs { config }) | Command::Check(CheckArgs { config, .. }) => {
+            config.note_flags(inner)
+        }
         Command::Init(_) | Command::Completions { .. } => {}
     }
     Arguments { command }

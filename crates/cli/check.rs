@@ -38,7 +38,8 @@ fn report(settings: &Settings, args: &CheckArgs) -> anyhow::Result<String> {
     for warning in &settings.warnings {
         let _ = writeln!(out, "warning: {warning}");
     }
-    let name = settings::path(&args.config).map_or("built-in defaults".to_owned(), |path| path.display().to_string());
+    let name = settings::path(&args.config)
+        .map_or("built-in defaults".to_owned(), |path| path.display().to_string());
     let _ = writeln!(out, "{name}: valid, {} route(s)", settings.routes.len());
     Ok(out)
 }

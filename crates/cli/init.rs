@@ -11,7 +11,11 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true);
     // `create_new` fails if the file appears between a look and the write, so nothing is ever lost by a race.
-    if args.force { options.create(true).truncate(true) } else { options.create_new(true) };
+    if args.force {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
     let mut file = match options.open(&args.path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {

@@ -49,7 +49,9 @@ impl Reloader {
         match read {
             Ok(fresh) => {
                 if (&fresh.server, &fresh.admin) != (&self.current.server, &self.current.admin) {
-                    warn!("changes of `[server]` listeners, workers and TLS, and of `[admin]`, need a restart");
+                    warn!(
+                        "changes of `[server]` listeners, workers and TLS, and of `[admin]`, need a restart"
+                    );
                 }
                 for warning in &fresh.warnings {
                     warn!("{warning}");

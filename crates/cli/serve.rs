@@ -69,7 +69,8 @@ fn greet(args: &ServeArgs, settings: &Settings, proxy: &Proxy, admin: &std::net:
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let url = &settings.upstreams["default"].url;
     let upstream = format!("{}://{}{}", if url.https { "https" } else { "http" }, url.authority, url.path);
-    let config = settings::path(&args.config).map_or("built-in defaults".to_owned(), |path| path.display().to_string());
+    let config = settings::path(&args.config)
+        .map_or("built-in defaults".to_owned(), |path| path.display().to_string());
     let admin = admin.local_addr().map_or_else(|_| settings.admin.listen, |address| address);
     for warning in &settings.warnings {
         warn!("{warning}");

@@ -16,8 +16,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
 
 pub(crate) struct Client {
     from: ReadHalf<Box<dyn Connection>>,
-    /// Its own half, so that a test can go on sending while it reads.
-    pub(crate) to: WriteHalf<Box<dyn Connection>>,
+    to: Option<WriteHalf<Box<dyn Connection>>>,
     buffer: BytesMut,
 }
 
@@ -30,12 +29,18 @@ impl Client {
 
     pub(crate) fn over(stream: impl Connection + 'static) -> Client {
         let (from, to) = split(Box::new(stream) as Box<dyn Connection>);
-        Client { from, to, buffer: BytesMut::new() }
+        Client { from, to: Some(to), buffer: BytesMut::new() }
     }
 
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        within("tidegate reads", self.to.write_all(bytes.as_ref())).await.unwrap();
-        self.to.flush().await.unwrap();
+        let to = self.to.as_mut().expect("the sender was not taken");
+        within("tidegate reads", to.write_all(bytes.as_ref())).await.unwrap();
+        to.flush().await.unwrap();
+    }
+
+    /// The sending half, for a test that sends while it reads.
+    pub(crate) fn take_sender(&mut self) -> WriteHalf<Box<dyn Connection>> {
+        self.to.take().expect("the sender was not taken")
     }
 
     /// The next response, whole. A broken body is no panic: see [`Reply::end`].

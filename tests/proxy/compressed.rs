@@ -43,7 +43,8 @@ async fn they_are_forwarded_as_they_came() {
 async fn the_model_inside_chooses_the_route() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
-    let config = "[[routes]]\nname = \"four\"\nmatch = { models = [\"gpt-4*\"] }\n[[routes]]\nname = \"rest\"\n";
+    let config =
+        "[[routes]]\nname = \"four\"\nmatch = { models = [\"gpt-4*\"] }\n[[routes]]\nname = \"rest\"\n";
     let tidegate = Tidegate::start(config, &upstream).await;
     for coding in ["gzip", "br", "zstd"] {
         let body = compressed(coding, QUESTION.as_bytes());
@@ -73,9 +74,14 @@ async fn what_is_not_what_it_says_is_refused() {
     for coding in ["gzip", "br", "zstd"] {
         let whole = compressed(coding, QUESTION.as_bytes());
         for corrupt in [QUESTION.as_bytes(), &whole[..whole.len() - 6], b"\x1f\x8b\x08"] {
-            let reply = exchange(tidegate.address, post(CHAT, &[("content-encoding", coding)], corrupt)).await;
+            let reply =
+                exchange(tidegate.address, post(CHAT, &[("content-encoding", coding)], corrupt)).await;
             let code = reply.error_code();
-            assert_eq!((reply.status, code.as_str()), (400, "invalid_content_encoding"), "{coding} {corrupt:?}");
+            assert_eq!(
+                (reply.status, code.as_str()),
+                (400, "invalid_content_encoding"),
+                "{coding} {corrupt:?}"
+            );
         }
     }
     assert_eq!(upstream.connections(), 0);
@@ -94,9 +100,13 @@ async fn codings_that_nobody_asked_us_to_read_pass_untouched() {
         ("/v1/files", "zstd"),
     ];
     for (path, coding) in cases {
-        let reply = exchange(tidegate.address, post(path, &[("content-encoding", coding)], b"\xff not it")).await;
+        let reply =
+            exchange(tidegate.address, post(path, &[("content-encoding", coding)], b"\xff not it")).await;
         assert_eq!(reply.status, 200, "{path} {coding}: {}", reply.text());
         let arrived = upstream.next_request().await;
-        assert_eq!((arrived.header("content-encoding"), arrived.body.as_slice()), (Some(coding), b"\xff not it".as_slice()));
+        assert_eq!(
+            (arrived.header("content-encoding"), arrived.body.as_slice()),
+            (Some(coding), b"\xff not it".as_slice())
+        );
     }
 }

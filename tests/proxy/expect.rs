@@ -16,7 +16,11 @@ async fn the_client_is_told_to_go_on_and_the_upstream_is_not_asked() {
         client.send(QUESTION).await;
         assert_eq!(client.reply().await.status, 200);
         let arrived = upstream.next_request().await;
-        assert_eq!((arrived.body.as_slice(), arrived.header("expect")), (QUESTION.as_bytes(), None), "{path}");
+        assert_eq!(
+            (arrived.body.as_slice(), arrived.header("expect")),
+            (QUESTION.as_bytes(), None),
+            "{path}"
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! Requests whose length could be read in two ways are refused, and so is everything behind them.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get};
+use crate::client::{CHAT, Client, QUESTION, chat, exchange, request};
 use crate::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
@@ -98,7 +98,8 @@ async fn a_request_without_a_host_is_refused() {
 async fn http_1_0_has_no_chunks() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
-    let bytes = format!("POST {CHAT} HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{SMUGGLED}");
+    let bytes =
+        format!("POST {CHAT} HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{SMUGGLED}");
     assert_refused(&tidegate, &upstream, "HTTP/1.0 with chunks", bytes.as_bytes()).await;
 }
 
@@ -108,9 +109,14 @@ async fn http_1_0_is_answered_and_closed() {
     upstream.answer(Answer::chat_stream(["a", "b"]));
     let tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
-    client.send(format!("POST {CHAT} HTTP/1.0\r\ncontent-length: {}\r\n\r\n{QUESTION}", QUESTION.len())).await;
+    client
+        .send(format!("POST {CHAT} HTTP/1.0\r\ncontent-length: {}\r\n\r\n{QUESTION}", QUESTION.len()))
+        .await;
     let answer = String::from_utf8(client.until_closed().await).unwrap();
-    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n") || answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.0 200 OK\r\n") || answer.starts_with("HTTP/1.1 200 OK\r\n"),
+        "{answer}"
+    );
     assert!(answer.ends_with("data: [DONE]\n\n") && !answer.to_lowercase().contains("chunked"), "{answer}");
 }
 
@@ -119,7 +125,9 @@ async fn a_sound_request_before_a_doubtful_one_is_answered() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
-    let doubtful = format!("POST {CHAT} HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\ncontent-length: 0\r\n\r\n{SMUGGLED}");
+    let doubtful = format!(
+        "POST {CHAT} HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\ncontent-length: 0\r\n\r\n{SMUGGLED}"
+    );
     client.send([chat(), doubtful.into_bytes()].concat()).await;
     assert_eq!(client.reply().await.status, 200);
     assert_eq!(client.reply().await.status, 400);
@@ -149,10 +157,15 @@ async fn a_body_that_nobody_reads_is_not_a_request() {
     // Refused before its body is read: what follows on the connection must not be taken for a request.
     let refused = format!("POST /v1/../x HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n{SMUGGLED}");
     let mut client = Client::connect(tidegate.address).await;
-    client.send([refused.as_bytes(), &get("/v1/models")].concat()).await;
+    let last = request("GET", "/v1/models", &[("connection", "close")], b"");
+    client.send([refused.as_bytes(), &last].concat()).await;
     assert_eq!(client.reply().await.status, 400);
-    client.until_closed_or_reply().await;
-    assert!(upstream.requests().iter().all(|request| request.target == "/v1/models"), "{:?}", upstream.requests());
+    client.until_closed().await;
+    assert!(
+        upstream.requests().iter().all(|request| request.target == "/v1/models"),
+        "{:?}",
+        upstream.requests()
+    );
 }
 
 #[tokio::test]

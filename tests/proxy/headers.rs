@@ -107,7 +107,10 @@ async fn headers_for_tidegate_stop_here_and_all_others_pass() {
     for path in [CHAT, "/v1/embeddings"] {
         exchange(tidegate.address, post(path, &[own.as_slice(), &others].concat(), QUESTION)).await;
         let arrived = upstream.next_request().await;
-        assert!(!arrived.headers.iter().any(|(name, _)| name.to_lowercase().starts_with("x-tidegate")), "{arrived:?}");
+        assert!(
+            !arrived.headers.iter().any(|(name, _)| name.to_lowercase().starts_with("x-tidegate")),
+            "{arrived:?}"
+        );
         for (name, value) in others {
             assert!(arrived.headers_named(name).contains(&value), "{path}: {name}");
         }

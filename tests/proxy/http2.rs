@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+#[derive(Clone)]
 pub(crate) struct Http2Client {
     sender: SendRequest<Full<Bytes>>,
 }
@@ -28,7 +29,12 @@ impl Http2Client {
     }
 
     /// Sends a request and waits for the head of its answer. Dropping the future or the answer resets the stream.
-    pub(crate) async fn send(&self, method: &str, path: &str, body: &str) -> hyper::Result<Response<Incoming>> {
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> hyper::Result<Response<Incoming>> {
         self.send_with(method, path, &[], body).await
     }
 

@@ -22,6 +22,7 @@ mod framing;
 mod headers;
 mod limits;
 mod listening;
+mod odd_requests;
 mod paths;
 mod reload;
 mod routes;

@@ -27,7 +27,11 @@ async fn a_chat_completion_is_one_in_every_spelling() {
     ] {
         let reply = exchange(tidegate.address, post(path, &[], QUESTION)).await;
         assert_eq!((reply.status, reply.header("x-tidegate-route")), (200, Some("default")), "{path}");
-        assert_eq!(upstream.next_request().await.target, path, "it is forwarded in the client's own spelling");
+        assert_eq!(
+            upstream.next_request().await.target,
+            path,
+            "it is forwarded in the client's own spelling"
+        );
     }
 }
 
@@ -56,10 +60,15 @@ async fn a_path_cannot_become_a_host() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start("", &upstream).await;
-    for target in ["//evil.example/v1/models", "/@evil.example/v1/models", "/v1/models?u=http://evil.example/"] {
+    for target in
+        ["//evil.example/v1/models", "/@evil.example/v1/models", "/v1/models?u=http://evil.example/"]
+    {
         assert_eq!(exchange(tidegate.address, get(target)).await.status, 200, "{target}");
         let arrived = upstream.next_request().await;
-        assert_eq!((arrived.target.as_str(), arrived.headers_named("host")), (target, vec![upstream.address().to_string().as_str()]));
+        assert_eq!(
+            (arrived.target.as_str(), arrived.headers_named("host")),
+            (target, vec![upstream.address().to_string().as_str()])
+        );
     }
 }
 

@@ -57,7 +57,7 @@ impl Reply {
             return Framing::Length(0);
         }
         match (self.header("transfer-encoding"), self.header("content-length")) {
-            (Some(coding), None) if coding == "chunked" => Framing::Chunked,
+            (Some("chunked"), None) => Framing::Chunked,
             (None, Some(length)) => Framing::Length(length.parse().unwrap()),
             (None, None) => Framing::UntilClose,
             both => panic!("doubtful framing: {both:?}"),

@@ -82,11 +82,13 @@ async fn uploads_reach_the_upstream_while_the_client_is_sending() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start("", &upstream).await;
-    let part = b"--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n\x00\xff\xfe";
-    for path in ["/v1/audio/transcriptions", "/v1/files", "/openai/deployments/w/audio/translations?api-version=1"] {
+    let part =
+        b"--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n\x00\xff\xfe";
+    for path in
+        ["/v1/audio/transcriptions", "/v1/files", "/openai/deployments/w/audio/translations?api-version=1"]
+    {
         let mut client = Client::connect(tidegate.address).await;
-        let headers =
-            [("content-type", "multipart/form-data; boundary=b"), ("transfer-encoding", "chunked")];
+        let headers = [("content-type", "multipart/form-data; boundary=b"), ("transfer-encoding", "chunked")];
         let before = upstream.received_bytes();
         client.send(request("POST", path, &headers, b"")).await;
         client.send([format!("{:x}\r\n", part.len()).as_bytes(), part, b"\r\n"].concat()).await;
@@ -111,7 +113,10 @@ async fn an_upload_of_known_length_keeps_its_length() {
     client.send("56789").await;
     client.reply().await;
     let arrived = upstream.next_request().await;
-    assert_eq!((arrived.body.as_slice(), arrived.header("content-length")), (b"0123456789".as_slice(), Some("10")));
+    assert_eq!(
+        (arrived.body.as_slice(), arrived.header("content-length")),
+        (b"0123456789".as_slice(), Some("10"))
+    );
     assert_eq!(arrived.header("transfer-encoding"), None);
 }
 
@@ -139,7 +144,9 @@ async fn trailers_reach_an_http2_client() {
 #[tokio::test]
 async fn trailers_reach_an_http1_client_that_takes_them() {
     let upstream = MockUpstream::start().await;
-    upstream.then(Answer::new(200).header("trailer", "x-checksum").chunked().chunk("body").trailer("x-checksum", "abc"));
+    upstream.then(
+        Answer::new(200).header("trailer", "x-checksum").chunked().chunk("body").trailer("x-checksum", "abc"),
+    );
     let tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
     client.send(request("GET", "/v1/models", &[("te", "trailers"), ("connection", "te")], b"")).await;

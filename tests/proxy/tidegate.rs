@@ -32,7 +32,10 @@ pub(crate) fn command(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
-        if ["TIDEGATE_", "AGENT_CONTEXT_", "CONTEXT_", "RUST_LOG"].iter().any(|prefix| name.starts_with(prefix)) {
+        if ["TIDEGATE_", "AGENT_CONTEXT_", "CONTEXT_", "RUST_LOG"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+        {
             command.env_remove(name);
         }
     }
@@ -84,9 +87,8 @@ impl Setup {
                 sender.send_modify(|lines: &mut Vec<String>| lines.push(line));
             }
         });
-        let greeting = wait_for(&mut lines, "tidegate is listening", |line| {
-            line["message"] == "tidegate is listening"
-        });
+        let greeting =
+            wait_for(&mut lines, "tidegate is listening", |line| line["message"] == "tidegate is listening");
         let greeting = greeting.await;
         let address = |key: &str| -> SocketAddr {
             let url = greeting[key].as_str().unwrap();
@@ -120,16 +122,32 @@ impl Tidegate {
         self.logged(text, |line| line["message"].as_str().is_some_and(|message| message.contains(text))).await
     }
 
+    /// Waits until this text was logged this many times.
+    pub(crate) async fn logged_times(&mut self, text: &str, count: usize) {
+        let enough = |lines: &Vec<String>| lines.iter().filter(|line| line.contains(text)).count() >= count;
+        let waited = within(&format!("{count} times in the log: {text}"), self.lines.wait_for(enough)).await;
+        assert!(waited.is_ok(), "tidegate ended");
+    }
+
     /// Waits until there are this many lines of the access log, and gives them.
     pub(crate) async fn access_log(&mut self, count: usize) -> Vec<Value> {
         let enough = self.lines.wait_for(|lines| access_lines(lines).len() >= count);
-        let lines = within(&format!("{count} lines in the access log"), enough).await.map(|lines| lines.clone());
+        let lines =
+            within(&format!("{count} lines in the access log"), enough).await.map(|lines| lines.clone());
         access_lines(&lines.expect("tidegate ended"))
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id().expect("tidegate has ended")).unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    }
+
+    /// How many times it has asked the system to read from a file or a pipe.
+    pub(crate) fn system_reads(&self) -> u64 {
+        let pid = self.child.id().expect("tidegate has ended");
+        let counters = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
+        let reads = counters.lines().find_map(|line| line.strip_prefix("syscr: ")).unwrap();
+        reads.parse().unwrap()
     }
 
     pub(crate) async fn ended(&mut self) -> ExitStatus {

@@ -55,7 +55,7 @@ async fn the_answer_comes_back_as_it_is() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let answer = b"HTTP/1.1 418 Short And Stout\r\nSet-Cookie: a=1\r\nX-Accent: caf\xe9 \xff\r\nset-cookie: b=2\r\n\
-        Content-Type: Application/JSON;x=y\r\nX-Empty:\r\nX-Request-Id: req_upstream\r\nContent-Length: 9\r\n\r\n\x00\xffnot{js\r\n";
+        Content-Type: Application/JSON;x=y\r\nX-Empty:\r\nX-Request-Id: req_upstream\r\nContent-Length: 10\r\n\r\n\x00\xffnot{js\r\n";
     for request in [chat(), get("/v1/models")] {
         upstream.then(Answer::raw(answer.as_slice()));
         let reply = exchange(tidegate.address, request).await;
@@ -64,7 +64,7 @@ async fn the_answer_comes_back_as_it_is() {
         headers.retain(|(name, _)| !name.starts_with("x-tidegate-"));
         headers.sort();
         let expected = [
-            ("content-length", "9"),
+            ("content-length", "10"),
             ("content-type", "Application/JSON;x=y"),
             ("set-cookie", "a=1"),
             ("set-cookie", "b=2"),
@@ -84,7 +84,8 @@ async fn an_error_of_the_upstream_is_its_own() {
     let tidegate = Tidegate::start("", &upstream).await;
     for status in [400, 401, 404, 409, 429, 500, 502, 503, 529] {
         let body = format!(r#"{{ "error" : {{"code":"mine-{status}" }} }}"#);
-        upstream.then(Answer::json(status, &body).header("retry-after", "7").header("x-should-retry", "false"));
+        upstream
+            .then(Answer::json(status, &body).header("retry-after", "7").header("x-should-retry", "false"));
         let reply = exchange(tidegate.address, chat()).await;
         assert_eq!((reply.status, reply.text()), (status, body));
         assert_eq!((reply.header("retry-after"), reply.header("x-should-retry")), (Some("7"), Some("false")));

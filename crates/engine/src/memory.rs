@@ -22,9 +22,14 @@ pub struct Memory {
 }
 
 /// More than this many branches of one conversation are not alive at once; one that is forgotten is decided anew.
-const MOST: usize = 64;
+const MOST: usize = 32;
 
 impl Memory {
+    #[must_use]
+    pub fn waypoints(&self) -> &[Waypoint] {
+        &self.waypoints
+    }
+
     pub fn add(&mut self, waypoint: Waypoint) {
         // A retry leaves what is there already, and must not push an older branch out.
         self.waypoints.retain(|known| known.end != waypoint.end);

@@ -190,7 +190,9 @@ impl Body for ReplyBody {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            ReplyBody::Full { left } => SizeHint::with_exact(left.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            ReplyBody::Full { left } => {
+                SizeHint::with_exact(left.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
             ReplyBody::Relay { relay } => relay.size_hint(),
         }
     }

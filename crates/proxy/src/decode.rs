@@ -94,7 +94,11 @@ mod tests {
             assert_eq!(decode(coding, &small, 100_000), Ok(text.clone()), "{coding:?}");
             assert_eq!(decode(coding, &small, 99_999), Err(DecodeError::TooLarge), "{coding:?}");
             assert_eq!(decode(coding, b"\x00garbage\xff", 1000), Err(DecodeError::Corrupt), "{coding:?}");
-            assert_eq!(decode(coding, &small[..small.len() - 5], 100_000), Err(DecodeError::Corrupt), "{coding:?}");
+            assert_eq!(
+                decode(coding, &small[..small.len() - 5], 100_000),
+                Err(DecodeError::Corrupt),
+                "{coding:?}"
+            );
         }
     }
 

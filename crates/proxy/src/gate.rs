@@ -1,3 +1,6 @@
+use crate::assess::model_table;
+use crate::identify::Secret;
+use crate::recall::Conversations;
 use crate::upstream::Prepared;
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
@@ -5,20 +8,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
 use tidegate_config::{Settings, Upstream};
+use tidegate_engine::Timestamp;
 use tidegate_telemetry::{Format, Lines};
+use tidegate_tokens::{Calibration, ModelTable};
+use tidegate_wire::Reader;
+use tokio::time::Instant;
 
-/// What all workers share: the configuration in force, and where the log goes.
+/// What all workers share: the configuration in force, what has been learnt, and where the log goes.
 #[derive(Debug)]
 pub struct Gate {
     current: ArcSwap<Snapshot>,
     pub(crate) lines: Lines,
     pub(crate) format: Format,
+    pub(crate) reader: Reader,
+    pub(crate) calibration: Calibration,
+    pub(crate) conversations: Conversations,
+    pub(crate) secret: Secret,
+    started: Instant,
 }
 
 /// One configuration with what was made ready for it. A request keeps the one that it began with.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) settings: Settings,
+    pub(crate) models: ModelTable,
     upstreams: BTreeMap<String, Arc<Prepared>>,
 }
 
@@ -40,7 +53,16 @@ pub enum SetupError {
 impl Gate {
     pub fn new(settings: Settings, lines: Lines, format: Format) -> Result<Gate, SetupError> {
         let snapshot = Snapshot::prepare(settings, None)?;
-        Ok(Gate { current: ArcSwap::from_pointee(snapshot), lines, format })
+        Ok(Gate {
+            current: ArcSwap::from_pointee(snapshot),
+            lines,
+            format,
+            reader: Reader::default(),
+            calibration: Calibration::new(),
+            conversations: Conversations::default(),
+            secret: Secret::random(),
+            started: Instant::now(),
+        })
     }
 
     /// Puts another configuration in force. Requests that are under way end under the old one; connections to upstreams
@@ -50,6 +72,10 @@ impl Gate {
         let snapshot = Snapshot::prepare(settings, Some(&before))?;
         self.current.store(Arc::new(snapshot));
         Ok(())
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
@@ -62,10 +88,12 @@ impl Snapshot {
         let mut upstreams = BTreeMap::new();
         for (name, upstream) in &settings.upstreams {
             let fresh = Prepared::new(upstream)?;
-            let kept = before.and_then(|before| before.upstreams.get(name)).filter(|kept| kept.same_as(&fresh));
+            let kept =
+                before.and_then(|before| before.upstreams.get(name)).filter(|kept| kept.same_as(&fresh));
             upstreams.insert(name.clone(), kept.cloned().unwrap_or_else(|| Arc::new(fresh)));
         }
-        Ok(Snapshot { settings, upstreams })
+        let models = model_table(&settings.models);
+        Ok(Snapshot { settings, models, upstreams })
     }
 
     /// Everything that is needed to talk to `upstream`.

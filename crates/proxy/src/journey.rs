@@ -6,30 +6,47 @@ use crate::framing::{REFUSED_METHOD, Verdict};
 use crate::gate::Snapshot;
 use crate::identify::identify;
 use crate::path::canonical;
-use crate::receive::{is_chat_completion, receive};
+use crate::receive::{Received, is_chat_completion, receive};
 use crate::relay::relay;
-use crate::remember::Entry;
+use crate::remember::{Entry, Keepsake};
 use crate::reply::{Refusal, refuse};
+use crate::report;
 use crate::request_id::RequestId;
-use crate::route::route;
+use crate::rewrite::{Draft, rewrite};
+use crate::route::{route, strategy};
 use crate::server::Worker;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use crate::upstream::Prepared;
+use http::header::{CONTENT_ENCODING, HeaderMap};
+use http::request::Parts;
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
+use std::sync::Arc;
+use tidegate_config::Upstream;
+use tidegate_engine::Strategy;
 use tidegate_telemetry::names;
+use tokio::time::Instant;
 
 /// Answers one request, whatever it is. It cannot fail: what goes wrong becomes an answer.
-pub(crate) async fn travel(worker: &Worker, verdict: &Verdict, request: Request<Incoming>) -> Response<ReplyBody> {
+pub(crate) async fn travel(
+    worker: &Worker,
+    verdict: &Verdict,
+    request: Request<Incoming>,
+) -> Response<ReplyBody> {
     let snapshot = worker.gate.snapshot();
     let id = RequestId::of(request.headers());
     let enabled = snapshot.settings.log.access;
     let mut entry = Entry::begin(&worker.gate, enabled, id, request.method(), request.uri());
     match attempt(worker, &snapshot, verdict, request, &mut entry).await {
-        Ok(answer) => relay(answer.response, answer.own, &answer.upstream, &worker.cut, entry),
+        Ok(Answer { response, own, upstream, keepsake }) => {
+            relay(response, own, &upstream, &worker.cut, keepsake, entry)
+        }
         Err(refusal) => {
             let mut response = refuse(&refusal);
             if let Some(id) = entry.request_id.to_header() {
                 response.headers_mut().insert(names::header::REQUEST_ID, id);
+            }
+            if let Some(route) = &entry.route {
+                report::put(response.headers_mut(), names::header::ROUTE, route);
             }
             entry.refused(&refusal, response.status());
             response
@@ -37,16 +54,17 @@ pub(crate) async fn travel(worker: &Worker, verdict: &Verdict, request: Request<
     }
 }
 
-/// An upstream's answer and the headers that we put beside its own.
+/// An upstream's answer, the headers that we put beside its own, and what to remember when it has come.
 struct Answer {
     response: Response<Incoming>,
     own: HeaderMap,
-    upstream: std::sync::Arc<tidegate_config::Upstream>,
+    upstream: Arc<Upstream>,
+    keepsake: Option<Keepsake>,
 }
 
 async fn attempt(
     worker: &Worker,
-    snapshot: &Snapshot,
+    snapshot: &Arc<Snapshot>,
     verdict: &Verdict,
     request: Request<Incoming>,
     entry: &mut Entry,
@@ -69,51 +87,95 @@ async fn attempt(
 /// A chat completion: read whole, so that its messages can be edited.
 async fn complete_chat(
     worker: &Worker,
-    snapshot: &Snapshot,
+    snapshot: &Arc<Snapshot>,
     request: Request<Incoming>,
     path: &str,
     entry: &mut Entry,
 ) -> Result<Answer, Refusal> {
     let settings = &snapshot.settings;
-    let received = receive(request, &settings.server, &entry.received).await?;
-    let route = route(&settings.routes, path, &received.head.headers, received.model());
-    let conversation = identify(&received.head.headers, &settings.conversation)?;
-    let upstream = route.map_or(snapshot.default_upstream(), |route| snapshot.prepared(&route.upstream));
-    let mut own = HeaderMap::new();
-    if let Some(route) = route {
-        entry.route = Some(route.name.clone());
-        put(&mut own, names::header::ROUTE, &route.name);
-    }
-    if let Some(conversation) = conversation {
-        put(&mut own, names::header::CONVERSATION, conversation.as_str());
-    }
+    let received = receive(request, &settings.server, &worker.gate.reader, &entry.received).await?;
+    let arrived = Instant::now();
+    let Received { head, sent, chat } = received;
+    let model = chat.as_ref().and_then(|(_, outline)| outline.model.as_deref());
+    let Some(index) = route(&settings.routes, path, &head.headers, model) else {
+        let upstream = snapshot.default_upstream();
+        return send(worker, upstream, head, SendBody::pieces([sent]), entry, HeaderMap::new(), None).await;
+    };
+    let route = &settings.routes[index];
+    entry.route = Some(route.name.clone());
+    let upstream = snapshot.prepared(&route.upstream);
+    let strategy = strategy(&route.context, &head.headers)?;
+    let reader = &worker.gate.reader;
+    let opening = || chat.as_ref().and_then(|(body, outline)| reader.opening(body, outline));
+    let identity = identify(&head.headers, &settings.conversation, &worker.gate.secret, opening)?;
+    let memory = identity.as_ref().map(|identity| worker.gate.conversations.recall(&identity.key));
+    let rewritten = match chat.filter(|(body, _)| needs_rewrite(strategy, body)) {
+        None => None,
+        Some((body, outline)) => {
+            let draft = Draft {
+                gate: worker.gate.clone(),
+                snapshot: snapshot.clone(),
+                route: index,
+                strategy,
+                identity: identity.clone(),
+                memory: memory.unwrap_or_default(),
+                body,
+                outline,
+            };
+            rewrite(draft, worker.gate.now()).await?
+        }
+    };
+    let mut own = report::headers(&route.name, strategy, identity.as_ref(), rewritten.as_ref());
+    report::put(&mut own, names::header::OVERHEAD, &arrived.elapsed().as_micros().to_string());
+    entry.note_plan(rewritten.as_ref().map(|rewritten| &rewritten.plan));
+    let pieces = rewritten.as_ref().and_then(|rewritten| rewritten.pieces.clone());
+    let keepsake =
+        rewritten.map(|rewritten| Keepsake::new(&worker.gate, identity, rewritten, route.context.observe));
+    let (head, body) = match pieces {
+        None => (head, SendBody::pieces([sent])),
+        Some(pieces) => (decoded(head), SendBody::pieces(pieces)),
+    };
+    send(worker, upstream, head, body, entry, own, keepsake).await
+}
+
+/// Whether there can be anything to do. Without a strategy that edits, only our own tag has to be taken out.
+fn needs_rewrite(strategy: Strategy, body: &[u8]) -> bool {
+    strategy != Strategy::Passthrough || memchr::memmem::find(body, b"\"observation\"").is_some()
+}
+
+/// An edited body goes out plain, however the client had compressed it.
+fn decoded(mut head: Parts) -> Parts {
+    head.headers.remove(CONTENT_ENCODING);
+    head
+}
+
+async fn send(
+    worker: &Worker,
+    upstream: &Arc<Prepared>,
+    head: Parts,
+    body: SendBody,
+    entry: &mut Entry,
+    own: HeaderMap,
+    keepsake: Option<Keepsake>,
+) -> Result<Answer, Refusal> {
     entry.upstream = Some(upstream.settings.clone());
-    let body = SendBody::pieces([received.sent]);
-    let sending = forward(&worker.clients, upstream, received.head, body, &entry.received, &worker.cut);
-    Ok(Answer { response: sending.await?, own, upstream: upstream.settings.clone() })
+    let response = forward(&worker.clients, upstream, head, body, &entry.received, &worker.cut).await?;
+    Ok(Answer { response, own, upstream: upstream.settings.clone(), keepsake })
 }
 
 /// Anything else: passed on in both directions as it arrives.
 async fn pass_through(
     worker: &Worker,
-    snapshot: &Snapshot,
+    snapshot: &Arc<Snapshot>,
     request: Request<Incoming>,
     path: &str,
     entry: &mut Entry,
 ) -> Result<Answer, Refusal> {
     let settings = &snapshot.settings;
     let (head, body) = request.into_parts();
-    let route = route(&settings.routes, path, &head.headers, None);
+    let route = route(&settings.routes, path, &head.headers, None).map(|index| &settings.routes[index]);
     entry.route = route.map(|route| route.name.clone());
     let upstream = route.map_or(snapshot.default_upstream(), |route| snapshot.prepared(&route.upstream));
-    entry.upstream = Some(upstream.settings.clone());
     let body = SendBody::Stream(Upload::new(body, settings.server.body_timeout, entry.received.clone()));
-    let sending = forward(&worker.clients, upstream, head, body, &entry.received, &worker.cut);
-    Ok(Answer { response: sending.await?, own: HeaderMap::new(), upstream: upstream.settings.clone() })
-}
-
-fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(HeaderName::from_static(name), value);
-    }
+    send(worker, upstream, head, body, entry, HeaderMap::new(), None).await
 }

@@ -1,11 +1,15 @@
 //! The journey of a request through Tidegate.
 //!
-//! [`journey`] lists the steps, each in a file of its own: [`receive`], [`route`], [`identify`], [`forward`], [`relay`] and
-//! [`remember`]. Everything else serves one of them: [`framing`] judges HTTP/1 below hyper, [`upstream`] is the pooled
-//! client, [`reply`] is every answer of our own, [`server`] listens and runs one worker a core.
+//! `journey.rs` lists the steps, each in a file of its own: `receive`, `route`, `identify`, `recall`, `rewrite`, `forward`,
+//! `relay` and `remember`. Everything else serves one of them: `framing` judges HTTP/1 below hyper, `upstream` is the
+//! pooled client, `reply` is every answer of our own, `server` listens and runs one worker a core.
 //!
-//! This crate never parses a configuration, never writes to a terminal, and never decides what to edit.
+//! A [`Gate`] holds what all requests share; a [`Proxy`] is a running server in front of it. [`Question`] is the part
+//! without I/O: what would happen to a request.
+//!
+//! This crate never parses a configuration, never writes to a terminal, and never decides what to edit: the engine does.
 
+mod assess;
 mod body;
 mod decode;
 mod forward;
@@ -14,16 +18,21 @@ mod gate;
 mod headers;
 mod identify;
 mod journey;
+mod listener;
 mod path;
+mod recall;
 mod receive;
 mod relay;
 mod remember;
 mod reply;
+mod report;
 mod request_id;
+mod rewrite;
 mod route;
 mod server;
 mod tls;
 mod upstream;
 
+pub use assess::{Assessment, Question, model_table};
 pub use gate::{Gate, SetupError};
 pub use server::{Proxy, StartError};

@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use std::time::Duration;
 use tidegate_config::Server;
-use tidegate_wire::{Outline, Unreadable, split};
+use tidegate_wire::{Outline, Reader, Unreadable};
 use tokio::time::timeout;
 
 /// A chat completion that was read whole.
@@ -22,13 +22,7 @@ pub(crate) struct Received {
     /// The body as the client sent it, perhaps compressed: what is forwarded if there is nothing to edit.
     pub(crate) sent: Bytes,
     /// The body as JSON and where its messages are; absent if it cannot be read, and then it is forwarded untouched.
-    pub(crate) outline: Option<(Bytes, Outline)>,
-}
-
-impl Received {
-    pub(crate) fn model(&self) -> Option<&str> {
-        self.outline.as_ref().and_then(|(_, outline)| outline.model.as_deref())
-    }
+    pub(crate) chat: Option<(Bytes, Outline)>,
 }
 
 /// Whether a request is one whose messages Tidegate may edit. `path` is canonical.
@@ -39,6 +33,7 @@ pub(crate) fn is_chat_completion(method: &Method, path: &str) -> bool {
 pub(crate) async fn receive(
     request: Request<Incoming>,
     limits: &Server,
+    reader: &Reader,
     progress: &Progress,
 ) -> Result<Received, Refusal> {
     let (head, mut body) = request.into_parts();
@@ -54,12 +49,15 @@ pub(crate) async fn receive(
         Coding::Unknown => None,
         coding => Some(decompress(coding, sent.clone(), limits.max_body).await?),
     };
-    let outline = plain.map(read).transpose()?.flatten();
-    Ok(Received { head, sent, outline })
+    let chat = match plain.map(|plain| outline(reader, plain)) {
+        Some(chat) => chat?,
+        None => None,
+    };
+    Ok(Received { head, sent, chat })
 }
 
-fn read(plain: Bytes) -> Result<Option<(Bytes, Outline)>, Refusal> {
-    match split(&plain) {
+fn outline(reader: &Reader, plain: Bytes) -> Result<Option<(Bytes, Outline)>, Refusal> {
+    match reader.outline(&plain) {
         Ok(outline) => Ok(Some((plain, outline))),
         Err(Unreadable::DuplicateMessages) => Err(Refusal::Ambiguous { key: "messages" }),
         Err(_) => Ok(None),

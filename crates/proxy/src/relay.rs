@@ -2,7 +2,8 @@
 
 use crate::body::{Incomplete, ReplyBody};
 use crate::headers;
-use crate::remember::Entry;
+use crate::listener::Listener;
+use crate::remember::{Entry, Keepsake};
 use crate::reply::{FailureKind, UpstreamFailure};
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName};
@@ -23,6 +24,7 @@ pub(crate) fn relay(
     own: HeaderMap,
     upstream: &Arc<Upstream>,
     cut: &CancellationToken,
+    mut keepsake: Option<Keepsake>,
     mut entry: Entry,
 ) -> Response<ReplyBody> {
     let (mut head, body) = response.into_parts();
@@ -33,11 +35,16 @@ pub(crate) fn relay(
     }
     head.headers.extend(own);
     entry.answering(head.status);
+    if let Some(keepsake) = keepsake.as_mut().filter(|_| head.status.is_success()) {
+        keepsake.keep();
+    }
+    let keepsake = keepsake.filter(|keepsake| head.status.is_success() && keepsake.wants_usage());
     let mut relay = Relay {
         body,
         upstream: upstream.clone(),
         takes_events: takes_events(&head.headers),
         tail: Tail::default(),
+        listener: keepsake.map(|keepsake| (Listener::new(&head.headers), keepsake)),
         state: State::Relaying,
         idle: None,
         is_idle: false,
@@ -65,6 +72,8 @@ pub(crate) struct Relay {
     upstream: Arc<Upstream>,
     takes_events: bool,
     tail: Tail,
+    /// Picks up what the upstream says it has counted, where somebody wants to know.
+    listener: Option<(Listener, Keepsake)>,
     state: State,
     /// Armed at the first wait for the upstream: most answers are there at once and never need a timer.
     idle: Option<Pin<Box<Sleep>>>,
@@ -99,13 +108,16 @@ impl Relay {
                     if relay.takes_events {
                         relay.tail.note(data);
                     }
+                    if let Some((listener, _)) = &mut relay.listener {
+                        listener.hear(data);
+                    }
                 }
                 relay.notice_end();
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(None) => {
                 relay.state = State::Ended;
-                relay.entry.answered();
+                relay.end();
                 Poll::Ready(None)
             }
             Poll::Ready(Some(Err(_))) => Poll::Ready(relay.fail(FailureKind::Broken)),
@@ -127,7 +139,16 @@ impl Relay {
     /// An answer of known length is not polled again after its last byte.
     fn notice_end(&mut self) {
         if self.body.is_end_stream() {
-            self.entry.answered();
+            self.end();
+        }
+    }
+
+    fn end(&mut self) {
+        self.entry.answered();
+        if let Some((listener, mut keepsake)) = self.listener.take()
+            && let Some(usage) = listener.usage()
+        {
+            keepsake.learn(usage);
         }
     }
 

@@ -2,14 +2,61 @@
 
 use crate::body::Progress;
 use crate::gate::Gate;
+use crate::identify::{ConversationKey, Identity};
 use crate::reply::Refusal;
 use crate::request_id::RequestId;
+use crate::rewrite::{Rewritten, calibration_key};
 use http::{Method, StatusCode, Uri};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Upstream;
+use tidegate_engine::{Plan, Tokens, Waypoint};
 use tidegate_telemetry::{Access, Outcome};
+use tidegate_tokens::Fit;
+use tidegate_wire::Usage;
 use tokio::time::Instant;
+
+/// What a rewritten request leaves for the next one of its conversation, once the upstream has taken it.
+#[derive(Debug)]
+pub(crate) struct Keepsake {
+    gate: Arc<Gate>,
+    waypoint: Option<(ConversationKey, Waypoint)>,
+    /// What was counted, and under which name to note how far off that was; none where our count is the model's own.
+    lesson: Option<(String, Tokens)>,
+}
+
+impl Keepsake {
+    pub(crate) fn new(
+        gate: &Arc<Gate>,
+        identity: Option<Identity>,
+        rewritten: Rewritten,
+        observed: bool,
+    ) -> Keepsake {
+        let Rewritten { plan, waypoint, model, counted, .. } = rewritten;
+        let lesson = (model.fit == Fit::Nearest && !(observed && plan.before != plan.after))
+            .then(|| (calibration_key(identity.as_ref(), &model), counted));
+        let waypoint = identity.zip(waypoint).map(|(identity, waypoint)| (identity.key, waypoint));
+        Keepsake { gate: gate.clone(), waypoint, lesson }
+    }
+
+    /// The upstream has taken the request: its decisions are repeated from now on.
+    pub(crate) fn keep(&mut self) {
+        if let Some((key, waypoint)) = self.waypoint.take() {
+            self.gate.conversations.add(key, waypoint);
+        }
+    }
+
+    /// Whether anybody wants to know what the upstream says it has counted.
+    pub(crate) fn wants_usage(&self) -> bool {
+        self.lesson.is_some()
+    }
+
+    pub(crate) fn learn(&mut self, usage: Usage) {
+        if let Some((key, counted)) = self.lesson.take() {
+            self.gate.calibration.observe(&key, counted, Tokens(usage.prompt_tokens));
+        }
+    }
+}
 
 /// What is told of one request. It is written when it is dropped, so that there is one line for every request, also for
 /// one whose client left in the middle of any step.
@@ -29,13 +76,21 @@ pub(crate) struct Entry {
     status: StatusCode,
     outcome: Outcome,
     reason: Option<&'static str>,
+    /// Tokens as sent, tokens as forwarded, messages masked.
+    plan: Option<(u64, u64, usize)>,
 }
 
 /// What nginx logs for a request whose client left before it was answered.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 impl Entry {
-    pub(crate) fn begin(gate: &Arc<Gate>, enabled: bool, id: RequestId, method: &Method, path: &Uri) -> Entry {
+    pub(crate) fn begin(
+        gate: &Arc<Gate>,
+        enabled: bool,
+        id: RequestId,
+        method: &Method,
+        path: &Uri,
+    ) -> Entry {
         Entry {
             gate: gate.clone(),
             enabled,
@@ -51,7 +106,12 @@ impl Entry {
             status: StatusCode::from_u16(CLIENT_CLOSED_REQUEST).unwrap_or(StatusCode::BAD_REQUEST),
             outcome: Outcome::ClientGone,
             reason: None,
+            plan: None,
         }
+    }
+
+    pub(crate) fn note_plan(&mut self, plan: Option<&Plan>) {
+        self.plan = plan.map(|plan| (plan.before.0, plan.after.0, plan.masked.len()));
     }
 
     /// The upstream's answer has begun.
@@ -92,6 +152,9 @@ impl Drop for Entry {
             upstream: self.upstream.as_ref().map(|upstream| upstream.name.as_str()),
             bytes_in: self.received.bytes(),
             bytes_out: self.bytes_out,
+            tokens_before: self.plan.map(|(before, ..)| before),
+            tokens_after: self.plan.map(|(_, after, _)| after),
+            masked: self.plan.map(|(.., masked)| masked),
             first_byte: self.first_byte,
             duration: self.started.elapsed(),
         };

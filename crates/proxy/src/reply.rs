@@ -3,13 +3,18 @@
 use crate::body::ReplyBody;
 use crate::framing::Violation;
 use crate::path::BadPath;
+use crate::report::plan_headers;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
+use std::fmt::Write;
+use std::sync::Arc;
+use tidegate_engine::Plan;
+use tidegate_tokens::Model;
 use tidegate_wire::{error_body, error_event};
 
 /// Why a request was not forwarded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Refusal {
     Framing(Violation),
     Path(BadPath),
@@ -30,7 +35,19 @@ pub(crate) enum Refusal {
     Ambiguous {
         key: &'static str,
     },
+    /// The client asks for a strategy that there is not.
+    Strategy {
+        known: &'static str,
+    },
+    OverBudget(Box<OverBudget>),
     Upstream(UpstreamFailure),
+}
+
+/// A request that does not fit, whatever the policy allows to do to it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OverBudget {
+    pub(crate) plan: Plan,
+    pub(crate) model: Arc<Model>,
 }
 
 /// How an upstream failed, before or after its answer began.
@@ -78,6 +95,8 @@ impl Refusal {
             Refusal::Encoding => (StatusCode::BAD_REQUEST, "invalid_content_encoding"),
             Refusal::ConversationId { .. } => (StatusCode::BAD_REQUEST, "invalid_conversation_id"),
             Refusal::Ambiguous { .. } => (StatusCode::BAD_REQUEST, "ambiguous_request"),
+            Refusal::Strategy { .. } => (StatusCode::BAD_REQUEST, "invalid_strategy"),
+            Refusal::OverBudget(_) => (StatusCode::UNPROCESSABLE_ENTITY, "context_budget_exceeded"),
             Refusal::Upstream(failure) => failure.parts(),
         }
     }
@@ -99,9 +118,11 @@ impl Refusal {
             Refusal::Path(BadPath::StrangeCharacter) => {
                 "The path has a NUL or a backslash, which servers read differently.".to_owned()
             }
-            Refusal::Tunnel => "CONNECT is not supported: Tidegate is a gateway, not a tunnel. Use it as the \
+            Refusal::Tunnel => {
+                "CONNECT is not supported: Tidegate is a gateway, not a tunnel. Use it as the \
                                 `base_url` of your client instead of as its proxy."
-                .to_owned(),
+                    .to_owned()
+            }
             Refusal::TooLarge { limit } => format!(
                 "The request body is larger than {limit} bytes, the limit of this gateway (`server.max_body`). \
                  Send less, or raise the limit."
@@ -117,6 +138,12 @@ impl Refusal {
             Refusal::Ambiguous { key } => format!(
                 "The key `{key}` appears more than once, so the request could be read in two ways. Send it once."
             ),
+            Refusal::Strategy { known } => {
+                format!(
+                    "The header `x-tidegate-strategy` names no strategy that there is. There are: {known}."
+                )
+            }
+            Refusal::OverBudget(over) => over.message(),
             Refusal::Upstream(failure) => failure.message(),
         }
     }
@@ -132,6 +159,8 @@ impl Refusal {
         match self {
             Refusal::Ambiguous { key } => Some(key),
             Refusal::ConversationId { header } => Some(header),
+            Refusal::Strategy { .. } => Some("x-tidegate-strategy"),
+            Refusal::OverBudget(_) => Some("messages"),
             _ => None,
         }
     }
@@ -139,14 +168,55 @@ impl Refusal {
     /// Whether the rest of the request may still be on its way, so that the connection cannot be used again.
     fn ends_connection(&self) -> bool {
         match self {
-            Refusal::Framing(_) | Refusal::TooLarge { .. } | Refusal::BodyTooSlow | Refusal::BodyBroken => true,
+            Refusal::Framing(_) | Refusal::TooLarge { .. } | Refusal::BodyTooSlow | Refusal::BodyBroken => {
+                true
+            }
             Refusal::Path(_)
             | Refusal::Tunnel
             | Refusal::Encoding
             | Refusal::ConversationId { .. }
             | Refusal::Ambiguous { .. }
+            | Refusal::Strategy { .. }
+            | Refusal::OverBudget(_)
             | Refusal::Upstream(_) => false,
         }
+    }
+}
+
+impl OverBudget {
+    fn message(&self) -> String {
+        let Plan { before, after, budget, masked, .. } = &self.plan;
+        let mut text = format!("The request needs {after} input tokens");
+        if !masked.is_empty() {
+            let _ = write!(text, " even with {} observations masked ({before} as sent)", masked.len());
+        }
+        let _ = write!(
+            text,
+            ", and {} may be used: a window of {}{} less {} reserved for the answer and {} for overhead. ",
+            budget.input,
+            budget.window,
+            if budget.safe < budget.window {
+                format!(", {} of it in use,", budget.safe)
+            } else {
+                String::new()
+            },
+            budget.output,
+            budget.overhead,
+        );
+        text.push_str("Shorten the input, start a new conversation, ");
+        if masked.is_empty() && self.plan.postponed == 0 {
+            text.push_str("ask for a shorter answer (`max_tokens`), ");
+        } else {
+            text.push_str("keep fewer turns unmasked (`context.mask.keep`), ");
+        }
+        match self.model.window {
+            Some(_) => text.push_str("or use a model with a larger window."),
+            None => text.push_str(
+                "or, as this model is unknown, tell its real window in `[models.\"NAME\"] window = …`: \
+                 `context.budget.fallback_window` was assumed.",
+            ),
+        }
+        text
     }
 }
 
@@ -177,7 +247,9 @@ impl UpstreamFailure {
                 format!("The upstream `{name}` stopped answering for longer than its `idle_timeout`.")
             }
             FailureKind::Broken => format!("The upstream `{name}` broke off its answer."),
-            FailureKind::Draining => "The gateway is shutting down and the answer did not end in time.".to_owned(),
+            FailureKind::Draining => {
+                "The gateway is shutting down and the answer did not end in time.".to_owned()
+            }
         }
     }
 
@@ -197,6 +269,9 @@ pub(crate) fn refuse(refusal: &Refusal) -> Response<ReplyBody> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if refusal.ends_connection() {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if let Refusal::OverBudget(over) = refusal {
+        plan_headers(headers, &over.plan);
     }
     response
 }

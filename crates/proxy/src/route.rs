@@ -1,16 +1,31 @@
 //! Which policy a request gets, and which upstream.
 
+use crate::reply::Refusal;
 use http::HeaderMap;
-use tidegate_config::{Matcher, Route};
+use tidegate_config::{Context, Matcher, Route, is_available, strategy_named};
+use tidegate_engine::Strategy;
+use tidegate_telemetry::names::header;
 
-/// The first route that matches. `path` is canonical; `model` is absent for requests that are not read.
-pub(crate) fn route<'a>(
-    routes: &'a [Route],
-    path: &str,
-    headers: &HeaderMap,
-    model: Option<&str>,
-) -> Option<&'a Route> {
-    routes.iter().find(|route| matches(&route.matcher, path, headers, model))
+/// The index of the first route that matches. `path` is canonical; `model` is absent for requests that are not read.
+pub(crate) fn route(routes: &[Route], path: &str, headers: &HeaderMap, model: Option<&str>) -> Option<usize> {
+    routes.iter().position(|route| matches(&route.matcher, path, headers, model))
+}
+
+/// The strategy for one request: the route's, unless the client asks for another and the route lets it.
+pub(crate) fn strategy(context: &Context, headers: &HeaderMap) -> Result<Strategy, Refusal> {
+    let asked = |name, allowed: bool| headers.get(name).filter(|_| allowed).map(|value| value.as_bytes());
+    if let Some(value) = asked(header::BYPASS, context.allow_headers.bypass)
+        && !matches!(value, b"" | b"0" | b"false")
+    {
+        return Ok(Strategy::Passthrough);
+    }
+    let Some(value) = asked(header::STRATEGY, context.allow_headers.strategy) else {
+        return Ok(context.strategy);
+    };
+    let named = std::str::from_utf8(value).ok().and_then(strategy_named);
+    named
+        .filter(|strategy| is_available(*strategy))
+        .ok_or(Refusal::Strategy { known: "passthrough, masking" })
 }
 
 fn matches(matcher: &Matcher, path: &str, headers: &HeaderMap, model: Option<&str>) -> bool {

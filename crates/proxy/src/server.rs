@@ -110,7 +110,11 @@ impl Proxy {
         self.cut.cancel();
     }
 
-    fn start_accepting(&mut self, listener: StdListener, inboxes: Vec<UnboundedSender<StdStream>>) -> io::Result<()> {
+    fn start_accepting(
+        &mut self,
+        listener: StdListener,
+        inboxes: Vec<UnboundedSender<StdStream>>,
+    ) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let draining = self.draining.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

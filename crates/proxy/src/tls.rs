@@ -40,7 +40,8 @@ pub(crate) fn without_roots() -> ClientConfig {
 /// The identity that clients see.
 pub(crate) fn server(settings: &ServerTls) -> Result<Arc<ServerConfig>, SetupError> {
     let chain = certificates(&settings.cert)?;
-    let key = PrivateKeyDer::from_pem_file(&settings.key).map_err(|error| unreadable(&settings.key, &error))?;
+    let key =
+        PrivateKeyDer::from_pem_file(&settings.key).map_err(|error| unreadable(&settings.key, &error))?;
     let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
     let mut config = builder.with_no_client_auth().with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -52,7 +53,9 @@ fn system_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     let (usable, _) = roots.add_parsable_certificates(found.certs);
     if usable == 0 {
-        warn!("no certificates found on this system: https upstreams need a `ca` file, or install `ca-certificates`");
+        warn!(
+            "no certificates found on this system: https upstreams need a `ca` file, or install `ca-certificates`"
+        );
     }
     roots
 }

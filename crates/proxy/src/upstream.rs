@@ -51,7 +51,9 @@ impl Prepared {
     /// Whether connections made for one can serve the other.
     pub(crate) fn same_as(&self, other: &Prepared) -> bool {
         let roots = |prepared: &Prepared| prepared.tls.as_ref().map(|tls| tls.roots.clone());
-        self.settings == other.settings && self.authorization == other.authorization && roots(self) == roots(other)
+        self.settings == other.settings
+            && self.authorization == other.authorization
+            && roots(self) == roots(other)
     }
 
     /// The address for what the client asked for. Only its path and query count, never its authority.
@@ -68,8 +70,7 @@ impl Prepared {
         parts.scheme = Some(self.scheme.clone());
         parts.authority = Some(self.authority.clone());
         // Both halves were paths already; should they not make one, the upstream's root answers.
-        parts.path_and_query =
-            Some(joined.parse().unwrap_or_else(|_| PathAndQuery::from_static("/")));
+        parts.path_and_query = Some(joined.parse().unwrap_or_else(|_| PathAndQuery::from_static("/")));
         Uri::from_parts(parts).unwrap_or_default()
     }
 }

@@ -20,6 +20,12 @@ pub struct Access<'a> {
     pub route: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_before: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub masked: Option<usize>,
     pub bytes_in: u64,
     pub bytes_out: u64,
     #[serde(rename = "first_byte_ms", serialize_with = "millis", skip_serializing_if = "Option::is_none")]
@@ -95,6 +101,11 @@ impl Access<'_> {
         if let Some(reason) = self.reason {
             write!(line, " ({reason})")?;
         }
+        if let (Some(before), Some(after), Some(masked)) =
+            (self.tokens_before, self.tokens_after, self.masked)
+        {
+            write!(line, " tokens={before}→{after} masked={masked}")?;
+        }
         let duration = self.duration.as_secs_f64() * 1e3;
         writeln!(line, " {duration:.1}ms in={} out={} id={}", self.bytes_in, self.bytes_out, self.request_id)
     }
@@ -157,6 +168,9 @@ mod tests {
         };
         let text = line(&access, Format::Human);
         let rest = text.split_once(' ').unwrap().1;
-        assert_eq!(rest, "200 POST /v1/chat/completions route=default client gone 12.0ms in=10 out=20 id=r-1\n");
+        assert_eq!(
+            rest,
+            "200 POST /v1/chat/completions route=default client gone 12.0ms in=10 out=20 id=r-1\n"
+        );
     }
 }

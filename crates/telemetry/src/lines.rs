@@ -183,7 +183,9 @@ mod tests {
         thread::scope(|scope| {
             for name in ["a", "b", "c", "d"] {
                 let lines = lines.clone();
-                scope.spawn(move || (0..100).for_each(|_| lines.push(format!("{}\n", name.repeat(30)).as_bytes())));
+                scope.spawn(move || {
+                    (0..100).for_each(|_| lines.push(format!("{}\n", name.repeat(30)).as_bytes()))
+                });
             }
         });
         lines.flush();

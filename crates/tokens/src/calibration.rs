@@ -7,8 +7,8 @@ use tidegate_engine::Tokens;
 ///
 /// A moving average of `reported / counted` per model: the first report is taken as it is, the next ones are averaged,
 /// and from the fifth on each weighs a fifth, so that a change of traffic is followed within a few turns. Every ratio is
-/// held between [`LOWEST`](Self::LOWEST) and [`HIGHEST`](Self::HIGHEST): a provider that reports nonsense can
-/// neither disable the budget nor halt the traffic. The same reports in the same order give the same factors.
+/// held between [`LOWEST`](Self::LOWEST) and [`HIGHEST`](Self::HIGHEST), and a report that is far outside is not believed at
+/// all: a provider that reports nonsense can neither disable the budget nor halt the traffic. The same reports in the same order give the same factors.
 ///
 /// The key is whatever the caller passes as the model's name; at most [`MODELS`](Self::MODELS) of them are
 /// remembered, and the one that was silent longest is forgotten first.
@@ -48,7 +48,12 @@ impl Calibration {
         if counted < Self::SMALLEST || reported == Tokens::ZERO || model.len() > LONGEST_NAME {
             return;
         }
-        let ratio = (reported.0 as f64 / counted.0 as f64).clamp(Self::LOWEST, Self::HIGHEST);
+        let ratio = reported.0 as f64 / counted.0 as f64;
+        if !(Self::LOWEST / 2.0..=Self::HIGHEST * 2.0).contains(&ratio) {
+            // No tokenizer is that far off: the report is not about what was sent.
+            return;
+        }
+        let ratio = ratio.clamp(Self::LOWEST, Self::HIGHEST);
         let mut learnt = self.learnt.write().unwrap_or_else(PoisonError::into_inner);
         learnt.reports += 1;
         let now = learnt.reports;
@@ -116,14 +121,19 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_bounded_and_tiny_requests_are_ignored() {
+    fn ratios_are_bounded_and_nonsense_is_not_believed() {
         let calibration = Calibration::new();
-        calibration.observe("high", Tokens(1_000), Tokens(u64::MAX));
-        calibration.observe("low", Tokens(1_000_000), Tokens(1));
+        calibration.observe("high", Tokens(1_000), Tokens(3_000));
+        calibration.observe("low", Tokens(1_000), Tokens(300));
+        calibration.observe("absurd", Tokens(1_000), Tokens(u64::MAX));
+        calibration.observe("constant", Tokens(1_000_000), Tokens(10));
         calibration.observe("tiny", Tokens(10), Tokens(19));
         calibration.observe("silent", Tokens(1_000), Tokens::ZERO);
-        let factors = ["high", "low", "tiny", "silent"].map(|model| calibration.factor(model));
-        assert_eq!(factors, [2.0, 0.5, 1.0, 1.0]);
+        let factors = ["high", "low"].map(|model| calibration.factor(model));
+        assert_eq!(factors, [2.0, 0.5]);
+        for ignored in ["absurd", "constant", "tiny", "silent"] {
+            assert_eq!(calibration.factor(ignored), 1.0, "{ignored}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod openai;
 
 use tidegate_engine::Tokens;
 
-use crate::{Caching, Encoding, ImageRule, Model, Prices};
+use crate::{Caching, Encoding, Fit, ImageRule, Model, Prices};
 
 /// Every built-in row.
 pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
@@ -28,6 +28,7 @@ pub(crate) struct Family {
     window: u64,
     max_output: u64,
     encoding: Encoding,
+    fit: Fit,
     prices: Option<Prices>,
     caching: Caching,
     images: ImageRule,
@@ -40,10 +41,17 @@ impl Family {
             window: Some(Tokens(self.window)),
             max_output: Some(Tokens(self.max_output)),
             encoding: self.encoding,
+            fit: self.fit,
             prices: self.prices,
             caching: self.caching,
             images: self.images,
         }
+    }
+
+    /// The encoding is the models' own.
+    const fn exact(mut self) -> Family {
+        self.fit = Fit::Exact;
+        self
     }
 
     /// Input and output price; a discount or a surcharge for the prompt cache follows with the other methods.
@@ -88,6 +96,7 @@ const fn family(pattern: &'static str, window: u64, max_output: u64) -> Family {
         window,
         max_output,
         encoding: Encoding::O200k,
+        fit: Fit::Nearest,
         prices: None,
         caching: Caching::DEFAULT,
         images: ImageRule::DEFAULT,

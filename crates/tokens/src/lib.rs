@@ -40,10 +40,10 @@ mod tool_schema;
 
 pub use attachment::{audio_tokens, file_tokens};
 pub use calibration::Calibration;
-pub use encoding::{Encoding, count, estimate};
+pub use encoding::{Encoding, count, estimate, is_loaded};
 pub use image::{Detail, ImageRule, Pixels};
 pub use image_header::pixels_of_data_url;
-pub use model::{Caching, Model, ModelOverride, Prices};
+pub use model::{Caching, Fit, Model, ModelOverride, Prices};
 pub use table::ModelTable;
 pub use tool_schema::tools_tokens;
 

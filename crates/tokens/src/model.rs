@@ -18,6 +18,7 @@ pub struct Model {
     /// The longest answer that the model gives.
     pub max_output: Option<Tokens>,
     pub encoding: Encoding,
+    pub fit: Fit,
     /// Nothing if unknown: a cost that rests on a guess is worse than none.
     pub prices: Option<Prices>,
     pub caching: Caching,
@@ -32,11 +33,21 @@ impl Model {
             window: None,
             max_output: None,
             encoding: Encoding::O200k,
+            fit: Fit::Nearest,
             prices: None,
             caching: Caching::DEFAULT,
             images: ImageRule::DEFAULT,
         }
     }
+}
+
+/// How well the encoding fits the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It is the model's own, by its maker or by the operator's word: our counts need no correction.
+    Exact,
+    /// It is the nearest that we have; what the upstream reports as used corrects our counts.
+    Nearest,
 }
 
 /// Prices in USD per million tokens.
@@ -121,7 +132,10 @@ impl ModelOverride {
     pub(crate) fn apply(&self, mut model: Model) -> Model {
         model.window = self.window.or(model.window);
         model.max_output = self.max_output.or(model.max_output);
-        model.encoding = self.encoding.unwrap_or(model.encoding);
+        if let Some(encoding) = self.encoding {
+            model.encoding = encoding;
+            model.fit = if encoding == Encoding::Estimate { Fit::Nearest } else { Fit::Exact };
+        }
         model.caching.ttl = self.cache_ttl.unwrap_or(model.caching.ttl);
         let known = match self.input {
             Some(input) => Some(Prices {

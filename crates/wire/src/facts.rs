@@ -2,7 +2,8 @@ use crate::Span;
 use crate::content::Content;
 use crate::digest::canonical_hash;
 use crate::message::MessageView;
-use xxhash_rust::xxh3::xxh3_128_with_seed;
+use tidegate_engine::Role;
+use twox_hash::XxHash3_128;
 
 /// What the engine and the splice need to know of a message. Owned and small, so that it can be kept for as long as
 /// clients resend the message; the texts stay behind.
@@ -21,18 +22,6 @@ pub struct MessageFacts {
     /// The call that the message answers.
     pub answers: Option<CallId>,
     pub name: Option<Box<str>>,
-}
-
-/// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
-    System,
-    Developer,
-    User,
-    Assistant,
-    Tool,
-    Function,
-    Other,
 }
 
 /// What kind of value `content` is.
@@ -62,13 +51,13 @@ pub struct Call {
 impl CallId {
     #[must_use]
     pub fn of(id: &str) -> CallId {
-        CallId(xxh3_128_with_seed(id.as_bytes(), 0))
+        CallId(XxHash3_128::oneshot_with_seed(0, id.as_bytes()))
     }
 
     /// Old clients answer by the function's name. The other seed keeps such a name apart from an id spelled alike.
     #[must_use]
     pub fn of_function(name: &str) -> CallId {
-        CallId(xxh3_128_with_seed(name.as_bytes(), 1))
+        CallId(XxHash3_128::oneshot_with_seed(1, name.as_bytes()))
     }
 }
 

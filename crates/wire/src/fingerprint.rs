@@ -1,4 +1,4 @@
-use xxhash_rust::xxh3::xxh3_128_with_seed;
+use twox_hash::XxHash3_128;
 
 /// Stands for the exact bytes of a message in the cache of facts. Means nothing outside this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ impl Fingerprinter {
 
     #[must_use]
     pub fn of(&self, raw: &[u8]) -> Fingerprint {
-        Fingerprint(xxh3_128_with_seed(raw, self.seed))
+        Fingerprint(XxHash3_128::oneshot_with_seed(self.seed, raw))
     }
 }
 

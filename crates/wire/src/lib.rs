@@ -11,12 +11,13 @@
 //! - [`SideReader`] and [`read_completion`] read answers; [`error_body`] and [`error_event`] write our own.
 //!
 //! ```
-//! use tidegate_wire::{Digest, Edit, Placeholder, assemble, chain, facts, read_message, splice, split};
+//! use tidegate_engine::Digest;
+//! use tidegate_wire::{Edit, Placeholder, assemble, chain, facts, read_message, splice, split};
 //!
 //! let body = br#"{"model":"m","messages":[{"role":"tool","tool_call_id":"c","content":"a long output"}]}"#;
 //! let outline = split(body)?;
 //! let mut known = Vec::new();
-//! let mut digest = Digest::START;
+//! let mut digest = Digest::default();
 //! for span in &outline.messages {
 //!     let facts = facts(&read_message(span.of(body))?);
 //!     digest = chain(digest, &facts.canonical);
@@ -33,29 +34,38 @@ mod answer;
 mod content;
 mod cursor;
 mod digest;
+mod edit;
+mod envelope;
 mod error_body;
 mod events;
 mod facts;
 mod fingerprint;
+mod measure;
 mod message;
+mod reader;
 mod scan;
 mod span;
 mod splice;
 mod split;
 mod text;
+mod tool_call;
 mod unreadable;
 
 pub use answer::{Answer, AnswerCall, Usage, read_completion};
 pub use content::{Content, Part};
-pub use digest::{Digest, canonical_hash, chain};
+pub use digest::{canonical_hash, chain};
+pub use edit::{BadEdit, Edit, Piece, Placeholder};
 pub use error_body::{error_body, error_event};
 pub use events::SideReader;
-pub use facts::{Call, CallId, ContentKind, MessageFacts, Role, facts};
+pub use facts::{Call, CallId, ContentKind, MessageFacts, facts};
 pub use fingerprint::{Fingerprint, Fingerprinter};
-pub use message::{FunctionCall, MessageView, ToolCall, read_message};
+pub use measure::{Measure, Meter};
+pub use message::{MessageView, read_message};
+pub use reader::{Chat, Known, Reader, Reading, Remembered};
 pub use span::Span;
-pub use splice::{BadEdit, Edit, Piece, Placeholder, assemble, splice, spliced_len};
+pub use splice::{assemble, splice, spliced_len};
 pub use split::{Outline, split, split_seen};
+pub use tool_call::{FunctionCall, ToolCall};
 pub use unreadable::Unreadable;
 
 /// The most objects and arrays that may be open at once, the body itself included.

@@ -1,5 +1,6 @@
 use crate::content::{Content, read_content};
 use crate::cursor::{Member, Value, once};
+use crate::tool_call::{FunctionCall, ToolCall, read_call, read_function};
 use crate::{MAX_DEPTH, Span, Unreadable};
 use std::borrow::Cow;
 
@@ -28,23 +29,6 @@ pub struct MessageView<'a> {
     pub unknown_bytes: usize,
     /// Values of members that we know, but of a type that we do not expect there.
     pub odd: Vec<(&'static str, &'a [u8])>,
-}
-
-/// A call of a tool by the assistant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolCall<'a> {
-    pub id: Option<Cow<'a, str>>,
-    /// `function` where the client does not say.
-    pub kind: Option<Cow<'a, str>>,
-    pub function: FunctionCall<'a>,
-}
-
-/// What is called, and with which arguments (JSON as text, as the model wrote it). A custom tool's input counts as its
-/// arguments.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FunctionCall<'a> {
-    pub name: Cow<'a, str>,
-    pub arguments: Cow<'a, str>,
 }
 
 /// Reads one message that [`split`](crate::split) has cut out, and checks every byte of it.
@@ -202,39 +186,6 @@ fn read_calls<'a>(value: Value<'a>, view: &mut MessageView<'a>) -> Result<(), Un
     })
 }
 
-fn read_call<'a>(value: Value<'a>) -> Result<ToolCall<'a>, Unreadable> {
-    let (mut id, mut kind, mut function, mut custom) = (None, None, None, None);
-    value.members(|member| match (&*member.key, member.value.first()) {
-        ("id", _) => once(&mut id, member.value.text()?, "id"),
-        ("type", _) => once(&mut kind, member.value.text()?, "type"),
-        ("function", Some(b'{')) => {
-            once(&mut function, read_function(member.value, "arguments")?, "function")
-        }
-        ("custom", Some(b'{')) => once(&mut custom, read_function(member.value, "input")?, "custom"),
-        _ => member.value.check(),
-    })?;
-    Ok(ToolCall { id: id.flatten(), kind: kind.flatten(), function: function.or(custom).unwrap_or_default() })
-}
-
-/// Arguments that are not a string (some servers send the object itself) are taken as they are written.
-fn read_function<'a>(value: Value<'a>, arguments_key: &'static str) -> Result<FunctionCall<'a>, Unreadable> {
-    let (mut name, mut arguments) = (None, None);
-    value.members(|member| {
-        if member.key == "name" {
-            once(&mut name, member.value.text()?, "name")
-        } else if member.key == arguments_key {
-            let text = match member.value.text()? {
-                Some(text) => text,
-                None => String::from_utf8_lossy(member.value.raw()),
-            };
-            once(&mut arguments, text, arguments_key)
-        } else {
-            member.value.check()
-        }
-    })?;
-    Ok(FunctionCall { name: name.flatten().unwrap_or_default(), arguments: arguments.unwrap_or_default() })
-}
-
 fn is_tool_output(value: Value<'_>) -> Result<bool, Unreadable> {
     if value.first() != Some(b'{') {
         return value.check().map(|()| false);
@@ -299,6 +250,7 @@ mod tests {
             assert_eq!(read_message(raw.as_bytes()), Err(Unreadable::Ambiguous(key)), "{raw}");
         }
         assert!(read_message(br#"{"x":1,"x":2}"#).is_ok());
+        assert_eq!(read_message(br#"{"x":1}{}"#), Err(Unreadable::NotJson { at: 7 }));
     }
 
     #[test]

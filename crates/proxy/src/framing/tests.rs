@@ -50,8 +50,14 @@ async fn sound_requests_pass_unchanged_however_they_arrive() {
 #[tokio::test]
 async fn doubtful_framing_is_refused() {
     let cases = [
-        ("Content-Length: 5\r\nTransfer-Encoding: chunked", "there are both a Content-Length and a Transfer-Encoding"),
-        ("Transfer-Encoding: chunked\r\nContent-Length: 5", "there are both a Content-Length and a Transfer-Encoding"),
+        (
+            "Content-Length: 5\r\nTransfer-Encoding: chunked",
+            "there are both a Content-Length and a Transfer-Encoding",
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nContent-Length: 5",
+            "there are both a Content-Length and a Transfer-Encoding",
+        ),
         ("Content-Length: 5\r\nContent-Length: 5", "there is more than one Content-Length"),
         ("Content-Length: 5\r\nContent-Length: 6", "there is more than one Content-Length"),
         ("Content-Length: 5, 5", "Content-Length is not a number"),
@@ -60,7 +66,10 @@ async fn doubtful_framing_is_refused() {
         ("Content-Length: 99999999999999999999", "Content-Length is not a number"),
         ("Transfer-Encoding: gzip, chunked", "Transfer-Encoding is anything but one `chunked`"),
         ("Transfer-Encoding: identity", "Transfer-Encoding is anything but one `chunked`"),
-        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "Transfer-Encoding is anything but one `chunked`"),
+        (
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+            "Transfer-Encoding is anything but one `chunked`",
+        ),
         ("X: a\r\n folded", "a header is folded over several lines"),
         ("Content-Length : 5", "a header name has a character that is not allowed"),
         ("X\x01: 5", "a header name has a character that is not allowed"),
@@ -121,7 +130,15 @@ async fn a_head_that_does_not_arrive_in_time_is_refused() {
 #[tokio::test]
 async fn malformed_chunks_end_the_connection() {
     let head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
-    for body in ["x\r\n", "5\nhello", "5\r\nhelloX", "\r\n", "5 \r\nhello\r\n", "11111111111111111\r\n", "0\r\n folded"] {
+    for body in [
+        "x\r\n",
+        "5\nhello",
+        "5\r\nhelloX",
+        "\r\n",
+        "5 \r\nhello\r\n",
+        "11111111111111111\r\n",
+        "0\r\n folded",
+    ] {
         let (out, _) = pass(&[head, body]).await;
         assert_eq!(out, head, "{body:?}");
     }

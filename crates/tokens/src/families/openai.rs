@@ -1,4 +1,4 @@
-use super::{Family, family};
+use super::Family;
 use crate::{Encoding, ImageRule};
 
 /// Fine-tuned models (`ft:…`) have rows of their own, because they cost more than what they were tuned from.
@@ -74,6 +74,11 @@ pub(super) const FAMILIES: &[Family] = &[
 ];
 
 /// Models of the encoding before gpt-4o.
+/// OpenAI publishes its vocabularies, so that these counts are its own.
+const fn family(pattern: &'static str, window: u64, max_output: u64) -> Family {
+    super::family(pattern, window, max_output).exact()
+}
+
 const fn legacy(pattern: &'static str, window: u64, max_output: u64) -> Family {
     family(pattern, window, max_output).encoding(Encoding::Cl100k)
 }

@@ -32,7 +32,7 @@ fn detected() -> bool {
         && is_x86_feature_detected!("bmi1")
 }
 
-#[target_feature(enable = "avx2,pclmulqdq,bmi1")]
+#[target_feature(enable = "avx2,pclmulqdq,bmi1,lzcnt")]
 fn find_container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<usize, NoEnd> {
     let mut walk = Walk { escape: 0, in_string: 0, depth: 0, max_depth };
     let mut at = start;
@@ -53,7 +53,7 @@ fn find_container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<us
     }
 }
 
-#[target_feature(enable = "avx2,pclmulqdq,bmi1")]
+#[target_feature(enable = "avx2,pclmulqdq,bmi1,lzcnt")]
 fn find_string_end(bytes: &[u8], start: usize) -> Result<usize, NoEnd> {
     let mut walk = Walk { escape: 0, in_string: 0, depth: 0, max_depth: 0 };
     let mut at = start + 1;
@@ -86,7 +86,7 @@ struct Walk {
 
 impl Walk {
     #[inline]
-    #[target_feature(enable = "avx2,pclmulqdq,bmi1")]
+    #[target_feature(enable = "avx2,pclmulqdq,bmi1,lzcnt")]
     fn step(&mut self, block: &[u8; BLOCK]) -> Option<Result<usize, NoEnd>> {
         let quotes = self.quotes(block);
         // Most of a conversation is the inside of long strings, where nothing else matters. To leave already when no
@@ -120,7 +120,7 @@ impl Walk {
 
     /// The quotes that no backslash takes the meaning from.
     #[inline]
-    #[target_feature(enable = "avx2")]
+    #[target_feature(enable = "avx2,bmi1,lzcnt")]
     fn quotes(&mut self, block: &[u8; BLOCK]) -> u64 {
         let (low, high) = load(block);
         equal(low, high, b'"') & !self.escaped(equal(low, high, b'\\'))
@@ -131,13 +131,19 @@ impl Walk {
     /// Backslashes pair up from the start of each run. Adding the odd-positioned starts to the run carries through it
     /// and so tells, for a whole block at once, on which parity the run's pairs lie.
     #[inline]
+    #[target_feature(enable = "bmi1,lzcnt")]
     fn escaped(&mut self, backslashes: u64) -> u64 {
         const EVEN: u64 = 0x5555_5555_5555_5555;
-        let backslashes = backslashes & !self.escape;
-        let behind = (backslashes << 1) | self.escape;
+        let escape = self.escape;
+        // The addition's carry would say the same, but then every block would have to wait for the one before. A block
+        // of nothing but backslashes, an even number, hands on what it got.
+        let run = backslashes.leading_ones();
+        self.escape = if run == u64::BITS { escape } else { u64::from(run & 1) };
+
+        let backslashes = backslashes & !escape;
+        let behind = (backslashes << 1) | escape;
         let odd_starts = backslashes & !EVEN & !behind;
-        let (sums, carried) = odd_starts.overflowing_add(backslashes);
-        self.escape = u64::from(carried);
+        let sums = odd_starts.wrapping_add(backslashes);
         (EVEN ^ (sums << 1)) & behind
     }
 }

@@ -1,0 +1,81 @@
+//! Hears what an answer says about itself while its bytes pass to the client.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use tidegate_wire::{SideReader, Usage, read_completion};
+
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Events(Box<SideReader>),
+    /// A JSON document, kept until it is complete.
+    Document(Vec<Bytes>, usize),
+    /// An answer that is compressed, or neither of these.
+    Deaf,
+}
+
+/// A longer document is not worth its memory; the usage is in the next one too.
+const LONGEST: usize = 1024 * 1024;
+
+impl Listener {
+    pub(crate) fn new(headers: &HeaderMap) -> Listener {
+        let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+        let is = |name: &[u8]| kind.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
+        if headers.contains_key(CONTENT_ENCODING) {
+            Listener::Deaf
+        } else if is(b"text/event-stream") {
+            Listener::Events(Box::default())
+        } else if is(b"application/json") {
+            Listener::Document(Vec::new(), 0)
+        } else {
+            Listener::Deaf
+        }
+    }
+
+    pub(crate) fn hear(&mut self, data: &Bytes) {
+        match self {
+            Listener::Events(reader) => reader.feed(data),
+            Listener::Document(_, length) if *length + data.len() > LONGEST => *self = Listener::Deaf,
+            Listener::Document(chunks, length) => {
+                *length += data.len();
+                chunks.push(data.clone());
+            }
+            Listener::Deaf => {}
+        }
+    }
+
+    /// What the upstream says it has used, once the answer is complete.
+    pub(crate) fn usage(self) -> Option<Usage> {
+        match self {
+            Listener::Events(reader) => reader.into_answer().usage,
+            Listener::Document(chunks, _) => read_completion(&chunks.concat())?.usage,
+            Listener::Deaf => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(headers: &[(http::HeaderName, &str)], chunks: &[&'static str]) -> Option<u64> {
+        let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
+        let mut listener = Listener::new(&headers);
+        chunks.iter().for_each(|chunk| listener.hear(&Bytes::from_static(chunk.as_bytes())));
+        listener.usage().map(|usage| usage.prompt_tokens)
+    }
+
+    #[test]
+    fn usage_is_heard_in_documents_and_streams() {
+        let json = [(CONTENT_TYPE, "application/json; charset=utf-8")];
+        assert_eq!(usage(&json, &[r#"{"usage":{"prompt_"#, r#"tokens":42}}"#]), Some(42));
+        let stream = [(CONTENT_TYPE, "text/event-stream")];
+        assert_eq!(
+            usage(&stream, &["data: {\"usage\":{\"prompt_tok", "ens\":7}}\n\ndata: [DONE]\n\n"]),
+            Some(7)
+        );
+        assert_eq!(usage(&stream, &["data: [DONE]\n\n"]), None);
+        let zipped = [(CONTENT_TYPE, "application/json"), (CONTENT_ENCODING, "gzip")];
+        assert_eq!(usage(&zipped, &[r#"{"usage":{"prompt_tokens":42}}"#]), None);
+    }
+}

@@ -1,0 +1,44 @@
+//! The headers in which an answer says what was done to its request.
+
+use crate::identify::Identity;
+use crate::rewrite::Rewritten;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use tidegate_config::strategy_name;
+use tidegate_engine::{Plan, Strategy};
+use tidegate_telemetry::names::header;
+
+pub(crate) fn headers(
+    route: &str,
+    strategy: Strategy,
+    identity: Option<&Identity>,
+    rewritten: Option<&Rewritten>,
+) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(12);
+    put(&mut headers, header::ROUTE, route);
+    put(&mut headers, header::STRATEGY, strategy_name(strategy));
+    if let Some(identity) = identity {
+        put(&mut headers, header::CONVERSATION, &identity.name);
+    }
+    match rewritten {
+        Some(rewritten) => plan_headers(&mut headers, &rewritten.plan),
+        None if strategy == Strategy::Passthrough => {}
+        None => put(&mut headers, header::DEGRADED, "unreadable"),
+    }
+    headers
+}
+
+pub(crate) fn plan_headers(headers: &mut HeaderMap, plan: &Plan) {
+    put(headers, header::TOKENS_BEFORE, &plan.before.to_string());
+    put(headers, header::TOKENS_AFTER, &plan.after.to_string());
+    put(headers, header::BUDGET, &plan.budget.input.to_string());
+    put(headers, header::EDITS, &format!("masked={},folded=0,dropped=0", plan.masked.len()));
+    if let Some(cause) = plan.cause {
+        put(headers, header::TRIGGER, cause.name());
+    }
+}
+
+pub(crate) fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(HeaderName::from_static(name), value);
+    }
+}

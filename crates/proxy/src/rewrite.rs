@@ -1,0 +1,140 @@
+//! Measure, decide, splice: the request as it goes upstream.
+
+use crate::assess::{Assessment, Question};
+use crate::gate::{Gate, Snapshot};
+use crate::identify::Identity;
+use crate::reply::{OverBudget, Refusal};
+use bytes::Bytes;
+use std::sync::Arc;
+use tidegate_config::Context;
+use tidegate_engine::{Memory, Plan, Strategy, Timestamp, Tokens, Verdict, Waypoint};
+use tidegate_tokens::{Model, is_loaded};
+use tidegate_wire::{Outline, Piece};
+use tracing::warn;
+
+/// A chat completion on its way to be rewritten.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// Which route, by its index.
+    pub(crate) route: usize,
+    pub(crate) strategy: Strategy,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) memory: Memory,
+    pub(crate) body: Bytes,
+    pub(crate) outline: Outline,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(crate) struct Rewritten {
+    /// The request in pieces; none if it is the client's own.
+    pub(crate) pieces: Option<Vec<Bytes>>,
+    pub(crate) plan: Plan,
+    pub(crate) waypoint: Option<Waypoint>,
+    pub(crate) model: Arc<Model>,
+    /// What the forwarded request costs by our own count, before any correction.
+    pub(crate) counted: Tokens,
+}
+
+/// More than this many unread bytes, or messages, are not worked through on a worker: it would serve nobody else for
+/// some hundreds of microseconds.
+const MOST_UNSEEN: usize = 4 * 1024;
+const MOST_MESSAGES: usize = 2_000;
+const MOST_BYTES: usize = 2 * 1024 * 1024;
+
+/// Cannot fail: what cannot be read or edited is forwarded as it came (`None`). It can only refuse what does not fit.
+pub(crate) async fn rewrite(draft: Draft, now: Timestamp) -> Result<Option<Rewritten>, Refusal> {
+    if !draft.is_heavy() {
+        return draft.rewrite(now);
+    }
+    match tokio::task::spawn_blocking(move || draft.rewrite(now)).await {
+        Ok(rewritten) => rewritten,
+        Err(error) => {
+            warn!(%error, "a request could not be rewritten and is forwarded as it came");
+            Ok(None)
+        }
+    }
+}
+
+impl Draft {
+    fn context(&self) -> &Context {
+        &self.snapshot.settings.routes[self.route].context
+    }
+
+    fn model(&self) -> Arc<Model> {
+        self.snapshot.models.lookup(self.outline.model.as_deref().unwrap_or_default())
+    }
+
+    /// Counts are corrected by what this model has reported before. Each tenant has corrections of its own, so that nobody's
+    /// traffic moves anybody else's budget.
+    fn calibration_key(&self, model: &Model) -> String {
+        calibration_key(self.identity.as_ref(), model)
+    }
+
+    fn is_heavy(&self) -> bool {
+        let model = self.model();
+        self.body.len() > MOST_BYTES
+            || self.outline.messages.len() > MOST_MESSAGES
+            || !is_loaded(model.encoding)
+            || self.question(&model).unseen(&self.gate.reader) > MOST_UNSEEN
+    }
+
+    fn question<'a>(&'a self, model: &'a Arc<Model>) -> Question<'a> {
+        Question {
+            body: &self.body,
+            outline: &self.outline,
+            context: self.context(),
+            strategy: self.strategy,
+            model,
+            factor: self.gate.calibration.factor(&self.calibration_key(model)),
+        }
+    }
+
+    fn rewrite(&self, now: Timestamp) -> Result<Option<Rewritten>, Refusal> {
+        let model = self.model();
+        let question = self.question(&model);
+        // A message that cannot be read is for the upstream to judge.
+        let Ok(assessment) = question.assess(&self.gate.reader, &self.memory, now) else { return Ok(None) };
+        let pieces = match assessment.pieces(&question) {
+            Ok(pieces) => pieces,
+            Err(error) => {
+                warn!(%error, "a plan did not fit its request, which is forwarded as it came");
+                return Ok(None);
+            }
+        };
+        let counted = counted(&assessment, question.factor);
+        let Assessment { decision, .. } = assessment;
+        let observes = self.context().observe;
+        if decision.plan.verdict == Verdict::OverBudget && !observes {
+            return Err(Refusal::OverBudget(Box::new(OverBudget {
+                plan: decision.plan,
+                model: model.clone(),
+            })));
+        }
+        Ok(Some(Rewritten {
+            pieces: pieces.map(|pieces| pieces.iter().map(|piece| self.bytes(piece)).collect()),
+            waypoint: decision.waypoint,
+            plan: decision.plan,
+            counted,
+            model,
+        }))
+    }
+
+    fn bytes(&self, piece: &Piece) -> Bytes {
+        match piece {
+            Piece::Client(range) => self.body.slice(range.clone()),
+            Piece::New(bytes) => bytes.clone(),
+        }
+    }
+}
+
+pub(crate) fn calibration_key(identity: Option<&Identity>, model: &Model) -> String {
+    let tenant = identity.map_or("", |identity| identity.tenant.as_str());
+    format!("{tenant} {}", model.name)
+}
+
+fn counted(assessment: &Assessment, factor: f64) -> Tokens {
+    Tokens((assessment.decision.plan.after.0 as f64 / factor).round() as u64)
+}

@@ -1,0 +1,278 @@
+use crate::measure::{Measure, Meter};
+use crate::{
+    Content, ContentKind, Fingerprint, Fingerprinter, MessageFacts, MessageView, Outline, Part, Unreadable,
+    chain, facts, read_message, split_seen,
+};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::ops::Deref;
+use std::sync::Arc;
+use tidegate_engine::{Digest, Kind, Message, Role, Tokens};
+use tidegate_tokens::chat::REPLY_PRIMING;
+use tidegate_tokens::{count, tools_tokens};
+
+/// Reads requests, and remembers what it read: clients resend their whole history with every request, so nearly every
+/// message of a request has been read, checked and counted before.
+///
+/// What is remembered is found by the exact bytes of a message. It holds no text, and it is bounded.
+#[derive(Debug)]
+pub struct Reader {
+    fingerprinter: Fingerprinter,
+    /// Messages, by their bytes and how they were measured.
+    messages: Cache<(Fingerprint, u64), Known, Weigh>,
+    /// The digests of messages that conversations begin with; none for instructions.
+    openings: Cache<Fingerprint, Option<Digest>>,
+    /// Large values of the envelope that are valid JSON.
+    checked: Cache<Fingerprint, ()>,
+    /// What such a value costs.
+    values: Cache<(Fingerprint, u64), Tokens>,
+    hasher: RandomState,
+}
+
+/// What is remembered of one message, shared with the reader's memory.
+#[derive(Clone, Debug)]
+pub struct Known(Arc<Remembered>);
+
+#[derive(Debug)]
+pub struct Remembered {
+    pub facts: MessageFacts,
+    pub measure: Measure,
+    pub kind: Kind,
+}
+
+impl Deref for Known {
+    type Target = Remembered;
+
+    fn deref(&self) -> &Remembered {
+        &self.0
+    }
+}
+
+/// How the messages of a request are looked at: what they are measured by, and which of them are observations that may be
+/// masked.
+#[derive(Clone, Copy)]
+pub struct Reading<'a> {
+    pub meter: Meter,
+    /// Whether a user message with this text reports the result of an action. The first element names the rule, so that
+    /// what was found by one rule is not taken for another's.
+    pub observes: Option<(&'a str, &'a dyn Fn(&str) -> bool)>,
+    /// Whether the results of this tool are never masked.
+    pub excludes: Option<&'a dyn Fn(&str) -> bool>,
+    /// What the placeholder costs.
+    pub placeholder: Tokens,
+    /// What counts are multiplied by, because this model has counted that much more or less before.
+    pub factor: f64,
+}
+
+impl std::fmt::Debug for Reading<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let observes = self.observes.map(|(name, _)| name);
+        f.debug_struct("Reading")
+            .field("meter", &self.meter)
+            .field("observes", &observes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request, read.
+#[derive(Debug)]
+pub struct Chat {
+    pub known: Vec<Known>,
+    /// The same messages as the engine sees them.
+    pub messages: Vec<Message>,
+    /// What the request uses besides its messages: tool schemas, the answer's format, reply priming.
+    pub fixed: Tokens,
+}
+
+/// So that what is known can be handed to [`splice`](crate::splice).
+impl Borrow<MessageFacts> for Known {
+    fn borrow(&self) -> &MessageFacts {
+        &self.0.facts
+    }
+}
+
+/// The most bytes of remembered messages.
+const MEMORY: u64 = 48 << 20;
+
+impl Default for Reader {
+    fn default() -> Reader {
+        let hasher = RandomState::new();
+        Reader {
+            fingerprinter: Fingerprinter::new(hasher.hash_one("tidegate")),
+            messages: Cache::with_weighter(16_384, MEMORY, Weigh),
+            openings: Cache::new(16_384),
+            checked: Cache::new(4_096),
+            values: Cache::new(4_096),
+            hasher,
+        }
+    }
+}
+
+impl Reader {
+    /// Cuts a body into its messages.
+    pub fn outline(&self, body: &[u8]) -> Result<Outline, Unreadable> {
+        let outline = split_seen(body, &self.fingerprinter, |value| self.checked.get(&value).is_some())?;
+        for value in &outline.newly_checked {
+            self.checked.insert(*value, ());
+        }
+        Ok(outline)
+    }
+
+    /// The digest of the first message that is not an instruction: what a conversation without a name is known by.
+    #[must_use]
+    pub fn opening(&self, body: &[u8], outline: &Outline) -> Option<Digest> {
+        outline.messages.iter().zip(&outline.fingerprints).find_map(|(span, fingerprint)| {
+            let opening = self.openings.get(fingerprint).or_else(|| {
+                let facts = facts(&read_message(span.of(body)).ok()?);
+                let opening =
+                    (!facts.role.is_instruction()).then(|| chain(Digest::default(), &facts.canonical));
+                self.openings.insert(*fingerprint, opening);
+                Some(opening)
+            });
+            opening.flatten()
+        })
+    }
+
+    /// How many bytes of messages have to be read and counted, because they were never seen before.
+    #[must_use]
+    pub fn unseen(&self, outline: &Outline, reading: &Reading<'_>) -> usize {
+        let key = self.key(reading);
+        let fingerprints = outline.messages.iter().zip(&outline.fingerprints);
+        fingerprints
+            .filter(|(_, fingerprint)| self.messages.peek(&(**fingerprint, key)).is_none())
+            .map(|(span, _)| span.range().len())
+            .sum()
+    }
+
+    /// Reads the request that `outline` was made from.
+    pub fn read(&self, body: &[u8], outline: &Outline, reading: &Reading<'_>) -> Result<Chat, Unreadable> {
+        let key = self.key(reading);
+        let mut known = Vec::with_capacity(outline.messages.len());
+        for (span, fingerprint) in outline.messages.iter().zip(&outline.fingerprints) {
+            known.push(match self.messages.get(&(*fingerprint, key)) {
+                Some(known) => known,
+                None => {
+                    let fresh = Known(Arc::new(remember(span.of(body), reading)?));
+                    self.messages.insert((*fingerprint, key), fresh.clone());
+                    fresh
+                }
+            });
+        }
+        let messages = engine_messages(&known, reading);
+        Ok(Chat { known, messages, fixed: scale(self.fixed(body, outline, reading, key), reading.factor) })
+    }
+
+    fn key(&self, reading: &Reading<'_>) -> u64 {
+        let images = format_args!("{:?}", reading.meter.images).to_string();
+        self.hasher.hash_one((reading.meter.encoding.name(), images, reading.observes.map(|(name, _)| name)))
+    }
+
+    fn fixed(&self, body: &[u8], outline: &Outline, reading: &Reading<'_>, key: u64) -> Tokens {
+        let encoding = reading.meter.encoding;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let tools = [outline.tools, outline.functions].into_iter().flatten();
+        let tools =
+            tools.map(|span| self.value(span.of(body), key, |raw| tools_tokens(encoding, &text(raw))));
+        let format = outline.response_format;
+        let format = format.map(|span| self.value(span.of(body), key ^ 1, |raw| count(encoding, &text(raw))));
+        tools.chain(format).sum::<Tokens>() + REPLY_PRIMING
+    }
+
+    fn value(&self, raw: &[u8], key: u64, count: impl Fn(&[u8]) -> Tokens) -> Tokens {
+        let key = (self.fingerprinter.of(raw), key);
+        self.values.get(&key).unwrap_or_else(|| {
+            let tokens = count(raw);
+            self.values.insert(key, tokens);
+            tokens
+        })
+    }
+}
+
+fn remember(raw: &[u8], reading: &Reading<'_>) -> Result<Remembered, Unreadable> {
+    let view = read_message(raw)?;
+    let facts = facts(&view);
+    let reports = || reading.observes.is_some_and(|(_, observes)| says(&view, observes));
+    let kind = match Kind::of(facts.role) {
+        Kind::Observation => Kind::Observation,
+        Kind::Speech if facts.tag.is_some() => Kind::Observation,
+        Kind::Speech if facts.role == Role::User && reports() => Kind::Observation,
+        Kind::Speech => Kind::Speech,
+    };
+    Ok(Remembered { measure: reading.meter.measure(&view), facts, kind })
+}
+
+/// Whether any text of the message satisfies `test`.
+fn says(view: &MessageView<'_>, test: &dyn Fn(&str) -> bool) -> bool {
+    match &view.content {
+        Content::Text(text) => test(text),
+        Content::Parts(parts) => parts.iter().any(|part| matches!(part, Part::Text(text) if test(text))),
+        Content::Absent | Content::Null | Content::Odd(_) => false,
+    }
+}
+
+fn engine_messages(known: &[Known], reading: &Reading<'_>) -> Vec<Message> {
+    let mut digest = Digest::default();
+    let excluded = excluded(known, reading);
+    let one = |(index, known): (usize, &Known)| {
+        let Remembered { facts, measure, kind } = &**known;
+        if !facts.role.is_instruction() {
+            digest = chain(digest, &facts.canonical);
+        }
+        let is_maskable = *kind == Kind::Observation
+            && !facts.role.is_instruction()
+            && facts.role != Role::Assistant
+            && has_content(facts.content)
+            && !excluded.get(index).copied().unwrap_or(false);
+        let masked =
+            is_maskable.then(|| measure.tokens.saturating_sub(measure.content) + reading.placeholder);
+        Message {
+            role: facts.role,
+            kind: *kind,
+            digest,
+            tokens: scale(measure.tokens, reading.factor),
+            masked: masked.map(|tokens| scale(tokens, reading.factor)),
+        }
+    };
+    known.iter().enumerate().map(one).collect()
+}
+
+/// Which messages are results of tools that are never masked; empty where there are no such tools.
+fn excluded(known: &[Known], reading: &Reading<'_>) -> Vec<bool> {
+    let Some(excludes) = reading.excludes else { return Vec::new() };
+    let mut tools = HashMap::new();
+    let one = |known: &Known| {
+        for call in &known.facts.calls {
+            tools.insert(call.id, excludes(&call.tool));
+        }
+        let by_call = known.facts.answers.and_then(|id| tools.get(&id).copied());
+        by_call.unwrap_or_else(|| known.facts.name.as_deref().is_some_and(excludes))
+    };
+    known.iter().map(one).collect()
+}
+
+fn has_content(content: ContentKind) -> bool {
+    match content {
+        ContentKind::Text | ContentKind::TextParts | ContentKind::MixedParts => true,
+        ContentKind::Absent | ContentKind::Null | ContentKind::Odd => false,
+    }
+}
+
+fn scale(tokens: Tokens, factor: f64) -> Tokens {
+    if factor == 1.0 { tokens } else { Tokens((tokens.0 as f64 * factor).ceil() as u64) }
+}
+
+#[derive(Clone, Debug)]
+struct Weigh;
+
+impl Weighter<(Fingerprint, u64), Known> for Weigh {
+    fn weight(&self, _: &(Fingerprint, u64), known: &Known) -> u64 {
+        let calls = known.facts.calls.iter().map(|call| size_of_val(call) + call.tool.len());
+        let name = known.facts.name.as_deref().map_or(0, str::len);
+        // The entry of the cache itself and what the allocator adds are about as large as the key.
+        (size_of::<Remembered>() + 2 * size_of::<(Fingerprint, u64)>() + calls.sum::<usize>() + name) as u64
+    }
+}

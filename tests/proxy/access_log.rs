@@ -1,0 +1,178 @@
+//! One line per request that says how it ended, and nothing that was said in it.
+
+use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post};
+use crate::http2::Http2Client;
+use crate::tidegate::{Setup, Tidegate};
+use serde_json::json;
+use tidegate_testkit::{Answer, Ending, MockUpstream};
+
+#[tokio::test]
+async fn a_line_says_what_was_asked_and_how_it_ended() {
+    let upstream = MockUpstream::start().await;
+    let mut tidegate = Tidegate::start("", &upstream).await;
+    upstream.then(Answer::json(200, "0123456789"));
+    exchange(tidegate.address, post(&format!("{CHAT}?x=1"), &[("x-request-id", "id-1")], QUESTION)).await;
+    let line = tidegate.access_log(1).await.remove(0);
+    let expected = json!({
+        "level": "INFO", "target": "access", "request_id": "id-1", "method": "POST", "path": CHAT, "status": 200,
+        "outcome": "answered", "route": "default", "upstream": "default", "bytes_in": QUESTION.len(), "bytes_out": 10,
+    });
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(&line[key], value, "{key}");
+    }
+    assert!(
+        line["duration_ms"].as_f64() >= line["first_byte_ms"].as_f64()
+            && line["first_byte_ms"].as_f64() > Some(0.0)
+    );
+    assert!(line["timestamp"].as_str().unwrap().ends_with('Z'));
+}
+
+#[tokio::test]
+async fn each_way_to_end_has_its_word() {
+    let upstream = MockUpstream::start().await;
+    let mut tidegate =
+        Tidegate::start("[upstreams.default]\nfirst_byte_timeout = \"200ms\"\n", &upstream).await;
+    let address = tidegate.address;
+    let mut told = Vec::new();
+    let mut line = async |told: &mut Vec<_>| {
+        let line = tidegate.access_log(told.len() + 1).await.remove(told.len());
+        told.push((line["status"].clone(), line["outcome"].clone(), line["reason"].clone()));
+    };
+    for answer in [
+        Answer::error(429, "slow_down", "later"),
+        Answer::chat_stream(["a", "b"]),
+        Answer::sse(["{}"]).break_off(Ending::Close),
+        Answer::chat("hello").break_after_body_bytes(10, Ending::Close),
+        Answer::new(200).break_off(Ending::Close),
+        Answer::new(200).stall(),
+    ] {
+        upstream.then(answer);
+        exchange(address, chat()).await;
+        line(&mut told).await;
+    }
+    for request in [
+        get("/v1/../x"),
+        post(CHAT, &[("x-conversation-id", "a b")], QUESTION),
+        b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n".to_vec(),
+    ] {
+        exchange(address, request).await;
+        line(&mut told).await;
+    }
+    upstream.then(Answer::sse(["{}"]).stall());
+    let mut client = Client::connect(address).await;
+    client.send(chat()).await;
+    client.head().await;
+    drop(client);
+    line(&mut told).await;
+    let expected = [
+        (429, "answered", None),
+        (200, "answered", None),
+        (200, "broken", Some("upstream_unreachable")),
+        (200, "broken", Some("upstream_unreachable")),
+        (502, "refused", Some("upstream_unreachable")),
+        (504, "refused", Some("upstream_timeout")),
+        (400, "refused", Some("invalid_path")),
+        (400, "refused", Some("invalid_conversation_id")),
+        (400, "refused", Some("malformed_request")),
+        (200, "client_gone", None),
+    ];
+    assert_eq!(
+        told,
+        expected.map(|(status, outcome, reason)| (json!(status), json!(outcome), json!(reason)))
+    );
+}
+
+#[tokio::test]
+async fn there_is_one_line_for_every_request() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    let mut client = Client::connect(tidegate.address).await;
+    for _ in 0..20 {
+        client.send([chat(), get("/v1/models")].concat()).await;
+        client.reply().await;
+        client.reply().await;
+    }
+    let http2 = Http2Client::connect(tidegate.address).await;
+    for _ in 0..10 {
+        http2.send("POST", CHAT, QUESTION).await.unwrap();
+    }
+    drop((client, http2));
+    let output = tidegate.stop().await;
+    assert_eq!(output.lines().filter(|line| line.contains(r#""target":"access""#)).count(), 50);
+}
+
+/// What must not be in the log, one word for each place where it could come from.
+const SECRETS: [&str; 8] = [
+    "SKCLIENT",
+    "AZUREKEY",
+    "COOKIEVALUE",
+    "PROMPTTEXT",
+    "COMPLETIONTEXT",
+    "QUERYVALUE",
+    "SKCONFIG",
+    "HEADERVALUE",
+];
+
+fn secret(path: &str, extra: &[(&str, &str)]) -> Vec<u8> {
+    let mut headers = vec![
+        ("authorization", "Bearer SKCLIENT"),
+        ("api-key", "AZUREKEY"),
+        ("cookie", "session=COOKIEVALUE"),
+        ("x-mine", "HEADERVALUE"),
+    ];
+    headers.extend_from_slice(extra);
+    post(path, &headers, r#"{"model":"gpt-4o","messages":[{"role":"user","content":"PROMPTTEXT"}]}"#)
+}
+
+#[tokio::test]
+async fn nothing_that_was_said_is_logged_at_any_level() {
+    let upstream = MockUpstream::start().await;
+    let config = "[log]\nlevel = \"trace\"\n[upstreams.default]\napi_key_env = \"THE_KEY\"\nfirst_byte_timeout = \"300ms\"\n";
+    let setup =
+        Setup::new(config).upstream(&upstream.url()).env("THE_KEY", "SKCONFIG").env("RUST_LOG", "trace");
+    let mut tidegate = setup.start().await;
+    let address = tidegate.address;
+    let path = format!("{CHAT}?api_key=QUERYVALUE");
+    let answers = [
+        Answer::chat("COMPLETIONTEXT"),
+        Answer::chat_stream(["COMPLETIONTEXT"]),
+        Answer::error(401, "invalid_api_key", "COMPLETIONTEXT"),
+        Answer::sse(["COMPLETIONTEXT"]).break_off(Ending::Close),
+        Answer::chat("COMPLETIONTEXT").break_after_body_bytes(200, Ending::Close),
+        Answer::raw("COMPLETIONTEXT is not HTTP\r\n\r\n"),
+        Answer::raw("HTTP/1.1 200 OK\r\nCOMPLETIONTEXT\r\n\r\n"),
+        Answer::new(200).stall(),
+    ];
+    for answer in answers {
+        upstream.then(answer);
+        exchange(address, secret(&path, &[])).await;
+    }
+    for request in [
+        secret(&path, &[("x-conversation-id", "HEADERVALUE x")]),
+        secret(&path, &[("content-encoding", "gzip")]),
+        secret("/v1/../x?api_key=QUERYVALUE", &[]),
+        secret(&path, &[("content-length", "1"), ("x-bad name", "HEADERVALUE")]),
+        secret("/v1/embeddings?api_key=QUERYVALUE", &[]),
+    ] {
+        exchange(address, request).await;
+    }
+    upstream.then(Answer::sse(["COMPLETIONTEXT"]).stall());
+    let mut client = Client::connect(address).await;
+    client.send(secret(&path, &[])).await;
+    client.head().await;
+    drop(client);
+    tidegate.access_log(14).await;
+    let output = tidegate.stop().await;
+    for secret in SECRETS {
+        let line = output.lines().find(|line| line.contains(secret));
+        assert_eq!(line, None, "{secret} is in the log");
+    }
+}
+
+#[tokio::test]
+async fn it_can_be_turned_off() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("[log]\naccess = false\n", &upstream).await;
+    exchange(tidegate.address, chat()).await;
+    assert!(!tidegate.stop().await.contains(r#""target":"access""#));
+}

@@ -1,0 +1,201 @@
+//! A client that leaves ends the call to the upstream.
+
+use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::http2::{Http2Client, next_text};
+use crate::tidegate::{Setup, Tidegate};
+use std::time::{Duration, Instant};
+use tidegate_testkit::{Answer, MockUpstream, Unreachable};
+
+/// Within which the upstream is told, in the median of a few tries: the machine may be busy with other tests.
+const SOON: Duration = Duration::from_millis(100);
+const TRIES: usize = 5;
+
+fn assert_soon(mut delays: Vec<Duration>) {
+    assert_eq!(delays.len(), TRIES);
+    delays.sort();
+    assert!(delays[TRIES / 2] < SOON, "{delays:?}");
+}
+
+#[tokio::test]
+async fn before_the_first_byte() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::new(200).stall());
+    let tidegate = Tidegate::start("", &upstream).await;
+    for request in [chat(), get("/v1/models")] {
+        let mut delays = Vec::new();
+        for _ in 0..TRIES {
+            let mut client = Client::connect(tidegate.address).await;
+            client.send(&request).await;
+            upstream.next_request().await;
+            let left = Instant::now();
+            drop(client);
+            delays.push(upstream.disconnected().await.duration_since(left));
+        }
+        assert_soon(delays);
+    }
+    upstream.until_open_connections(0).await;
+}
+
+#[tokio::test]
+async fn in_the_middle_of_a_stream() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::sse(["{}"]).stall());
+    let tidegate = Tidegate::start("", &upstream).await;
+    for request in [chat(), get("/v1/threads")] {
+        let mut delays = Vec::new();
+        for _ in 0..TRIES {
+            let mut client = Client::connect(tidegate.address).await;
+            client.send(&request).await;
+            let mut reply = client.head().await;
+            client.piece(&mut reply).await.unwrap();
+            let left = Instant::now();
+            drop(client);
+            delays.push(upstream.disconnected().await.duration_since(left));
+        }
+        assert_soon(delays);
+    }
+    upstream.until_open_connections(0).await;
+}
+
+#[tokio::test]
+async fn an_http2_stream_before_the_first_byte() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::new(200).stall());
+    let tidegate = Tidegate::start("", &upstream).await;
+    let client = Http2Client::connect(tidegate.address).await;
+    let mut delays = Vec::new();
+    for _ in 0..TRIES {
+        let asking = client.clone();
+        let asking = tokio::spawn(async move { asking.send("POST", CHAT, QUESTION).await });
+        upstream.next_request().await;
+        let left = Instant::now();
+        asking.abort();
+        delays.push(upstream.disconnected().await.duration_since(left));
+    }
+    assert_soon(delays);
+    // The connection itself goes on.
+    upstream.answer(Answer::json(200, "{}"));
+    assert_eq!(client.send("POST", CHAT, QUESTION).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn an_http2_stream_in_the_middle() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::sse(["{}"]).stall());
+    let tidegate = Tidegate::start("", &upstream).await;
+    let client = Http2Client::connect(tidegate.address).await;
+    let mut delays = Vec::new();
+    for _ in 0..TRIES {
+        let mut body = client.send("POST", CHAT, QUESTION).await.unwrap().into_body();
+        next_text(&mut body).await.unwrap();
+        let left = Instant::now();
+        drop(body);
+        delays.push(upstream.disconnected().await.duration_since(left));
+    }
+    assert_soon(delays);
+}
+
+#[tokio::test]
+async fn an_http2_upstream_is_told_by_a_reset_of_the_stream() {
+    let upstream = MockUpstream::start_h2c().await;
+    let config = "[upstreams.default]\nprotocol = \"http2\"\n[server]\nworkers = 1\n";
+    let tidegate = Tidegate::start(config, &upstream).await;
+    for answer in [Answer::new(200).stall(), Answer::sse(["{}"]).stall()] {
+        upstream.answer(answer.clone());
+        let mut delays = Vec::new();
+        for _ in 0..TRIES {
+            let mut client = Client::connect(tidegate.address).await;
+            client.send(chat()).await;
+            upstream.next_request().await;
+            if answer.steps.len() > 1 {
+                client.head().await;
+            }
+            let left = Instant::now();
+            drop(client);
+            delays.push(upstream.disconnected().await.duration_since(left));
+        }
+        assert_soon(delays);
+    }
+    assert_eq!(upstream.connections(), 1, "the connection serves the others");
+}
+
+#[tokio::test]
+async fn in_the_middle_of_an_upload() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    let mut delays = Vec::new();
+    for _ in 0..TRIES {
+        let mut client = Client::connect(tidegate.address).await;
+        let before = upstream.received_bytes();
+        client.send(post("/v1/files", &[("content-length", "1000000")], "the beginning")).await;
+        upstream.until_received_bytes(before + 1).await;
+        let left = Instant::now();
+        drop(client);
+        upstream.until_open_connections(0).await;
+        delays.push(left.elapsed());
+    }
+    assert_soon(delays);
+}
+
+#[tokio::test]
+async fn who_left_in_the_middle_of_an_upload_is_told_right() {
+    let upstream = MockUpstream::start().await;
+    let mut tidegate = Tidegate::start("", &upstream).await;
+    let mut client = Client::connect(tidegate.address).await;
+    client.send(post("/v1/files", &[("content-length", "1000000")], "the beginning")).await;
+    upstream.until_received_bytes(1).await;
+    drop(client);
+    let line = tidegate.access_log(1).await.remove(0);
+    assert_eq!((&line["outcome"], &line["status"]), (&"client_gone".into(), &499.into()), "{line}");
+    assert!(!tidegate.output().contains("WARN"), "it is not the upstream's fault: {}", tidegate.output());
+}
+
+#[tokio::test]
+async fn a_reader_that_stopped_reading() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::new(200).fill(1 << 30));
+    let tidegate = Tidegate::start("", &upstream).await;
+    let mut delays = Vec::new();
+    for _ in 0..TRIES {
+        let mut client = Client::connect(tidegate.address).await;
+        client.send(chat()).await;
+        client.head().await;
+        let left = Instant::now();
+        drop(client);
+        delays.push(upstream.disconnected().await.duration_since(left));
+    }
+    assert_soon(delays);
+}
+
+#[tokio::test]
+async fn while_tidegate_connects() {
+    let nowhere = Unreachable::start();
+    let config = "[server]\nworkers = 1\n";
+    let mut tidegate = Setup::new(config).upstream(&nowhere.url()).start().await;
+    let mut delays = Vec::new();
+    for number in 1..=TRIES {
+        let mut client = Client::connect(tidegate.address).await;
+        client.send(chat()).await;
+        // The only worker answers this one after it has begun to connect for the other.
+        assert_eq!(exchange(tidegate.address, get("/v1/../x")).await.status, 400);
+        let left = Instant::now();
+        drop(client);
+        let log = tidegate.access_log(2 * number).await;
+        delays.push(left.elapsed());
+        let last = &log[2 * number - 1];
+        assert_eq!((&last["outcome"], &last["status"]), (&"client_gone".into(), &499.into()));
+    }
+    // The log waits 20 ms for more lines, which is part of what is measured here.
+    assert_soon(delays);
+}
+
+#[tokio::test]
+async fn before_its_body_is_whole_nothing_was_sent() {
+    let upstream = MockUpstream::start().await;
+    let mut tidegate = Tidegate::start("", &upstream).await;
+    let mut client = Client::connect(tidegate.address).await;
+    client.send(request("POST", CHAT, &[("content-length", "1000")], b"{\"model\":")).await;
+    drop(client);
+    tidegate.access_log(1).await;
+    assert_eq!(upstream.connections(), 0);
+}

@@ -1,0 +1,119 @@
+//! Requests that are sound but unusual: they pass, or are refused in the same way as any other.
+
+use crate::client::{CHAT, Client, QUESTION, exchange, get, post, request};
+use crate::http2::Http2Client;
+use crate::tidegate::Tidegate;
+use std::time::Duration;
+use tidegate_testkit::{Answer, MockUpstream};
+
+/// More than the HTTP library reads by default, and far less than `server.max_header`.
+fn many_names() -> Vec<String> {
+    (0..150).map(|number| format!("x-{number}")).collect()
+}
+
+#[tokio::test]
+async fn many_headers_of_a_request_pass() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    let names = many_names();
+    let headers: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
+    let reply = exchange(tidegate.address, post(CHAT, &headers, QUESTION)).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let arrived = upstream.next_request().await;
+    assert!(names.iter().all(|name| arrived.header(name).is_some()));
+}
+
+#[tokio::test]
+async fn many_headers_of_an_answer_pass() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    let names = many_names();
+    upstream.answer(names.iter().fold(Answer::json(200, "{}"), |answer, name| answer.header(name, "1")));
+    let reply = exchange(tidegate.address, post(CHAT, &[], QUESTION)).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert!(names.iter().all(|name| reply.header(name).is_some()));
+}
+
+#[tokio::test]
+async fn a_head_may_be_as_large_as_the_configuration_says() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("[server]\nmax_header = \"2MiB\"\n", &upstream).await;
+    let long = "x".repeat(1024 * 1024);
+    let reply = exchange(tidegate.address, post(CHAT, &[("x-long", &long)], QUESTION)).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(upstream.next_request().await.header("x-long").map(str::len), Some(long.len()));
+}
+
+#[tokio::test]
+async fn targets_that_are_no_uri_are_refused_like_any_other() {
+    let upstream = MockUpstream::start().await;
+    let mut tidegate = Tidegate::start("", &upstream).await;
+    let targets = ["/v1/a<b>", "/v1/a^b", "v1/models", "http://[/", "/v1/a\u{7f}b"];
+    for (count, target) in targets.iter().enumerate() {
+        let reply = exchange(tidegate.address, get(target)).await;
+        assert_eq!(reply.status, 400, "{target}");
+        assert!(["malformed_request", "invalid_path"].contains(&reply.error_code().as_str()), "{target}");
+        assert_eq!(tidegate.access_log(count + 1).await[count]["status"], 400, "{target}");
+    }
+    assert_eq!(upstream.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_target_for_the_whole_server_passes() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::new(204).header("allow", "GET"));
+    let tidegate = Tidegate::start("", &upstream).await;
+    let reply = exchange(tidegate.address, request("OPTIONS", "*", &[], b"")).await;
+    assert_eq!((reply.status, reply.header("allow")), (204, Some("GET")));
+}
+
+#[tokio::test]
+async fn a_request_without_a_body_stays_without_one() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    let http2 = Http2Client::connect(tidegate.address).await;
+    http2.send("GET", "/v1/models", "").await.unwrap();
+    exchange(tidegate.address, get("/v1/models")).await;
+    for _ in 0..2 {
+        let arrived = upstream.next_request().await;
+        assert_eq!((arrived.header("content-length"), arrived.header("transfer-encoding")), (None, None));
+    }
+}
+
+#[tokio::test]
+async fn empty_lines_before_a_request_are_forgiven() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    let mut client = Client::connect(tidegate.address).await;
+    for _ in 0..3 {
+        client.send([b"\r\n".as_slice(), &get("/v1/models"), b"\r\n"].concat()).await;
+        assert_eq!(client.reply().await.status, 200);
+    }
+}
+
+/// Whether the upstream is told when a client leaves that has sent `more` behind its request.
+async fn can_leave_after(more: &[u8]) -> bool {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::new(200).stall());
+    let tidegate = Tidegate::start("", &upstream).await;
+    let mut client = Client::connect(tidegate.address).await;
+    client.send([&post(CHAT, &[], QUESTION), more].concat()).await;
+    upstream.next_request().await;
+    drop(client);
+    tokio::time::timeout(Duration::from_secs(1), upstream.disconnected()).await.is_ok()
+}
+
+#[tokio::test]
+async fn a_client_that_ends_its_body_with_a_line_break_can_leave() {
+    assert!(can_leave_after(b"\r\n").await);
+}
+
+#[tokio::test]
+async fn a_client_that_has_begun_its_next_request_can_leave() {
+    assert!(can_leave_after(b"GET /v1/mod").await);
+}
+
+#[tokio::test]
+async fn a_client_that_has_sent_its_next_request_can_leave() {
+    assert!(can_leave_after(&get("/v1/models")).await);
+}

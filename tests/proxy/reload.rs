@@ -1,0 +1,203 @@
+//! A changed configuration takes effect, a wrong one does not, and no request notices.
+
+use crate::client::{Client, chat, exchange};
+use crate::tidegate::{Setup, Tidegate};
+use rustix::process::Signal;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::Duration;
+use tidegate_testkit::{Answer, Gate, MockUpstream};
+
+const RELOADED: &str = "configuration reloaded";
+const INVALID: &str = "the running one stays";
+
+async fn two_upstreams() -> (MockUpstream, MockUpstream) {
+    let (a, b) = (MockUpstream::start().await, MockUpstream::start().await);
+    a.answer(Answer::json(200, "a"));
+    b.answer(Answer::json(200, "b"));
+    (a, b)
+}
+
+fn pointing_at(upstream: &MockUpstream) -> String {
+    format!("[upstreams.default]\nurl = \"{}\"\n", upstream.url())
+}
+
+async fn who_answers(tidegate: &Tidegate) -> String {
+    exchange(tidegate.address, chat()).await.text()
+}
+
+/// As an editor or a deployment tool does it: a new file takes the place of the old one.
+fn replace(path: &Path, text: &str) {
+    let beside = path.with_extension("new");
+    fs::write(&beside, text).unwrap();
+    fs::rename(beside, path).unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_in_place() {
+    let (a, b) = two_upstreams().await;
+    let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
+    assert_eq!(who_answers(&tidegate).await, "a");
+    fs::write(tidegate.config_file(), pointing_at(&b)).unwrap();
+    tidegate.logged_times(RELOADED, 1).await;
+    assert_eq!(who_answers(&tidegate).await, "b");
+}
+
+#[tokio::test]
+async fn a_file_that_is_replaced_again_and_again() {
+    let (a, b) = two_upstreams().await;
+    let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
+    for (count, upstream, name) in [(1, &b, "b"), (2, &a, "a"), (3, &b, "b")] {
+        replace(&tidegate.config_file(), &pointing_at(upstream));
+        tidegate.logged_times(RELOADED, count).await;
+        assert_eq!(who_answers(&tidegate).await, name);
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_is_swapped_as_kubernetes_does_it() {
+    let (a, b) = two_upstreams().await;
+    let setup = Setup::new("");
+    let mount = setup.path().join("mount");
+    let publish = |version: &str, text: String| {
+        fs::create_dir_all(mount.join(version)).unwrap();
+        fs::write(mount.join(version).join("proxy.toml"), text).unwrap();
+        symlink(version, mount.join("..data_tmp")).unwrap();
+        fs::rename(mount.join("..data_tmp"), mount.join("..data")).unwrap();
+    };
+    publish("..1", pointing_at(&a));
+    symlink("..data/proxy.toml", mount.join("proxy.toml")).unwrap();
+    let mut tidegate = setup.config("mount/proxy.toml").start().await;
+    assert_eq!(who_answers(&tidegate).await, "a");
+    for (count, upstream, name) in [(1, &b, "b"), (2, &a, "a"), (3, &b, "b")] {
+        publish(&format!("..{}", count + 1), pointing_at(upstream));
+        fs::remove_dir_all(mount.join(format!("..{count}"))).unwrap();
+        tidegate.logged_times(RELOADED, count).await;
+        assert_eq!(who_answers(&tidegate).await, name);
+    }
+}
+
+#[tokio::test]
+async fn a_hangup_reads_the_file_again() {
+    let (a, _) = two_upstreams().await;
+    let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
+    for count in 1..3 {
+        tidegate.signal(Signal::HUP);
+        tidegate.logged_times(RELOADED, count).await;
+    }
+    assert_eq!(who_answers(&tidegate).await, "a");
+}
+
+#[tokio::test]
+async fn an_invalid_file_is_reported_and_changes_nothing() {
+    let (a, b) = two_upstreams().await;
+    let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
+    let mistakes = [
+        (format!("{}\nurll = 1\n", pointing_at(&b)), "did you mean `url`"),
+        ("[upstreams.default\n".to_owned(), "proxy.toml:1"),
+        (format!("{}api_key_env = \"NOT_SET_ANYWHERE\"\n", pointing_at(&b)), "NOT_SET_ANYWHERE"),
+        (format!("{}ca = \"no-such.pem\"\n", pointing_at(&b).replace("http:", "https:")), "no-such.pem"),
+    ];
+    for (count, (text, said)) in mistakes.iter().enumerate() {
+        replace(&tidegate.config_file(), text);
+        tidegate.logged_times(INVALID, count + 1).await;
+        assert!(tidegate.output().contains(said), "{said}: {}", tidegate.output());
+        assert_eq!(who_answers(&tidegate).await, "a", "{text}");
+    }
+    // Once it is right again it counts again.
+    replace(&tidegate.config_file(), &pointing_at(&b));
+    tidegate.logged_times(RELOADED, 1).await;
+    assert_eq!(who_answers(&tidegate).await, "b");
+}
+
+#[tokio::test]
+async fn a_file_that_is_gone_changes_nothing() {
+    let (a, b) = two_upstreams().await;
+    let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
+    fs::remove_file(tidegate.config_file()).unwrap();
+    assert_eq!(who_answers(&tidegate).await, "a");
+    fs::write(tidegate.config_file(), pointing_at(&b)).unwrap();
+    tidegate.logged_times(RELOADED, 1).await;
+    assert_eq!(who_answers(&tidegate).await, "b");
+}
+
+#[tokio::test]
+async fn at_rest_the_file_is_not_read_again_and_again() {
+    let (a, _) = two_upstreams().await;
+    let tidegate = Setup::new(&pointing_at(&a)).start().await;
+    assert_eq!(who_answers(&tidegate).await, "a");
+    // Nothing can signal that nothing happens, so this looks on for a while: twice as long as a change takes to settle
+    // before the first look, and several times as long between the looks.
+    let mut ticks = tokio::time::interval(Duration::from_millis(200));
+    let mut reads = Vec::new();
+    for _ in 0..4 {
+        ticks.tick().await;
+        reads.push(tidegate.system_reads());
+    }
+    let busy = reads[3] - reads[1];
+    assert!(busy < 5, "{busy} reads in 400 ms with nothing to do: {reads:?}");
+}
+
+#[tokio::test]
+async fn flags_stay_above_the_file() {
+    let (a, b) = two_upstreams().await;
+    let mut tidegate = Setup::new("").upstream(&a.url()).start().await;
+    fs::write(tidegate.config_file(), pointing_at(&b)).unwrap();
+    tidegate.logged_times(RELOADED, 1).await;
+    assert_eq!(who_answers(&tidegate).await, "a");
+}
+
+#[tokio::test]
+async fn what_needs_a_restart_is_said() {
+    let (a, _) = two_upstreams().await;
+    let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
+    replace(&tidegate.config_file(), &format!("{}[server]\nworkers = 3\n", pointing_at(&a)));
+    tidegate.logged_message("need a restart").await;
+    assert_eq!(who_answers(&tidegate).await, "a");
+}
+
+#[tokio::test]
+async fn no_request_fails_during_reloads() {
+    let (a, b) = two_upstreams().await;
+    let gate = Gate::new();
+    a.then(Answer::sse(["1"]).wait(&gate).event("2"));
+    let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
+    let mut streaming = Client::connect(tidegate.address).await;
+    streaming.send(chat()).await;
+    let mut stream = streaming.head().await;
+
+    let address = tidegate.address;
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let load = (0..4).map(|_| {
+        let stopped = stopped.clone();
+        tokio::spawn(async move {
+            let mut client = Client::connect(address).await;
+            let mut answered = [0, 0];
+            while !*stopped.borrow() {
+                client.send(chat()).await;
+                let reply = client.reply().await;
+                match reply.text().as_str() {
+                    "a" => answered[0] += 1,
+                    "b" => answered[1] += 1,
+                    other => panic!("{} {other}", reply.status),
+                }
+            }
+            answered
+        })
+    });
+    let load: Vec<_> = load.collect();
+    for (count, upstream) in [&b, &a, &b, &a, &b].into_iter().enumerate() {
+        replace(&tidegate.config_file(), &pointing_at(upstream));
+        tidegate.logged_times(RELOADED, count + 1).await;
+    }
+    stop.send_replace(true);
+    for task in load {
+        let [from_a, from_b] = task.await.unwrap();
+        assert!(from_a > 0 && from_b > 0, "{from_a} and {from_b}: both were asked while it ran");
+    }
+    // A stream goes on under the configuration that it began with.
+    gate.open();
+    streaming.rest(&mut stream).await;
+    assert_eq!(stream.text(), "data: 1\n\ndata: 2\n\n");
+}

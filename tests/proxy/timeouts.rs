@@ -1,0 +1,158 @@
+//! An upstream that cannot be reached, or takes too long.
+
+use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::http2::{Http2Client, whole_text};
+use crate::reply::{End, error_code};
+use crate::tidegate::{Setup, Tidegate};
+use std::time::{Duration, Instant};
+use tidegate_testkit::{Answer, Gate, MockUpstream, TcpProxy, Unreachable};
+
+#[tokio::test]
+async fn an_upstream_that_refuses_connections() {
+    let upstream = MockUpstream::start().await;
+    let proxy = TcpProxy::start(upstream.address()).await;
+    let tidegate = Setup::new("").upstream(&proxy.url()).start().await;
+    proxy.refuse().await;
+    for request in [chat(), get("/v1/models")] {
+        let reply = exchange(tidegate.address, request).await;
+        assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
+        let port = proxy.address().port().to_string();
+        assert!(!reply.text().contains(&port), "where the upstream is concerns nobody: {}", reply.text());
+    }
+    proxy.accept();
+    assert_eq!(exchange(tidegate.address, chat()).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_upstream_that_does_not_answer_a_connection() {
+    let nowhere = Unreachable::start();
+    let config = "[upstreams.default]\nconnect_timeout = \"200ms\"\n";
+    let tidegate = Setup::new(config).upstream(&nowhere.url()).start().await;
+    let started = Instant::now();
+    let reply = exchange(tidegate.address, chat()).await;
+    assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_exist() {
+    let tidegate = Setup::new("").upstream("http://nobody.invalid:1").start().await;
+    let reply = exchange(tidegate.address, chat()).await;
+    assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
+}
+
+const IMPATIENT: &str = "[upstreams.default]\nfirst_byte_timeout = \"250ms\"\n";
+
+#[tokio::test]
+async fn an_upstream_that_does_not_begin_to_answer() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::new(200).stall());
+    let tidegate = Tidegate::start(IMPATIENT, &upstream).await;
+    for request in [chat(), get("/v1/models")] {
+        let reply = exchange(tidegate.address, request).await;
+        assert_eq!((reply.status, reply.error_code().as_str()), (504, "upstream_timeout"));
+        upstream.disconnected().await;
+    }
+    upstream.until_open_connections(0).await;
+}
+
+#[tokio::test]
+async fn a_long_upload_is_not_a_slow_upstream() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start(IMPATIENT, &upstream).await;
+    let mut client = Client::connect(tidegate.address).await;
+    client.send(request("POST", "/v1/files", &[("transfer-encoding", "chunked")], b"")).await;
+    let mut ticks = tokio::time::interval(Duration::from_millis(100));
+    for _ in 0..7 {
+        ticks.tick().await;
+        client.send("3\r\nabc\r\n").await;
+    }
+    client.send("0\r\n\r\n").await;
+    assert_ne!(client.reply().await.status, 504);
+    assert_eq!(upstream.next_request().await.body, b"abc".repeat(7));
+}
+
+#[tokio::test]
+async fn a_timeout_of_one_call_leaves_an_http2_connection_alone() {
+    let upstream = MockUpstream::start_h2c().await;
+    let config =
+        "[upstreams.default]\nfirst_byte_timeout = \"250ms\"\nprotocol = \"http2\"\n[server]\nworkers = 1\n";
+    let tidegate = Tidegate::start(config, &upstream).await;
+    let gate = Gate::new();
+    upstream.then(Answer::sse(["1"]).wait(&gate).event("2")).then(Answer::new(200).stall());
+    let mut open = Client::connect(tidegate.address).await;
+    open.send(chat()).await;
+    let mut stream = open.head().await;
+    assert_eq!(exchange(tidegate.address, chat()).await.status, 504);
+    gate.open();
+    open.rest(&mut stream).await;
+    assert_eq!((stream.text().as_str(), stream.end), ("data: 1\n\ndata: 2\n\n", End::Complete));
+    assert_eq!(upstream.connections(), 1);
+}
+
+const RESTLESS: &str = "[upstreams.default]\nidle_timeout = \"250ms\"\n";
+
+/// What a stream looks like when it had to be ended, given what the upstream sent of it.
+fn assert_ended_by(text: &str, sent: &str, code: &str) {
+    let added = text.strip_prefix(sent).unwrap_or_else(|| panic!("{text:?} does not begin with {sent:?}"));
+    let event = added.trim_start_matches('\n');
+    let finished = sent.to_owned() + &added[..added.len() - event.len()];
+    let is_finished = ["\n\n", "\r\n\r\n"].iter().any(|end| finished.ends_with(end));
+    assert!(sent.is_empty() || is_finished, "the event before is finished: {text:?}");
+    let payload = event.strip_prefix("data: ").and_then(|event| event.strip_suffix("\n\n"));
+    let payload = payload.unwrap_or_else(|| panic!("one event: {text:?}"));
+    assert_eq!(error_code(&serde_json::from_str(payload).unwrap()), code);
+}
+
+#[tokio::test]
+async fn a_stream_that_stops_ends_with_one_error_event() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start(RESTLESS, &upstream).await;
+    for sent in
+        ["data: {\"a\":1}\n\n", "data: {\"a\":1}\n\ndata: {\"b\"", "data: {}\n", "data: {}\r\n\r\n", ""]
+    {
+        let answer = Answer::new(200).header("content-type", "text/event-stream; charset=utf-8").chunked();
+        upstream.then(answer.head().chunk(sent).stall());
+        let reply = exchange(tidegate.address, chat()).await;
+        assert_eq!((reply.status, reply.end), (200, End::Complete));
+        assert_ended_by(&reply.text(), sent, "upstream_timeout");
+        assert!(!reply.text().contains("[DONE]"));
+        upstream.disconnected().await;
+    }
+}
+
+#[tokio::test]
+async fn an_http2_client_gets_that_event_too() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::sse(["{}"]).stall());
+    let tidegate = Tidegate::start(RESTLESS, &upstream).await;
+    let client = Http2Client::connect(tidegate.address).await;
+    let text = whole_text(client.send("POST", CHAT, QUESTION).await.unwrap()).await;
+    assert_ended_by(&text, "data: {}\n\n", "upstream_timeout");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_stream_is_broken_off() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start(RESTLESS, &upstream).await;
+    let json = || Answer::new(200).header("content-type", "application/json");
+    for answer in [json().declared_length(100), json().chunked()] {
+        upstream.then(answer.chunk("{\"half\":").stall());
+        let reply = exchange(tidegate.address, chat()).await;
+        assert_eq!((reply.text().as_str(), reply.end), ("{\"half\":", End::BrokenOff));
+    }
+}
+
+#[tokio::test]
+async fn a_slow_but_steady_stream_goes_on() {
+    let upstream = MockUpstream::start().await;
+    let mut answer = Answer::sse(["0"]);
+    for number in 1..6 {
+        answer = answer.pause(Duration::from_millis(100)).event(&number.to_string());
+    }
+    upstream.answer(answer);
+    let tidegate = Tidegate::start(RESTLESS, &upstream).await;
+    let reply = exchange(tidegate.address, post(CHAT, &[], QUESTION)).await;
+    assert_eq!(reply.end, End::Complete);
+    assert!(reply.text().ends_with("data: 5\n\n"), "{}", reply.text());
+}

@@ -1,0 +1,103 @@
+//! TLS and HTTP/2 on the way out.
+
+use crate::client::{chat, exchange, get};
+use crate::reply::Reply;
+use crate::tidegate::{Setup, Tidegate, command};
+use tidegate_testkit::{Listen, MockUpstream, Recording, Version};
+
+async fn listening(listen: Listen) -> MockUpstream {
+    MockUpstream::bind(([127, 0, 0, 1], 0).into(), listen, Recording::On).await
+}
+
+async fn trusting(upstream: &MockUpstream, more: &str) -> Tidegate {
+    let config = format!("[upstreams.default]\nca = \"ca.pem\"\n{more}");
+    Setup::new(&config).file("ca.pem", upstream.ca_pem()).upstream(&upstream.url()).start().await
+}
+
+fn assert_unreachable(reply: &Reply) {
+    assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
+}
+
+#[tokio::test]
+async fn an_upstream_with_its_own_ca_speaks_what_it_offers() {
+    for (listen, more, version) in [
+        (Listen::Tls, "", Version::Http2),
+        (Listen::TlsHttp1, "", Version::Http11),
+        (Listen::Tls, "protocol = \"http1\"\n", Version::Http11),
+        (Listen::Tls, "protocol = \"http2\"\n", Version::Http2),
+    ] {
+        let upstream = listening(listen).await;
+        let tidegate = trusting(&upstream, more).await;
+        for request in [chat(), get("/v1/models?x=1")] {
+            let reply = exchange(tidegate.address, request).await;
+            assert_eq!(reply.status, 200, "{listen:?} {more}: {}", reply.text());
+            let arrived = upstream.next_request().await;
+            assert_eq!(arrived.version, version, "{listen:?} {more}");
+            let host = if version == Version::Http2 { ":authority" } else { "host" };
+            let authority = format!("localhost:{}", upstream.address().port());
+            assert_eq!(arrived.header(host), Some(authority.as_str()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_nobody_vouches_for_is_not_talked_to() {
+    let (upstream, stranger) = (listening(Listen::Tls).await, listening(Listen::Tls).await);
+    let by_system = Tidegate::start("", &upstream).await;
+    assert_unreachable(&exchange(by_system.address, chat()).await);
+    let config = "[upstreams.default]\nca = \"ca.pem\"\n";
+    let setup = Setup::new(config).file("ca.pem", stranger.ca_pem()).upstream(&upstream.url());
+    let by_another = setup.start().await;
+    assert_unreachable(&exchange(by_another.address, chat()).await);
+    assert_eq!(upstream.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_does_not_count() {
+    let upstream = MockUpstream::bind(([127, 0, 0, 2], 0).into(), Listen::Tls, Recording::On).await;
+    let config = "[upstreams.default]\nca = \"ca.pem\"\n";
+    let url = format!("https://{}", upstream.address());
+    let tidegate = Setup::new(config).file("ca.pem", upstream.ca_pem()).upstream(&url).start().await;
+    assert_unreachable(&exchange(tidegate.address, chat()).await);
+    assert_eq!(upstream.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn an_upstream_that_does_not_speak_tls_is_unreachable() {
+    let upstream = MockUpstream::start().await;
+    let url = upstream.url().replace("http://", "https://");
+    let tidegate = Setup::new("").upstream(&url).start().await;
+    assert_unreachable(&exchange(tidegate.address, chat()).await);
+}
+
+#[tokio::test]
+async fn http2_without_tls_by_prior_knowledge() {
+    let upstream = MockUpstream::start_h2c().await;
+    let tidegate = Tidegate::start("[upstreams.default]\nprotocol = \"http2\"\n", &upstream).await;
+    for request in [chat(), get("/v1/models?x=1")] {
+        assert_eq!(exchange(tidegate.address, request).await.status, 200);
+        let arrived = upstream.next_request().await;
+        assert_eq!((arrived.version, arrived.header("host")), (Version::Http2, None));
+        assert_eq!(arrived.header(":authority"), Some(upstream.address().to_string().as_str()));
+    }
+}
+
+#[tokio::test]
+async fn a_ca_file_that_cannot_be_read_is_refused_at_the_start() {
+    let upstream = listening(Listen::Tls).await;
+    for text in [None, Some(""), Some("-----BEGIN CERTIFICATE-----\nnot base64\n-----END CERTIFICATE-----\n")]
+    {
+        let directory = tempfile::TempDir::new().unwrap();
+        let config = format!("[upstreams.default]\nurl = \"{}\"\nca = \"ca.pem\"\n", upstream.url());
+        std::fs::write(directory.path().join("proxy.toml"), config).unwrap();
+        if let Some(text) = text {
+            std::fs::write(directory.path().join("ca.pem"), text).unwrap();
+        }
+        let mut serve = command(directory.path());
+        let output =
+            serve.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).output().await.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("ca.pem"), "{said}");
+    }
+}
