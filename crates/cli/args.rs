@@ -4,7 +4,8 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
-use tidegate_config::Flags;
+use tidegate_config::{Flags, is_available, strategy_name, strategy_named};
+use tidegate_proxy::engine::Strategy;
 
 /// An OpenAI-compatible reverse proxy that keeps every conversation inside its model's context window and its owner's
 /// budget.
@@ -26,6 +27,29 @@ Examples:
   tidegate init && tidegate check                     write a proxy.toml, then see what it means
   OPENAI_BASE_URL=http://127.0.0.1:8080/v1 my-agent   send an application through it";
 
+const EXPLAIN_MORE: &str = "\
+Examples:
+  tidegate explain request.json                       a table, the budget and the verdict
+  tidegate explain request.json --strategy passthrough
+                                                      the same under another strategy
+  tidegate explain request.json --diff                what would change in which message
+  tidegate explain request.json --rewritten > new.json
+                                                      the very bytes that would be forwarded
+  my-agent --dump | tidegate explain - --json | jq .verdict.ending
+
+JSON (--json), one object; more members may come, none of these goes:
+  route, upstream, strategy, observe   under which policy; `route` is null if none matches
+  messages[]   index, role, kind, tool, calls[], tokens, tokens_after, action, reason, why
+  budget       window, window_source, safe, output, output_source, overhead, input
+  usage        messages, fixed, before, saved, after
+  masking      keep, pace, cause, postponed, note
+  verdict      ending (`as_sent`, `edited`, `refused`), masked, untagged, over, left, sentence
+  model        asked, matched, source, window, max_output, encoding, fit, prices, cache_life_s
+  Without a matching route there are only route, upstream, verdict and model.asked.
+
+Exit codes:
+  0  it would be forwarded    1  something is wrong    2  wrong usage    3  it would be refused";
+
 #[derive(Debug)]
 pub(crate) struct Arguments {
     pub(crate) command: Command,
@@ -44,6 +68,13 @@ pub(crate) enum Command {
     /// Prints every resolved value with where it came from (default, file and line, environment, flag), for the
     /// process and for each route. Exits with 1 and says what to change if something is wrong.
     Check(CheckArgs),
+    /// Show what would happen to a saved request, and why
+    ///
+    /// Reads the body of one chat completion and runs it through the code of the proxy, without sending it anywhere: each
+    /// message with its tokens and what would become of it, the budget line by line, and the verdict. The route is the
+    /// one that a POST to /v1/chat/completions with this body and no special header would take.
+    #[command(after_long_help = EXPLAIN_MORE)]
+    Explain(ExplainArgs),
     /// Write a starting proxy.toml, with every key and its default explained
     Init(InitArgs),
     /// Print a completion script for your shell
@@ -92,6 +123,30 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Clone, Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The body of a chat completion, as JSON; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// The route to take, whatever it matches [default: the first that matches]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) route: Option<String>,
+    /// The strategy to apply, instead of the route's
+    #[arg(long, value_name = "NAME", value_parser = strategy)]
+    pub(crate) strategy: Option<Strategy>,
+    /// Print one JSON object instead
+    #[arg(long, group = "view")]
+    pub(crate) json: bool,
+    /// Print what would change in each message instead, long lines shortened; nothing if nothing would
+    #[arg(long, group = "view")]
+    pub(crate) diff: bool,
+    /// Print the request as it would be forwarded instead, byte for byte
+    #[arg(long, group = "view")]
+    pub(crate) rewritten: bool,
+}
+
+#[derive(Clone, Debug, Args)]
 pub(crate) struct InitArgs {
     /// Where to write it
     #[arg(default_value = "proxy.toml", value_name = "FILE")]
@@ -108,9 +163,9 @@ pub(crate) fn parse() -> Arguments {
     let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
     let mut command = cli.command.unwrap_or(Command::Serve(cli.serve));
     match &mut command {
-        Command::Serve(ServeArgs { config }) | Command::Check(CheckArgs { config, .. }) => {
-            config.note_flags(inner)
-        }
+        Command::Serve(ServeArgs { config })
+        | Command::Check(CheckArgs { config, .. })
+        | Command::Explain(ExplainArgs { config, .. }) => config.note_flags(inner),
         Command::Init(_) | Command::Completions { .. } => {}
     }
     Arguments { command }
@@ -118,6 +173,16 @@ pub(crate) fn parse() -> Arguments {
 
 pub(crate) fn print_completions(shell: Shell) {
     clap_complete::generate(shell, &mut Cli::command(), "tidegate", &mut std::io::stdout());
+}
+
+fn strategy(name: &str) -> Result<Strategy, String> {
+    use Strategy::{Hybrid, Masking, Passthrough, Summarization, Window};
+    strategy_named(name).filter(|strategy| is_available(*strategy)).ok_or_else(|| {
+        let all = [Passthrough, Masking, Summarization, Hybrid, Window];
+        let known: Vec<&str> =
+            all.into_iter().filter(|strategy| is_available(*strategy)).map(strategy_name).collect();
+        format!("the strategies are {}", known.join(", "))
+    })
 }
 
 impl ConfigArgs {

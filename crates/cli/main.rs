@@ -2,6 +2,7 @@
 
 mod args;
 mod check;
+mod explain;
 mod init;
 mod listen;
 mod reload;
@@ -13,16 +14,17 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let outcome = match args::parse() {
-        Arguments { command: Command::Serve(serve), .. } => serve::run(&serve),
-        Arguments { command: Command::Check(check), .. } => check::run(&check),
-        Arguments { command: Command::Init(init), .. } => init::run(&init),
+        Arguments { command: Command::Serve(serve), .. } => serve::run(&serve).map(|()| ExitCode::SUCCESS),
+        Arguments { command: Command::Check(check), .. } => check::run(&check).map(|()| ExitCode::SUCCESS),
+        Arguments { command: Command::Explain(explain), .. } => explain::run(&explain),
+        Arguments { command: Command::Init(init), .. } => init::run(&init).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Completions { shell }, .. } => {
             args::print_completions(shell);
-            Ok(())
+            Ok(ExitCode::SUCCESS)
         }
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // The one place where a command says on the terminal why it failed.
             #[expect(clippy::print_stderr, reason = "there may be no log yet, and a person is waiting")]

@@ -74,7 +74,11 @@ fn bytes(args: &ConfigArgs) -> Option<Vec<u8>> {
 pub(crate) fn watch(args: &ConfigArgs) -> (Option<RecommendedWatcher>, Receiver<()>) {
     let (changed, changes) = channel(1);
     let Some(path) = settings::path(args) else { return (None, changes) };
-    let watcher = notify::recommended_watcher(move |_| {
+    let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        // Our own reading is an event too; without this the file would be read for ever.
+        if event.is_ok_and(|event| event.kind.is_access()) {
+            return;
+        }
         // A full channel has a change waiting already.
         let _ = changed.try_send(());
     });

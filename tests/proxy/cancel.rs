@@ -196,6 +196,7 @@ async fn before_its_body_is_whole_nothing_was_sent() {
     let mut client = Client::connect(tidegate.address).await;
     client.send(request("POST", CHAT, &[("content-length", "1000")], b"{\"model\":")).await;
     drop(client);
-    tidegate.access_log(1).await;
+    let line = tidegate.access_log(1).await.remove(0);
+    assert_eq!((&line["outcome"], &line["status"]), (&"client_gone".into(), &499.into()), "{line}");
     assert_eq!(upstream.connections(), 0);
 }

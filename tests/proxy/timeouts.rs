@@ -29,7 +29,7 @@ async fn an_upstream_that_does_not_answer_a_connection() {
     let config = "[upstreams.default]\nconnect_timeout = \"200ms\"\n";
     let tidegate = Setup::new(config).upstream(&nowhere.url()).start().await;
     let started = Instant::now();
-    let reply = exchange(tidegate.address, chat()).await;
+    let reply = exchange(tidegate.address, get("/v1/models")).await;
     assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
     assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
 }

@@ -46,6 +46,7 @@ fn pass(conversation: &Conversation<'_>) -> Decision {
         verdict: Verdict::Fits,
         cause: None,
         postponed: 0,
+        edge: 0,
     };
     Decision { plan, waypoint: None }
 }
@@ -74,6 +75,7 @@ fn decide_masks(
         verdict: if fits { Verdict::Fits } else { Verdict::OverBudget },
         cause: masking.cause,
         postponed: (masking.frontier..masking.edge).filter(is_maskable).count(),
+        edge: masking.edge,
     };
     Decision { plan, waypoint: fits.then(|| waypoint(messages, &masking, now)).flatten() }
 }

@@ -53,3 +53,4 @@ pub use message::{Kind, Message, Role};
 pub use plan::{Cause, Plan, Verdict};
 pub use policy::{Keep, MaskPolicy, Pace, Policy, Strategy, Trigger};
 pub use tokens::Tokens;
+pub use turns::unresolved_from;

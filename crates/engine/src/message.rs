@@ -63,7 +63,8 @@ impl Message {
     }
 
     /// How many tokens a placeholder would save; nothing where it would not shrink the message.
-    pub(crate) fn saving(&self) -> Tokens {
+    #[must_use]
+    pub fn saving(&self) -> Tokens {
         self.masked.map_or(Tokens::ZERO, |masked| self.tokens.saturating_sub(masked))
     }
 }

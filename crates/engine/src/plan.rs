@@ -14,6 +14,8 @@ pub struct Plan {
     pub cause: Option<Cause>,
     /// How many observations are outside the window and not masked yet, because that would not pay.
     pub postponed: usize,
+    /// The first message that the policy protects: masks never reach further. Zero where nothing may be masked.
+    pub edge: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,14 @@ pub(crate) fn kept_from(messages: &[Message], keep: Keep) -> usize {
         }
         Keep::Tokens(most) => token_tail(messages, most),
     };
-    wanted.min(tail(messages))
+    wanted.min(unresolved_from(messages))
+}
+
+/// Where the unresolved end begins, which nothing edits: at the last assistant message, or at the very start if there is
+/// none.
+#[must_use]
+pub fn unresolved_from(messages: &[Message]) -> usize {
+    messages.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(0)
 }
 
 /// The index of the `count`-th element from the end, or the start of everything if there are not so many.
@@ -58,11 +65,6 @@ fn token_tail(messages: &[Message], most: Tokens) -> usize {
         start = index;
     }
     start
-}
-
-/// Where the unresolved end begins.
-fn tail(messages: &[Message]) -> usize {
-    messages.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use tidegate_config::{Context, Mask, ModelSettings};
 use tidegate_engine::{Conversation, Decision, Economy, Memory, Policy, Strategy, Timestamp, Tokens, decide};
 use tidegate_tokens::{Model, ModelOverride, ModelTable, count};
 use tidegate_wire::{
-    BadEdit, Chat, Edit, Meter, Outline, Piece, Placeholder, Reader, Reading, Unreadable, splice,
+    BadEdit, Chat, Edit, LookedUp, Meter, Outline, Piece, Placeholder, Reader, Reading, Unreadable, splice,
 };
 
 /// One request, and everything that its plan depends on.
@@ -46,14 +46,24 @@ impl Question<'_> {
         })
     }
 
-    /// How much of it was never read before: what decides whether it is done at once or out of the way.
-    pub(crate) fn unseen(&self, reader: &Reader) -> usize {
-        self.with_reading(|reading| reader.unseen(self.outline, reading))
+    /// What is known of its messages already, which decides whether it is done at once or out of the way.
+    pub(crate) fn look_up(&self, reader: &Reader) -> LookedUp {
+        self.with_reading(|reading| reader.look_up(self.outline, reading))
     }
 
     /// Reads the request and decides what to do with it.
     pub fn assess(&self, reader: &Reader, memory: &Memory, now: Timestamp) -> Result<Assessment, Unreadable> {
-        let chat = self.with_reading(|reading| reader.read(self.body, self.outline, reading))?;
+        self.assess_from(self.look_up(reader), reader, memory, now)
+    }
+
+    pub(crate) fn assess_from(
+        &self,
+        looked_up: LookedUp,
+        reader: &Reader,
+        memory: &Memory,
+        now: Timestamp,
+    ) -> Result<Assessment, Unreadable> {
+        let chat = self.with_reading(|reading| reader.read(self.body, self.outline, reading, looked_up))?;
         let asked = self.outline.max_completion_tokens.or(self.outline.max_tokens);
         let conversation = Conversation {
             messages: &chat.messages,

@@ -1,18 +1,20 @@
 //! The two kinds of bodies that hyper polls for us: what goes upstream and what goes back.
 
 use crate::relay::Relay;
-use bytes::Bytes;
+use crate::reply::Refusal;
+use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::error::Error;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use thiserror::Error;
 use tokio::time::{Instant, Sleep};
 
 /// What is sent upstream.
@@ -26,11 +28,29 @@ pub(crate) enum SendBody {
 
 impl SendBody {
     pub(crate) fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> SendBody {
-        let left: VecDeque<Bytes> = pieces.into_iter().filter(|piece| !piece.is_empty()).collect();
-        let length = left.iter().map(|piece| piece.len() as u64).sum();
+        let mut left = VecDeque::new();
+        let mut small = BytesMut::new();
+        let mut length = 0;
+        for piece in pieces {
+            length += piece.len() as u64;
+            if piece.len() < SMALL {
+                small.extend_from_slice(&piece);
+                continue;
+            }
+            if !small.is_empty() {
+                left.push_back(small.split().freeze());
+            }
+            left.push_back(piece);
+        }
+        if !small.is_empty() {
+            left.push_back(small.freeze());
+        }
         SendBody::Pieces { left, length }
     }
 }
+
+/// Pieces below this size are copied together: a system call takes at most sixteen pieces, and costs more than the copy.
+const SMALL: usize = 16 * 1024;
 
 impl Body for SendBody {
     type Data = Bytes;
@@ -75,12 +95,40 @@ pub(crate) struct Upload {
     progress: Progress,
 }
 
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum UploadError {
     #[error("the client stopped sending its body")]
     Stalled,
-    #[error("the client's body broke off")]
-    Broken(#[source] hyper::Error),
+    #[error("the client's body breaks its framing")]
+    Malformed,
+    #[error("the client left")]
+    Gone,
+}
+
+impl From<hyper::Error> for UploadError {
+    /// What `framing` refuses reaches hyper as invalid data; anything else is a connection that ended.
+    fn from(error: hyper::Error) -> UploadError {
+        let invalid = |cause: &(dyn Error + 'static)| {
+            let io: Option<&io::Error> = cause.downcast_ref();
+            io.is_some_and(|io| matches!(io.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput))
+        };
+        if causes(&error).any(invalid) { UploadError::Malformed } else { UploadError::Gone }
+    }
+}
+
+/// What led to an error, the nearest first.
+pub(crate) fn causes(error: &dyn Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(error.source(), |&cause| cause.source())
+}
+
+impl From<&UploadError> for Refusal {
+    fn from(error: &UploadError) -> Refusal {
+        match error {
+            UploadError::Stalled => Refusal::BodyTooSlow,
+            UploadError::Malformed => Refusal::BodyBroken,
+            UploadError::Gone => Refusal::ClientLeft,
+        }
+    }
 }
 
 impl Upload {
@@ -95,7 +143,7 @@ impl Upload {
                     self.progress.note(frame.data_ref().map_or(0, Bytes::len));
                 }
                 self.timer.as_mut().reset(Instant::now() + self.timeout);
-                Poll::Ready(frame.map(|frame| frame.map_err(UploadError::Broken)))
+                Poll::Ready(frame.map(|frame| frame.map_err(UploadError::from)))
             }
             Poll::Pending => {
                 ready!(self.timer.as_mut().poll(cx));
@@ -157,7 +205,7 @@ impl ReplyBody {
 }
 
 /// Ends a connection in the middle of an answer, so that the client cannot take it for complete.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("the upstream's answer is incomplete")]
 pub(crate) struct Incomplete;
 

@@ -1,6 +1,6 @@
 //! Sends a request upstream and waits for the beginning of its answer.
 
-use crate::body::{Progress, SendBody, UploadError};
+use crate::body::{Progress, SendBody, UploadError, causes};
 use crate::headers;
 use crate::reply::{FailureKind, Refusal, UpstreamFailure};
 use crate::upstream::{Clients, Prepared};
@@ -45,7 +45,7 @@ pub(crate) async fn forward(
         };
         match waited {
             Ok(Ok(response)) => return Ok(response),
-            Ok(Err(error)) => return Err(explain(&error).map_or(Refusal::BodyTooSlow, fail)),
+            Ok(Err(error)) => return Err(explain(&error).map_or_else(|refusal| refusal, fail)),
             Err(_) if sent.last().max(started) + patience > deadline => {}
             Err(_) => return Err(fail(FailureKind::NoFirstByte)),
         }
@@ -67,19 +67,14 @@ fn prepare(upstream: &Prepared, mut head: Parts, body: SendBody) -> Request<Send
     Request::from_parts(head, body)
 }
 
-/// What a failed call means; `None` if it was the client whose body did not come.
-fn explain(error: &legacy::Error) -> Option<FailureKind> {
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        if matches!(inner.downcast_ref(), Some(UploadError::Stalled)) {
-            return None;
-        }
-        cause = inner.source();
+/// How the upstream failed, unless it was the client whose body did not come.
+fn explain(error: &legacy::Error) -> Result<FailureKind, Refusal> {
+    if let Some(upload) = causes(error).find_map(|cause| cause.downcast_ref::<UploadError>()) {
+        return Err(upload.into());
     }
-    let kind = if error.is_connect() { FailureKind::Unreachable } else { FailureKind::Closed };
     // The cause may name addresses, so it is for the operator's log and not for the client.
     warn!(error = %Chain(error), "upstream call failed");
-    Some(kind)
+    Ok(if error.is_connect() { FailureKind::Unreachable } else { FailureKind::Closed })
 }
 
 /// An error with all its causes on one line.
@@ -88,11 +83,6 @@ struct Chain<'a>(&'a dyn Error);
 impl std::fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(inner) = cause {
-            write!(f, ": {inner}")?;
-            cause = inner.source();
-        }
-        Ok(())
+        causes(self.0).try_for_each(|cause| write!(f, ": {cause}"))
     }
 }

@@ -69,6 +69,8 @@ enum Phase {
     /// HTTP/2, which frames itself.
     Open,
     Refused,
+    /// A body whose end cannot be found. What came before it is handed on, then hyper gets an error.
+    Broken,
 }
 
 impl<S> Guard<S> {
@@ -79,13 +81,13 @@ impl<S> Guard<S> {
 
     /// Reads along `bytes` and says how many of them, from the start, may be handed on. What follows is the beginning of
     /// an incomplete head, or of a refused one.
-    fn follow(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn follow(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
             match &mut self.phase {
-                Phase::Open => return Ok(bytes.len()),
-                Phase::Refused => return Ok(at),
+                Phase::Open => return bytes.len(),
+                Phase::Refused | Phase::Broken => return at,
                 Phase::Body { left } => {
                     let step = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                     *left -= step as u64;
@@ -95,13 +97,19 @@ impl<S> Guard<S> {
                     }
                 }
                 Phase::Chunked(chunked) => {
-                    at += chunked.follow(rest)?;
+                    match chunked.follow(rest) {
+                        Ok(step) => at += step,
+                        Err(_) => {
+                            self.phase = Phase::Broken;
+                            return at;
+                        }
+                    }
                     if chunked.is_done() {
                         self.phase = Phase::Head { first: false };
                     }
                 }
                 Phase::Head { first } => match head::read(rest, *first, self.limits.max_head) {
-                    Ok(None) => return Ok(at),
+                    Ok(None) => return at,
                     Ok(Some(head)) => {
                         at += head.length;
                         self.phase = match head.body {
@@ -116,12 +124,12 @@ impl<S> Guard<S> {
                             HeadError::Malformed(rule) => Violation::Malformed(rule),
                             HeadError::TooLarge => Violation::HeadTooLarge,
                         });
-                        return Ok(at);
+                        return at;
                     }
                 },
             }
         }
-        Ok(at)
+        at
     }
 
     fn refuse(&mut self, violation: Violation) {
@@ -169,13 +177,16 @@ impl<S: AsyncRead + Unpin> Guard<S> {
                     let held = std::mem::take(&mut self.held);
                     let sound = self.follow(&held);
                     self.held = held;
-                    self.sound = sound?;
+                    self.sound = sound;
                     if matches!(self.phase, Phase::Refused) {
                         self.hold_refusal();
                     }
                     if self.sound > 0 {
                         self.head_timer = None;
                         return Poll::Ready(Ok(()));
+                    }
+                    if matches!(self.phase, Phase::Broken) {
+                        return Poll::Ready(Err(broken()));
                     }
                 }
                 Poll::Pending => {
@@ -194,12 +205,19 @@ impl<S: AsyncRead + Unpin> Guard<S> {
     }
 }
 
+fn broken() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "malformed chunked body")
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let guard = self.get_mut();
         if guard.sound > 0 {
             guard.hand_on(buf);
             return Poll::Ready(Ok(()));
+        }
+        if matches!(guard.phase, Phase::Broken) {
+            return Poll::Ready(Err(broken()));
         }
         if matches!(guard.phase, Phase::Refused) {
             // Nothing more is read. An end of input here would look like a client that left, and hyper would
@@ -213,7 +231,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
             if arrived.is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            let sound = guard.follow(arrived)?;
+            let sound = guard.follow(arrived);
             if sound == arrived.len() {
                 return Poll::Ready(Ok(()));
             }
@@ -224,6 +242,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
             }
             if sound > 0 {
                 return Poll::Ready(Ok(()));
+            }
+            if matches!(guard.phase, Phase::Broken) {
+                return Poll::Ready(Err(broken()));
             }
         }
         if guard.sound == 0 {

@@ -9,12 +9,11 @@ use http::header::{
 const OWN_PREFIX: &str = "x-tidegate-";
 
 /// Headers about one connection, in requests and responses alike.
-static HOP_BY_HOP: [HeaderName; 7] = [
+static HOP_BY_HOP: [HeaderName; 6] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
     TE,
-    TRAILER,
     TRANSFER_ENCODING,
     UPGRADE,
 ];
@@ -29,6 +28,7 @@ fn is_essential(name: &HeaderName) -> bool {
 /// Removes what must not reach the upstream from a request's headers.
 pub(crate) fn clean_request(headers: &mut HeaderMap) {
     clean_connection(headers);
+    headers.remove(TRAILER);
     headers.remove(HeaderName::from_static("proxy-authorization"));
     // We have answered an `Expect: 100-continue` ourselves by reading the body, and the upstream's authority comes from
     // the configuration, not from the client.

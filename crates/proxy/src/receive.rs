@@ -1,6 +1,6 @@
 //! The first step: is this a chat completion, and if so, its whole body.
 
-use crate::body::Progress;
+use crate::body::{Progress, UploadError};
 use crate::decode::{self, Coding, DecodeError};
 use crate::reply::Refusal;
 use bytes::{Bytes, BytesMut};
@@ -72,7 +72,7 @@ async fn collect(body: &mut Incoming, limits: &Server, progress: &Progress) -> R
     while let Some(frame) =
         timeout(limits.body_timeout, body.frame()).await.map_err(|_| Refusal::BodyTooSlow)?
     {
-        let frame = frame.map_err(|_| Refusal::BodyBroken)?;
+        let frame = frame.map_err(|error| Refusal::from(&UploadError::from(error)))?;
         let Ok(data) = frame.into_data() else { continue };
         progress.note(data.len());
         if progress.bytes() > limits.max_body {

@@ -130,6 +130,10 @@ impl Entry {
     }
 
     pub(crate) fn refused(&mut self, refusal: &Refusal, status: StatusCode) {
+        if *refusal == Refusal::ClientLeft {
+            // Nobody saw the answer: the entry stays what every entry begins as.
+            return;
+        }
         self.status = status;
         self.outcome = Outcome::Refused;
         self.reason = Some(refusal.code());

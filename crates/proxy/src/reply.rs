@@ -24,8 +24,10 @@ pub(crate) enum Refusal {
         limit: u64,
     },
     BodyTooSlow,
-    /// The body ended early or broke its framing.
+    /// The body breaks its framing.
     BodyBroken,
+    /// The client left before its body was whole. Nobody reads the answer, but hyper wants one.
+    ClientLeft,
     /// The body is not what its `Content-Encoding` says.
     Encoding,
     ConversationId {
@@ -91,7 +93,7 @@ impl Refusal {
             Refusal::Path(_) => (StatusCode::BAD_REQUEST, "invalid_path"),
             Refusal::Tunnel => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Refusal::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
-            Refusal::BodyBroken => (StatusCode::BAD_REQUEST, "malformed_request"),
+            Refusal::BodyBroken | Refusal::ClientLeft => (StatusCode::BAD_REQUEST, "malformed_request"),
             Refusal::Encoding => (StatusCode::BAD_REQUEST, "invalid_content_encoding"),
             Refusal::ConversationId { .. } => (StatusCode::BAD_REQUEST, "invalid_conversation_id"),
             Refusal::Ambiguous { .. } => (StatusCode::BAD_REQUEST, "ambiguous_request"),
@@ -130,7 +132,8 @@ impl Refusal {
             Refusal::BodyTooSlow => {
                 "The request body stopped arriving for longer than `server.body_timeout`.".to_owned()
             }
-            Refusal::BodyBroken => "The request body ended before it was complete.".to_owned(),
+            Refusal::BodyBroken => "The request body is not sound chunked encoding.".to_owned(),
+            Refusal::ClientLeft => "The request body ended before it was complete.".to_owned(),
             Refusal::Encoding => "The request body is not what its Content-Encoding says.".to_owned(),
             Refusal::ConversationId { header } => format!(
                 "The header `{header}` must be 1 to 128 characters of A-Z, a-z, 0-9, `.`, `_`, `:`, `/` and `-`."
@@ -168,9 +171,11 @@ impl Refusal {
     /// Whether the rest of the request may still be on its way, so that the connection cannot be used again.
     fn ends_connection(&self) -> bool {
         match self {
-            Refusal::Framing(_) | Refusal::TooLarge { .. } | Refusal::BodyTooSlow | Refusal::BodyBroken => {
-                true
-            }
+            Refusal::Framing(_)
+            | Refusal::TooLarge { .. }
+            | Refusal::BodyTooSlow
+            | Refusal::BodyBroken
+            | Refusal::ClientLeft => true,
             Refusal::Path(_)
             | Refusal::Tunnel
             | Refusal::Encoding

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tidegate_config::Context;
 use tidegate_engine::{Memory, Plan, Strategy, Timestamp, Tokens, Verdict, Waypoint};
 use tidegate_tokens::{Model, is_loaded};
-use tidegate_wire::{Outline, Piece};
+use tidegate_wire::{LookedUp, Outline, Piece};
 use tracing::warn;
 
 /// A chat completion on its way to be rewritten.
@@ -46,10 +46,16 @@ const MOST_BYTES: usize = 2 * 1024 * 1024;
 
 /// Cannot fail: what cannot be read or edited is forwarded as it came (`None`). It can only refuse what does not fit.
 pub(crate) async fn rewrite(draft: Draft, now: Timestamp) -> Result<Option<Rewritten>, Refusal> {
-    if !draft.is_heavy() {
-        return draft.rewrite(now);
-    }
-    match tokio::task::spawn_blocking(move || draft.rewrite(now)).await {
+    let model = draft.model();
+    let looked_up = match draft.look_up(&model) {
+        Some(looked_up) if looked_up.unseen <= MOST_UNSEEN => return draft.rewrite(&model, looked_up, now),
+        looked_up => looked_up,
+    };
+    let heavy = move || {
+        let looked_up = looked_up.unwrap_or_else(|| draft.question(&model).look_up(&draft.gate.reader));
+        draft.rewrite(&model, looked_up, now)
+    };
+    match tokio::task::spawn_blocking(heavy).await {
         Ok(rewritten) => rewritten,
         Err(error) => {
             warn!(%error, "a request could not be rewritten and is forwarded as it came");
@@ -73,12 +79,12 @@ impl Draft {
         calibration_key(self.identity.as_ref(), model)
     }
 
-    fn is_heavy(&self) -> bool {
-        let model = self.model();
-        self.body.len() > MOST_BYTES
-            || self.outline.messages.len() > MOST_MESSAGES
-            || !is_loaded(model.encoding)
-            || self.question(&model).unseen(&self.gate.reader) > MOST_UNSEEN
+    /// What is known of the messages; nothing where even that is too much for a worker.
+    fn look_up(&self, model: &Arc<Model>) -> Option<LookedUp> {
+        let is_light = self.body.len() <= MOST_BYTES
+            && self.outline.messages.len() <= MOST_MESSAGES
+            && is_loaded(model.encoding);
+        is_light.then(|| self.question(model).look_up(&self.gate.reader))
     }
 
     fn question<'a>(&'a self, model: &'a Arc<Model>) -> Question<'a> {
@@ -92,11 +98,16 @@ impl Draft {
         }
     }
 
-    fn rewrite(&self, now: Timestamp) -> Result<Option<Rewritten>, Refusal> {
-        let model = self.model();
-        let question = self.question(&model);
+    fn rewrite(
+        &self,
+        model: &Arc<Model>,
+        looked_up: LookedUp,
+        now: Timestamp,
+    ) -> Result<Option<Rewritten>, Refusal> {
+        let question = self.question(model);
+        let assessed = question.assess_from(looked_up, &self.gate.reader, &self.memory, now);
         // A message that cannot be read is for the upstream to judge.
-        let Ok(assessment) = question.assess(&self.gate.reader, &self.memory, now) else { return Ok(None) };
+        let Ok(assessment) = assessed else { return Ok(None) };
         let pieces = match assessment.pieces(&question) {
             Ok(pieces) => pieces,
             Err(error) => {
@@ -118,7 +129,7 @@ impl Draft {
             waypoint: decision.waypoint,
             plan: decision.plan,
             counted,
-            model,
+            model: model.clone(),
         }))
     }
 

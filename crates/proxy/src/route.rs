@@ -11,6 +11,13 @@ pub(crate) fn route(routes: &[Route], path: &str, headers: &HeaderMap, model: Op
     routes.iter().position(|route| matches(&route.matcher, path, headers, model))
 }
 
+/// The route of a chat completion that comes to OpenAI's own path with no header that a route asks for: the one that
+/// `tidegate explain` shows, for all it knows of a request is its body.
+#[must_use]
+pub fn chat_route<'a>(routes: &'a [Route], model: Option<&str>) -> Option<&'a Route> {
+    route(routes, "/v1/chat/completions", &HeaderMap::new(), model).map(|index| &routes[index])
+}
+
 /// The strategy for one request: the route's, unless the client asks for another and the route lets it.
 pub(crate) fn strategy(context: &Context, headers: &HeaderMap) -> Result<Strategy, Refusal> {
     let asked = |name, allowed: bool| headers.get(name).filter(|_| allowed).map(|value| value.as_bytes());

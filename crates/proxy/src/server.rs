@@ -54,6 +54,9 @@ pub(crate) struct Worker {
 /// How long a connection may idle between two requests.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
+/// The largest read buffer of a connection where no larger head is allowed.
+const MAX_BUFFER: usize = 416 * 1024;
+
 /// After the error events are out, how long their connections have to close.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -176,6 +179,8 @@ fn http_server(max_header: u64) -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         // A head that has begun has its own, shorter limit in `framing`.
         .header_read_timeout(KEEP_ALIVE)
+        // Twice, because the bytes behind a head are read with it.
+        .max_buf_size(usize::try_from(max_header).unwrap_or(usize::MAX).saturating_mul(2).max(MAX_BUFFER))
         // What the upstream sends is what the client gets.
         .auto_date_header(false);
     http.http2()

@@ -1,7 +1,7 @@
 use tidegate_engine::Tokens;
 
 /// How a model charges for an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageRule {
     /// The image is shrunk into 2048 × 2048, then until its short side is 768, and covered with squares of 512: each
     /// costs `tile`, and the image `base`. With low detail it costs `base` alone.

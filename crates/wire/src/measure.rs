@@ -5,7 +5,7 @@ use tidegate_tokens::chat::{message_tokens, tool_call_tokens};
 use tidegate_tokens::{Detail, Encoding, ImageRule, audio_tokens, count, file_tokens, pixels_of_data_url};
 
 /// How the tokens of a message are counted: by which vocabulary, and what an image costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Meter {
     pub encoding: Encoding,
     pub images: ImageRule,

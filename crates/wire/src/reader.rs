@@ -1,3 +1,4 @@
+use crate::chains::Chains;
 use crate::measure::{Measure, Meter};
 use crate::{
     Content, ContentKind, Fingerprint, Fingerprinter, MessageFacts, MessageView, Outline, Part, Unreadable,
@@ -26,6 +27,7 @@ pub struct Reader {
     messages: Cache<(Fingerprint, u64), Known, Weigh>,
     /// The digests of messages that conversations begin with; none for instructions.
     openings: Cache<Fingerprint, Option<Digest>>,
+    chains: Chains,
     /// Large values of the envelope that are valid JSON.
     checked: Cache<Fingerprint, ()>,
     /// What such a value costs.
@@ -78,6 +80,15 @@ impl std::fmt::Debug for Reading<'_> {
     }
 }
 
+/// How far the reader's memory goes for one request.
+#[derive(Debug)]
+pub struct LookedUp {
+    known: Vec<Option<Known>>,
+    key: u64,
+    /// Bytes of messages that have to be read and counted, because they were never seen before.
+    pub unseen: usize,
+}
+
 /// A request, read.
 #[derive(Debug)]
 pub struct Chat {
@@ -105,6 +116,7 @@ impl Default for Reader {
             fingerprinter: Fingerprinter::new(hasher.hash_one("tidegate")),
             messages: Cache::with_weighter(16_384, MEMORY, Weigh),
             openings: Cache::new(16_384),
+            chains: Chains::default(),
             checked: Cache::new(4_096),
             values: Cache::new(4_096),
             hasher,
@@ -137,38 +149,52 @@ impl Reader {
         })
     }
 
-    /// How many bytes of messages have to be read and counted, because they were never seen before.
+    /// What is known of the request's messages already.
     #[must_use]
-    pub fn unseen(&self, outline: &Outline, reading: &Reading<'_>) -> usize {
+    pub fn look_up(&self, outline: &Outline, reading: &Reading<'_>) -> LookedUp {
         let key = self.key(reading);
-        let fingerprints = outline.messages.iter().zip(&outline.fingerprints);
-        fingerprints
-            .filter(|(_, fingerprint)| self.messages.peek(&(**fingerprint, key)).is_none())
-            .map(|(span, _)| span.range().len())
-            .sum()
+        let known: Vec<Option<Known>> =
+            outline.fingerprints.iter().map(|fingerprint| self.messages.get(&(*fingerprint, key))).collect();
+        let unseen = outline.messages.iter().zip(&known).filter(|(_, known)| known.is_none());
+        LookedUp { unseen: unseen.map(|(span, _)| span.range().len()).sum(), known, key }
     }
 
-    /// Reads the request that `outline` was made from.
-    pub fn read(&self, body: &[u8], outline: &Outline, reading: &Reading<'_>) -> Result<Chat, Unreadable> {
-        let key = self.key(reading);
-        let mut known = Vec::with_capacity(outline.messages.len());
-        for (span, fingerprint) in outline.messages.iter().zip(&outline.fingerprints) {
-            known.push(match self.messages.get(&(*fingerprint, key)) {
-                Some(known) => known,
-                None => {
-                    let fresh = Known(Arc::new(remember(span.of(body), reading)?));
-                    self.messages.insert((*fingerprint, key), fresh.clone());
-                    fresh
-                }
-            });
-        }
-        let messages = engine_messages(&known, reading);
+    /// Reads what is not known yet of the request that `outline` was made from.
+    pub fn read(
+        &self,
+        body: &[u8],
+        outline: &Outline,
+        reading: &Reading<'_>,
+        looked_up: LookedUp,
+    ) -> Result<Chat, Unreadable> {
+        let LookedUp { known, key, .. } = looked_up;
+        let places = outline.messages.iter().zip(&outline.fingerprints);
+        let known = known.into_iter().zip(places).map(|(known, (span, fingerprint))| {
+            known.map_or_else(|| self.remember(span.of(body), (*fingerprint, key), reading), Ok)
+        });
+        let known = known.collect::<Result<Vec<Known>, Unreadable>>()?;
+        let digests = self.chains.digests(&outline.fingerprints, &known);
+        let messages = engine_messages(&known, &digests, reading);
         Ok(Chat { known, messages, fixed: scale(self.fixed(body, outline, reading, key), reading.factor) })
     }
 
+    fn remember(
+        &self,
+        raw: &[u8],
+        key: (Fingerprint, u64),
+        reading: &Reading<'_>,
+    ) -> Result<Known, Unreadable> {
+        // The same message twice in one request, or in two at once: the first to come has done the work.
+        if let Some(known) = self.messages.get(&key) {
+            return Ok(known);
+        }
+        let known = Known(Arc::new(remember(raw, reading)?));
+        self.messages.insert(key, known.clone());
+        Ok(known)
+    }
+
     fn key(&self, reading: &Reading<'_>) -> u64 {
-        let images = format_args!("{:?}", reading.meter.images).to_string();
-        self.hasher.hash_one((reading.meter.encoding.name(), images, reading.observes.map(|(name, _)| name)))
+        self.hasher.hash_one((reading.meter, reading.observes.map(|(name, _)| name)))
     }
 
     fn fixed(&self, body: &[u8], outline: &Outline, reading: &Reading<'_>, key: u64) -> Tokens {
@@ -214,14 +240,10 @@ fn says(view: &MessageView<'_>, test: &dyn Fn(&str) -> bool) -> bool {
     }
 }
 
-fn engine_messages(known: &[Known], reading: &Reading<'_>) -> Vec<Message> {
-    let mut digest = Digest::default();
+fn engine_messages(known: &[Known], digests: &[Digest], reading: &Reading<'_>) -> Vec<Message> {
     let excluded = excluded(known, reading);
-    let one = |(index, known): (usize, &Known)| {
+    let one = |(index, (known, digest)): (usize, (&Known, &Digest))| {
         let Remembered { facts, measure, kind } = &**known;
-        if !facts.role.is_instruction() {
-            digest = chain(digest, &facts.canonical);
-        }
         let is_maskable = *kind == Kind::Observation
             && !facts.role.is_instruction()
             && facts.role != Role::Assistant
@@ -232,12 +254,12 @@ fn engine_messages(known: &[Known], reading: &Reading<'_>) -> Vec<Message> {
         Message {
             role: facts.role,
             kind: *kind,
-            digest,
+            digest: *digest,
             tokens: scale(measure.tokens, reading.factor),
             masked: masked.map(|tokens| scale(tokens, reading.factor)),
         }
     };
-    known.iter().enumerate().map(one).collect()
+    known.iter().zip(digests).enumerate().map(one).collect()
 }
 
 /// Which messages are results of tools that are never masked; empty where there are no such tools.

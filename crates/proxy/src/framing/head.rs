@@ -24,6 +24,9 @@ pub(super) enum HeadError {
     TooLarge,
 }
 
+/// As many as hyper takes; beyond that it would refuse the request in its own words.
+const MAX_HEADERS: usize = 100;
+
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 /// Reads the head at the start of `bytes`; `None` if it is not complete.
@@ -66,6 +69,7 @@ pub(super) fn read(bytes: &[u8], may_be_http2: bool, limit: usize) -> Result<Opt
 struct Facts {
     has_request_line: bool,
     is_http_10: bool,
+    headers: usize,
     hosts: u32,
     content_length: Option<u64>,
     chunked: bool,
@@ -82,6 +86,10 @@ impl Facts {
         }
         if line[0] == b' ' || line[0] == b'\t' {
             return Err(HeadError::Malformed("a header is folded over several lines"));
+        }
+        self.headers += 1;
+        if self.headers > MAX_HEADERS {
+            return Err(HeadError::TooLarge);
         }
         let colon = memchr(b':', line).ok_or(HeadError::Malformed("a header has no colon"))?;
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
@@ -102,7 +110,7 @@ impl Facts {
         let (method, target, version) = (words.next(), words.next(), words.next());
         let sound = words.next().is_none()
             && method.is_some_and(|method| !method.is_empty() && method.iter().all(|&byte| is_token(byte)))
-            && target.is_some_and(|target| !target.is_empty());
+            && target.is_some_and(|target| http::Uri::try_from(target).is_ok());
         match version {
             Some(b"HTTP/1.1") if sound => Ok(()),
             Some(b"HTTP/1.0") if sound => {

@@ -1,0 +1,229 @@
+//! What would happen to one saved request. It is read, measured, decided and rewritten by the code of the running proxy,
+//! and sent nowhere.
+
+mod diff;
+mod fate;
+mod figures;
+mod json;
+mod object;
+mod table;
+mod unreadable;
+
+use crate::args::ExplainArgs;
+use crate::settings;
+use anyhow::{Context as _, bail};
+use fate::Fate;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tidegate_config::{Route, Settings};
+use tidegate_proxy::engine::{Memory, Strategy, Timestamp, Verdict};
+use tidegate_proxy::tokens::Model;
+use tidegate_proxy::wire::{Outline, Reader, assemble};
+use tidegate_proxy::{Assessment, Question, chat_route, model_table};
+
+/// The exit code for a request that the proxy would refuse, so that a script can tell it from a mistake of its own.
+const REFUSED: u8 = 3;
+
+/// One request, and everything that was found out about it.
+struct Case<'a> {
+    body: &'a [u8],
+    outline: &'a Outline,
+    settings: &'a Settings,
+    route: &'a Route,
+    strategy: Strategy,
+    model: &'a Arc<Model>,
+    assessment: &'a Assessment,
+    fates: Vec<Fate>,
+    /// The request as it would be forwarded; none if that is what the client sent.
+    rewritten: Option<Vec<u8>>,
+}
+
+/// How a request ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    AsSent,
+    Edited,
+    Refused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum View {
+    Table,
+    Json,
+    Diff,
+    Rewritten,
+}
+
+pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+    let settings = settings::read(&args.config)?;
+    let name = if is_stdin(&args.file) { "standard input".into() } else { args.file.display().to_string() };
+    let body = match read(&args.file) {
+        Ok(body) => body,
+        // Not as a context: the reason belongs before the hint.
+        Err(error) => {
+            bail!("{name}: cannot be read: {error}\n  hint: check the path, or use `-` for standard input")
+        }
+    };
+    let limit = settings.server.max_body;
+    if body.len() as u64 > limit {
+        say(&format!(
+            "{name}: would be refused with 413 request_too_large: it has {} bytes, and `server.max_body` is {}",
+            figures::grouped(body.len() as u64),
+            figures::grouped(limit)
+        ));
+        return Ok(ExitCode::from(REFUSED));
+    }
+    let reader = Reader::default();
+    let outline = match reader.outline(&body) {
+        Ok(outline) => outline,
+        Err(error) => return unreadable::outcome(&name, &body, &error),
+    };
+    let Some(route) = route(&settings, args.route.as_deref(), outline.model.as_deref())? else {
+        return Ok(without_route(args, &name, &settings, &body, &outline));
+    };
+    let model = model_table(&settings.models).lookup(outline.model.as_deref().unwrap_or_default());
+    let question = Question {
+        body: &body,
+        outline: &outline,
+        context: &route.context,
+        strategy: args.strategy.unwrap_or(route.context.strategy),
+        model: &model,
+        factor: 1.0,
+    };
+    let assessment = match question.assess(&reader, &Memory::default(), Timestamp(0)) {
+        Ok(assessment) => assessment,
+        Err(error) => return unreadable::outcome(&name, &body, &unreadable::located(&body, &outline, error)),
+    };
+    let pieces = assessment.pieces(&question).context("the plan does not fit the request")?;
+    let case = Case {
+        body: &body,
+        outline: &outline,
+        settings: &settings,
+        route,
+        strategy: question.strategy,
+        model: &model,
+        assessment: &assessment,
+        fates: fate::fates(&question, &assessment),
+        rewritten: pieces.map(|pieces| assemble(&body, &pieces)),
+    };
+    show(args, &name, &case)
+}
+
+fn show(args: &ExplainArgs, name: &str, case: &Case<'_>) -> anyhow::Result<ExitCode> {
+    let ending = case.ending();
+    match view(args) {
+        View::Table => print(table::render(name, case).as_bytes()),
+        View::Json => print(object::of(case).to_string().as_bytes()),
+        View::Diff => print(diff::render(case)?.as_bytes()),
+        View::Rewritten if ending == Ending::Refused => {}
+        View::Rewritten => print(case.rewritten.as_deref().unwrap_or(case.body)),
+    }
+    // These two views show the request alone; why there is nothing to see, or nothing to send, is said beside it.
+    if matches!(view(args), View::Diff | View::Rewritten) && ending != Ending::Edited {
+        say(&format!("{name}: {}", figures::verdict(case)));
+    }
+    Ok(if ending == Ending::Refused { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
+}
+
+/// The route that was asked for, else the one that the proxy would take.
+fn route<'a>(
+    settings: &'a Settings,
+    wanted: Option<&str>,
+    model: Option<&str>,
+) -> anyhow::Result<Option<&'a Route>> {
+    let Some(wanted) = wanted else { return Ok(chat_route(&settings.routes, model)) };
+    let found = settings.routes.iter().find(|route| route.name == wanted);
+    if found.is_none() {
+        let names: Vec<&str> = settings.routes.iter().map(|route| route.name.as_str()).collect();
+        bail!("there is no route `{wanted}`\n  hint: the routes are {}", names.join(", "));
+    }
+    Ok(found)
+}
+
+/// A request that no route wants goes to the default upstream as it came.
+fn without_route(
+    args: &ExplainArgs,
+    name: &str,
+    settings: &Settings,
+    body: &[u8],
+    outline: &Outline,
+) -> ExitCode {
+    let names: Vec<&str> = settings.routes.iter().map(|route| route.name.as_str()).collect();
+    let model = outline.model.as_deref();
+    let asked = model.map_or("without a model".to_owned(), |model| {
+        format!("for the model `{}`", figures::printable(model))
+    });
+    let sentence = format!(
+        "no route matches a request {asked}: it would be forwarded to `default`, byte for byte as sent"
+    );
+    let hint =
+        format!("a route that asks for headers is tried with --route; the routes are {}", names.join(", "));
+    match view(args) {
+        View::Table => print(format!("{name}: {sentence}\n  hint: {hint}\n").as_bytes()),
+        View::Json => print(object::without_route(model, &sentence).to_string().as_bytes()),
+        View::Diff => say(&format!("{name}: {sentence}\n  hint: {hint}")),
+        View::Rewritten => {
+            print(body);
+            say(&format!("{name}: {sentence}\n  hint: {hint}"));
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+impl Case<'_> {
+    fn ending(&self) -> Ending {
+        let plan = &self.assessment.decision.plan;
+        match plan.verdict {
+            Verdict::OverBudget if !self.route.context.observe => Ending::Refused,
+            Verdict::OverBudget | Verdict::Fits if self.rewritten.is_some() => Ending::Edited,
+            Verdict::OverBudget | Verdict::Fits => Ending::AsSent,
+        }
+    }
+
+    /// A setting of the route's context, as it is written.
+    fn setting(&self, key: &str) -> &str {
+        let number = self.settings.routes.iter().position(|route| route.name == self.route.name);
+        let path = format!("routes[{}].context.{key}", number.unwrap_or_default());
+        let found = self.settings.resolved.iter().find(|value| value.path == path);
+        found.map_or("", |value| &value.value)
+    }
+}
+
+fn view(args: &ExplainArgs) -> View {
+    if args.json {
+        View::Json
+    } else if args.diff {
+        View::Diff
+    } else if args.rewritten {
+        View::Rewritten
+    } else {
+        View::Table
+    }
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+fn read(file: &Path) -> std::io::Result<Vec<u8>> {
+    if !is_stdin(file) {
+        return std::fs::read(file);
+    }
+    let mut body = Vec::new();
+    std::io::stdin().read_to_end(&mut body)?;
+    Ok(body)
+}
+
+fn print(bytes: &[u8]) {
+    // A reader that closes early, such as `head`, has seen what it wanted.
+    let _ = std::io::stdout().write_all(bytes);
+}
+
+fn say(text: &str) {
+    #[expect(clippy::print_stderr, reason = "standard output holds the request, and a person is waiting")]
+    {
+        eprintln!("{text}");
+    }
+}

@@ -1,0 +1,222 @@
+//! The answer for people.
+
+use super::fate::Fate;
+use super::figures::{Source, duration, grouped, printable, tokens};
+use super::{Case, Ending, figures};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use std::fmt::Write;
+use std::io::IsTerminal;
+use tidegate_config::strategy_name;
+use tidegate_proxy::engine::{Kind, Strategy, Tokens};
+use tidegate_proxy::tokens::Fit;
+
+pub(super) fn render(name: &str, case: &Case<'_>) -> String {
+    let mut out = String::new();
+    let (route, upstream) = (&case.route.name, &case.route.upstream.name);
+    let _ =
+        writeln!(out, "{name}: route `{route}`, to {upstream}, strategy {}\n", strategy_name(case.strategy));
+    section(&mut out, None, messages(case));
+    section(&mut out, Some("budget"), budget(case));
+    if case.strategy != Strategy::Passthrough {
+        section(&mut out, Some("masking"), masking(case));
+        // The note belongs under its table, not behind the empty line that ends it.
+        out.pop();
+        let _ = writeln!(out, " {}\n", figures::note(case.route.context.mask.policy.pace));
+    }
+    section(&mut out, Some("model"), model(case));
+    let _ = writeln!(out, "verdict: {}", figures::verdict(case));
+    if case.ending() == Ending::Refused {
+        let _ = writeln!(out, "  hint: {}", hint(case));
+    }
+    out
+}
+
+fn section(out: &mut String, title: Option<&str>, table: Table) {
+    if let Some(title) = title {
+        let _ = writeln!(out, "{title}");
+    }
+    let _ = writeln!(out, "{}\n", table.trim_fmt());
+}
+
+/// An empty table without lines.
+fn table() -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    if !std::io::stdout().is_terminal() {
+        // A pipe has no width: one message a line, never wrapped.
+        table.set_content_arrangement(ContentArrangement::Disabled);
+    }
+    table
+}
+
+fn align_right(table: &mut Table, columns: &[usize]) {
+    for &column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+fn messages(case: &Case<'_>) -> Table {
+    let mut table = table();
+    table.set_header(["#", "role", "kind", "tokens", "action", "why"]);
+    for (index, fate) in case.fates.iter().enumerate() {
+        let count = if fate.after == fate.tokens {
+            tokens(fate.tokens)
+        } else {
+            format!("{} → {}", tokens(fate.tokens), tokens(fate.after))
+        };
+        let why = figures::why(case, fate.why);
+        let row = [&index.to_string(), fate.role, &kind(fate), &count, fate.action.name(), &why];
+        table.add_row(row);
+    }
+    align_right(&mut table, &[0, 3]);
+    table
+}
+
+fn kind(fate: &Fate) -> String {
+    let calls: Vec<String> = fate.calls.iter().map(|tool| printable(tool)).collect();
+    match (fate.kind, &fate.tool) {
+        (Kind::Observation, Some(tool)) => format!("result of {}", printable(tool)),
+        (Kind::Observation, None) => "observation".to_owned(),
+        (Kind::Speech, _) if !calls.is_empty() => format!("calls {}", calls.join(", ")),
+        (Kind::Speech, _) => String::new(),
+    }
+}
+
+fn budget(case: &Case<'_>) -> Table {
+    let plan = &case.assessment.decision.plan;
+    let (policy, budget) = (&case.route.context.budget, &plan.budget);
+    let window = match figures::sources(case).1 {
+        Source::Config => format!("models.\"{}\".window", printable(&case.model.name)),
+        Source::Table => format!("built-in table, entry `{}`", printable(&case.model.name)),
+        Source::Unknown => "budget.fallback_window, as nobody knows this model".to_owned(),
+    };
+    let mut safe = format!("safety_ratio {} of the window", policy.safety_ratio);
+    if let Some(cap) = policy.window_cap {
+        let _ = write!(safe, ", at most window_cap {}", tokens(cap));
+    }
+    let saved = match case.fates.iter().filter(|fate| fate.action.masks()).count() {
+        0 if !plan.masked.is_empty() => "not really: observe = true".to_owned(),
+        0 => String::new(),
+        count => format!("{} masked", figures::counted(count, "message")),
+    };
+    let sent: Tokens = case.assessment.chat.messages.iter().map(|message| message.tokens).sum();
+    let mut table = table();
+    table.add_rows([
+        ["", "window", &tokens(budget.window), &window],
+        ["", "safe", &tokens(budget.safe), &safe],
+        ["-", "output reserve", &tokens(budget.output), &output(case)],
+        ["-", "overhead reserve", &tokens(budget.overhead), &overhead(case)],
+        ["=", "input budget", &tokens(budget.input), &limit(case)],
+        ["", "", "", ""],
+        ["", "messages", &tokens(sent), ""],
+        ["+", "tools, format, reply", &tokens(case.assessment.chat.fixed), ""],
+        ["=", "used before", &tokens(plan.before), ""],
+        ["-", "saved", &tokens(plan.before.saturating_sub(plan.after)), &saved],
+        ["=", "used after", &tokens(plan.after), &share(plan.after, budget.input)],
+    ]);
+    align_right(&mut table, &[2]);
+    table
+}
+
+fn output(case: &Case<'_>) -> String {
+    let reserve = &case.route.context.budget.output_reserve;
+    if case.outline.max_completion_tokens.is_some() {
+        return "the request's max_completion_tokens".to_owned();
+    }
+    if case.outline.max_tokens.is_some() {
+        return "the request's max_tokens".to_owned();
+    }
+    let cap = reserve.cap.map_or(String::new(), |cap| format!(", at most cap {}", tokens(cap)));
+    format!("ratio {} of safe{cap}, at least min {}", reserve.ratio, tokens(reserve.min))
+}
+
+fn overhead(case: &Case<'_>) -> String {
+    let reserve = &case.route.context.budget.overhead_reserve;
+    let (min, fixed) = (tokens(reserve.min), tokens(reserve.fixed));
+    format!("ratio {} of the window, at least min {min}, plus fixed {fixed}", reserve.ratio)
+}
+
+/// What holds the input below what the reserves leave.
+fn limit(case: &Case<'_>) -> String {
+    let (policy, budget) = (&case.route.context.budget, &case.assessment.decision.plan.budget);
+    let left = budget.safe.saturating_sub(budget.output).saturating_sub(budget.overhead);
+    match policy.max_input {
+        _ if left == Tokens::ZERO => "the reserves take the whole window".to_owned(),
+        _ if budget.input == left => String::new(),
+        Some(most) if budget.input == most => format!("at most max_input, else {}", tokens(left)),
+        _ => format!("max_context_ratio {} of the window, else {}", policy.max_context_ratio, tokens(left)),
+    }
+}
+
+fn share(used: Tokens, budget: Tokens) -> String {
+    if budget == Tokens::ZERO {
+        return String::new();
+    }
+    format!("{:.1} % of the input budget", used.0 as f64 * 100.0 / budget.0 as f64)
+}
+
+fn masking(case: &Case<'_>) -> Table {
+    let mut table = table();
+    table.add_rows([
+        ["mask.keep", case.setting("mask.keep")],
+        ["mask.pace", case.setting("mask.pace")],
+        ["cause", &figures::cause(case)],
+    ]);
+    table
+}
+
+fn model(case: &Case<'_>) -> Table {
+    let model = case.model;
+    let asked = case.outline.model.as_deref().map_or("none".to_owned(), printable);
+    let entry = printable(&model.name);
+    let matched = match figures::sources(case).0 {
+        Source::Config => format!("models.\"{entry}\" of the configuration"),
+        Source::Table => format!("built-in entry `{entry}`"),
+        Source::Unknown => "nothing: describe it in `[models]`".to_owned(),
+    };
+    let fit = match model.fit {
+        Fit::Exact => "exact",
+        Fit::Nearest => "the nearest there is; a running proxy corrects it by what the upstream reports",
+    };
+    let prices = model.prices.map_or_else(
+        || "unknown: cached input is taken to cost a tenth".to_owned(),
+        |prices| {
+            let output = prices.output.map_or("unknown".to_owned(), usd);
+            let (input, cached, written) = (usd(prices.input), usd(prices.cached()), usd(prices.written()));
+            format!(
+                "{input} input, {cached} cached, {written} written to the cache, {output} output, per million"
+            )
+        },
+    );
+    let mut table = table();
+    table.add_rows([
+        ["asked for", &asked],
+        ["matched", &matched],
+        ["encoding", &format!("{}, {fit}", model.encoding)],
+        ["prices", &prices],
+        ["cache life", &duration(model.caching.ttl)],
+    ]);
+    table
+}
+
+/// At least cents, and as much more as there is.
+fn usd(price: f64) -> String {
+    let cents = format!("{price:.2}");
+    let exact = price.to_string();
+    format!("${}", if exact.len() > cents.len() { exact } else { cents })
+}
+
+fn hint(case: &Case<'_>) -> String {
+    let plan = &case.assessment.decision.plan;
+    let over = grouped(figures::over(plan).0);
+    let window = match case.model.window {
+        Some(_) => "or use a model with a larger window",
+        None => "or tell the model's real window in `[models.\"NAME\"] window = …`",
+    };
+    format!(
+        "it is {over} tokens over: send less, ask for a shorter answer (`max_tokens`), keep less unmasked \
+         (`context.mask.keep`), {window}"
+    )
+}

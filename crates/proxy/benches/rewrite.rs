@@ -1,0 +1,142 @@
+//! What Tidegate does to a request before it forwards it, against parsing and writing it with `serde_json::Value`.
+//!
+//! The conversation is an agent's: 200 messages, half of them tool output of some five kilobytes, 500 KB in all. "Seen" is what
+//! happens at every turn: the client resends what it sent last time plus two messages. Run with
+//! `cargo bench -p tidegate-proxy --bench rewrite`.
+
+use divan::Bencher;
+use std::hint::black_box;
+use std::sync::Arc;
+use tidegate_config::{Flags, Settings, Source, load};
+use tidegate_engine::{Memory, Timestamp};
+use tidegate_proxy::{Question, model_table};
+use tidegate_tokens::{Encoding, Model, count};
+use tidegate_wire::{Reader, read_message, split};
+
+fn main() {
+    // The vocabulary is loaded once per process, not once per request.
+    count(Encoding::O200k, "");
+    divan::main();
+}
+
+/// A reader that has seen everything but the last two messages, and the request with them.
+struct Turn {
+    reader: Reader,
+    settings: Settings,
+    model: Arc<Model>,
+    memory: Memory,
+    body: Vec<u8>,
+}
+
+impl Turn {
+    fn new() -> Turn {
+        let settings = load(Source::none(), &Flags::default(), &|_| None).unwrap();
+        let model = model_table(&settings.models).lookup("gpt-4o");
+        let mut turn =
+            Turn { reader: Reader::default(), settings, model, memory: Memory::default(), body: body(198) };
+        let waypoint = turn.rewrite(0).1;
+        turn.memory.add(waypoint.unwrap());
+        turn.body = body(200);
+        turn
+    }
+
+    /// Everything between the last byte from the client and the first byte to the upstream, without I/O.
+    fn rewrite(&self, at: u64) -> (usize, Option<tidegate_engine::Waypoint>) {
+        let outline = self.reader.outline(&self.body).unwrap();
+        black_box(self.reader.opening(&self.body, &outline));
+        let question = Question {
+            body: &self.body,
+            outline: &outline,
+            context: &self.settings.routes[0].context,
+            strategy: self.settings.routes[0].context.strategy,
+            model: &self.model,
+            factor: 1.0,
+        };
+        let assessment = question.assess(&self.reader, &self.memory, Timestamp(at)).unwrap();
+        let pieces = assessment.pieces(&question).unwrap();
+        (pieces.map_or(0, |pieces| pieces.len()), assessment.decision.waypoint)
+    }
+}
+
+/// The same conversation at any length, so that a longer one continues a shorter one.
+fn body(messages: usize) -> Vec<u8> {
+    let mut all = vec![
+        serde_json::json!({"role": "system", "content": "You are an autonomous programmer. ".repeat(20)}),
+        serde_json::json!({"role": "user", "content": "Please fix the failing test in src/parser.rs and explain."}),
+    ];
+    for number in 0.. {
+        if all.len() >= messages {
+            break;
+        }
+        let call = serde_json::json!({"id": format!("call_{number}"), "type": "function",
+            "function": {"name": "run", "arguments": format!("{{\"command\": \"sed -n {number},80p src/parser.rs\"}}")}});
+        all.push(
+            serde_json::json!({"role": "assistant", "content": "Let me look at it.", "tool_calls": [call]}),
+        );
+        all.push(serde_json::json!({"role": "tool", "tool_call_id": format!("call_{number}"), "content": output(number)}));
+    }
+    let tools = serde_json::json!([{"type": "function", "function": {"name": "run", "description": "Runs a command",
+        "parameters": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}}}]);
+    serde_json::to_vec(
+        &serde_json::json!({"model": "gpt-4o", "stream": true, "tools": tools, "messages": all}),
+    )
+    .unwrap()
+}
+
+/// Source code, as a tool shows it: short lines, quotes, tabs.
+fn output(number: usize) -> String {
+    let line = |at: usize| {
+        format!(
+            "{at:>4}\t    let token_{at} = self.expect(\"{}\", Kind::Name)?; // {number}\n",
+            ["if", "else", "fn"][at % 3]
+        )
+    };
+    (number..number + 70).map(line).collect()
+}
+
+#[divan::bench]
+fn seen(bencher: Bencher) {
+    let turn = Turn::new();
+    turn.rewrite(1);
+    bencher.bench(|| black_box(turn.rewrite(1)));
+}
+
+#[divan::bench]
+fn value_round_trip(bencher: Bencher) {
+    let body = body(200);
+    bencher.bench(|| {
+        let value: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        black_box(serde_json::to_vec(&value).unwrap())
+    });
+}
+
+#[divan::bench]
+fn first_seen(bencher: Bencher) {
+    let turn = Turn::new();
+    bencher.with_inputs(Reader::default).bench_values(|reader| {
+        let fresh = Turn {
+            reader,
+            settings: turn.settings.clone(),
+            model: turn.model.clone(),
+            memory: Memory::default(),
+            body: turn.body.clone(),
+        };
+        black_box(fresh.rewrite(1))
+    });
+}
+
+/// The texts of the same request, counted once and nothing else.
+#[divan::bench]
+fn tokenize_once(bencher: Bencher) {
+    let body = body(200);
+    let outline = split(&body).unwrap();
+    let texts: Vec<String> = outline
+        .messages
+        .iter()
+        .map(|span| match read_message(span.of(&body)).unwrap().content {
+            tidegate_wire::Content::Text(text) => text.into_owned(),
+            _ => String::new(),
+        })
+        .collect();
+    bencher.bench(|| texts.iter().map(|text| count(Encoding::O200k, text).0).sum::<u64>());
+}

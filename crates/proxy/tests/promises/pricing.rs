@@ -1,0 +1,79 @@
+//! The break-even rule, followed step by step as the design states it.
+
+use crate::play::Exchange;
+use proptest::prelude::*;
+use tidegate_engine::{Cause, Verdict};
+
+/// What has happened since the frontier last moved.
+#[derive(Debug, Default)]
+pub(crate) struct Rule {
+    tally: f64,
+    last: Option<Last>,
+}
+
+#[derive(Debug)]
+struct Last {
+    messages: usize,
+    masked: Vec<usize>,
+    at: u64,
+}
+
+impl Rule {
+    /// Only straight conversations are followed: at a branch there is more than one past.
+    pub(crate) fn check(&mut self, exchange: &Exchange<'_>) -> Result<(), TestCaseError> {
+        let plan = exchange.plan();
+        let policy = &exchange.scenario.policy;
+        if policy.pace != "\"break_even\"" || !policy.masks || exchange.is_after_branch {
+            return Ok(());
+        }
+        if exchange.is_retry {
+            prop_assert_eq!(plan.cause, None, "a retry decides nothing");
+            return Ok(());
+        }
+        let already = self.last.as_ref().map_or(&[][..], |last| &last.masked);
+        let tokens = |index: usize| exchange.assessment.chat.messages[index].tokens.0;
+        let masked_tokens = |index: usize| {
+            exchange.assessment.chat.messages[index].masked.map_or(tokens(index), |masked| masked.0)
+        };
+        // What is out of the window and not masked yet: the plan masks all of it or says how much it postpones.
+        let newly: Vec<usize> = match plan.cause {
+            Some(_) => plan.masked.iter().copied().filter(|index| !already.contains(index)).collect(),
+            None => {
+                let frontier = already.last().map_or(0, |last| last + 1);
+                let saves = |index: &usize| masked_tokens(*index) < tokens(*index);
+                (frontier..exchange.sent.len()).filter(saves).take(plan.postponed).collect()
+            }
+        };
+        let saving: u64 = newly.iter().map(|&index| tokens(index) - masked_tokens(index)).sum();
+        let prices = policy.prices;
+        let tally = self.tally + saving as f64 * prices.cached;
+        let is_cold = self.last.as_ref().is_none_or(|last| exchange.now - last.at > prices.cache_life);
+        let seen = self.last.as_ref().map_or(0, |last| last.messages);
+        let again: u64 = (newly.first().copied().unwrap_or(seen)..seen)
+            .map(|index| if newly.contains(&index) { masked_tokens(index) } else { tokens(index) })
+            .sum();
+        let price = again as f64 * (prices.write - prices.cached);
+        let pays = !newly.is_empty() && (is_cold || tally >= price);
+        match plan.cause {
+            None => prop_assert!(!pays, "postponed although {} >= {}", tally, price),
+            Some(Cause::Budget) => prop_assert!(!pays),
+            Some(Cause::BreakEven) => {
+                prop_assert!(pays && !is_cold && price > 0.0, "moved although {} < {}", tally, price)
+            }
+            Some(Cause::Free) => prop_assert!(pays && (is_cold || price == 0.0), "{} is not free", price),
+            Some(Cause::EveryTurn | Cause::Batch) => prop_assert!(false, "{:?}", plan.cause),
+        }
+        if plan.verdict == Verdict::Fits {
+            self.tally = if plan.cause.is_some() {
+                0.0
+            } else if newly.is_empty() {
+                self.tally
+            } else {
+                tally
+            };
+            self.last =
+                Some(Last { messages: exchange.sent.len(), masked: plan.masked.clone(), at: exchange.now });
+        }
+        Ok(())
+    }
+}

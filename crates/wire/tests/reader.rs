@@ -1,0 +1,158 @@
+//! The reader: what it says of a request, and that its memory never changes the answer.
+
+use tidegate_engine::{Digest, Kind, Role, Tokens};
+use tidegate_tokens::{Encoding, ImageRule, count};
+use tidegate_wire::{Chat, Meter, Reader, Reading, chain, facts, read_message, split};
+
+const METER: Meter = Meter { encoding: Encoding::O200k, images: ImageRule::DEFAULT };
+
+fn plain() -> Reading<'static> {
+    Reading { meter: METER, observes: None, excludes: None, placeholder: Tokens(10), factor: 1.0 }
+}
+
+fn read(reader: &Reader, body: &str, reading: &Reading<'_>) -> Chat {
+    let outline = reader.outline(body.as_bytes()).unwrap();
+    let looked_up = reader.look_up(&outline, reading);
+    reader.read(body.as_bytes(), &outline, reading, looked_up).unwrap()
+}
+
+fn body(messages: &[&str]) -> String {
+    format!(r#"{{"model":"gpt-4o","messages":[{}]}}"#, messages.join(","))
+}
+
+const CALL: &str = r#"{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}}]}"#;
+const RESULT: &str = r#"{"role":"tool","tool_call_id":"a","content":"one two three four five six seven eight nine ten eleven"}"#;
+const USER: &str = r#"{"role":"user","content":"OBSERVATION: it is green"}"#;
+const SYSTEM: &str = r#"{"role":"system","content":"be brief"}"#;
+
+#[test]
+fn digests_are_those_of_the_chain_whether_remembered_or_not() {
+    let reader = Reader::default();
+    let messages = [SYSTEM, USER, CALL, RESULT, SYSTEM, USER, CALL, RESULT];
+    for length in [2, 4, 8, 3, 8, 1, 5] {
+        let body = body(&messages[..length]);
+        let chat = read(&reader, &body, &plain());
+        let mut digest = Digest::default();
+        let expected = split(body.as_bytes()).unwrap().messages.into_iter().map(|span| {
+            let facts = facts(&read_message(span.of(body.as_bytes())).unwrap());
+            if !facts.role.is_instruction() {
+                digest = chain(digest, &facts.canonical);
+            }
+            digest
+        });
+        let found: Vec<Digest> = chat.messages.iter().map(|message| message.digest).collect();
+        assert_eq!(found, expected.collect::<Vec<_>>(), "{length} messages");
+    }
+}
+
+#[test]
+fn a_branch_has_digests_of_its_own() {
+    let reader = Reader::default();
+    let other = r#"{"role":"user","content":"something else"}"#;
+    let one = read(&reader, &body(&[USER, CALL, RESULT, USER]), &plain());
+    let two = read(&reader, &body(&[other, CALL, RESULT, USER]), &plain());
+    assert!(one.messages.iter().zip(&two.messages).all(|(one, two)| one.digest != two.digest));
+    let edited = read(&reader, &body(&[USER, CALL, other, USER]), &plain());
+    assert_eq!(one.messages[1].digest, edited.messages[1].digest);
+    assert_ne!(one.messages[3].digest, edited.messages[3].digest);
+}
+
+#[test]
+fn only_what_was_never_seen_is_read() {
+    let reader = Reader::default();
+    let first = body(&[USER, CALL]);
+    let outline = reader.outline(first.as_bytes()).unwrap();
+    assert_eq!(reader.look_up(&outline, &plain()).unseen, USER.len() + CALL.len());
+    read(&reader, &first, &plain());
+    let longer = body(&[USER, CALL, RESULT]);
+    let outline = reader.outline(longer.as_bytes()).unwrap();
+    assert_eq!(reader.look_up(&outline, &plain()).unseen, RESULT.len());
+    // Another vocabulary counts differently, so that nothing of the first is taken for it.
+    let estimate = Meter { encoding: Encoding::Estimate, ..METER };
+    assert_eq!(
+        reader.look_up(&outline, &Reading { meter: estimate, ..plain() }).unseen,
+        longer.len() - outline_rest(&longer)
+    );
+}
+
+/// The bytes of a body that are no message.
+fn outline_rest(body: &str) -> usize {
+    body.len() - split(body.as_bytes()).unwrap().messages.iter().map(|span| span.range().len()).sum::<usize>()
+}
+
+#[test]
+fn observations_are_tools_tagged_messages_and_what_the_pattern_matches() {
+    let tagged = r#"{"role":"user","observation":{"type":"tool_output"},"content":"a long output of some tool, really"}"#;
+    let body = body(&[USER, tagged, CALL, RESULT]);
+    let reader = Reader::default();
+    let kinds = |reading: &Reading<'_>| -> Vec<Kind> {
+        read(&reader, &body, reading).messages.iter().map(|message| message.kind).collect()
+    };
+    use Kind::{Observation, Speech};
+    assert_eq!(kinds(&plain()), [Speech, Observation, Speech, Observation]);
+    let observes = |text: &str| text.starts_with("OBSERVATION:");
+    let by_pattern = Reading { observes: Some(("^OBSERVATION:", &observes)), ..plain() };
+    assert_eq!(kinds(&by_pattern), [Observation, Observation, Speech, Observation]);
+    // What one route's pattern found does not stick to the message.
+    assert_eq!(kinds(&plain()), [Speech, Observation, Speech, Observation]);
+}
+
+#[test]
+fn a_mask_costs_the_frame_and_the_placeholder() {
+    let reader = Reader::default();
+    let chat = read(&reader, &body(&[CALL, RESULT]), &plain());
+    let content = count(Encoding::O200k, "one two three four five six seven eight nine ten eleven");
+    let result = chat.messages[1];
+    assert_eq!(result.role, Role::Tool);
+    assert_eq!(result.masked, Some(result.tokens.saturating_sub(content) + Tokens(10)));
+    assert_eq!(chat.messages[0].masked, None);
+}
+
+#[test]
+fn excluded_tools_are_found_through_their_calls_and_names() {
+    let named = r#"{"role":"function","name":"ls","content":"one two three"}"#;
+    let excludes = |tool: &str| tool == "ls";
+    let reading = Reading { excludes: Some(&excludes), ..plain() };
+    let reader = Reader::default();
+    let chat = read(&reader, &body(&[CALL, RESULT, named]), &reading);
+    assert_eq!(chat.messages[1].masked, None);
+    assert_eq!(chat.messages[2].masked, None);
+    let chat = read(&reader, &body(&[CALL, RESULT, named]), &plain());
+    assert!(chat.messages[1].masked.is_some() && chat.messages[2].masked.is_some());
+}
+
+#[test]
+fn a_correction_applies_to_every_count() {
+    let reader = Reader::default();
+    let body = r#"{"messages":[{"role":"user","content":"hello"}],"tools":[{"type":"function","function":{"name":"f"}}]}"#;
+    let once = read(&reader, body, &plain());
+    let twice = read(&reader, body, &Reading { factor: 2.0, ..plain() });
+    assert_eq!(twice.messages[0].tokens.0, 2 * once.messages[0].tokens.0);
+    assert_eq!(twice.fixed.0, 2 * once.fixed.0);
+    assert!(once.fixed > Tokens(3), "tool schemas count");
+}
+
+#[test]
+fn a_conversation_is_known_by_its_first_message_that_is_no_instruction() {
+    let reader = Reader::default();
+    let opening = |messages: &[&str]| {
+        let body = body(messages);
+        let outline = reader.outline(body.as_bytes()).unwrap();
+        reader.opening(body.as_bytes(), &outline)
+    };
+    assert_eq!(opening(&[SYSTEM, USER]), opening(&[USER, CALL, RESULT]));
+    assert_ne!(opening(&[SYSTEM, USER]), opening(&[SYSTEM, CALL]));
+    assert_eq!(opening(&[SYSTEM]), None);
+    assert_eq!(opening(&[]), None);
+}
+
+#[test]
+fn a_message_that_is_no_json_is_refused_and_not_remembered() {
+    let reader = Reader::default();
+    let broken = r#"{"messages":[{"role":"user","content":tru}]}"#;
+    for _ in 0..2 {
+        let outline = reader.outline(broken.as_bytes()).unwrap();
+        let looked_up = reader.look_up(&outline, &plain());
+        assert!(reader.read(broken.as_bytes(), &outline, &plain(), looked_up).is_err());
+    }
+}

@@ -1,0 +1,51 @@
+//! A model whose tokenizer nobody has is measured by what its upstream reports.
+
+use crate::agent::{body, conversation, figure, send};
+use crate::tidegate::Tidegate;
+use serde_json::json;
+use tidegate_testkit::{Answer, MockUpstream};
+
+/// What is counted before and after some turns in which the upstream reports half as much again.
+async fn counts(model: &str, stream: bool, later: &[(&str, &str)]) -> (u64, u64) {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    let sent = body(model, &conversation(4), &[]);
+    upstream.answer(Answer::json(200, "{}"));
+    let (reply, _) = send(&tidegate, &upstream, &[], &sent).await;
+    let first = figure(&reply, "x-tidegate-tokens-before");
+    let usage =
+        json!({"prompt_tokens": first * 3 / 2, "completion_tokens": 1, "total_tokens": first * 3 / 2 + 1});
+    let chunk = json!({"object": "chat.completion.chunk", "choices": [], "usage": usage}).to_string();
+    upstream.answer(if stream {
+        Answer::sse([chunk.as_str(), "[DONE]"])
+    } else {
+        Answer::json(200, json!({"object": "chat.completion", "choices": [], "usage": usage}))
+    });
+    for _ in 0..8 {
+        send(&tidegate, &upstream, &[], &sent).await;
+    }
+    let (reply, _) = send(&tidegate, &upstream, later, &sent).await;
+    (first, figure(&reply, "x-tidegate-tokens-before"))
+}
+
+#[tokio::test]
+async fn an_unknown_model_is_measured_right_after_a_few_turns() {
+    for stream in [false, true] {
+        let (first, last) = counts("mystery-1", stream, &[]).await;
+        let ratio = last as f64 / first as f64;
+        assert!((1.45..1.55).contains(&ratio), "{first} {last}, streamed: {stream}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_whose_tokenizer_we_have_is_not_corrected() {
+    let (first, last) = counts("gpt-4o", false, &[]).await;
+    assert_eq!(first, last);
+}
+
+/// One tenant's upstream must not move another's budget.
+#[tokio::test]
+async fn what_one_key_teaches_is_its_own() {
+    let (first, last) = counts("mystery-1", false, &[("authorization", "Bearer other")]).await;
+    assert_eq!(first, last);
+}

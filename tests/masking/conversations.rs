@@ -1,0 +1,68 @@
+//! Which requests share a memory. The pace shows it: a batch of two moves the frontier at the third turn, and at the fourth
+//! one more result has left the window. Who remembers the third turn waits; who does not masks all three at once.
+
+use crate::agent::{body, conversation, send};
+use crate::tidegate::Tidegate;
+use tidegate_testkit::MockUpstream;
+
+const BATCH: &str = "[context.mask]\nkeep = { turns = 1 }\npace = { batch = 2 }\n";
+const REMEMBERED: Option<&str> = Some("masked=2,folded=0,dropped=0");
+const NEW: Option<&str> = Some("masked=3,folded=0,dropped=0");
+
+/// The edits of the fourth turn under `second`, after the third under `first`.
+async fn edits(first: &[(&str, &str)], second: &[(&str, &str)]) -> Option<String> {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start(BATCH, &upstream).await;
+    let (reply, _) = send(&tidegate, &upstream, first, &body("gpt-4o", &conversation(3), &[])).await;
+    assert_eq!(reply.header("x-tidegate-edits"), REMEMBERED);
+    let (reply, _) = send(&tidegate, &upstream, second, &body("gpt-4o", &conversation(4), &[])).await;
+    reply.header("x-tidegate-edits").map(str::to_owned)
+}
+
+#[tokio::test]
+async fn the_header_names_the_conversation() {
+    let (a, b) = (("x-conversation-id", "a"), ("x-conversation-id", "b"));
+    assert_eq!(edits(&[a], &[a]).await.as_deref(), REMEMBERED);
+    assert_eq!(edits(&[a], &[b]).await.as_deref(), NEW);
+}
+
+#[tokio::test]
+async fn without_one_it_is_known_by_how_it_begins() {
+    assert_eq!(edits(&[], &[]).await.as_deref(), REMEMBERED);
+    assert_eq!(edits(&[("x-conversation-id", "a")], &[]).await.as_deref(), NEW);
+}
+
+#[tokio::test]
+async fn equal_names_of_two_keys_are_two_conversations() {
+    let name = ("x-conversation-id", "same");
+    let (ada, bob) = (("authorization", "Bearer ada"), ("authorization", "Bearer bob"));
+    assert_eq!(edits(&[name, ada], &[name, ada]).await.as_deref(), REMEMBERED);
+    assert_eq!(edits(&[name, ada], &[name, bob]).await.as_deref(), NEW);
+    assert_eq!(edits(&[name, ada], &[name]).await.as_deref(), NEW);
+    assert_eq!(edits(&[ada], &[bob]).await.as_deref(), NEW);
+}
+
+#[tokio::test]
+async fn a_changed_system_prompt_changes_nothing() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start(BATCH, &upstream).await;
+    send(&tidegate, &upstream, &[], &body("gpt-4o", &conversation(3), &[])).await;
+    let mut later = conversation(4);
+    later[0].content = "\"It is five past nine.\"".to_owned();
+    let (reply, _) = send(&tidegate, &upstream, &[], &body("gpt-4o", &later, &[])).await;
+    assert_eq!(reply.header("x-tidegate-edits"), REMEMBERED);
+}
+
+#[tokio::test]
+async fn an_edited_history_does_not_get_the_other_ones_decisions() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start(BATCH, &upstream).await;
+    let named = [("x-conversation-id", "a")];
+    send(&tidegate, &upstream, &named, &body("gpt-4o", &conversation(3), &[])).await;
+    let mut edited = conversation(4);
+    edited[1].content = "\"Fix another bug.\"".to_owned();
+    let (reply, _) = send(&tidegate, &upstream, &named, &body("gpt-4o", &edited, &[])).await;
+    assert_eq!(reply.header("x-tidegate-edits"), NEW);
+    let (reply, _) = send(&tidegate, &upstream, &named, &body("gpt-4o", &conversation(4), &[])).await;
+    assert_eq!(reply.header("x-tidegate-edits"), REMEMBERED, "the first branch goes on");
+}

@@ -1,0 +1,132 @@
+//! Requests that are made to hurt: each gets a clear answer, and the process goes on.
+
+use crate::agent::{EVERY_TURN, body, conversation, send};
+use crate::client::{CHAT, exchange, post};
+use crate::tidegate::Tidegate;
+use tidegate_testkit::{Answer, MockUpstream};
+
+/// What a hostile request comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It reaches the upstream byte for byte.
+    Forwarded,
+    /// So it does, and the answer says that nothing was read.
+    Unreadable,
+    /// It does not fit its model.
+    TooLong,
+}
+
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) body: Vec<u8>,
+    pub(crate) outcome: Outcome,
+}
+
+pub(crate) const MEGABYTES: usize = 10 << 20;
+
+/// A model that takes anything, so that a long request is read, counted and forwarded.
+pub(crate) const WIDE: &str = "[models.\"wide\"]\nwindow = 1000000000\n";
+
+pub(crate) fn cases() -> Vec<Case> {
+    use Outcome::{Forwarded, TooLong, Unreadable};
+    let said = |model: &str, content: &str| {
+        format!("{{\"model\":\"{model}\",\"messages\":[{{\"role\":\"user\",\"content\":{content}}}]}}")
+            .into_bytes()
+    };
+    let text = |model: &str, text: &str| said(model, &serde_json::to_string(text).unwrap());
+    let many = |model: &str, message: &str| {
+        let rest = format!(",{message}").repeat(99_999);
+        format!("{{\"model\":\"{model}\",\"messages\":[{message}{rest}]}}").into_bytes()
+    };
+    let deep = |open: &str, close: &str| {
+        let nested = format!("{}1{}", open.repeat(10_000), close.repeat(10_000));
+        said("wide", &format!("\"x\",\"x_deep\":{nested}"))
+    };
+    let with =
+        |bytes: &[u8]| [b"{\"messages\":[{\"role\":\"user\",\"content\":\"a", bytes, b"\"}]}"].concat();
+    let case = |name, outcome, body| Case { name, body, outcome };
+    let user = "{\"role\":\"user\",\"content\":\"x\"}";
+    let tool = "{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"x\"}";
+    vec![
+        case("100,000 messages", Forwarded, many("wide", user)),
+        case("100,000 messages that do not fit", TooLong, many("gpt-4o", user)),
+        case("100,000 results", Forwarded, many("wide", tool)),
+        case(
+            "10 MB of prose",
+            Forwarded,
+            text("wide", &"the tide comes in at the gate. ".repeat(MEGABYTES / 31)),
+        ),
+        case("10 MB of one letter", Forwarded, text("wide", &"a".repeat(MEGABYTES))),
+        case("10 MB of one letter that do not fit", TooLong, text("gpt-4o", &"a".repeat(MEGABYTES))),
+        case("10 MB of spaces", Forwarded, text("wide", &" ".repeat(MEGABYTES))),
+        case("10 MB of noise", Forwarded, text("wide", &noise(MEGABYTES))),
+        case(
+            "10 MB between the messages",
+            Forwarded,
+            [said("wide", "\"x\"").as_slice(), &vec![b' '; MEGABYTES]].concat(),
+        ),
+        case("arrays 10,000 deep", Unreadable, deep("[", "]")),
+        case("objects 10,000 deep", Unreadable, deep("{\"a\":", "}")),
+        case("10,000 that never close", Unreadable, [b"{\"messages\":".as_slice(), &[b'['; 10_000]].concat()),
+        case("a lone surrogate", Forwarded, with(b"\\ud800")),
+        case("an escaped NUL", Forwarded, with(b"\\u0000")),
+        case("a bare NUL", Unreadable, with(b"\0")),
+        case("a byte order mark", Unreadable, [b"\xef\xbb\xbf".as_slice(), &with(b"")].concat()),
+        case("bytes that are no UTF-8", Unreadable, with(b"\xc3\x28")),
+        case("a number beyond all", Forwarded, said("wide", "\"x\",\"x_n\":1e999")),
+        case("a length beyond all", Forwarded, said("wide", "\"x\"}],\"max_tokens\":1e999,\"x\":[{\"a\":1")),
+    ]
+}
+
+/// Text without any pattern, from a fixed seed.
+fn noise(bytes: usize) -> String {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut text = String::with_capacity(bytes + 4);
+    while text.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let letter = if state.is_multiple_of(4) {
+            (state >> 20) as u32 % 0x3000
+        } else {
+            (state >> 20) as u32 % 95 + 32
+        };
+        text.push(char::from_u32(letter).unwrap_or(' '));
+    }
+    text
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_gets_a_clear_answer_and_the_process_goes_on() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::json(200, "{}"));
+    let config = format!("{WIDE}{EVERY_TURN}");
+    let tidegate = Tidegate::start(&config, &upstream).await;
+    for Case { name, body: sent, outcome } in cases() {
+        let reply = exchange(tidegate.address, post(CHAT, &[], &sent)).await;
+        match outcome {
+            Outcome::Forwarded => {
+                assert_eq!((reply.status, reply.header("x-tidegate-degraded")), (200, None), "{name}");
+                assert!(upstream.next_request().await.body == sent, "{name} was changed");
+            }
+            Outcome::Unreadable => {
+                assert_eq!(
+                    (reply.status, reply.header("x-tidegate-degraded")),
+                    (200, Some("unreadable")),
+                    "{name}"
+                );
+                assert!(upstream.next_request().await.body == sent, "{name} was changed");
+            }
+            Outcome::TooLong => {
+                assert_eq!(
+                    (reply.status, reply.error_code().as_str()),
+                    (422, "context_budget_exceeded"),
+                    "{name}"
+                );
+                assert!(reply.body.len() < 2_000, "{name}");
+            }
+        }
+        let small = body("gpt-4o", &conversation(1), &[]);
+        assert_eq!(send(&tidegate, &upstream, &[], &small).await.1, small, "after {name}");
+    }
+}

@@ -1,0 +1,91 @@
+//! What a client may change of the policy, where the route lets it, and looking on.
+
+use crate::agent::{EVERY_TURN, body, conversation, figure, results, send};
+use crate::client::{CHAT, exchange, post};
+use crate::tidegate::Tidegate;
+use tidegate_testkit::MockUpstream;
+
+#[tokio::test]
+async fn a_client_can_ask_for_nothing_to_be_done() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
+    let sent = body("gpt-4o", &conversation(4), &[]);
+    for header in
+        [("x-tidegate-bypass", "1"), ("x-tidegate-bypass", "true"), ("x-tidegate-strategy", "passthrough")]
+    {
+        let (reply, arrived) = send(&tidegate, &upstream, &[header], &sent).await;
+        assert_eq!(arrived, sent, "{header:?}");
+        assert_eq!(reply.header("x-tidegate-strategy"), Some("passthrough"));
+    }
+    let masked = body("gpt-4o", &conversation(4), &results(0..2));
+    for header in
+        [("x-tidegate-bypass", "0"), ("x-tidegate-bypass", "false"), ("x-tidegate-strategy", "masking")]
+    {
+        let (reply, arrived) = send(&tidegate, &upstream, &[header], &sent).await;
+        assert_eq!(arrived, masked, "{header:?}");
+        assert_eq!(reply.header("x-tidegate-strategy"), Some("masking"));
+    }
+}
+
+#[tokio::test]
+async fn a_client_can_ask_for_masking() {
+    let upstream = MockUpstream::start().await;
+    let config = format!("[context]\nstrategy = \"passthrough\"\n{EVERY_TURN}");
+    let tidegate = Tidegate::start(&config, &upstream).await;
+    let sent = body("gpt-4o", &conversation(4), &[]);
+    assert_eq!(send(&tidegate, &upstream, &[], &sent).await.1, sent);
+    let (_, arrived) = send(&tidegate, &upstream, &[("x-tidegate-strategy", "masking")], &sent).await;
+    assert_eq!(arrived, body("gpt-4o", &conversation(4), &results(0..2)));
+}
+
+#[tokio::test]
+async fn a_strategy_that_there_is_not_is_refused() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    for name in ["hybrid", "Masking", ""] {
+        let request = post(CHAT, &[("x-tidegate-strategy", name)], body("gpt-4o", &conversation(1), &[]));
+        let reply = exchange(tidegate.address, request).await;
+        assert_eq!((reply.status, reply.error_code().as_str()), (400, "invalid_strategy"), "{name}");
+    }
+    assert_eq!(upstream.connections(), 0);
+}
+
+#[tokio::test]
+async fn where_the_route_allows_no_headers_they_mean_nothing() {
+    let upstream = MockUpstream::start().await;
+    let config = format!("[context]\nallow_headers = []\n{EVERY_TURN}");
+    let tidegate = Tidegate::start(&config, &upstream).await;
+    let masked = body("gpt-4o", &conversation(4), &results(0..2));
+    for header in [
+        ("x-tidegate-bypass", "1"),
+        ("x-tidegate-strategy", "passthrough"),
+        ("x-tidegate-strategy", "nonsense"),
+    ] {
+        let (_, arrived) =
+            send(&tidegate, &upstream, &[header], &body("gpt-4o", &conversation(4), &[])).await;
+        assert_eq!(arrived, masked, "{header:?}");
+    }
+}
+
+#[tokio::test]
+async fn looking_on_reports_what_would_be_done_and_does_nothing() {
+    let upstream = MockUpstream::start().await;
+    let config = format!("[context]\nobserve = true\n{EVERY_TURN}");
+    let tidegate = Tidegate::start(&config, &upstream).await;
+    let sent = body("gpt-4o", &conversation(5), &[]);
+    let (reply, arrived) = send(&tidegate, &upstream, &[], &sent).await;
+    assert_eq!(arrived, sent);
+    assert_eq!(reply.header("x-tidegate-edits"), Some("masked=3,folded=0,dropped=0"));
+    assert!(figure(&reply, "x-tidegate-tokens-after") < figure(&reply, "x-tidegate-tokens-before"));
+}
+
+#[tokio::test]
+async fn looking_on_refuses_nothing() {
+    let upstream = MockUpstream::start().await;
+    let config = "[context]\nobserve = true\n[context.budget]\nmax_input = 10\n";
+    let tidegate = Tidegate::start(config, &upstream).await;
+    let sent = body("gpt-4o", &conversation(2), &[]);
+    let (reply, arrived) = send(&tidegate, &upstream, &[], &sent).await;
+    assert_eq!(arrived, sent);
+    assert!(figure(&reply, "x-tidegate-tokens-after") > figure(&reply, "x-tidegate-budget"));
+}

@@ -1,0 +1,96 @@
+//! What does not fit is refused with figures; what cannot be read is none of our business.
+
+use crate::agent::{EVERY_TURN, Message, body, conversation, figure, send};
+use crate::client::{CHAT, exchange, post};
+use crate::tidegate::Tidegate;
+use tidegate_testkit::{Answer, MockUpstream};
+
+#[tokio::test]
+async fn a_request_that_cannot_fit_is_refused_with_the_figures() {
+    let upstream = MockUpstream::start().await;
+    let config = format!("[models.\"tiny\"]\nwindow = 2000\n{EVERY_TURN}");
+    let tidegate = Tidegate::start(&config, &upstream).await;
+    let mut messages = conversation(3);
+    messages.push(Message::user(&"far too much to say ".repeat(400)));
+    let reply = exchange(tidegate.address, post(CHAT, &[], body("tiny", &messages, &[]))).await;
+    assert_eq!((reply.status, reply.error_code().as_str()), (422, "context_budget_exceeded"));
+    assert_eq!(figure(&reply, "x-tidegate-budget"), 2000 - 400 - 1024);
+    let after = figure(&reply, "x-tidegate-tokens-after");
+    assert!(after > 576 && after < figure(&reply, "x-tidegate-tokens-before"));
+    assert_eq!(reply.header("x-tidegate-edits"), Some("masked=1,folded=0,dropped=0"));
+    assert_eq!(reply.header("x-tidegate-route"), Some("default"));
+    let text = reply.text();
+    for figure in [after.to_string().as_str(), "576", "2000", "400", "1024"] {
+        assert!(text.contains(figure), "{figure} is not in {text}");
+    }
+    assert!(!text.contains("far too much"), "a refusal does not repeat what was said");
+    assert_eq!(upstream.connections(), 0, "nothing reached the upstream");
+}
+
+#[tokio::test]
+async fn the_budget_masks_what_the_pace_would_keep() {
+    let upstream = MockUpstream::start().await;
+    let config =
+        "[models.\"tiny\"]\nwindow = 2900\n[context.mask]\nkeep = { turns = 2 }\npace = { batch = 50 }\n";
+    let tidegate = Tidegate::start(config, &upstream).await;
+    let mut causes = Vec::new();
+    for turns in 1..10 {
+        let (reply, _) = send(&tidegate, &upstream, &[], &body("tiny", &conversation(turns), &[])).await;
+        assert!(figure(&reply, "x-tidegate-tokens-after") <= figure(&reply, "x-tidegate-budget"));
+        causes.extend(reply.header("x-tidegate-trigger").map(str::to_owned));
+    }
+    assert!(!causes.is_empty() && causes.iter().all(|cause| cause == "budget"), "{causes:?}");
+}
+
+#[tokio::test]
+async fn a_refused_request_leaves_no_trace() {
+    let upstream = MockUpstream::start().await;
+    let config = "[models.\"tiny\"]\nwindow = 2000\n[models.\"wide\"]\nwindow = 100000\n\
+                  [context.mask]\nkeep = { turns = 1 }\npace = { batch = 3 }\n";
+    let tidegate = Tidegate::start(config, &upstream).await;
+    let mut messages = conversation(3);
+    messages.push(Message::user(&"far too much to say ".repeat(400)));
+    let reply = exchange(tidegate.address, post(CHAT, &[], body("tiny", &messages, &[]))).await;
+    assert_eq!(reply.status, 422);
+    // Had the frontier been remembered, two results would be masked here.
+    let sent = body("wide", &messages, &[]);
+    assert_eq!(send(&tidegate, &upstream, &[], &sent).await.1, sent);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_forwarded_untouched() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::json(200, "{}"));
+    let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
+    for body in [
+        &b"not json"[..],
+        b"",
+        b"[]",
+        b"{\"model\":\"gpt-4o\"}",
+        b"{\"messages\":5}",
+        b"{\"messages\":[1]}",
+        b"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},]}",
+        b"{\"messages\":[{\"role\":\"user\",\"role\":\"tool\",\"content\":\"a\"}]}",
+        b"{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}",
+        b"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]} trailing",
+    ] {
+        let reply = exchange(tidegate.address, post(CHAT, &[], body)).await;
+        let name = body.escape_ascii().to_string();
+        assert_eq!((reply.status, reply.header("x-tidegate-degraded")), (200, Some("unreadable")), "{name}");
+        assert_eq!(reply.header("x-tidegate-edits"), None, "{name}");
+        assert_eq!(upstream.next_request().await.body, body, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn two_lists_of_messages_are_refused() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
+    for body in
+        ["{\"messages\":[],\"messages\":[]}", "{\"messages\":1,\"m\\u0065ssages\":[{\"role\":\"user\"}]}"]
+    {
+        let reply = exchange(tidegate.address, post(CHAT, &[], body)).await;
+        assert_eq!((reply.status, reply.error_code().as_str()), (400, "ambiguous_request"), "{body}");
+    }
+    assert_eq!(upstream.connections(), 0);
+}
