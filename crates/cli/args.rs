@@ -5,7 +5,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand}
 use clap_complete::Shell;
 use std::path::PathBuf;
 use tidegate_config::{Flags, is_available, strategy_name, strategy_named};
-use tidegate_proxy::engine::Strategy;
+use tidegate_engine::Strategy;
 
 /// An OpenAI-compatible reverse proxy that keeps every conversation inside its model's context window and its owner's
 /// budget.

@@ -5,7 +5,6 @@ mod diff;
 mod fate;
 mod figures;
 mod json;
-mod object;
 mod table;
 mod unreadable;
 
@@ -18,10 +17,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tidegate_config::{Route, Settings};
-use tidegate_proxy::engine::{Memory, Strategy, Timestamp, Verdict};
-use tidegate_proxy::tokens::Model;
-use tidegate_proxy::wire::{Outline, Reader, assemble};
+use tidegate_engine::{Memory, Strategy, Timestamp, Verdict};
 use tidegate_proxy::{Assessment, Question, chat_route, model_table};
+use tidegate_tokens::Model;
+use tidegate_wire::{Outline, Reader, assemble};
 
 /// The exit code for a request that the proxy would refuse, so that a script can tell it from a mistake of its own.
 const REFUSED: u8 = 3;
@@ -115,7 +114,7 @@ fn show(args: &ExplainArgs, name: &str, case: &Case<'_>) -> anyhow::Result<ExitC
     let ending = case.ending();
     match view(args) {
         View::Table => print(table::render(name, case).as_bytes()),
-        View::Json => print(object::of(case).to_string().as_bytes()),
+        View::Json => print(format!("{:#}\n", json::of(case)).as_bytes()),
         View::Diff => print(diff::render(case)?.as_bytes()),
         View::Rewritten if ending == Ending::Refused => {}
         View::Rewritten => print(case.rewritten.as_deref().unwrap_or(case.body)),
@@ -162,7 +161,7 @@ fn without_route(
         format!("a route that asks for headers is tried with --route; the routes are {}", names.join(", "));
     match view(args) {
         View::Table => print(format!("{name}: {sentence}\n  hint: {hint}\n").as_bytes()),
-        View::Json => print(object::without_route(model, &sentence).to_string().as_bytes()),
+        View::Json => print(format!("{:#}\n", json::without_route(model, &sentence)).as_bytes()),
         View::Diff => say(&format!("{name}: {sentence}\n  hint: {hint}")),
         View::Rewritten => {
             print(body);

@@ -71,7 +71,7 @@ fn greet(args: &ServeArgs, settings: &Settings, proxy: &Proxy, admin: &std::net:
     let upstream = format!("{}://{}{}", if url.https { "https" } else { "http" }, url.authority, url.path);
     let config = settings::path(&args.config)
         .map_or("built-in defaults".to_owned(), |path| path.display().to_string());
-    let admin = admin.local_addr().map_or_else(|_| settings.admin.listen, |address| address);
+    let admin = admin.local_addr().unwrap_or(settings.admin.listen);
     for warning in &settings.warnings {
         warn!("{warning}");
     }

@@ -96,5 +96,6 @@ async fn a_compressed_request_that_is_edited_goes_out_plain() {
     let untouched = gzip(&body("gpt-4o", &conversation(2), &[]));
     exchange(tidegate.address, post(CHAT, &headers, &untouched)).await;
     let arrived = upstream.next_request().await;
-    assert_eq!((arrived.header("content-encoding"), arrived.body), (Some("gzip"), untouched));
+    assert_eq!(arrived.header("content-encoding"), Some("gzip"));
+    assert_eq!(arrived.body, untouched);
 }

@@ -4,7 +4,7 @@ use super::figures::{grouped, tokens};
 use super::{Case, Ending};
 use anyhow::Context;
 use std::fmt::Write;
-use tidegate_proxy::wire::split;
+use tidegate_wire::split;
 
 /// Lines longer than this are shown by their ends.
 const LONGEST: usize = 160;

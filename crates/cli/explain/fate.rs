@@ -1,9 +1,9 @@
 //! What would become of each message, and why.
 
 use std::collections::HashMap;
-use tidegate_proxy::engine::{Kind, Message, Role, Strategy, Tokens, unresolved_from};
-use tidegate_proxy::wire::ContentKind;
+use tidegate_engine::{Kind, Message, Role, Strategy, Tokens, unresolved_from};
 use tidegate_proxy::{Assessment, Question};
+use tidegate_wire::ContentKind;
 
 /// One message of the request.
 #[derive(Debug)]

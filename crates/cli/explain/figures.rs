@@ -3,7 +3,7 @@
 use super::fate::{Fate, Why};
 use super::{Case, Ending};
 use std::time::Duration;
-use tidegate_proxy::engine::{Cause, Pace, Plan, Strategy, Tokens};
+use tidegate_engine::{Cause, Pace, Plan, Strategy, Tokens};
 
 /// Where a model's entry, or its window, was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,143 +1,143 @@
-//! A JSON value that is only written.
+//! The answer for machines. Its members are promised in `tidegate explain --help`.
 
-use std::fmt::{self, Display, Formatter, Write};
+use super::{Case, Ending, figures};
+use serde_json::{Value, json};
+use tidegate_config::strategy_name;
+use tidegate_engine::{Kind, Strategy};
+use tidegate_tokens::{Fit, Prices};
 
-/// Members keep the order in which they are given: people read this too.
-#[derive(Debug)]
-pub(super) enum Json {
-    Null,
-    Flag(bool),
-    Count(u64),
-    Price(f64),
-    Text(String),
-    List(Vec<Json>),
-    Object(Vec<(&'static str, Json)>),
-}
-
-impl From<bool> for Json {
-    fn from(flag: bool) -> Json {
-        Json::Flag(flag)
-    }
-}
-
-impl From<u64> for Json {
-    fn from(count: u64) -> Json {
-        Json::Count(count)
-    }
-}
-
-impl From<usize> for Json {
-    fn from(count: usize) -> Json {
-        Json::Count(count as u64)
-    }
-}
-
-impl From<f64> for Json {
-    fn from(price: f64) -> Json {
-        Json::Price(price)
-    }
-}
-
-impl From<&str> for Json {
-    fn from(text: &str) -> Json {
-        Json::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Json {
-    fn from(text: String) -> Json {
-        Json::Text(text)
-    }
-}
-
-impl<T: Into<Json>> From<Option<T>> for Json {
-    fn from(value: Option<T>) -> Json {
-        value.map_or(Json::Null, Into::into)
-    }
-}
-
-impl<T: Into<Json>> FromIterator<T> for Json {
-    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Json {
-        Json::List(values.into_iter().map(Into::into).collect())
-    }
-}
-
-impl Display for Json {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.write(f, 0)?;
-        f.write_char('\n')
-    }
-}
-
-impl Json {
-    fn write(&self, f: &mut Formatter<'_>, depth: usize) -> fmt::Result {
+impl Ending {
+    fn name(self) -> &'static str {
         match self {
-            Json::Null => f.write_str("null"),
-            Json::Flag(flag) => write!(f, "{flag}"),
-            Json::Count(count) => write!(f, "{count}"),
-            // JSON has no word for the others.
-            Json::Price(price) if !price.is_finite() => f.write_str("null"),
-            Json::Price(price) => write!(f, "{price}"),
-            Json::Text(text) => write_text(f, text),
-            Json::List(items) => write_all(f, depth, ['[', ']'], items, |f, item| item.write(f, depth + 1)),
-            Json::Object(members) => write_all(f, depth, ['{', '}'], members, |f, (name, value)| {
-                write_text(f, name)?;
-                f.write_str(": ")?;
-                value.write(f, depth + 1)
-            }),
+            Ending::AsSent => "as_sent",
+            Ending::Edited => "edited",
+            Ending::Refused => "refused",
         }
     }
 }
 
-fn write_all<T>(
-    f: &mut Formatter<'_>,
-    depth: usize,
-    [open, close]: [char; 2],
-    items: &[T],
-    one: impl Fn(&mut Formatter<'_>, &T) -> fmt::Result,
-) -> fmt::Result {
-    f.write_char(open)?;
-    for (position, item) in items.iter().enumerate() {
-        let comma = if position == 0 { "" } else { "," };
-        write!(f, "{comma}\n{:width$}", "", width = 2 * (depth + 1))?;
-        one(f, item)?;
-    }
-    if !items.is_empty() {
-        write!(f, "\n{:width$}", "", width = 2 * depth)?;
-    }
-    f.write_char(close)
+pub(super) fn of(case: &Case<'_>) -> Value {
+    let plan = &case.assessment.decision.plan;
+    json!({
+    "route": case.route.name.as_str(),
+    "upstream": case.route.upstream.name.as_str(),
+    "strategy": strategy_name(case.strategy),
+    "observe": case.route.context.observe,
+    "messages": messages(case),
+    "budget": budget(case),
+    "usage": json!({
+    "messages": case.assessment.chat.messages.iter().map(|one| one.tokens.0).sum::<u64>(),
+    "fixed": case.assessment.chat.fixed.0,
+    "before": plan.before.0,
+    "saved": plan.before.saturating_sub(plan.after).0,
+    "after": plan.after.0,
+    }),
+    "masking": if case.strategy == Strategy::Passthrough { Value::Null } else { masking(case) },
+    "verdict": verdict(case),
+    "model": model(case),
+    })
 }
 
-fn write_text(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
-    f.write_char('"')?;
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => write!(f, "\\{letter}")?,
-            // Escaped although JSON asks it of the first of them only: a terminal obeys them all.
-            letter if letter.is_control() => write!(f, "\\u{:04x}", u32::from(letter))?,
-            letter => f.write_char(letter)?,
-        }
-    }
-    f.write_char('"')
+/// What is known of a request that no route wants.
+pub(super) fn without_route(model: Option<&str>, sentence: &str) -> Value {
+    json!({
+    "route": null,
+    "upstream": "default",
+    "verdict": json!({
+    "ending": Ending::AsSent.name(),
+    "sentence": sentence,
+    }),
+    "model": json!({
+    "asked": model,
+    }),
+    })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn messages(case: &Case<'_>) -> Value {
+    let fates = case.fates.iter().enumerate();
+    let one = |(index, fate): (usize, &super::Fate)| {
+        let kind = match fate.kind {
+            Kind::Speech => "speech",
+            Kind::Observation => "observation",
+        };
+        json!({
+        "index": index,
+        "role": fate.role,
+        "kind": kind,
+        "tool": fate.tool.as_deref(),
+        "calls": fate.calls,
+        "tokens": fate.tokens.0,
+        "tokens_after": fate.after.0,
+        "action": fate.action.name(),
+        "reason": fate.why.name(),
+        "why": figures::why(case, fate.why),
+        })
+    };
+    Value::Array(fates.map(one).collect())
+}
 
-    #[test]
-    fn it_is_read_back_as_it_was_meant() {
-        let value = Json::Object(vec![
-            ("text", "a\"b\\c\n\u{1b}\u{9f}é".into()),
-            ("none", None::<u64>.into()),
-            ("list", [1.25, 2.0, f64::NAN].into_iter().collect()),
-            ("empty", Vec::<u64>::new().into_iter().collect()),
-            ("flag", true.into()),
-        ]);
-        let read: serde_json::Value = serde_json::from_str(&value.to_string()).unwrap();
-        let meant = serde_json::json!({
-            "text": "a\"b\\c\n\u{1b}\u{9f}é", "none": null, "list": [1.25, 2, null], "empty": [], "flag": true
-        });
-        assert_eq!(read, meant);
-    }
+fn budget(case: &Case<'_>) -> Value {
+    let budget = &case.assessment.decision.plan.budget;
+    let (_, window) = figures::sources(case);
+    let asked = case.outline.max_completion_tokens.or(case.outline.max_tokens);
+    json!({
+    "window": budget.window.0,
+    "window_source": if case.model.window.is_none() { "fallback" } else { window.name() },
+    "safe": budget.safe.0,
+    "output": budget.output.0,
+    "output_source": if asked.is_some() { "request" } else { "policy" },
+    "overhead": budget.overhead.0,
+    "input": budget.input.0,
+    })
+}
+
+fn masking(case: &Case<'_>) -> Value {
+    let plan = &case.assessment.decision.plan;
+    json!({
+    "keep": case.setting("mask.keep"),
+    "pace": case.setting("mask.pace").trim_matches('"'),
+    "cause": plan.cause.map(|cause| cause.name()),
+    "postponed": plan.postponed,
+    "note": figures::note(case.route.context.mask.policy.pace),
+    })
+}
+
+fn verdict(case: &Case<'_>) -> Value {
+    let plan = &case.assessment.decision.plan;
+    json!({
+    "ending": case.ending().name(),
+    "masked": case.fates.iter().filter(|fate| fate.action.masks()).count(),
+    "untagged": case.fates.iter().filter(|fate| fate.action.untags()).count(),
+    "over": figures::over(plan).0,
+    "left": plan.budget.input.saturating_sub(plan.after).0,
+    "sentence": figures::verdict(case),
+    })
+}
+
+fn model(case: &Case<'_>) -> Value {
+    let model = case.model;
+    let (entry, _) = figures::sources(case);
+    let fit = match model.fit {
+        Fit::Exact => "exact",
+        Fit::Nearest => "nearest",
+    };
+    let prices = |Prices { input, cached_input, cache_write, output }: Prices| {
+        json!({
+        "input": input,
+        "cached_input": cached_input,
+        "cache_write": cache_write,
+        "output": output,
+        })
+    };
+    json!({
+    "asked": case.outline.model.as_deref(),
+    "matched": (entry != figures::Source::Unknown).then_some(model.name.as_str()),
+    "source": entry.name(),
+    "window": model.window.map(|window| window.0),
+    "max_output": model.max_output.map(|most| most.0),
+    "encoding": model.encoding.name(),
+    "fit": fit,
+    "prices": model.prices.map(prices),
+    "cache_life_s": model.caching.ttl.as_secs(),
+    })
 }

@@ -7,8 +7,8 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use tidegate_config::strategy_name;
-use tidegate_proxy::engine::{Kind, Strategy, Tokens};
-use tidegate_proxy::tokens::Fit;
+use tidegate_engine::{Kind, Strategy, Tokens};
+use tidegate_tokens::Fit;
 
 pub(super) fn render(name: &str, case: &Case<'_>) -> String {
     let mut out = String::new();

@@ -2,7 +2,7 @@
 
 use super::{REFUSED, say};
 use std::process::ExitCode;
-use tidegate_proxy::wire::{Outline, Unreadable, read_message};
+use tidegate_wire::{Outline, Unreadable, read_message};
 
 const EXAMPLE: &str = r#"{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}"#;
 

@@ -37,5 +37,3 @@ pub use assess::{Assessment, Question, model_table};
 pub use gate::{Gate, SetupError};
 pub use route::chat_route;
 pub use server::{Proxy, StartError};
-// A question is asked, and its answer read, in the words of these crates.
-pub use {tidegate_engine as engine, tidegate_tokens as tokens, tidegate_wire as wire};

@@ -112,7 +112,7 @@ pub(crate) fn turn() -> impl Strategy<Value = Turn> {
         .prop_map(|(instruction, user, action)| Turn { instruction, user, action })
 }
 
-/// All the messages of a conversation. `version` makes another text of the message at `edited`.
+/// All the messages of a conversation. The one at `edited` says something else than it would otherwise.
 pub(crate) fn messages(turns: &[Turn], seed: u64, edited: Option<usize>) -> Vec<Sent> {
     let mut writer = Writer { seed, edited, sent: Vec::new(), calls: 0 };
     writer.say(Speaker::System, 30);
@@ -270,6 +270,10 @@ impl Writer {
         if dice.one_in(8) {
             members.push((Part::Other, "x_twice", "1.0".into()));
             members.push((Part::Other, "x_twice", "2e9".into()));
+        }
+        if self.edited == Some(self.sent.len()) {
+            // Whatever its content is, another one or none at all, the message now says something else.
+            members.push((Part::Other, "refusal", "\"edited\"".into()));
         }
         if speaker == Speaker::User && dice.one_in(6) {
             members.push((Part::Other, "name", "\"ada\"".into()));

@@ -26,7 +26,8 @@ impl Rule {
         if policy.pace != "\"break_even\"" || !policy.masks || exchange.is_after_branch {
             return Ok(());
         }
-        if exchange.is_retry {
+        // A request that was refused has left nothing, and is decided anew.
+        if exchange.is_retry && self.last.as_ref().is_some_and(|last| last.messages == exchange.sent.len()) {
             prop_assert_eq!(plan.cause, None, "a retry decides nothing");
             return Ok(());
         }
