@@ -3,12 +3,10 @@
 use crate::body::{Progress, SendBody, UploadError, causes};
 use crate::headers;
 use crate::reply::{FailureKind, Refusal, UpstreamFailure};
-use crate::upstream::{Clients, Prepared};
+use crate::upstream::{AnswerBody, CallError, Clients, Prepared};
 use http::header::{AUTHORIZATION, CONTENT_LENGTH};
 use http::request::Parts;
 use http::{Request, Response, Version};
-use hyper::body::Incoming;
-use hyper_util::client::legacy;
 use std::error::Error;
 use std::pin::pin;
 use std::sync::Arc;
@@ -27,7 +25,7 @@ pub(crate) async fn forward(
     body: SendBody,
     sent: &Progress,
     cut: &CancellationToken,
-) -> Result<Response<Incoming>, Refusal> {
+) -> Result<Response<AnswerBody>, Refusal> {
     let request = prepare(upstream, head, body);
     let fail = |kind| {
         let upstream = upstream.settings.name.clone();
@@ -68,7 +66,7 @@ fn prepare(upstream: &Prepared, mut head: Parts, body: SendBody) -> Request<Send
 }
 
 /// How the upstream failed, unless it was the client whose body did not come.
-fn explain(error: &legacy::Error) -> Result<FailureKind, Refusal> {
+fn explain(error: &CallError) -> Result<FailureKind, Refusal> {
     if let Some(upload) = causes(error).find_map(|cause| cause.downcast_ref::<UploadError>()) {
         return Err(upload.into());
     }

@@ -15,7 +15,7 @@ use crate::request_id::RequestId;
 use crate::rewrite::{Draft, rewrite};
 use crate::route::{route, strategy};
 use crate::server::Worker;
-use crate::upstream::Prepared;
+use crate::upstream::{AnswerBody, Prepared};
 use http::header::{CONTENT_ENCODING, HeaderMap};
 use http::request::Parts;
 use http::{Method, Request, Response};
@@ -56,7 +56,7 @@ pub(crate) async fn travel(
 
 /// An upstream's answer, the headers that we put beside its own, and what to remember when it has come.
 struct Answer {
-    response: Response<Incoming>,
+    response: Response<AnswerBody>,
     own: HeaderMap,
     upstream: Arc<Upstream>,
     keepsake: Option<Keepsake>,

@@ -18,6 +18,7 @@ mod gate;
 mod headers;
 mod identify;
 mod journey;
+mod line;
 mod listener;
 mod path;
 mod recall;

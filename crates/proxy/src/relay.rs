@@ -5,11 +5,11 @@ use crate::headers;
 use crate::listener::Listener;
 use crate::remember::{Entry, Keepsake};
 use crate::reply::{FailureKind, UpstreamFailure};
+use crate::upstream::AnswerBody;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName};
 use http::{HeaderValue, Response};
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// The answer to the client, which goes on being relayed while it is read. `cut` ends it when the drain time is over.
 pub(crate) fn relay(
-    response: Response<Incoming>,
+    response: Response<AnswerBody>,
     own: HeaderMap,
     upstream: &Arc<Upstream>,
     cut: &CancellationToken,
@@ -68,7 +68,7 @@ fn takes_events(headers: &HeaderMap) -> bool {
 
 #[derive(Debug)]
 pub(crate) struct Relay {
-    body: Incoming,
+    body: AnswerBody,
     upstream: Arc<Upstream>,
     takes_events: bool,
     tail: Tail,

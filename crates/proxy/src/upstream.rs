@@ -1,15 +1,18 @@
-//! The pooled client of one upstream.
+//! The clients of an upstream, and what they answer with.
 
 use crate::body::SendBody;
 use crate::gate::SetupError;
+use crate::line::{Answer, Exchange};
 use crate::tls;
+use bytes::Bytes;
 use http::header::HeaderValue;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Request, Response, Uri};
+use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{Client, Error};
+use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::future::Future;
 use std::io;
@@ -18,6 +21,7 @@ use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use thiserror::Error;
 use tidegate_config::{Protocol, Upstream};
 use tokio::net::TcpStream;
 use tower_service::Service;
@@ -93,10 +97,73 @@ fn authorization(upstream: &Upstream) -> Result<Option<HeaderValue>, SetupError>
 /// The clients of one worker. A connection is driven by the worker that made it, so that nothing crosses threads.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
-    clients: Mutex<Vec<(Arc<Prepared>, PooledClient)>>,
+    clients: Mutex<Vec<(Arc<Prepared>, Caller)>>,
 }
 
-type PooledClient = Client<Dialer, SendBody>;
+#[derive(Clone, Debug)]
+enum Caller {
+    /// Plain HTTP/1.
+    Lines(Arc<Exchange>),
+    /// Whatever is agreed on during the TLS handshake, and HTTP/2.
+    Pool(Box<Client<Dialer, SendBody>>),
+}
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub(crate) enum CallError {
+    #[error("cannot connect")]
+    Connect(#[source] BoxError),
+    #[error("the connection failed")]
+    Line(#[source] hyper::Error),
+    #[error(transparent)]
+    Pool(#[from] legacy::Error),
+}
+
+impl CallError {
+    pub(crate) fn is_connect(&self) -> bool {
+        match self {
+            CallError::Connect(_) => true,
+            CallError::Line(_) => false,
+            CallError::Pool(error) => error.is_connect(),
+        }
+    }
+}
+
+/// The body of an upstream's answer.
+#[derive(Debug)]
+pub(crate) enum AnswerBody {
+    Line(Answer),
+    Pool(Incoming),
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match self.get_mut() {
+            AnswerBody::Line(answer) => answer.poll_frame(cx),
+            AnswerBody::Pool(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            AnswerBody::Line(answer) => answer.is_end_stream(),
+            AnswerBody::Pool(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            AnswerBody::Line(answer) => answer.size_hint(),
+            AnswerBody::Pool(body) => body.size_hint(),
+        }
+    }
+}
 
 /// How long an idle connection to an upstream is kept: less than servers commonly allow, so that it is rarely they who
 /// close it just as a request is sent.
@@ -107,11 +174,17 @@ impl Clients {
         &self,
         upstream: &Arc<Prepared>,
         request: Request<SendBody>,
-    ) -> impl Future<Output = Result<Response<Incoming>, Error>> + use<> {
-        self.client(upstream).request(request)
+    ) -> impl Future<Output = Result<Response<AnswerBody>, CallError>> + use<> {
+        let client = self.client(upstream);
+        async move {
+            match client {
+                Caller::Lines(exchange) => Ok(exchange.send(request).await?.map(AnswerBody::Line)),
+                Caller::Pool(client) => Ok(client.request(request).await?.map(AnswerBody::Pool)),
+            }
+        }
     }
 
-    fn client(&self, upstream: &Arc<Prepared>) -> PooledClient {
+    fn client(&self, upstream: &Arc<Prepared>) -> Caller {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, client)) = clients.iter().find(|(known, _)| Arc::ptr_eq(known, upstream)) {
             return client.clone();
@@ -124,11 +197,15 @@ impl Clients {
     }
 }
 
-fn build(upstream: &Prepared) -> PooledClient {
+fn build(upstream: &Prepared) -> Caller {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(Duration::from_secs(60)));
+    let settings = &upstream.settings;
+    if !settings.url.https && settings.protocol != Protocol::Http2 {
+        return Caller::Lines(Exchange::open(tcp, settings.connect_timeout, POOL_IDLE));
+    }
     let https = HttpsConnectorBuilder::new();
     let https = match &upstream.tls {
         Some(tls) => https.with_tls_config((*tls.config).clone()),
@@ -136,19 +213,20 @@ fn build(upstream: &Prepared) -> PooledClient {
         None => https.with_tls_config(tls::without_roots()),
     };
     let https = https.https_or_http();
-    let https = match upstream.settings.protocol {
+    let https = match settings.protocol {
         Protocol::Auto => https.enable_all_versions().wrap_connector(tcp),
         Protocol::Http1 => https.enable_http1().wrap_connector(tcp),
         Protocol::Http2 => https.enable_http2().wrap_connector(tcp),
     };
-    let dialer = Dialer { https, timeout: upstream.settings.connect_timeout };
-    Client::builder(TokioExecutor::new())
+    let dialer = Dialer { https, timeout: settings.connect_timeout };
+    let client = Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(POOL_IDLE)
         .timer(TokioTimer::new())
-        .http2_only(upstream.settings.protocol == Protocol::Http2)
+        .http2_only(settings.protocol == Protocol::Http2)
         .http2_keep_alive_interval(Duration::from_secs(30))
-        .build(dialer)
+        .build(dialer);
+    Caller::Pool(Box::new(client))
 }
 
 /// Connects within a deadline that covers name look-up, TCP and TLS together.
