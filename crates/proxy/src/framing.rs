@@ -6,6 +6,7 @@
 //! sound, and copies nothing when a head arrives in one piece.
 
 use crate::framing::head::{BodyLength, HeadError};
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -26,6 +27,16 @@ pub(crate) enum Violation {
     HeadTooLarge,
     /// The head did not arrive in time.
     HeadTooSlow,
+}
+
+/// What a connection begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    Http1,
+    /// The preface of HTTP/2.
+    Http2,
+    /// The client closed without a word, or within its first head.
+    Nothing,
 }
 
 /// Where the guard leaves its verdict for the service of the same connection.
@@ -160,6 +171,16 @@ impl<S> Guard<S> {
 }
 
 impl<S: AsyncRead + Unpin> Guard<S> {
+    /// Waits for the first head and says what it is. The head stays here until it is read.
+    pub(crate) async fn opening(&mut self) -> io::Result<Opening> {
+        poll_fn(|cx| self.poll_fill(cx)).await?;
+        Ok(match self.phase {
+            _ if self.sound == 0 => Opening::Nothing,
+            Phase::Open => Opening::Http2,
+            Phase::Head { .. } | Phase::Body { .. } | Phase::Chunked(_) | Phase::Refused => Opening::Http1,
+        })
+    }
+
     /// Reads until a held head is complete. Only the first head of a connection and heads that arrive in pieces come
     /// this way, so the small buffer and the copy do not matter.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

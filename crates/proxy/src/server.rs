@@ -3,14 +3,14 @@
 //! A request stays on the core that accepted it, and so does its connection to the upstream: nothing on its way takes a
 //! contended lock or wakes another thread.
 
-use crate::framing::{Guard, Limits, Verdict};
+use crate::framing::{Guard, Limits, Opening, Verdict};
 use crate::gate::{Gate, SetupError};
 use crate::journey::travel;
 use crate::tls;
 use crate::upstream::Clients;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
@@ -22,6 +22,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -46,7 +47,8 @@ pub(crate) struct Worker {
     /// The drain time is over: what is still under way ends with an error.
     pub(crate) cut: CancellationToken,
     connections: TaskTracker,
-    http: auto::Builder<TokioExecutor>,
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
     tls: Option<TlsAcceptor>,
     limits: Limits,
 }
@@ -77,7 +79,8 @@ impl Proxy {
                 draining: proxy.draining.clone(),
                 cut: proxy.cut.clone(),
                 connections: proxy.connections.clone(),
-                http: http_server(server.max_header),
+                http1: http1_server(),
+                http2: http2_server(server.max_header),
                 tls: tls.clone(),
                 limits: Limits {
                     max_head: usize::try_from(server.max_header).unwrap_or(usize::MAX),
@@ -103,12 +106,12 @@ impl Proxy {
     pub async fn shut_down(self, drain: Duration) {
         self.draining.cancel();
         self.connections.close();
-        if tokio::time::timeout(drain, self.connections.wait()).await.is_err() {
+        if timeout(drain, self.connections.wait()).await.is_err() {
             let left = self.connections.len();
             warn!(connections = left, "the drain time is over: ending what is still under way");
             self.cut.cancel();
             // Those that do not close even now end with the process.
-            let _ = tokio::time::timeout(LAST_WORDS, self.connections.wait()).await;
+            let _ = timeout(LAST_WORDS, self.connections.wait()).await;
         }
         self.cut.cancel();
     }
@@ -173,18 +176,21 @@ async fn accept(listener: TcpListener, inboxes: Vec<UnboundedSender<StdStream>>)
     }
 }
 
-fn http_server(max_header: u64) -> auto::Builder<TokioExecutor> {
-    let mut http = auto::Builder::new(TokioExecutor::new());
-    http.http1()
-        .timer(TokioTimer::new())
+fn http1_server() -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
         // A head that has begun has its own, shorter limit in `framing`.
         .header_read_timeout(KEEP_ALIVE)
         // Twice, because the bytes behind a head are read with it.
         .max_buf_size(usize::try_from(max_header).unwrap_or(usize::MAX).saturating_mul(2).max(MAX_BUFFER))
         // What the upstream sends is what the client gets.
         .auto_date_header(false);
-    http.http2()
-        .timer(TokioTimer::new())
+    http
+}
+
+fn http2_server(max_header: u64) -> http2::Builder<TokioExecutor> {
+    let mut http = http2::Builder::new(TokioExecutor::new());
+    http.timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(max_header).unwrap_or(u32::MAX))
         .max_concurrent_streams(256)
         .initial_stream_window_size(256 * 1024)
@@ -208,28 +214,55 @@ impl Worker {
 
     async fn serve(self: Arc<Worker>, stream: TcpStream) {
         let Some(acceptor) = &self.tls else { return self.drive(stream).await };
-        match tokio::time::timeout(self.limits.head_timeout, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => self.drive(stream).await,
+        match timeout(self.limits.head_timeout, acceptor.accept(stream)).await {
+            // Boxed, so that connections without TLS do not carry the size of one with it.
+            Ok(Ok(stream)) => Box::pin(self.drive(stream)).await,
             Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
             Err(_) => debug!("TLS handshake took too long"),
         }
     }
 
+    /// Serves what the client speaks. hyper-util could find that out too, but it reads the first bytes on its own, after
+    /// which hyper doubles the buffer of every HTTP/1 connection, and its connections are as large as HTTP/2's.
     async fn drive(self: &Arc<Worker>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let verdict = Verdict::default();
-        let guard = Guard::new(stream, self.limits, verdict.clone());
+        let mut guard = Guard::new(stream, self.limits, verdict.clone());
+        let opening = tokio::select! {
+            // A request that is there when the drain begins is still answered.
+            biased;
+            opening = timeout(KEEP_ALIVE, guard.opening()) => opening,
+            () = self.draining.cancelled() => return,
+        };
         let worker = self.clone();
         let service = service_fn(move |request| {
             let (worker, verdict) = (worker.clone(), verdict.clone());
-            async move { Ok::<_, Infallible>(travel(&worker, &verdict, request).await) }
+            // Boxed, because hyper keeps room for it as long as the connection lives, also while an answer streams.
+            Box::pin(async move { Ok::<_, Infallible>(travel(&worker, &verdict, request).await) })
         });
-        let mut connection = pin!(self.http.serve_connection(TokioIo::new(guard), service));
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = self.draining.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let io = TokioIo::new(guard);
+        let ended = match opening {
+            Ok(Ok(Opening::Http1)) => {
+                let mut connection = pin!(self.http1.serve_connection(io, service));
+                tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    () = self.draining.cancelled() => {
+                        connection.as_mut().graceful_shutdown();
+                        connection.await
+                    }
+                }
             }
+            Ok(Ok(Opening::Http2)) => {
+                let mut connection = Box::pin(self.http2.serve_connection(io, service));
+                tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    () = self.draining.cancelled() => {
+                        connection.as_mut().graceful_shutdown();
+                        connection.await
+                    }
+                }
+            }
+            Ok(Ok(Opening::Nothing)) | Err(_) => return,
+            Ok(Err(error)) => return debug!(%error, "connection ended before its first request"),
         };
         if let Err(error) = ended {
             // Clients leave all the time; each request that this ended has its own line in the access log.

@@ -150,3 +150,23 @@ async fn http2_is_not_judged() {
     assert_eq!(pass(&[text]).await, (text.to_owned(), None));
     assert_eq!(pass(&["PRI * HT", "TP/2.0\r\n\r\nSM\r\n\r\n"]).await.1, None);
 }
+
+#[tokio::test]
+async fn the_opening_tells_the_protocol_and_takes_nothing_away() {
+    let cases = [
+        ("GET / HTTP/1.1\r\nHost: x\r\n\r\n", Opening::Http1),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Opening::Http2),
+        ("PRI * HTTP/1.1\r\nHost: x\r\n\r\n", Opening::Http1),
+    ];
+    for (sent, expected) in cases {
+        let (left, right) = sent.split_at(9);
+        let stream = tokio_test::io::Builder::new().read(left.as_bytes()).read(right.as_bytes()).build();
+        let mut guard = Guard::new(stream, LIMITS, Verdict::default());
+        assert_eq!(guard.opening().await.unwrap(), expected, "{sent}");
+        let mut read = String::new();
+        guard.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, sent);
+    }
+    let mut guard = Guard::new(tokio_test::io::Builder::new().build(), LIMITS, Verdict::default());
+    assert_eq!(guard.opening().await.unwrap(), Opening::Nothing);
+}
