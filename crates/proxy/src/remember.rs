@@ -66,7 +66,8 @@ pub(crate) struct Entry {
     enabled: bool,
     pub(crate) request_id: RequestId,
     method: Method,
-    path: Uri,
+    /// A copy: a slice of the head would keep the whole buffer in which it arrived for as long as an answer streams.
+    path: Box<str>,
     pub(crate) started: Instant,
     pub(crate) route: Option<String>,
     pub(crate) upstream: Option<Arc<Upstream>>,
@@ -96,7 +97,7 @@ impl Entry {
             enabled,
             request_id: id,
             method: method.clone(),
-            path: path.clone(),
+            path: path.path().into(),
             started: Instant::now(),
             route: None,
             upstream: None,
@@ -148,7 +149,7 @@ impl Drop for Entry {
         let access = Access {
             request_id: self.request_id.as_str(),
             method: self.method.as_str(),
-            path: self.path.path(),
+            path: &self.path,
             status: self.status.as_u16(),
             outcome: self.outcome,
             reason: self.reason,
