@@ -193,7 +193,7 @@ fn the_object_for_machines_says_the_same() {
           "cache_write": null,
           "cached_input": 1.25,
           "input": 2.5,
-          "output": 10
+          "output": 10.0
         },
         "source": "table",
         "window": 128000
@@ -377,14 +377,14 @@ fn the_route_is_the_proxy_s_or_the_one_asked_for() {
     let said = explain(config, &body, &["--json"]);
     assert_snapshot!(said.out, @r#"
     {
+      "model": {
+        "asked": "gpt-4o-2024-08-06"
+      },
       "route": null,
       "upstream": "default",
       "verdict": {
         "ending": "as_sent",
         "sentence": "no route matches a request for the model `gpt-4o-2024-08-06`: it would be forwarded to `default`, byte for byte as sent"
-      },
-      "model": {
-        "asked": "gpt-4o-2024-08-06"
       }
     }
     "#);

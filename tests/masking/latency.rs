@@ -1,12 +1,13 @@
 //! What a hostile request does to everybody else's latency.
 //!
-//! The figures are always printed. Whether they are good can only be judged in the release profile on a quiet machine:
+//! By default each case is sent once, and the figures are only printed: whether they are good can only be judged in the
+//! release profile on a quiet machine.
 //!
 //! ```text
 //! TIDEGATE_ASSERT_LATENCY=1 cargo test --release --test masking latency -- --nocapture
 //! ```
 //!
-//! then fails if the 99th percentile grows by 10 ms or more.
+//! sends each case for a second, and fails if the 99th percentile grows by 10 ms or more.
 
 use crate::agent::{EVERY_TURN, body, conversation};
 use crate::client::{CHAT, exchange, post};
@@ -40,11 +41,12 @@ async fn others_are_served_meanwhile() {
     let alone = Others::start(tidegate.address, &request, 3_000).stop();
     println!("{:<38} {:>7} {:>10} {:>10} {:>10}", "", "others", "p50", "p99", "most");
     println!("{}", alone.row("nothing else"));
+    let judges = std::env::var_os("TIDEGATE_ASSERT_LATENCY").is_some();
     let mut worst: Option<(Duration, &str)> = None;
     for case in cases() {
         let hostile = post(CHAT, &[], &case.body);
         let others = Others::start(tidegate.address, &request, 1);
-        let end = Instant::now() + Duration::from_secs(1);
+        let end = Instant::now() + Duration::from_secs(u64::from(judges));
         let mut rounds = 0;
         while rounds == 0 || Instant::now() < end {
             let reply = exchange(tidegate.address, &hostile).await;
@@ -60,7 +62,7 @@ async fn others_are_served_meanwhile() {
     }
     let (growth, name) = worst.unwrap();
     println!("the 99th percentile grows by {growth:?} at most, by {name}");
-    if std::env::var_os("TIDEGATE_ASSERT_LATENCY").is_some() {
+    if judges {
         assert!(growth < MOST_GROWTH, "{name}: {growth:?}");
     }
 }

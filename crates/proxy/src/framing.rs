@@ -177,7 +177,9 @@ impl<S: AsyncRead + Unpin> Guard<S> {
         Ok(match self.phase {
             _ if self.sound == 0 => Opening::Nothing,
             Phase::Open => Opening::Http2,
-            Phase::Head { .. } | Phase::Body { .. } | Phase::Chunked(_) | Phase::Refused => Opening::Http1,
+            Phase::Head { .. } | Phase::Body { .. } | Phase::Chunked(_) | Phase::Refused | Phase::Broken => {
+                Opening::Http1
+            }
         })
     }
 

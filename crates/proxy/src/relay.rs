@@ -87,6 +87,8 @@ pub(crate) struct Relay {
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     Relaying,
+    /// The answer broke off and nothing can be said about it: the connection ends after what was relayed so far.
+    Breaking,
     /// The error event was given out; what follows is the end.
     Ended,
 }
@@ -97,8 +99,10 @@ impl Relay {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
         let relay = &mut *self;
-        if relay.state == State::Ended {
-            return Poll::Ready(None);
+        match relay.state {
+            State::Relaying => {}
+            State::Breaking => return Poll::Ready(Some(Err(Incomplete))),
+            State::Ended => return Poll::Ready(None),
         }
         match Pin::new(&mut relay.body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
@@ -120,9 +124,9 @@ impl Relay {
                 relay.end();
                 Poll::Ready(None)
             }
-            Poll::Ready(Some(Err(_))) => Poll::Ready(relay.fail(FailureKind::Broken)),
+            Poll::Ready(Some(Err(_))) => relay.fail(FailureKind::Broken, cx),
             Poll::Pending => match relay.poll_interruption(cx) {
-                Poll::Ready(kind) => Poll::Ready(relay.fail(kind)),
+                Poll::Ready(kind) => relay.fail(kind, cx),
                 Poll::Pending => Poll::Pending,
             },
         }
@@ -166,17 +170,25 @@ impl Relay {
         cutting.as_mut().poll(cx).map(|()| FailureKind::Draining)
     }
 
-    fn fail(&mut self, kind: FailureKind) -> Option<Result<Frame<Bytes>, Incomplete>> {
+    fn fail(
+        &mut self,
+        kind: FailureKind,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
         let failure = UpstreamFailure { upstream: self.upstream.name.clone(), kind };
-        self.state = State::Ended;
         self.entry.broken(failure.code());
         if !self.takes_events {
-            return Some(Err(Incomplete));
+            // An error now would make hyper throw away what it has not written yet, the head perhaps. It writes when
+            // there is nothing more to read for the moment, and then asks again.
+            self.state = State::Breaking;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
+        self.state = State::Ended;
         let mut last = self.tail.completion().to_vec();
         last.extend_from_slice(&failure.event());
         self.entry.bytes_out += last.len() as u64;
-        Some(Ok(Frame::data(last.into())))
+        Poll::Ready(Some(Ok(Frame::data(last.into()))))
     }
 }
 

@@ -79,7 +79,7 @@ impl Proxy {
                 draining: proxy.draining.clone(),
                 cut: proxy.cut.clone(),
                 connections: proxy.connections.clone(),
-                http1: http1_server(),
+                http1: http1_server(server.max_header),
                 http2: http2_server(server.max_header),
                 tls: tls.clone(),
                 limits: Limits {
@@ -176,7 +176,7 @@ async fn accept(listener: TcpListener, inboxes: Vec<UnboundedSender<StdStream>>)
     }
 }
 
-fn http1_server() -> http1::Builder {
+fn http1_server(max_header: u64) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         // A head that has begun has its own, shorter limit in `framing`.

@@ -1,7 +1,8 @@
 //! Conversations as agents have them: with tools called one by one and side by side, in the old and in the text
 //! protocol, with pictures, with instructions in the middle, and with members that nobody knows.
 
-use crate::spelling::{Dice, LONE_SURROGATE, Member, Part, Spelled, object, string};
+use crate::material::{ATTACHMENTS, ODD, text};
+use crate::spelling::{Dice, Member, Part, Spelled, object, string};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -288,51 +289,4 @@ impl Sent {
     fn plain(self) -> Sent {
         self
     }
-}
-
-/// Values that a tree of JSON would not give back as they were.
-const ODD: [&str; 8] = [
-    "123456789012345678901234567890",
-    "2e9",
-    "1e999",
-    "-0",
-    "\"\\ud800 \\u0000\"",
-    "{\"content\":\"not the content\",\"observation\":{\"type\":\"tool_output\"},\"b\":1,\"a\":2}",
-    "[ [ ], { } ,1.50]",
-    "\"}],\\\"messages\\\":[\"",
-];
-
-const ATTACHMENTS: [&str; 4] = [
-    r#"{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ","detail":"low"}}"#,
-    r#"{"input_audio":{"data":"UklGRiQAAABXQVZFZm10","format":"wav"},"type":"input_audio"}"#,
-    r#"{"type":"file","file":{"file_data":"data:text/plain;base64,aGVsbG8=","filename":"a.txt"}}"#,
-    r#"{"type":"x_unknown","x":[1e5]}"#,
-];
-
-const WORDS: [&str; 16] = [
-    "the",
-    "tide",
-    "gate",
-    "opens",
-    "{\"a\": [1,2]}",
-    "\"quoted\"",
-    "back\\slash",
-    "a/b",
-    "\u{65e5}\u{672c}\u{8a9e}",
-    "caf\u{e9}",
-    "\u{1f30a}",
-    "\u{0}",
-    "fn main() {",
-    "0x1f",
-    "line\n",
-    "tab\t",
-];
-
-fn text(dice: &mut Dice, lead: &str, words: usize) -> String {
-    let mut text = lead.to_owned();
-    for _ in 0..words {
-        text.push_str(dice.pick(&WORDS));
-        text.push(if dice.one_in(200) { LONE_SURROGATE } else { ' ' });
-    }
-    text
 }

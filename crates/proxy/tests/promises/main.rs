@@ -1,12 +1,13 @@
 //! The promises about what goes upstream, as properties of bytes: generated conversations that grow turn by turn, are
 //! retried, edited and branched, under generated policies, through the code that the proxy runs.
 //!
-//! [`conversation`] and [`policy`] make what is played, [`play`] plays it, [`reading`] looks at what came out with none of
+//! [`conversation`] (out of [`material`]) and [`policy`] make what is played, [`play`] plays it, [`reading`] looks at what came out with none of
 //! the code under test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is the failure message of a test")]
 
 mod conversation;
+mod material;
 mod play;
 mod policy;
 mod pricing;
