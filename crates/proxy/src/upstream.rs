@@ -2,7 +2,8 @@
 
 use crate::body::SendBody;
 use crate::gate::SetupError;
-use crate::line::{Answer, Exchange};
+use crate::line::answer::Answer;
+use crate::line::{Exchange, LineError};
 use crate::tls;
 use bytes::Bytes;
 use http::header::HeaderValue;
@@ -114,7 +115,7 @@ pub(crate) enum CallError {
     #[error("cannot connect")]
     Connect(#[source] BoxError),
     #[error("the connection failed")]
-    Line(#[source] hyper::Error),
+    Line(#[source] LineError),
     #[error(transparent)]
     Pool(#[from] legacy::Error),
 }
@@ -138,15 +139,15 @@ pub(crate) enum AnswerBody {
 
 impl Body for AnswerBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.get_mut() {
-            AnswerBody::Line(answer) => answer.poll_frame(cx),
-            AnswerBody::Pool(body) => Pin::new(body).poll_frame(cx),
+            AnswerBody::Line(answer) => answer.poll_frame(cx).map_err(BoxError::from),
+            AnswerBody::Pool(body) => Pin::new(body).poll_frame(cx).map_err(BoxError::from),
         }
     }
 

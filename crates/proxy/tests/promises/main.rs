@@ -111,7 +111,7 @@ proptest! {
             if scenario.policy.observe || !scenario.policy.masks {
                 return Ok(());
             }
-            let counted = counts(exchange, exchange.forwarded(), &recount);
+            let counted = counts(exchange, exchange.forwarded(), &recount, exchange.factor);
             prop_assert_eq!(plan.after.0, counted.iter().sum::<u64>() + exchange.assessment.chat.fixed.0);
             let fits = budget > 0 && plan.after.0 <= budget;
             prop_assert_eq!(plan.verdict == Verdict::Fits, fits);
@@ -150,15 +150,18 @@ proptest! {
         play(&scenario, |exchange| stable(exchange, &mut history))?;
     }
 
-    /// Promise 8, for a model whose counts are corrected while the conversation goes on.
+    /// Promise 8, for a model whose counts are corrected while the conversation goes on. Each conversation is played under
+    /// several corrections, because only results that are hardly longer than their placeholder can tell.
     #[test]
     fn the_prefix_is_stable_while_the_counts_move(
         scenario in scenario(),
-        factors in prop::collection::vec(0.5f64..2.0, 2..6),
+        factors in prop::collection::vec(0.5f64..1.5, 12),
     ) {
-        let scenario = scenario.with_factors(factors);
-        let mut history = Vec::new();
-        play(&scenario, |exchange| stable(exchange, &mut history))?;
+        for factors in factors.chunks(3) {
+            let scenario = scenario.clone().with_factors(factors.to_vec());
+            let mut history = Vec::new();
+            play(&scenario, |exchange| stable(exchange, &mut history))?;
+        }
     }
 
     /// Promise 9: a message that is masked costs less than it did.
@@ -166,8 +169,8 @@ proptest! {
     fn an_edit_always_shrinks(scenario in scenario()) {
         let recount = Reader::default();
         play(&scenario, |exchange| {
-            let before = counts(exchange, &exchange.body.bytes, &recount);
-            let after = counts(exchange, exchange.forwarded(), &recount);
+            let before = counts(exchange, &exchange.body.bytes, &recount, 1.0);
+            let after = counts(exchange, exchange.forwarded(), &recount, 1.0);
             for (index, is_masked) in masks(exchange)?.into_iter().enumerate() {
                 let (before, after) = (before[index], after[index]);
                 prop_assert!(if is_masked { after < before } else { after == before }, "{} {} {}", index, before, after);
@@ -184,8 +187,8 @@ proptest! {
     }
 }
 
-/// What each message of a body costs.
-fn counts(exchange: &Exchange<'_>, body: &[u8], reader: &Reader) -> Vec<u64> {
+/// What each message of a body costs, under a correction of the counts.
+fn counts(exchange: &Exchange<'_>, body: &[u8], reader: &Reader, factor: f64) -> Vec<u64> {
     let outline = reader.outline(body).unwrap();
     let context = &exchange.resolved.context;
     let question = tidegate_proxy::Question {
@@ -194,7 +197,7 @@ fn counts(exchange: &Exchange<'_>, body: &[u8], reader: &Reader) -> Vec<u64> {
         context,
         strategy: tidegate_engine::Strategy::Passthrough,
         model: &exchange.resolved.model,
-        factor: exchange.factor,
+        factor,
     };
     let assessment = question.assess(reader, &Memory::default(), tidegate_engine::Timestamp(0)).unwrap();
     assessment.chat.messages.iter().map(|message| message.tokens.0).collect()
