@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 /// What a route does with the messages of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// Measure and refuse what does not fit, but edit nothing.
+    /// Do nothing: the upstream says itself what does not fit.
     Passthrough,
     /// Replace the content of old observations by a placeholder.
     Masking,

@@ -62,7 +62,7 @@ pub use facts::{Call, CallId, ContentKind, MessageFacts, facts};
 pub use fingerprint::{Fingerprint, Fingerprinter};
 pub use measure::{Measure, Meter};
 pub use message::{MessageView, read_message};
-pub use reader::{Chat, Known, LookedUp, Reader, Reading, Remembered};
+pub use reader::{Chat, Known, LookedUp, Reader, Reading, Remembered, Test};
 pub use span::Span;
 pub use splice::{assemble, splice, spliced_len};
 pub use split::{Outline, split, split_seen};

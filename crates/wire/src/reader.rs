@@ -54,6 +54,9 @@ impl Deref for Known {
     }
 }
 
+/// Whether a text is one of those that are meant.
+pub type Test<'a> = &'a dyn Fn(&str) -> bool;
+
 /// How the messages of a request are looked at: what they are measured by, and which of them are observations that may be
 /// masked.
 #[derive(Clone, Copy)]
@@ -61,9 +64,9 @@ pub struct Reading<'a> {
     pub meter: Meter,
     /// Whether a user message with this text reports the result of an action. The first element names the rule, so that
     /// what was found by one rule is not taken for another's.
-    pub observes: Option<(&'a str, &'a dyn Fn(&str) -> bool)>,
+    pub observes: Option<(&'a str, Test<'a>)>,
     /// Whether the results of this tool are never masked.
-    pub excludes: Option<&'a dyn Fn(&str) -> bool>,
+    pub excludes: Option<Test<'a>>,
     /// What the placeholder costs.
     pub placeholder: Tokens,
     /// What counts are multiplied by, because this model has counted that much more or less before.
@@ -232,7 +235,7 @@ fn remember(raw: &[u8], reading: &Reading<'_>) -> Result<Remembered, Unreadable>
 }
 
 /// Whether any text of the message satisfies `test`.
-fn says(view: &MessageView<'_>, test: &dyn Fn(&str) -> bool) -> bool {
+fn says(view: &MessageView<'_>, test: Test<'_>) -> bool {
     match &view.content {
         Content::Text(text) => test(text),
         Content::Parts(parts) => parts.iter().any(|part| matches!(part, Part::Text(text) if test(text))),
@@ -245,18 +248,22 @@ fn engine_messages(known: &[Known], digests: &[Digest], reading: &Reading<'_>) -
     let one = |(index, (known, digest)): (usize, (&Known, &Digest))| {
         let Remembered { facts, measure, kind } = &**known;
         let is_maskable = *kind == Kind::Observation
-            && !facts.role.is_instruction()
-            && facts.role != Role::Assistant
+            && matches!(facts.role, Role::User | Role::Tool | Role::Function)
             && has_content(facts.content)
             && !excluded.get(index).copied().unwrap_or(false);
         let masked =
             is_maskable.then(|| measure.tokens.saturating_sub(measure.content) + reading.placeholder);
+        // Corrected part by part: rounding must not let a message that shrinks by one count stop shrinking by another, or
+        // what was masked at one turn would come back at the next.
+        let masked = masked.filter(|masked| *masked < measure.tokens);
+        let saving = masked.map_or(Tokens::ZERO, |masked| measure.tokens.saturating_sub(masked));
+        let rest = scale(measure.tokens.saturating_sub(saving), reading.factor);
         Message {
             role: facts.role,
             kind: *kind,
             digest: *digest,
-            tokens: scale(measure.tokens, reading.factor),
-            masked: masked.map(|tokens| scale(tokens, reading.factor)),
+            tokens: rest + scale(saving, reading.factor),
+            masked: masked.map(|_| rest),
         }
     };
     known.iter().zip(digests).enumerate().map(one).collect()

@@ -112,7 +112,10 @@ proptest! {
                 return Ok(());
             }
             let counted = counts(exchange, exchange.forwarded(), &recount, exchange.factor);
-            prop_assert_eq!(plan.after.0, counted.iter().sum::<u64>() + exchange.assessment.chat.fixed.0);
+            // Corrected counts are rounded up, which may differ by a token in each message that loses its tag.
+            let counted = counted.iter().sum::<u64>() + exchange.assessment.chat.fixed.0;
+            let slack = if exchange.factor == 1.0 { 0 } else { exchange.sent.len() as u64 };
+            prop_assert!((counted..=counted + slack).contains(&plan.after.0), "{} {}", counted, plan.after);
             let fits = budget > 0 && plan.after.0 <= budget;
             prop_assert_eq!(plan.verdict == Verdict::Fits, fits);
             if !fits {
