@@ -18,17 +18,30 @@ pub(crate) enum Listener {
 const LONGEST: usize = 1024 * 1024;
 
 impl Listener {
-    pub(crate) fn new(headers: &HeaderMap) -> Listener {
+    /// Where nobody `wants_usage`, only the ends of events are followed.
+    pub(crate) fn new(headers: &HeaderMap, wants_usage: bool) -> Listener {
         let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
         let is = |name: &[u8]| kind.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
         if headers.contains_key(CONTENT_ENCODING) {
             Listener::Deaf
         } else if is(b"text/event-stream") {
-            Listener::Events(Box::default())
-        } else if is(b"application/json") {
+            Listener::Events(Box::new(if wants_usage {
+                SideReader::default()
+            } else {
+                SideReader::follower()
+            }))
+        } else if is(b"application/json") && wants_usage {
             Listener::Document(Vec::new(), 0)
         } else {
             Listener::Deaf
+        }
+    }
+
+    /// What must be written before another event can be; nothing where this is no stream of events.
+    pub(crate) fn missing_end(&self) -> Option<&'static str> {
+        match self {
+            Listener::Events(reader) => Some(reader.missing_end()),
+            Listener::Document(..) | Listener::Deaf => None,
         }
     }
 
@@ -45,9 +58,9 @@ impl Listener {
     }
 
     /// What the upstream says it has used, once the answer is complete.
-    pub(crate) fn usage(self) -> Option<Usage> {
+    pub(crate) fn usage(&self) -> Option<Usage> {
         match self {
-            Listener::Events(reader) => reader.into_answer().usage,
+            Listener::Events(reader) => reader.answer().usage,
             Listener::Document(chunks, _) => read_completion(&chunks.concat())?.usage,
             Listener::Deaf => None,
         }
@@ -60,7 +73,7 @@ mod tests {
 
     fn usage(headers: &[(http::HeaderName, &str)], chunks: &[&'static str]) -> Option<u64> {
         let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        let mut listener = Listener::new(&headers);
+        let mut listener = Listener::new(&headers, true);
         chunks.iter().for_each(|chunk| listener.hear(&Bytes::from_static(chunk.as_bytes())));
         listener.usage().map(|usage| usage.prompt_tokens)
     }

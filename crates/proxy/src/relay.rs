@@ -7,8 +7,8 @@ use crate::remember::{Entry, Keepsake};
 use crate::reply::{FailureKind, UpstreamFailure};
 use crate::upstream::AnswerBody;
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName};
-use http::{HeaderValue, Response};
+use http::Response;
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
 use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -42,9 +42,9 @@ pub(crate) fn relay(
     let mut relay = Relay {
         body,
         upstream: upstream.clone(),
-        takes_events: takes_events(&head.headers),
-        tail: Tail::default(),
-        listener: keepsake.map(|keepsake| (Listener::new(&head.headers), keepsake)),
+        is_measured: head.headers.contains_key(CONTENT_LENGTH),
+        listener: Listener::new(&head.headers, keepsake.is_some()),
+        keepsake,
         state: State::Relaying,
         idle: None,
         is_idle: false,
@@ -56,24 +56,15 @@ pub(crate) fn relay(
     Response::from_parts(head, ReplyBody::Relay { relay })
 }
 
-/// Whether an event can be added to the end of this answer: it is an event stream, neither compressed nor of known length.
-fn takes_events(headers: &HeaderMap) -> bool {
-    let is_stream = |value: &HeaderValue| {
-        value.as_bytes().get(..17).is_some_and(|start| start.eq_ignore_ascii_case(b"text/event-stream"))
-    };
-    headers.get(CONTENT_TYPE).is_some_and(is_stream)
-        && !headers.contains_key(CONTENT_ENCODING)
-        && !headers.contains_key(CONTENT_LENGTH)
-}
-
 #[derive(Debug)]
 pub(crate) struct Relay {
     body: AnswerBody,
     upstream: Arc<Upstream>,
-    takes_events: bool,
-    tail: Tail,
-    /// Picks up what the upstream says it has counted, where somebody wants to know.
-    listener: Option<(Listener, Keepsake)>,
+    /// Its length is known, so that nothing can be added to it.
+    is_measured: bool,
+    listener: Listener,
+    /// What to learn from the answer, where there is something.
+    keepsake: Option<Keepsake>,
     state: State,
     /// Armed at the first wait for the upstream: most answers are there at once and never need a timer.
     idle: Option<Pin<Box<Sleep>>>,
@@ -109,12 +100,7 @@ impl Relay {
                 relay.is_idle = false;
                 if let Some(data) = frame.data_ref() {
                     relay.entry.bytes_out += data.len() as u64;
-                    if relay.takes_events {
-                        relay.tail.note(data);
-                    }
-                    if let Some((listener, _)) = &mut relay.listener {
-                        listener.hear(data);
-                    }
+                    relay.listener.hear(data);
                 }
                 relay.notice_end();
                 Poll::Ready(Some(Ok(frame)))
@@ -149,8 +135,8 @@ impl Relay {
 
     fn end(&mut self) {
         self.entry.answered();
-        if let Some((listener, mut keepsake)) = self.listener.take()
-            && let Some(usage) = listener.usage()
+        if let Some(mut keepsake) = self.keepsake.take()
+            && let Some(usage) = self.listener.usage()
         {
             keepsake.learn(usage);
         }
@@ -177,62 +163,17 @@ impl Relay {
     ) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
         let failure = UpstreamFailure { upstream: self.upstream.name.clone(), kind };
         self.entry.broken(failure.code());
-        if !self.takes_events {
+        let Some(missing) = self.listener.missing_end().filter(|_| !self.is_measured) else {
             // An error now would make hyper throw away what it has not written yet, the head perhaps. It writes when
             // there is nothing more to read for the moment, and then asks again.
             self.state = State::Breaking;
             cx.waker().wake_by_ref();
             return Poll::Pending;
-        }
+        };
         self.state = State::Ended;
-        let mut last = self.tail.completion().to_vec();
+        let mut last = missing.as_bytes().to_vec();
         last.extend_from_slice(&failure.event());
         self.entry.bytes_out += last.len() as u64;
         Poll::Ready(Some(Ok(Frame::data(last.into()))))
-    }
-}
-
-/// The last bytes of an event stream: enough to know whether an event is open.
-#[derive(Debug, Default)]
-struct Tail {
-    last: [u8; 4],
-}
-
-impl Tail {
-    fn note(&mut self, data: &[u8]) {
-        for &byte in &data[data.len().saturating_sub(4)..] {
-            self.last.rotate_left(1);
-            self.last[3] = byte;
-        }
-    }
-
-    /// What must come before another event.
-    fn completion(&self) -> &'static [u8] {
-        match self.last {
-            [0, 0, 0, 0] | [_, _, b'\n', b'\n'] | [_, _, b'\r', b'\r'] | [b'\r', b'\n', b'\r', b'\n'] => b"",
-            [_, _, _, b'\n' | b'\r'] => b"\n",
-            _ => b"\n\n",
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_open_event_is_finished_first() {
-        let completion = |chunks: &[&str]| {
-            let mut tail = Tail::default();
-            chunks.iter().for_each(|chunk| tail.note(chunk.as_bytes()));
-            tail.completion()
-        };
-        assert_eq!(completion(&[]), b"");
-        assert_eq!(completion(&["data: {}\n\n"]), b"");
-        assert_eq!(completion(&["data: {}\r\n\r", "\n"]), b"");
-        assert_eq!(completion(&["data: {}\n"]), b"\n");
-        assert_eq!(completion(&["data: {}\r\n"]), b"\n");
-        assert_eq!(completion(&["data: {\"ch"]), b"\n\n");
-        assert_eq!(completion(&["x"]), b"\n\n");
     }
 }

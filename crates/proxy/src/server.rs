@@ -56,6 +56,9 @@ pub(crate) struct Worker {
 /// How long a connection may idle between two requests.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
+/// How many requests of a worker are counted or decompressed at once. More would only take the cores from the workers.
+const MAX_HEAVY: usize = 4;
+
 /// The largest read buffer of a connection where no larger head is allowed.
 const MAX_BUFFER: usize = 416 * 1024;
 
@@ -90,7 +93,10 @@ impl Proxy {
             let (inbox, connections) = unbounded_channel();
             inboxes.push(inbox);
             let thread = thread::Builder::new().name(format!("worker-{number}"));
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .max_blocking_threads(MAX_HEAVY)
+                .enable_all()
+                .build()?;
             proxy.threads.push(thread.spawn(move || runtime.block_on(Arc::new(worker).run(connections)))?);
         }
         proxy.start_accepting(listener, inboxes)?;

@@ -18,6 +18,8 @@ const EVENT_CAP: usize = 1 << 20;
 pub struct SideReader {
     answer: Answer,
     done: bool,
+    /// Whether only the ends of events are followed, and nothing of them is read.
+    only_follows: bool,
     /// The line so far, where it is one worth keeping.
     line: Vec<u8>,
     /// The data of the event so far, its lines joined.
@@ -58,6 +60,12 @@ impl Default for Mark {
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl SideReader {
+    /// A reader for whoever wants to know where events end, and not what they say.
+    #[must_use]
+    pub fn follower() -> SideReader {
+        SideReader { only_follows: true, ..SideReader::default() }
+    }
+
     /// Takes the next bytes of the response.
     pub fn feed(&mut self, mut chunk: &[u8]) {
         chunk = self.strip_mark(chunk);
@@ -87,21 +95,10 @@ impl SideReader {
         &self.answer
     }
 
-    #[must_use]
-    pub fn into_answer(self) -> Answer {
-        self.answer
-    }
-
     /// Whether `[DONE]` has come.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.done
-    }
-
-    /// Whether an event may follow right here.
-    #[must_use]
-    pub fn at_boundary(&self) -> bool {
-        self.missing_end().is_empty()
     }
 
     /// What must be written before another event can be, if the upstream stops here.
@@ -144,6 +141,9 @@ impl SideReader {
             return;
         }
         self.place = Place::InLine;
+        if self.only_follows {
+            return;
+        }
         if self.line.len() + self.data.len() + bytes.len() > EVENT_CAP {
             self.skipping = true;
         }
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!((&*answer.tool_calls[1].name, &*answer.tool_calls[1].arguments), ("f", "{}"));
         assert_eq!(answer.finish_reasons, ["stop"]);
         assert_eq!(answer.usage.unwrap().completion_tokens, 6);
-        assert!(reader.is_done() && reader.at_boundary());
+        assert!(reader.is_done() && reader.missing_end().is_empty());
     }
 
     #[test]
@@ -289,9 +289,13 @@ mod tests {
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20)) {
             let mut reader = read(&cut(&bytes, &cuts));
             prop_assert!(same(&read(&[&bytes]), &reader));
+            let mut follower = SideReader::follower();
+            follower.feed(&bytes);
+            prop_assert_eq!(follower.missing_end(), reader.missing_end());
+            prop_assert_eq!(follower.answer, Answer::default());
             let missing = reader.missing_end();
             reader.feed(missing.as_bytes());
-            prop_assert!(reader.at_boundary());
+            prop_assert_eq!(reader.missing_end(), "");
             let id = reader.answer.id.take();
             reader.feed(b"data: {\"id\":\"after\"}\n\n");
             prop_assert_eq!(reader.answer.id.as_deref(), Some("after"), "{:?}", id);

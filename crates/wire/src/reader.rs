@@ -255,15 +255,15 @@ fn engine_messages(known: &[Known], digests: &[Digest], reading: &Reading<'_>) -
             is_maskable.then(|| measure.tokens.saturating_sub(measure.content) + reading.placeholder);
         // Corrected part by part: rounding must not let a message that shrinks by one count stop shrinking by another, or
         // what was masked at one turn would come back at the next.
-        let masked = masked.filter(|masked| *masked < measure.tokens);
         let saving = masked.map_or(Tokens::ZERO, |masked| measure.tokens.saturating_sub(masked));
         let rest = scale(measure.tokens.saturating_sub(saving), reading.factor);
+        let placeholder = |masked| if saving > Tokens::ZERO { rest } else { scale(masked, reading.factor) };
         Message {
             role: facts.role,
             kind: *kind,
             digest: *digest,
             tokens: rest + scale(saving, reading.factor),
-            masked: masked.map(|_| rest),
+            masked: masked.map(placeholder),
         }
     };
     known.iter().zip(digests).enumerate().map(one).collect()
