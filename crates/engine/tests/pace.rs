@@ -4,6 +4,8 @@
 //! The optimum knows the future: it is computed by dynamic programming over all schedules of the frontier.
 //! `cargo test -p tidegate-engine --test pace -- --nocapture` prints the table that the documentation shows.
 
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
+
 use std::fmt::Write;
 use tidegate_engine::*;
 
@@ -95,10 +97,9 @@ impl<'a> Bill<'a> {
         for turns in 1..=count {
             let mut next = vec![f64::INFINITY; count + 1];
             let edge = turns.saturating_sub(KEPT);
-            for before in 0..=edge {
-                for frontier in before..=edge {
-                    let cost = best[before] + self.request(turns, before, frontier);
-                    next[frontier] = next[frontier].min(cost);
+            for (before, so_far) in best.iter().enumerate().take(edge + 1) {
+                for (frontier, next) in next.iter_mut().enumerate().take(edge + 1).skip(before) {
+                    *next = next.min(so_far + self.request(turns, before, frontier));
                 }
             }
             best = next;

@@ -1,5 +1,7 @@
 //! The engine's promises, over generated conversations that grow turn by turn, branch and are retried.
 
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
+
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use tidegate_engine::{

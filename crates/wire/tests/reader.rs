@@ -1,5 +1,7 @@
 //! The reader: what it says of a request, and that its memory never changes the answer.
 
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
+
 use tidegate_engine::{Digest, Kind, Role, Tokens};
 use tidegate_tokens::{Encoding, ImageRule, count};
 use tidegate_wire::{Chat, Meter, Reader, Reading, chain, facts, read_message, split};
