@@ -18,7 +18,7 @@ pub struct Lines {
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// Signalled when the queue gets its first line.
+    /// Signalled when the writer has to look at once.
     filled: Condvar,
     /// Signalled when a batch was written.
     written: Condvar,
@@ -29,14 +29,20 @@ struct Queue {
     bytes: Vec<u8>,
     dropped: u64,
     writing: bool,
+    /// The writer waits for a signal. Otherwise it comes by itself, and a signal would only cost the request that sends it:
+    /// waking a thread takes longer than all else that a small request needs.
+    asleep: bool,
     /// Somebody waits for the batch, so it is written without further delay.
     urgent: bool,
 }
 
 const MAX_QUEUED: usize = 4 * 1024 * 1024;
 
-/// How long the first line of a batch waits for others.
+/// How often the writer looks, while there is something to write now and then.
 const BATCH: Duration = Duration::from_millis(20);
+
+/// After so many looks at nothing it goes to sleep.
+const PATIENCE: u32 = 50;
 
 impl Lines {
     /// Lines that go to the standard error.
@@ -68,10 +74,10 @@ impl Lines {
             queue.dropped += 1;
             return;
         }
-        let was_empty = queue.bytes.is_empty();
         queue.bytes.extend_from_slice(line);
+        let was_asleep = mem::take(&mut queue.asleep);
         drop(queue);
-        if was_empty {
+        if was_asleep {
             self.shared.filled.notify_one();
         }
     }
@@ -100,12 +106,22 @@ impl Shared {
     }
 
     fn write_batches(&self, out: &mut impl Write) {
+        let mut empty_looks = 0;
         loop {
             let queue = self.lock();
-            let queue = self.filled.wait_while(queue, |queue| queue.bytes.is_empty());
-            let queue = queue.unwrap_or_else(PoisonError::into_inner);
-            let queue = self.filled.wait_timeout_while(queue, BATCH, |queue| !queue.urgent);
-            let (mut queue, _) = queue.unwrap_or_else(PoisonError::into_inner);
+            let waited = self.filled.wait_timeout_while(queue, BATCH, |queue| !queue.urgent);
+            let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if queue.bytes.is_empty() && !queue.urgent {
+                empty_looks += 1;
+                if empty_looks >= PATIENCE {
+                    queue.asleep = true;
+                    let woken = self.filled.wait_while(queue, |queue| queue.asleep && !queue.urgent);
+                    drop(woken.unwrap_or_else(PoisonError::into_inner));
+                    empty_looks = 0;
+                }
+                continue;
+            }
+            empty_looks = 0;
             let batch = mem::take(&mut queue.bytes);
             let dropped = mem::take(&mut queue.dropped);
             queue.urgent = false;
