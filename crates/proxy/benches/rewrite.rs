@@ -13,7 +13,7 @@ use tidegate_config::{Flags, Settings, Source, load};
 use tidegate_engine::{Memory, Timestamp};
 use tidegate_proxy::{Question, model_table};
 use tidegate_tokens::{Encoding, Model, count};
-use tidegate_wire::{Reader, read_message, split};
+use tidegate_wire::{Meter, Reader, read_message, split};
 
 fn main() {
     // The vocabulary is loaded once per process, not once per request.
@@ -40,16 +40,16 @@ impl Turn {
 
     fn new() -> Turn {
         let mut turn = Turn { body: body(198), ..Turn::unseen() };
-        let waypoint = turn.rewrite(0).1;
+        let waypoint = turn.rewrite(&turn.reader, 0).1;
         turn.memory.add(waypoint.unwrap());
         turn.body = body(200);
         turn
     }
 
     /// Everything between the last byte from the client and the first byte to the upstream, without I/O.
-    fn rewrite(&self, at: u64) -> (usize, Option<tidegate_engine::Waypoint>) {
-        let outline = self.reader.outline(&self.body).unwrap();
-        black_box(self.reader.opening(&self.body, &outline));
+    fn rewrite(&self, reader: &Reader, at: u64) -> (usize, Option<tidegate_engine::Waypoint>) {
+        let outline = reader.outline(&self.body).unwrap();
+        black_box(reader.opening(&self.body, &outline));
         let question = Question {
             body: &self.body,
             outline: &outline,
@@ -58,7 +58,7 @@ impl Turn {
             model: &self.model,
             factor: 1.0,
         };
-        let assessment = question.assess(&self.reader, &self.memory, Timestamp(at)).unwrap();
+        let assessment = question.assess(reader, &self.memory, Timestamp(at)).unwrap();
         let pieces = assessment.pieces(&question).unwrap();
         (pieces.map_or(0, |pieces| pieces.len()), assessment.decision.waypoint)
     }
@@ -103,8 +103,8 @@ fn output(number: usize) -> String {
 #[divan::bench]
 fn seen(bencher: Bencher) {
     let turn = Turn::new();
-    turn.rewrite(1);
-    bencher.bench(|| black_box(turn.rewrite(1)));
+    turn.rewrite(&turn.reader, 1);
+    bencher.bench(|| black_box(turn.rewrite(&turn.reader, 1)));
 }
 
 #[divan::bench]
@@ -118,21 +118,24 @@ fn value_round_trip(bencher: Bencher) {
 
 #[divan::bench]
 fn first_seen(bencher: Bencher) {
-    bencher.with_inputs(Turn::unseen).bench_refs(|turn| black_box(turn.rewrite(1)));
+    let turn = Turn::unseen();
+    bencher.with_inputs(Reader::default).bench_refs(|reader| black_box(turn.rewrite(reader, 1)));
 }
 
-/// The texts of the same request, counted once and nothing else.
+/// Only the texts in it, already read, counted once.
 #[divan::bench]
-fn tokenize_once(bencher: Bencher) {
-    let body = body(200);
-    let outline = split(&body).unwrap();
-    let texts: Vec<String> = outline
-        .messages
-        .iter()
-        .map(|span| match read_message(span.of(&body)).unwrap().content {
-            tidegate_wire::Content::Text(text) => text.into_owned(),
-            _ => String::new(),
-        })
-        .collect();
-    bencher.bench(|| texts.iter().map(|text| count(Encoding::O200k, text).0).sum::<u64>());
+fn tokenize_texts(bencher: Bencher) {
+    let turn = Turn::unseen();
+    let outline = split(&turn.body).unwrap();
+    let views: Vec<_> =
+        outline.messages.iter().map(|span| read_message(span.of(&turn.body)).unwrap()).collect();
+    let meter = Meter { encoding: turn.model.encoding, images: turn.model.images };
+    bencher.bench(|| views.iter().map(|view| meter.measure(view).tokens.0).sum::<u64>());
+}
+
+/// All 500 KB of it, counted once as they came.
+#[divan::bench]
+fn tokenize_body(bencher: Bencher) {
+    let body = String::from_utf8(body(200)).unwrap();
+    bencher.bench(|| count(Encoding::O200k, &body));
 }
