@@ -91,6 +91,45 @@ def test_a_repeated_prompt_hits_the_servers_cache(llm_sides):
     assert same(llm_sides, ask) == [True, True, True]
 
 
+BERTH = {
+    "type": "object",
+    "properties": {
+        "harbour": {"type": "string", "maxLength": 20},
+        "depth": {"type": "integer", "minimum": 0, "maximum": 99},
+    },
+    "required": ["harbour", "depth"],
+    "additionalProperties": False,
+}
+
+
+def test_structured_output(llm_sides):
+    form = {"type": "json_schema", "json_schema": {"name": "berth", "schema": BERTH, "strict": True}}
+
+    def ask(client):
+        answer = client.chat.completions.create(**{**ASK, "max_tokens": 80, "response_format": form})
+        return answer.choices[0].message.content
+
+    assert set(json.loads(same(llm_sides, ask))) == {"harbour", "depth"}
+
+
+def test_tools(llm_sides):
+    # A model this small rarely calls one on its own, so the call is part of what it is given.
+    tool = {"type": "function", "function": {"name": "berth", "description": "Finds a berth.", "parameters": BERTH}}
+    call = {"id": "call_1", "type": "function", "function": {"name": "berth", "arguments": '{"depth": 9}'}}
+    history = [
+        *ASK["messages"],
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "Berth 4 is free."},
+    ]
+
+    def ask(client):
+        answer = client.chat.completions.create(**{**ASK, "messages": history, "tools": [tool]})
+        return answer.choices[0].message.model_dump(), answer.usage.prompt_tokens
+
+    message, _ = same(llm_sides, ask)
+    assert message["content"] or message["tool_calls"]
+
+
 def test_a_too_long_prompt_is_refused_in_the_servers_own_words(llm_sides):
     def ask(client):
         with pytest.raises(BadRequestError) as refusal:

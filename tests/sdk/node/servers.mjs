@@ -1,4 +1,4 @@
-// The mock upstream and Tidegate as child processes on free loopback ports, and the SDK pointed at either of them.
+// An upstream and Tidegate as child processes on free loopback ports, and the SDK pointed at either of them.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -17,8 +17,14 @@ const STOP_DEADLINE_MS = 10_000;
 
 export const API_KEY = 'sk-test-0123456789';
 
-/** Starts both; `stop()` ends them. */
-export async function startSides() {
+/** The mock upstream: it answers whatever a test wishes. */
+const MOCK = ['MOCK_UPSTREAM_BIN', 'mock-upstream', ['--listen', '127.0.0.1:0']];
+
+/** A real small language model, served by llama.cpp out of the Python suites' packages. */
+export const SMALL_LLM = ['SMALL_LLM_PYTHON', 'python', [join(ROOT, 'tests', 'harness', 'llm_server.py')]];
+
+/** Starts an upstream and Tidegate before it; `stop()` ends them. */
+export async function startSides(upstream = MOCK) {
   const directory = await mkdtemp(join(tmpdir(), 'tidegate-node-'));
   const started = [];
   const stop = async () => {
@@ -26,11 +32,11 @@ export async function startSides() {
     await rm(directory, { recursive: true });
   };
   try {
-    const mock = await start('MOCK_UPSTREAM_BIN', 'mock-upstream', ['--listen', '127.0.0.1:0'], directory);
-    started.push(mock);
-    const direct = await until('the mock upstream to listen', () => {
-      mock.checkAlive();
-      return mock.output().match(/listening on (http:\/\/\S+)/)?.[1];
+    const server = await start(...upstream, directory);
+    started.push(server);
+    const direct = await until('the upstream to listen', () => {
+      server.checkAlive();
+      return server.output().match(/listening on (http:\/\/\S+)/)?.[1];
     });
 
     const [listen, admin] = [await freeAddress(), await freeAddress()];
