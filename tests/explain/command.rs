@@ -1,0 +1,70 @@
+//! Running `tidegate explain`, and requests to run it on.
+
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// What a command answered.
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// Keeps the last turn and masks everything before it at once.
+pub(crate) const ONE_TURN: &str = "[context.mask]\nkeep = { turns = 1 }\n";
+
+/// Runs `tidegate explain` on `body` in `request.json`, beside a `proxy.toml` with `config`.
+pub(crate) fn explain(config: &str, body: &str, args: &[&str]) -> Said {
+    let directory = TempDir::new().unwrap();
+    std::fs::write(directory.path().join("request.json"), body).unwrap();
+    run(&directory, config, "", &[&["request.json"], args].concat())
+}
+
+pub(crate) fn run(directory: &TempDir, config: &str, input: &str, args: &[&str]) -> Said {
+    std::fs::write(directory.path().join("proxy.toml"), config).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if ["TIDEGATE_", "AGENT_CONTEXT_", "CONTEXT_"].iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
+    command.current_dir(directory.path()).arg("explain").args(args);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A command that fails early does not read its input.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+pub(crate) fn call(id: &str, tool: &str) -> Value {
+    let function = json!({"name": tool, "arguments": "{}"});
+    json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function", "function": function}]})
+}
+
+pub(crate) fn result(id: &str, content: &str) -> Value {
+    json!({"role": "tool", "tool_call_id": id, "content": content})
+}
+
+pub(crate) fn request(messages: &[Value]) -> String {
+    json!({"model": "gpt-4o-2024-08-06", "messages": messages}).to_string()
+}
+
+/// An agent that has used two tools, and one of them twice.
+pub(crate) fn agent() -> String {
+    let output = "one line of output\n".repeat(40);
+    request(&[
+        json!({"role": "system", "content": "Be brief."}),
+        json!({"role": "user", "content": "Why does the build fail?"}),
+        call("a", "read_file"),
+        result("a", &output),
+        call("b", "list"),
+        result("b", "src"),
+        call("c", "read_file"),
+        result("c", &output),
+    ])
+}
