@@ -1,8 +1,10 @@
 //! What Tidegate does to a request before it forwards it, against parsing and writing it with `serde_json::Value`.
 //!
 //! The conversation is an agent's: 200 messages, half of them tool output of some five kilobytes, 500 KB in all. "Seen" is what
-//! happens at every turn: the client resends what it sent last time plus two messages. Run with
-//! `cargo bench -p tidegate-proxy --bench rewrite`.
+//! happens at every turn: the client resends what it sent last time plus two messages. "First seen" is a conversation of which
+//! no message was ever seen, by a reader that has run for a while, as that of a proxy has: every sample is another
+//! conversation, written just before. What counts the tokens alone gets the same conversations, so that the two can be
+//! compared. Run with `cargo bench -p tidegate-proxy --bench rewrite`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to say")]
 
@@ -21,37 +23,37 @@ fn main() {
     divan::main();
 }
 
-/// A reader that has seen everything but the last two messages, and the request with them.
+/// What a proxy has at hand when a request comes.
 struct Turn {
     reader: Reader,
     settings: Settings,
     model: Arc<Model>,
     memory: Memory,
-    body: Vec<u8>,
 }
 
 impl Turn {
-    /// A conversation that nobody has seen.
+    /// Nothing has been seen yet.
     fn unseen() -> Turn {
         let settings = load(Source::none(), &Flags::default(), &|_| None).unwrap();
         let model = model_table(&settings.models).lookup("gpt-4o");
-        Turn { reader: Reader::default(), settings, model, memory: Memory::default(), body: body(200) }
+        Turn { reader: Reader::default(), settings, model, memory: Memory::default() }
     }
 
-    fn new() -> Turn {
-        let mut turn = Turn { body: body(198), ..Turn::unseen() };
-        let waypoint = turn.rewrite(&turn.reader, 0).1;
+    /// All of conversation 0 but the last two messages has been seen.
+    fn seen() -> Turn {
+        let mut turn = Turn::unseen();
+        let waypoint = turn.rewrite(&body(0, 198), 0).1;
         turn.memory.add(waypoint.unwrap());
-        turn.body = body(200);
         turn
     }
 
     /// Everything between the last byte from the client and the first byte to the upstream, without I/O.
-    fn rewrite(&self, reader: &Reader, at: u64) -> (usize, Option<tidegate_engine::Waypoint>) {
-        let outline = reader.outline(&self.body).unwrap();
-        black_box(reader.opening(&self.body, &outline));
+    fn rewrite(&self, body: &[u8], at: u64) -> (usize, Option<tidegate_engine::Waypoint>) {
+        let reader = &self.reader;
+        let outline = reader.outline(body).unwrap();
+        black_box(reader.opening(body, &outline));
         let question = Question {
-            body: &self.body,
+            body,
             outline: &outline,
             context: &self.settings.routes[0].context,
             strategy: self.settings.routes[0].context.strategy,
@@ -64,22 +66,24 @@ impl Turn {
     }
 }
 
-/// The same conversation at any length, so that a longer one continues a shorter one.
-fn body(messages: usize) -> Vec<u8> {
+/// The same conversation at any length, so that a longer one continues a shorter one. Its number is woven into every message.
+fn body(conversation: usize, messages: usize) -> Vec<u8> {
+    let file = format!("src/parser_{conversation:04}.rs");
+    let system = format!("You are an autonomous programmer. Your file is {file}. ");
     let mut all = vec![
-        serde_json::json!({"role": "system", "content": "You are an autonomous programmer. ".repeat(20)}),
-        serde_json::json!({"role": "user", "content": "Please fix the failing test in src/parser.rs and explain."}),
+        serde_json::json!({"role": "system", "content": system.repeat(12)}),
+        serde_json::json!({"role": "user", "content": format!("Please fix the failing test in {file} and explain.")}),
     ];
     for number in 0.. {
         if all.len() >= messages {
             break;
         }
         let call = serde_json::json!({"id": format!("call_{number}"), "type": "function",
-            "function": {"name": "run", "arguments": format!("{{\"command\": \"sed -n {number},80p src/parser.rs\"}}")}});
+            "function": {"name": "run", "arguments": format!("{{\"command\": \"sed -n {number},80p {file}\"}}")}});
         all.push(
             serde_json::json!({"role": "assistant", "content": "Let me look at it.", "tool_calls": [call]}),
         );
-        all.push(serde_json::json!({"role": "tool", "tool_call_id": format!("call_{number}"), "content": output(number)}));
+        all.push(serde_json::json!({"role": "tool", "tool_call_id": format!("call_{number}"), "content": output(&file, number)}));
     }
     let tools = serde_json::json!([{"type": "function", "function": {"name": "run", "description": "Runs a command",
         "parameters": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}}}]);
@@ -90,26 +94,36 @@ fn body(messages: usize) -> Vec<u8> {
 }
 
 /// Source code, as a tool shows it: short lines, quotes, tabs.
-fn output(number: usize) -> String {
+fn output(file: &str, number: usize) -> String {
     let line = |at: usize| {
         format!(
             "{at:>4}\t    let token_{at} = self.expect(\"{}\", Kind::Name)?; // {number}\n",
             ["if", "else", "fn"][at % 3]
         )
     };
-    (number..number + 70).map(line).collect()
+    std::iter::once(format!("{file}\n")).chain((number..number + 70).map(line)).collect()
+}
+
+/// One conversation after the other, none like any before.
+fn conversations() -> impl FnMut() -> Vec<u8> {
+    let mut conversation = 0;
+    move || {
+        conversation += 1;
+        body(conversation, 200)
+    }
 }
 
 #[divan::bench]
 fn seen(bencher: Bencher) {
-    let turn = Turn::new();
-    turn.rewrite(&turn.reader, 1);
-    bencher.bench(|| black_box(turn.rewrite(&turn.reader, 1)));
+    let turn = Turn::seen();
+    let body = body(0, 200);
+    turn.rewrite(&body, 1);
+    bencher.bench(|| black_box(turn.rewrite(&body, 1)));
 }
 
 #[divan::bench]
 fn value_round_trip(bencher: Bencher) {
-    let body = body(200);
+    let body = body(0, 200);
     bencher.bench(|| {
         let value: serde_json::Value = serde_json::from_slice(&body).unwrap();
         black_box(serde_json::to_vec(&value).unwrap())
@@ -118,24 +132,32 @@ fn value_round_trip(bencher: Bencher) {
 
 #[divan::bench]
 fn first_seen(bencher: Bencher) {
-    let turn = Turn::unseen();
-    bencher.with_inputs(Reader::default).bench_refs(|reader| black_box(turn.rewrite(reader, 1)));
+    let turn = Turn::seen();
+    bencher.with_inputs(conversations()).bench_local_refs(|body| black_box(turn.rewrite(body, 1)));
 }
 
 /// Only the texts in it, already read, counted once.
 #[divan::bench]
 fn tokenize_texts(bencher: Bencher) {
     let turn = Turn::unseen();
-    let outline = split(&turn.body).unwrap();
-    let views: Vec<_> =
-        outline.messages.iter().map(|span| read_message(span.of(&turn.body)).unwrap()).collect();
     let meter = Meter { encoding: turn.model.encoding, images: turn.model.images };
-    bencher.bench(|| views.iter().map(|view| meter.measure(view).tokens.0).sum::<u64>());
+    let mut bodies = conversations();
+    let views = || {
+        // What has been read borrows from the body, and divan wants an input that borrows from nothing.
+        let body: &'static [u8] = bodies().leak();
+        let messages = split(body).unwrap().messages;
+        messages.iter().map(|span| read_message(span.of(body)).unwrap()).collect::<Vec<_>>()
+    };
+    bencher
+        .with_inputs(views)
+        .bench_local_refs(|views| views.iter().map(|view| meter.measure(view).tokens.0).sum::<u64>());
 }
 
 /// All 500 KB of it, counted once as they came.
 #[divan::bench]
 fn tokenize_body(bencher: Bencher) {
-    let body = String::from_utf8(body(200)).unwrap();
-    bencher.bench(|| count(Encoding::O200k, &body));
+    let mut bodies = conversations();
+    bencher
+        .with_inputs(|| String::from_utf8(bodies()).unwrap())
+        .bench_local_refs(|body| count(Encoding::O200k, body));
 }
