@@ -1,5 +1,6 @@
 //! What can be typed after `tidegate`.
 
+use crate::conversations::args::{self as conversations, ConversationsArgs};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -75,6 +76,12 @@ pub(crate) enum Command {
     /// one that a POST to /v1/chat/completions with this body and no special header would take.
     #[command(after_long_help = EXPLAIN_MORE)]
     Explain(ExplainArgs),
+    /// List, read, export and delete the conversations that were kept
+    ///
+    /// Asks the running Tidegate over its admin address (`admin.listen`, with the token in `admin.token_env` if it has one). If
+    /// nobody listens there, opens the configured store itself.
+    #[command(after_long_help = conversations::MORE)]
+    Conversations(ConversationsArgs),
     /// Write a starting proxy.toml, with every key and its default explained
     Init(InitArgs),
     /// Print a completion script for your shell
@@ -166,6 +173,10 @@ pub(crate) fn parse() -> Arguments {
         Command::Serve(ServeArgs { config })
         | Command::Check(CheckArgs { config, .. })
         | Command::Explain(ExplainArgs { config, .. }) => config.note_flags(inner),
+        Command::Conversations(ConversationsArgs { command }) => {
+            let inner = inner.subcommand().map_or(inner, |(_, inner)| inner);
+            command.whose_mut().config.note_flags(inner);
+        }
         Command::Init(_) | Command::Completions { .. } => {}
     }
     Arguments { command }

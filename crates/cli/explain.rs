@@ -9,6 +9,7 @@ mod table;
 mod unreadable;
 
 use crate::args::ExplainArgs;
+use crate::number::grouped;
 use crate::settings;
 use anyhow::{Context as _, bail};
 use fate::Fate;
@@ -69,8 +70,8 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     if body.len() as u64 > limit {
         say(&format!(
             "{name}: would be refused with 413 request_too_large: it has {} bytes, and `server.max_body` is {}",
-            figures::grouped(body.len() as u64),
-            figures::grouped(limit)
+            grouped(body.len() as u64),
+            grouped(limit)
         ));
         return Ok(ExitCode::from(REFUSED));
     }

@@ -22,11 +22,16 @@ pub(crate) fn require_token(address: SocketAddr, variable: &str) -> anyhow::Resu
     if address.ip().is_loopback() {
         return Ok(());
     }
-    let token = std::env::var(variable).ok().filter(|token| !token.is_empty());
-    token.map(drop).with_context(|| {
+    token(variable).map(drop).with_context(|| {
         format!(
             "`admin.listen` is {address}, which is not loopback, and there is no token in `{variable}`\n  \
              hint: set {variable}, or listen on 127.0.0.1"
         )
     })
+}
+
+/// The admin token; none if the variable is not set or empty. A line break at its end came from a file.
+pub(crate) fn token(variable: &str) -> Option<String> {
+    let token = std::env::var(variable).ok()?.trim().to_owned();
+    (!token.is_empty()).then_some(token)
 }

@@ -2,12 +2,15 @@
 
 mod args;
 mod check;
+mod conversations;
 mod explain;
 mod init;
 mod listen;
+mod number;
 mod reload;
 mod serve;
 mod settings;
+mod store;
 
 use crate::args::{Arguments, Command};
 use std::process::ExitCode;
@@ -17,6 +20,7 @@ fn main() -> ExitCode {
         Arguments { command: Command::Serve(serve), .. } => serve::run(&serve).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Check(check), .. } => check::run(&check).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Explain(explain), .. } => explain::run(&explain),
+        Arguments { command: Command::Conversations(args), .. } => conversations::run(&args),
         Arguments { command: Command::Init(init), .. } => init::run(&init).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Completions { shell }, .. } => {
             args::print_completions(shell);

@@ -48,9 +48,12 @@ impl Reloader {
         });
         match read {
             Ok(fresh) => {
-                if (&fresh.server, &fresh.admin) != (&self.current.server, &self.current.admin) {
+                let fixed = |settings: &Settings| {
+                    (settings.server.clone(), settings.admin.clone(), settings.store.clone())
+                };
+                if fixed(&fresh) != fixed(&self.current) {
                     warn!(
-                        "changes of `[server]` listeners, workers and TLS, and of `[admin]`, need a restart"
+                        "changes of `[server]` listeners, workers and TLS, of `[admin]` and of `[store]`, need a restart"
                     );
                 }
                 for warning in &fresh.warnings {

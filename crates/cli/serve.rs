@@ -1,12 +1,13 @@
 use crate::args::ServeArgs;
-use crate::listen::{listen, require_token};
+use crate::listen::{listen, require_token, token};
 use crate::reload::{Cause, Reloader, settled, watch};
-use crate::settings;
+use crate::{settings, store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tidegate_admin::Readiness;
+use tidegate_admin::{Admin, Readiness, Token};
 use tidegate_config::{LogFormat, LogLevel, Settings};
 use tidegate_proxy::{Gate, Proxy};
+use tidegate_store::Conversations;
 use tidegate_telemetry::{Format, Level, Lines};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -32,21 +33,22 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
 async fn serve(args: &ServeArgs, settings: Settings, lines: Lines, format: Format) -> anyhow::Result<()> {
     let listener = listen(settings.server.listen, "server.listen", "--listen")?;
     let admin = listen(settings.admin.listen, "admin.listen", "--admin")?;
-    let gate = Arc::new(Gate::new(settings.clone(), lines, format)?);
+    let conversations = store::conversations(&settings)?;
+    let secret = store::secret(&settings);
+    let gate = Arc::new(Gate::new(settings.clone(), conversations.clone(), secret, lines, format)?);
     let mut stop = StopSignals::new()?;
     let mut hangup = signal(SignalKind::hangup())?;
     let proxy = Proxy::start(&gate, listener)?;
+    // Before anybody is told that it runs: a file that is changed from then on must be seen.
+    let (_watcher, mut changes) = watch(&args.config);
+    let mut reloader = Reloader::new(args.config.clone(), gate.clone(), settings.clone());
     greet(args, &settings, &proxy, &admin);
 
     let draining = Arc::new(AtomicBool::new(false));
-    let is_draining = draining.clone();
     admin.set_nonblocking(true)?;
-    tokio::spawn(tidegate_admin::serve(TcpListener::from_std(admin)?, move || {
-        if is_draining.load(Ordering::Relaxed) { Readiness::Draining } else { Readiness::Ready }
-    }));
+    let told = told(&settings, conversations, gate, draining.clone());
+    tokio::spawn(tidegate_admin::serve(TcpListener::from_std(admin)?, told));
 
-    let (_watcher, mut changes) = watch(&args.config);
-    let mut reloader = Reloader::new(args.config.clone(), gate, settings.clone());
     loop {
         tokio::select! {
             () = stop.received() => break,
@@ -65,6 +67,24 @@ async fn serve(args: &ServeArgs, settings: Settings, lines: Lines, format: Forma
     Ok(())
 }
 
+/// What the admin address tells.
+fn told(
+    settings: &Settings,
+    conversations: Arc<Conversations>,
+    gate: Arc<Gate>,
+    draining: Arc<AtomicBool>,
+) -> Admin {
+    let readiness = move || {
+        if draining.load(Ordering::Relaxed) { Readiness::Draining } else { Readiness::Ready }
+    };
+    Admin {
+        readiness: Box::new(readiness),
+        conversations,
+        token: token(&settings.admin.token_env).as_deref().map(Token::new),
+        metrics: Box::new(move || gate.metrics().text()),
+    }
+}
+
 fn greet(args: &ServeArgs, settings: &Settings, proxy: &Proxy, admin: &std::net::TcpListener) {
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let url = &settings.upstreams["default"].url;
@@ -80,6 +100,7 @@ fn greet(args: &ServeArgs, settings: &Settings, proxy: &Proxy, admin: &std::net:
         listen = format!("{scheme}://{}", proxy.address()),
         admin = format!("http://{admin}"),
         upstream,
+        store = %settings.store.url,
         config,
         "tidegate is listening"
     );

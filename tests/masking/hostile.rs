@@ -100,7 +100,8 @@ fn noise(bytes: usize) -> String {
 async fn each_gets_a_clear_answer_and_the_process_goes_on() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
-    let config = format!("{WIDE}{EVERY_TURN}");
+    // Nothing here is about the store, and ten megabytes take a slow disk longer than it is given.
+    let config = format!("{WIDE}{EVERY_TURN}\n[store]\nurl = \"memory:\"\n");
     let tidegate = Tidegate::start(&config, &upstream).await;
     for Case { name, body: sent, outcome } in cases() {
         let reply = exchange(tidegate.address, post(CHAT, &[], &sent)).await;

@@ -68,9 +68,13 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
     /// The code of an error in OpenAI's shape. Panics if the body does not have that shape.
     pub(crate) fn error_code(&self) -> String {
-        let body: Value = serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{self:?}"));
+        let body = self.json();
         assert_eq!(self.header("content-type"), Some("application/json"));
         error_code(&body)
     }

@@ -1,7 +1,8 @@
 //! What would change in which message, as `diff -u` shows it.
 
-use super::figures::{grouped, tokens};
+use super::figures::tokens;
 use super::{Case, Ending};
+use crate::number::grouped;
 use anyhow::Context;
 use std::fmt::Write;
 use tidegate_wire::split;

@@ -2,6 +2,7 @@
 
 use super::fate::{Fate, Why};
 use super::{Case, Ending};
+use crate::number::grouped;
 use std::time::Duration;
 use tidegate_engine::{Cause, Pace, Plan, Strategy, Tokens};
 
@@ -154,19 +155,6 @@ pub(super) fn note(pace: Pace) -> &'static str {
         }
         Pace::EveryTurn => "no earlier request is known: with this pace that makes no difference",
     }
-}
-
-/// With commas between thousands.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 pub(super) fn tokens(count: Tokens) -> String {

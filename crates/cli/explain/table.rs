@@ -1,8 +1,9 @@
 //! The answer for people.
 
 use super::fate::Fate;
-use super::figures::{Source, duration, grouped, printable, tokens};
+use super::figures::{Source, duration, printable, tokens};
 use super::{Case, Ending, figures};
+use crate::number::grouped;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use std::io::IsTerminal;

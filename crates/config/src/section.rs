@@ -221,12 +221,6 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(crate) fn warn(&self, key: &str, text: &str) {
-        let node = self.node.and_then(|node| node.get(key));
-        let at = node.map_or_else(String::new, |node| format!("{}: ", node.origin));
-        self.report.warning(format!("{at}`{}`: {text}", join(&self.path, key)));
-    }
-
     /// A section that somebody else reads.
     pub(crate) fn child(&mut self, key: &'static str) -> Option<&'a Node> {
         self.asked.push(key);

@@ -37,6 +37,8 @@ pub struct Conversation {
     pub header: String,
     /// The header whose hash is the tenant, in lower case.
     pub tenant: String,
+    /// The environment variable that holds the secret under which tenants are hashed.
+    pub secret_env: String,
 }
 
 /// What the command line sets, each with the name that it was set by: `--listen` or `TIDEGATE_LISTEN`.
@@ -136,6 +138,7 @@ impl Conversation {
         Conversation {
             header: section.text("header", "x-conversation-id", value::header),
             tenant: section.text("tenant", "authorization", value::header),
+            secret_env: section.text("secret_env", "TIDEGATE_SECRET", value::variable),
         }
     }
 }

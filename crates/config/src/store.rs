@@ -17,6 +17,8 @@ pub struct Store {
     pub on_failure: OnFailure,
     /// Whether the raw messages are recorded too.
     pub raw: bool,
+    /// The environment variable that holds the keys under which they are encrypted; they are not if it is not set.
+    pub key_env: String,
 }
 
 /// Shown without the user and the password, by `Display` and by `Debug`.
@@ -43,19 +45,20 @@ choices!(OnFailure { "forward" => Forward, "refuse" => Refuse });
 impl Store {
     pub(crate) fn read(section: &mut Section<'_>) -> Store {
         let day = Duration::from_secs(86_400);
-        let store = Store {
-            url: section.or("url", StoreUrl::Memory, StoreUrl::parse, |url| format!("\"{url}\"")),
+        Store {
+            url: section.or("url", StoreUrl::default(), StoreUrl::parse, |url| format!("\"{url}\"")),
             ttl: section.duration("ttl", 7 * day),
             timeout: section.duration("timeout", Duration::from_millis(250)),
             on_failure: section.choice("on_failure", OnFailure::Forward),
             raw: section.flag("raw", true),
-        };
-        if store.url != StoreUrl::Memory {
-            let text =
-                "this version keeps conversation state in the memory of the process: a restart forgets it";
-            section.warn("url", text);
+            key_env: section.text("key_env", "TIDEGATE_STORE_KEY", value::variable),
         }
-        store
+    }
+}
+
+impl Default for StoreUrl {
+    fn default() -> StoreUrl {
+        StoreUrl::Embedded(PathBuf::from("tidegate-data"))
     }
 }
 

@@ -22,9 +22,15 @@ pub struct Memory {
 }
 
 /// More than this many branches of one conversation are not alive at once; one that is forgotten is decided anew.
-const MOST: usize = 32;
+const MOST: usize = 64;
 
 impl Memory {
+    /// What was stored, the newest last.
+    #[must_use]
+    pub fn of(waypoints: Vec<Waypoint>) -> Memory {
+        Memory { waypoints }
+    }
+
     #[must_use]
     pub fn waypoints(&self) -> &[Waypoint] {
         &self.waypoints

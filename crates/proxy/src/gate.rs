@@ -1,6 +1,5 @@
 use crate::assess::model_table;
 use crate::identify::Secret;
-use crate::recall::Conversations;
 use crate::upstream::Prepared;
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
@@ -9,10 +8,10 @@ use std::sync::Arc;
 use thiserror::Error;
 use tidegate_config::{Settings, Upstream};
 use tidegate_engine::Timestamp;
-use tidegate_telemetry::{Format, Lines};
+use tidegate_store::{Conversations, wall_clock};
+use tidegate_telemetry::{Format, Lines, Metrics};
 use tidegate_tokens::{Calibration, ModelTable};
 use tidegate_wire::Reader;
-use tokio::time::Instant;
 
 /// What all workers share: the configuration in force, what has been learnt, and where the log goes.
 #[derive(Debug)]
@@ -22,9 +21,9 @@ pub struct Gate {
     pub(crate) format: Format,
     pub(crate) reader: Reader,
     pub(crate) calibration: Calibration,
-    pub(crate) conversations: Conversations,
+    pub(crate) conversations: Arc<Conversations>,
     pub(crate) secret: Secret,
-    started: Instant,
+    pub(crate) metrics: Metrics,
 }
 
 /// One configuration with what was made ready for it. A request keeps the one that it began with.
@@ -51,7 +50,13 @@ pub enum SetupError {
 }
 
 impl Gate {
-    pub fn new(settings: Settings, lines: Lines, format: Format) -> Result<Gate, SetupError> {
+    pub fn new(
+        settings: Settings,
+        conversations: Arc<Conversations>,
+        secret: Secret,
+        lines: Lines,
+        format: Format,
+    ) -> Result<Gate, SetupError> {
         let snapshot = Snapshot::prepare(settings, None)?;
         Ok(Gate {
             current: ArcSwap::from_pointee(snapshot),
@@ -59,9 +64,9 @@ impl Gate {
             format,
             reader: Reader::default(),
             calibration: Calibration::new(),
-            conversations: Conversations::default(),
-            secret: Secret::random(),
-            started: Instant::now(),
+            conversations,
+            secret,
+            metrics: Metrics::default(),
         })
     }
 
@@ -74,8 +79,14 @@ impl Gate {
         Ok(())
     }
 
-    pub(crate) fn now(&self) -> Timestamp {
-        Timestamp(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
+    /// The time that all processes share, because they share what they remember.
+    pub(crate) fn now() -> Timestamp {
+        Timestamp(wall_clock())
+    }
+
+    /// What has been counted since the start.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {

@@ -4,6 +4,7 @@ use crate::reply::Refusal;
 use http::HeaderMap;
 use tidegate_config::Conversation;
 use tidegate_engine::Digest;
+use tidegate_store::ConversationKey;
 
 /// A conversation, named for the client and keyed for us.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,14 +16,9 @@ pub(crate) struct Identity {
     pub(crate) tenant: String,
 }
 
-/// Where the memory of a conversation is kept. Equal names of two tenants have different keys, and nobody can compute the
-/// key of another tenant's conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ConversationKey(pub(crate) [u8; 32]);
-
-/// The secret under which tenants and conversations are hashed.
+/// The secret under which tenants and conversations are hashed. Processes that share a store must have the same.
 #[derive(Clone)]
-pub(crate) struct Secret([u8; 32]);
+pub struct Secret([u8; 32]);
 
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -31,15 +27,11 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// One for this process: its memories do not outlive it.
-    pub(crate) fn random() -> Secret {
-        use std::hash::BuildHasher;
-        let mut secret = [0; 32];
-        for chunk in secret.chunks_mut(8) {
-            let word = std::collections::hash_map::RandomState::new().hash_one("tidegate");
-            chunk.copy_from_slice(&word.to_le_bytes());
-        }
-        Secret(secret)
+    /// The secret that the operator gives. Without one the hash still hides API keys, which cannot be guessed, from those who
+    /// read the store; it does not hide tenants that can be.
+    #[must_use]
+    pub fn new(given: Option<&str>) -> Secret {
+        Secret(blake3::derive_key("tidegate tenants 1", given.unwrap_or_default().as_bytes()))
     }
 }
 
@@ -63,7 +55,9 @@ pub(crate) fn identify(
         for part in [kind, tenant, id] {
             hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
         }
-        ConversationKey(*hasher.finalize().as_bytes())
+        let mut key = ConversationKey([0; 16]);
+        hasher.finalize_xof().fill(&mut key.0);
+        key
     };
     let owner = || short(&key(b"tenant", b""));
     if let Some(name) = named(headers, settings)? {
@@ -93,9 +87,15 @@ fn named<'a>(headers: &'a HeaderMap, settings: &Conversation) -> Result<Option<&
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use proptest::test_runner::Config;
 
     fn settings() -> Conversation {
-        Conversation { header: "x-conversation-id".to_owned(), tenant: "authorization".to_owned() }
+        Conversation {
+            header: "x-conversation-id".to_owned(),
+            tenant: "authorization".to_owned(),
+            secret_env: String::new(),
+        }
     }
 
     fn identified(headers: &[(&'static str, &str)]) -> Result<Option<Identity>, Refusal> {
@@ -103,7 +103,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        identify(&map, &settings(), &Secret([1; 32]), || Some(Digest([2; 32])))
+        identify(&map, &settings(), &Secret::new(None), || Some(Digest([2; 32])))
     }
 
     fn key(headers: &[(&'static str, &str)]) -> ConversationKey {
@@ -136,7 +136,32 @@ mod tests {
     fn without_a_name_it_is_known_by_how_it_begins() {
         let auto = identified(&[]).unwrap().unwrap();
         assert!(auto.name.starts_with("auto-") && auto.name.len() == 21, "{}", auto.name);
-        let nothing = identify(&HeaderMap::new(), &settings(), &Secret([1; 32]), || None);
+        let nothing = identify(&HeaderMap::new(), &settings(), &Secret::new(None), || None);
         assert_eq!(nothing, Ok(None));
+    }
+
+    proptest! {
+        #![proptest_config(Config::with_cases(100_000))]
+
+        /// Tenants and names that differ have keys that differ, and those that do not have the same: also where one is a
+        /// part of the other, and where what divides them has moved.
+        #[test]
+        fn equal_ids_under_different_keys_never_meet(tenants: (u16, u16), names: (u64, u64), cut in 1usize..4) {
+            let key = |tenant: &str, name: &str| {
+                let mut map = HeaderMap::new();
+                map.insert("authorization", tenant.parse().unwrap());
+                map.insert("x-conversation-id", name.parse().unwrap());
+                identify(&map, &settings(), &Secret::new(Some("s")), || None).unwrap().unwrap().key
+            };
+            // Short, so that equal ones and those that are a part of another occur.
+            let written = |number: u64| format!("{number:x}");
+            let (one, other) = (written(u64::from(tenants.0 % 300)), written(u64::from(tenants.1 % 300)));
+            let (name, another) = (written(names.0 >> (names.0 % 60)), written(names.1 >> (names.1 % 60)));
+            prop_assert_eq!(key(&one, &name) == key(&other, &name), one == other);
+            prop_assert_eq!(key(&one, &name) == key(&one, &another), name == another);
+            if let Some((moved, rest)) = name.split_at_checked(cut).filter(|(_, rest)| !rest.is_empty()) {
+                prop_assert_ne!(key(&format!("{one}{moved}"), rest), key(&one, &name));
+            }
+        }
     }
 }

@@ -1,14 +1,16 @@
 //! The whole way of a request: receive → route → identify → recall → rewrite → forward → relay → remember.
 
 use crate::body::{ReplyBody, SendBody, Upload};
+use crate::entry::Entry;
 use crate::forward::forward;
 use crate::framing::{REFUSED_METHOD, Verdict};
-use crate::gate::Snapshot;
+use crate::gate::{Gate, Snapshot};
 use crate::identify::identify;
 use crate::path::canonical;
+use crate::recall::recall;
 use crate::receive::{Received, is_chat_completion, receive};
 use crate::relay::relay;
-use crate::remember::{Entry, Keepsake};
+use crate::remember::Keepsake;
 use crate::reply::{Refusal, refuse};
 use crate::report;
 use crate::request_id::RequestId;
@@ -108,29 +110,34 @@ async fn complete_chat(
     let reader = &worker.gate.reader;
     let opening = || chat.as_ref().and_then(|(body, outline)| reader.opening(body, outline));
     let identity = identify(&head.headers, &settings.conversation, &worker.gate.secret, opening)?;
-    let memory = identity.as_ref().map(|identity| worker.gate.conversations.recall(&identity.key));
     let rewritten = match chat.filter(|(body, _)| needs_rewrite(strategy, body)) {
         None => None,
         Some((body, outline)) => {
+            let recalled = recall(&worker.gate, identity.as_ref(), settings.store.on_failure).await?;
+            entry.degraded = recalled.degraded;
             let draft = Draft {
                 gate: worker.gate.clone(),
                 snapshot: snapshot.clone(),
                 route: index,
                 strategy,
                 identity: identity.clone(),
-                memory: memory.unwrap_or_default(),
+                recalled,
                 body,
                 outline,
             };
-            rewrite(draft, worker.gate.now()).await?
+            rewrite(draft, Gate::now()).await?
         }
     };
-    let mut own = report::headers(&route.name, strategy, identity.as_ref(), rewritten.as_ref());
-    report::put(&mut own, names::header::OVERHEAD, &arrived.elapsed().as_micros().to_string());
+    if rewritten.is_none() && strategy != Strategy::Passthrough {
+        entry.degraded = Some(report::UNREADABLE);
+    }
+    let mut own =
+        report::headers(&route.name, strategy, identity.as_ref(), rewritten.as_ref(), entry.degraded);
+    entry.overhead_us = u64::try_from(arrived.elapsed().as_micros()).unwrap_or(u64::MAX);
+    report::put(&mut own, names::header::OVERHEAD, &entry.overhead_us.to_string());
     entry.note_plan(rewritten.as_ref().map(|rewritten| &rewritten.plan));
     let pieces = rewritten.as_ref().and_then(|rewritten| rewritten.pieces.clone());
-    let keepsake =
-        rewritten.map(|rewritten| Keepsake::new(&worker.gate, identity, rewritten, route.context.observe));
+    let keepsake = rewritten.map(|rewritten| Keepsake::begin(worker, identity, rewritten, route, strategy));
     let (head, body) = match pieces {
         None => (head, SendBody::pieces([sent])),
         Some(pieces) => (decoded(head), SendBody::pieces(pieces)),

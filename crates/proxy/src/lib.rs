@@ -12,6 +12,7 @@
 mod assess;
 mod body;
 mod decode;
+mod entry;
 mod forward;
 mod framing;
 mod gate;
@@ -31,10 +32,12 @@ mod request_id;
 mod rewrite;
 mod route;
 mod server;
+mod timeline;
 mod tls;
 mod upstream;
 
 pub use assess::{Assessment, Question, model_table};
 pub use gate::{Gate, SetupError};
+pub use identify::Secret;
 pub use route::chat_route;
 pub use server::{Proxy, StartError};

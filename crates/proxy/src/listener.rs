@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use tidegate_wire::{SideReader, Usage, read_completion};
+use tidegate_wire::{Answer, SideReader, read_completion};
 
 #[derive(Debug)]
 pub(crate) enum Listener {
@@ -18,19 +18,15 @@ pub(crate) enum Listener {
 const LONGEST: usize = 1024 * 1024;
 
 impl Listener {
-    /// Where nobody `wants_usage`, only the ends of events are followed.
-    pub(crate) fn new(headers: &HeaderMap, wants_usage: bool) -> Listener {
+    /// Where nobody `listens`, only the ends of events are followed.
+    pub(crate) fn new(headers: &HeaderMap, listens: bool) -> Listener {
         let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
         let is = |name: &[u8]| kind.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
         if headers.contains_key(CONTENT_ENCODING) {
             Listener::Deaf
         } else if is(b"text/event-stream") {
-            Listener::Events(Box::new(if wants_usage {
-                SideReader::default()
-            } else {
-                SideReader::follower()
-            }))
-        } else if is(b"application/json") && wants_usage {
+            Listener::Events(Box::new(if listens { SideReader::default() } else { SideReader::follower() }))
+        } else if is(b"application/json") && listens {
             Listener::Document(Vec::new(), 0)
         } else {
             Listener::Deaf
@@ -57,11 +53,19 @@ impl Listener {
         }
     }
 
-    /// What the upstream says it has used, once the answer is complete.
-    pub(crate) fn usage(&self) -> Option<Usage> {
+    /// Whether the client may take what it has heard so far for the whole answer.
+    pub(crate) fn is_done(&self) -> bool {
         match self {
-            Listener::Events(reader) => reader.answer().usage,
-            Listener::Document(chunks, _) => read_completion(&chunks.concat())?.usage,
+            Listener::Events(reader) => reader.is_done(),
+            Listener::Document(..) | Listener::Deaf => false,
+        }
+    }
+
+    /// What the upstream has answered, once it is complete.
+    pub(crate) fn answer(&self) -> Option<Answer> {
+        match self {
+            Listener::Events(reader) => Some(reader.answer().clone()),
+            Listener::Document(chunks, _) => read_completion(&chunks.concat()),
             Listener::Deaf => None,
         }
     }
@@ -75,7 +79,7 @@ mod tests {
         let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
         let mut listener = Listener::new(&headers, true);
         chunks.iter().for_each(|chunk| listener.hear(&Bytes::from_static(chunk.as_bytes())));
-        listener.usage().map(|usage| usage.prompt_tokens)
+        listener.answer()?.usage.map(|usage| usage.prompt_tokens)
     }
 
     #[test]

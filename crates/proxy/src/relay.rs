@@ -1,10 +1,12 @@
 //! The way back: the upstream's answer, byte for byte, as it arrives.
 
 use crate::body::{Incomplete, ReplyBody};
+use crate::entry::Entry;
 use crate::headers;
 use crate::listener::Listener;
-use crate::remember::{Entry, Keepsake};
+use crate::remember::Keepsake;
 use crate::reply::{FailureKind, UpstreamFailure};
+use crate::report;
 use crate::upstream::AnswerBody;
 use bytes::Bytes;
 use http::Response;
@@ -12,7 +14,7 @@ use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
 use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tidegate_config::Upstream;
 use tidegate_telemetry::names;
 use tokio::time::{Instant, Sleep};
@@ -35,16 +37,18 @@ pub(crate) fn relay(
     }
     head.headers.extend(own);
     entry.answering(head.status);
-    if let Some(keepsake) = keepsake.as_mut().filter(|_| head.status.is_success()) {
-        keepsake.keep();
+    if let Some(reason) = keepsake.as_mut().and_then(Keepsake::failure) {
+        report::put(&mut head.headers, names::header::DEGRADED, reason);
+        entry.degraded = Some(reason);
     }
-    let keepsake = keepsake.filter(|keepsake| head.status.is_success() && keepsake.wants_usage());
+    let keepsake = keepsake.filter(|_| head.status.is_success());
     let mut relay = Relay {
         body,
         upstream: upstream.clone(),
         is_measured: head.headers.contains_key(CONTENT_LENGTH),
         listener: Listener::new(&head.headers, keepsake.is_some()),
         keepsake,
+        held: None,
         state: State::Relaying,
         idle: None,
         is_idle: false,
@@ -52,7 +56,9 @@ pub(crate) fn relay(
         cutting: None,
         entry,
     };
-    relay.notice_end();
+    if relay.body.is_end_stream() {
+        relay.end();
+    }
     Response::from_parts(head, ReplyBody::Relay { relay })
 }
 
@@ -63,8 +69,10 @@ pub(crate) struct Relay {
     /// Its length is known, so that nothing can be added to it.
     is_measured: bool,
     listener: Listener,
-    /// What to learn from the answer, where there is something.
+    /// What the request leaves behind, until it is left.
     keepsake: Option<Keepsake>,
+    /// The last of the answer, until what the next request needs is written.
+    held: Option<Frame<Bytes>>,
     state: State,
     /// Armed at the first wait for the upstream: most answers are there at once and never need a timer.
     idle: Option<Pin<Box<Sleep>>>,
@@ -95,6 +103,9 @@ impl Relay {
             State::Breaking => return Poll::Ready(Some(Err(Incomplete))),
             State::Ended => return Poll::Ready(None),
         }
+        if relay.held.is_some() {
+            return relay.release(cx);
+        }
         match Pin::new(&mut relay.body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 relay.is_idle = false;
@@ -102,10 +113,17 @@ impl Relay {
                     relay.entry.bytes_out += data.len() as u64;
                     relay.listener.hear(data);
                 }
-                relay.notice_end();
+                // A client that has seen the end may ask its next question at once, through another process.
+                if relay.body.is_end_stream() || relay.listener.is_done() {
+                    relay.held = Some(frame);
+                    return relay.release(cx);
+                }
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(None) => {
+                if let Some(keepsake) = &mut relay.keepsake {
+                    ready!(keepsake.poll_journaled(cx));
+                }
                 relay.state = State::Ended;
                 relay.end();
                 Poll::Ready(None)
@@ -119,26 +137,34 @@ impl Relay {
     }
 
     pub(crate) fn is_end_stream(&self) -> bool {
-        self.state == State::Ended || self.body.is_end_stream()
+        self.state == State::Ended || (self.body.is_end_stream() && self.held.is_none())
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
 
-    /// An answer of known length is not polled again after its last byte.
-    fn notice_end(&mut self) {
+    /// Gives out the frame that was held, once what the next request needs is written.
+    fn release(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
+        if let Some(keepsake) = &mut self.keepsake {
+            ready!(keepsake.poll_journaled(cx));
+        }
+        // An answer of known length is not polled again after its last byte.
         if self.body.is_end_stream() {
             self.end();
         }
+        Poll::Ready(self.held.take().map(Ok))
     }
 
     fn end(&mut self) {
         self.entry.answered();
-        if let Some(mut keepsake) = self.keepsake.take()
-            && let Some(usage) = self.listener.usage()
-        {
-            keepsake.learn(usage);
+        self.leave();
+    }
+
+    /// Has what the request leaves behind remembered, however it ended.
+    fn leave(&mut self) {
+        if let Some(keepsake) = self.keepsake.take() {
+            keepsake.finish(std::mem::replace(&mut self.listener, Listener::Deaf), &mut self.entry);
         }
     }
 
@@ -175,5 +201,12 @@ impl Relay {
         last.extend_from_slice(&failure.event());
         self.entry.bytes_out += last.len() as u64;
         Poll::Ready(Some(Ok(Frame::data(last.into()))))
+    }
+}
+
+/// A client that leaves in the middle has had a turn too.
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.leave();
     }
 }

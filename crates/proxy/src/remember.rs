@@ -1,168 +1,221 @@
-//! The last step: what stays of a request when it is over.
+//! The last step: what stays of a request.
+//!
+//! What the next request of the conversation needs is written while the upstream works, and the answer does not end before
+//! it is safe. What is only counted is written after it. Both are tasks that a shutdown waits for.
 
-use crate::body::Progress;
+use crate::entry::Entry;
 use crate::gate::Gate;
-use crate::identify::{ConversationKey, Identity};
-use crate::reply::Refusal;
-use crate::request_id::RequestId;
+use crate::identify::Identity;
+use crate::listener::Listener;
+use crate::request_id::unique;
 use crate::rewrite::{Rewritten, calibration_key};
-use http::{Method, StatusCode, Uri};
+use crate::server::Worker;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
-use tidegate_config::Upstream;
-use tidegate_engine::{Plan, Tokens, Waypoint};
-use tidegate_telemetry::{Access, Outcome};
+use std::task::{Context, Poll, ready};
+use tidegate_config::{Route, strategy_name};
+use tidegate_engine::{Digest, Strategy, Tokens};
+use tidegate_store::{Entries, MessageId, RawMessage, Turn, TurnRecord, encode_turn};
+use tidegate_telemetry::Outcome;
 use tidegate_tokens::Fit;
-use tidegate_wire::Usage;
-use tokio::time::Instant;
+use tidegate_wire::{Answer, answer_message, chain, facts, read_message};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
 
-/// What a rewritten request leaves for the next one of its conversation, once the upstream has taken it.
+/// What a rewritten request leaves behind.
 #[derive(Debug)]
 pub(crate) struct Keepsake {
     gate: Arc<Gate>,
-    waypoint: Option<(ConversationKey, Waypoint)>,
+    tasks: TaskTracker,
+    journal: Journaling,
+    turn: Option<Box<Remembered>>,
     /// What was counted, and under which name to note how far off that was; none where our count is the model's own.
     lesson: Option<(String, Tokens)>,
 }
 
-impl Keepsake {
-    pub(crate) fn new(
-        gate: &Arc<Gate>,
-        identity: Option<Identity>,
-        rewritten: Rewritten,
-        observed: bool,
-    ) -> Keepsake {
-        let Rewritten { plan, waypoint, model, counted, .. } = rewritten;
-        let lesson = (model.fit == Fit::Nearest && !(observed && plan.before != plan.after))
-            .then(|| (calibration_key(identity.as_ref(), &model), counted));
-        let waypoint = identity.zip(waypoint).map(|(identity, waypoint)| (identity.key, waypoint));
-        Keepsake { gate: gate.clone(), waypoint, lesson }
-    }
-
-    /// The upstream has taken the request: its decisions are repeated from now on.
-    pub(crate) fn keep(&mut self) {
-        if let Some((key, waypoint)) = self.waypoint.take() {
-            self.gate.conversations.add(key, waypoint);
-        }
-    }
-
-    /// Whether anybody wants to know what the upstream says it has counted.
-    pub(crate) fn wants_usage(&self) -> bool {
-        self.lesson.is_some()
-    }
-
-    pub(crate) fn learn(&mut self, usage: Usage) {
-        if let Some((key, counted)) = self.lesson.take() {
-            self.gate.calibration.observe(&key, counted, Tokens(usage.prompt_tokens));
-        }
-    }
-}
-
-/// What is told of one request. It is written when it is dropped, so that there is one line for every request, also for
-/// one whose client left in the middle of any step.
+/// Where the write is that the answer waits for.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    gate: Arc<Gate>,
-    enabled: bool,
-    pub(crate) request_id: RequestId,
-    method: Method,
-    /// A copy: a slice of the head would keep the whole buffer in which it arrived for as long as an answer streams.
-    path: Box<str>,
-    pub(crate) started: Instant,
-    pub(crate) route: Option<String>,
-    pub(crate) upstream: Option<Arc<Upstream>>,
-    pub(crate) received: Progress,
-    pub(crate) bytes_out: u64,
-    first_byte: Option<Duration>,
-    status: StatusCode,
-    outcome: Outcome,
-    reason: Option<&'static str>,
-    /// Tokens as sent, tokens as forwarded, messages masked.
-    plan: Option<(u64, u64, usize)>,
+enum Journaling {
+    Running(JoinHandle<Result<(), &'static str>>),
+    Done(Result<(), &'static str>),
 }
 
-/// What nginx logs for a request whose client left before it was answered.
-const CLIENT_CLOSED_REQUEST: u16 = 499;
+/// A turn of a conversation, as far as it is known before its answer.
+#[derive(Debug)]
+struct Remembered {
+    identity: Identity,
+    record: TurnRecord,
+    end: Option<Digest>,
+}
 
-impl Entry {
+impl Keepsake {
+    /// Begins to write what the next request needs.
     pub(crate) fn begin(
-        gate: &Arc<Gate>,
-        enabled: bool,
-        id: RequestId,
-        method: &Method,
-        path: &Uri,
-    ) -> Entry {
-        Entry {
-            gate: gate.clone(),
-            enabled,
-            request_id: id,
-            method: method.clone(),
-            path: path.path().into(),
-            started: Instant::now(),
-            route: None,
-            upstream: None,
-            received: Progress::start(),
-            bytes_out: 0,
-            first_byte: None,
-            status: StatusCode::from_u16(CLIENT_CLOSED_REQUEST).unwrap_or(StatusCode::BAD_REQUEST),
-            outcome: Outcome::ClientGone,
-            reason: None,
-            plan: None,
+        worker: &Worker,
+        identity: Option<Identity>,
+        mut rewritten: Rewritten,
+        route: &Route,
+        strategy: Strategy,
+    ) -> Keepsake {
+        let gate = &worker.gate;
+        let plan = &rewritten.plan;
+        let is_observed = route.context.observe && plan.before != plan.after;
+        let lesson = (rewritten.model.fit == Fit::Nearest && !is_observed)
+            .then(|| (calibration_key(identity.as_ref(), &rewritten.model), rewritten.counted));
+        let entries = std::mem::take(&mut rewritten.entries);
+        let journal = match &identity {
+            // The request has waited for the store once, which is as long as it may.
+            Some(identity) if rewritten.without_store => {
+                if let Some(waypoint) = entries.waypoint {
+                    gate.conversations.keep_here(identity.key, waypoint);
+                }
+                Journaling::Done(Ok(()))
+            }
+            Some(identity) if entries != Entries::default() => {
+                let (conversations, key) = (gate.conversations.clone(), identity.key);
+                let write = async move { conversations.journal(key, entries).await };
+                Journaling::Running(worker.tasks.spawn(write))
+            }
+            Some(_) | None => Journaling::Done(Ok(())),
+        };
+        let turn = identity.filter(|_| strategy != Strategy::Passthrough).map(|identity| {
+            let record = record(&rewritten, route, strategy);
+            Box::new(Remembered { identity, record, end: rewritten.end })
+        });
+        Keepsake { gate: gate.clone(), tasks: worker.tasks.clone(), journal, turn, lesson }
+    }
+
+    /// Ready when what had to be written is, or cannot be. It takes no longer than the store's timeout.
+    pub(crate) fn poll_journaled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Journaling::Running(task) = &mut self.journal {
+            let written = ready!(Pin::new(task).poll(cx)).unwrap_or(Err("store_failed"));
+            self.journal = Journaling::Done(written);
+        }
+        Poll::Ready(())
+    }
+
+    /// Why the write failed, if that is known by now.
+    pub(crate) fn failure(&mut self) -> Option<&'static str> {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let _ = self.poll_journaled(&mut cx);
+        match self.journal {
+            Journaling::Done(Err(reason)) => Some(reason),
+            Journaling::Done(Ok(())) | Journaling::Running(_) => None,
         }
     }
 
-    pub(crate) fn note_plan(&mut self, plan: Option<&Plan>) {
-        self.plan = plan.map(|plan| (plan.before.0, plan.after.0, plan.masked.len()));
-    }
-
-    /// The upstream's answer has begun.
-    pub(crate) fn answering(&mut self, status: StatusCode) {
-        self.status = status;
-        self.first_byte = Some(self.started.elapsed());
-    }
-
-    pub(crate) fn answered(&mut self) {
-        self.outcome = Outcome::Answered;
-    }
-
-    pub(crate) fn broken(&mut self, reason: &'static str) {
-        self.outcome = Outcome::Broken;
-        self.reason = Some(reason);
-    }
-
-    pub(crate) fn refused(&mut self, refusal: &Refusal, status: StatusCode) {
-        if *refusal == Refusal::ClientLeft {
-            // Nobody saw the answer: the entry stays what every entry begins as.
-            return;
+    /// The answer is over: learns from it, and has the turn counted.
+    pub(crate) fn finish(mut self, listener: Listener, entry: &mut Entry) {
+        let mut answer = None;
+        if let Some((key, counted)) = self.lesson.take().filter(|_| entry.outcome == Outcome::Answered) {
+            answer = listener.answer();
+            if let Some(usage) = answer.as_ref().and_then(|answer| answer.usage) {
+                self.gate.calibration.observe(&key, counted, Tokens(usage.prompt_tokens));
+            }
         }
-        self.status = status;
-        self.outcome = Outcome::Refused;
-        self.reason = Some(refusal.code());
+        if let Some(reason) = self.failure() {
+            entry.degraded = Some(reason);
+        }
+        let Some(mut turn) = self.turn.take() else { return };
+        turn.note(entry);
+        // There is none when the process ends with the answer still under way.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let gate = self.gate.clone();
+        let remember = async move {
+            let answer = answer.or_else(|| listener.answer());
+            turn.remember(&gate, answer.as_ref()).await;
+        };
+        drop(self.tasks.spawn_on(remember, &runtime));
     }
 }
 
-impl Drop for Entry {
-    fn drop(&mut self) {
-        if !self.enabled {
-            return;
+fn record(rewritten: &Rewritten, route: &Route, strategy: Strategy) -> TurnRecord {
+    let plan = &rewritten.plan;
+    TurnRecord {
+        at: Gate::now().0,
+        route: route.name.clone(),
+        model: rewritten.asked.clone(),
+        strategy: strategy_name(strategy).to_owned(),
+        messages: rewritten.messages,
+        end: rewritten.end.map(|end| end.to_string()).unwrap_or_default(),
+        tokens_before: plan.before.0,
+        tokens_after: plan.after.0,
+        budget: plan.budget.input.0,
+        masked: plan.masked.clone(),
+        postponed: plan.postponed,
+        trigger: plan.cause.map(|cause| cause.name().to_owned()),
+        ..TurnRecord::default()
+    }
+}
+
+impl Remembered {
+    fn note(&mut self, entry: &Entry) {
+        let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let record = &mut self.record;
+        record.request_id = entry.request_id.as_str().to_owned();
+        record.status = entry.status.as_u16();
+        record.outcome = entry.outcome.name().to_owned();
+        record.first_byte_ms = entry.first_byte.map(millis);
+        record.duration_ms = millis(entry.started.elapsed());
+        record.overhead_us = entry.overhead_us;
+        record.degraded = entry.degraded.map(str::to_owned);
+    }
+
+    /// Writes the answer into the timeline and the turn into the counts.
+    async fn remember(mut self, gate: &Gate, answer: Option<&Answer>) {
+        let conversations = &gate.conversations;
+        let key = self.identity.key;
+        let usage = answer.and_then(|answer| answer.usage);
+        self.record.prompt_tokens = usage.map(|usage| usage.prompt_tokens);
+        self.record.completion_tokens = usage.map(|usage| usage.completion_tokens);
+        self.record.cached_tokens = usage.map(|usage| usage.cached_tokens);
+        let is_whole = self.record.outcome == Outcome::Answered.name();
+        if let Some(message) = answer
+            .filter(|_| is_whole && conversations.records_messages())
+            .and_then(|answer| self.message(answer))
+        {
+            // What fails here is written with the next request, which brings the answer back.
+            let _ =
+                conversations.journal(key, Entries { messages: vec![message], ..Entries::default() }).await;
         }
-        let access = Access {
-            request_id: self.request_id.as_str(),
-            method: self.method.as_str(),
-            path: &self.path,
-            status: self.status.as_u16(),
-            outcome: self.outcome,
-            reason: self.reason,
-            route: self.route.as_deref(),
-            upstream: self.upstream.as_ref().map(|upstream| upstream.name.as_str()),
-            bytes_in: self.received.bytes(),
-            bytes_out: self.bytes_out,
-            tokens_before: self.plan.map(|(before, ..)| before),
-            tokens_after: self.plan.map(|(_, after, _)| after),
-            masked: self.plan.map(|(.., masked)| masked),
-            first_byte: self.first_byte,
-            duration: self.started.elapsed(),
+        let record = &self.record;
+        let reported = |value: Option<u64>| value.unwrap_or(0);
+        let turn = Turn {
+            id: unique().to_be_bytes(),
+            end: self.end.map(|end| MessageId(end.0)),
+            at: record.at,
+            record: encode_turn(record),
+            counts: vec![
+                ("tokens_before", record.tokens_before),
+                ("tokens_after", record.tokens_after),
+                ("prompt_tokens", reported(record.prompt_tokens)),
+                ("completion_tokens", reported(record.completion_tokens)),
+                ("cached_tokens", reported(record.cached_tokens)),
+            ],
+            labels: vec![
+                ("name", self.identity.name.clone()),
+                ("tenant", self.identity.tenant.clone()),
+                ("route", record.route.clone()),
+                ("model", record.model.clone()),
+                ("strategy", record.strategy.clone()),
+            ],
         };
-        access.write(&self.gate.lines, self.gate.format);
+        if let Err(reason) = conversations.count(key, turn).await {
+            gate.metrics.uncounted(reason);
+        }
+    }
+
+    /// The answer as the client will send it back.
+    fn message(&self, answer: &Answer) -> Option<RawMessage> {
+        let (end, json) = (self.end?, answer_message(answer)?);
+        let canonical = facts(&read_message(&json).ok()?).canonical;
+        Some(RawMessage {
+            id: MessageId(chain(end, &canonical).0),
+            parent: MessageId(end.0),
+            position: u32::try_from(self.record.messages).ok()?,
+            at: Gate::now().0,
+            json: json.into(),
+        })
     }
 }

@@ -3,13 +3,14 @@
 use crate::body::ReplyBody;
 use crate::framing::Violation;
 use crate::path::BadPath;
-use crate::report::plan_headers;
+use crate::report::{plan_headers, put};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 use std::fmt::Write;
 use std::sync::Arc;
 use tidegate_engine::Plan;
+use tidegate_telemetry::names::header::DEGRADED;
 use tidegate_tokens::Model;
 use tidegate_wire::{error_body, error_event};
 
@@ -42,6 +43,10 @@ pub(crate) enum Refusal {
         known: &'static str,
     },
     OverBudget(Box<OverBudget>),
+    /// The store does not answer, and the operator wants no request without it.
+    Store {
+        reason: &'static str,
+    },
     Upstream(UpstreamFailure),
 }
 
@@ -99,6 +104,7 @@ impl Refusal {
             Refusal::Ambiguous { .. } => (StatusCode::BAD_REQUEST, "ambiguous_request"),
             Refusal::Strategy { .. } => (StatusCode::BAD_REQUEST, "invalid_strategy"),
             Refusal::OverBudget(_) => (StatusCode::UNPROCESSABLE_ENTITY, "context_budget_exceeded"),
+            Refusal::Store { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
             Refusal::Upstream(failure) => failure.parts(),
         }
     }
@@ -147,6 +153,10 @@ impl Refusal {
                 )
             }
             Refusal::OverBudget(over) => over.message(),
+            Refusal::Store { reason } => format!(
+                "The store of conversations is not available ({reason}), and this gateway forwards nothing without it \
+                 (`store.on_failure`). Try again soon."
+            ),
             Refusal::Upstream(failure) => failure.message(),
         }
     }
@@ -154,6 +164,7 @@ impl Refusal {
     fn kind(&self) -> &'static str {
         match self {
             Refusal::Upstream(_) => "upstream_error",
+            Refusal::Store { .. } => "server_error",
             _ => "invalid_request_error",
         }
     }
@@ -183,6 +194,7 @@ impl Refusal {
             | Refusal::Ambiguous { .. }
             | Refusal::Strategy { .. }
             | Refusal::OverBudget(_)
+            | Refusal::Store { .. }
             | Refusal::Upstream(_) => false,
         }
     }
@@ -275,8 +287,10 @@ pub(crate) fn refuse(refusal: &Refusal) -> Response<ReplyBody> {
     if refusal.ends_connection() {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    if let Refusal::OverBudget(over) = refusal {
-        plan_headers(headers, &over.plan);
+    match refusal {
+        Refusal::OverBudget(over) => plan_headers(headers, &over.plan),
+        Refusal::Store { reason } => put(headers, DEGRADED, reason),
+        _ => {}
     }
     response
 }

@@ -7,11 +7,15 @@ use tidegate_config::strategy_name;
 use tidegate_engine::{Plan, Strategy};
 use tidegate_telemetry::names::header;
 
+/// Why a request goes out as it came although its route has a strategy: its messages cannot be read.
+pub(crate) const UNREADABLE: &str = "unreadable";
+
 pub(crate) fn headers(
     route: &str,
     strategy: Strategy,
     identity: Option<&Identity>,
     rewritten: Option<&Rewritten>,
+    degraded: Option<&'static str>,
 ) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(12);
     put(&mut headers, header::ROUTE, route);
@@ -19,10 +23,11 @@ pub(crate) fn headers(
     if let Some(identity) = identity {
         put(&mut headers, header::CONVERSATION, &identity.name);
     }
-    match rewritten {
-        Some(rewritten) => plan_headers(&mut headers, &rewritten.plan),
-        None if strategy == Strategy::Passthrough => {}
-        None => put(&mut headers, header::DEGRADED, "unreadable"),
+    if let Some(rewritten) = rewritten {
+        plan_headers(&mut headers, &rewritten.plan);
+    }
+    if let Some(reason) = degraded {
+        put(&mut headers, header::DEGRADED, reason);
     }
     headers
 }

@@ -23,11 +23,7 @@ impl RequestId {
     }
 
     fn fresh() -> RequestId {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        static KEYS: OnceLock<[RandomState; 2]> = OnceLock::new();
-        let keys = KEYS.get_or_init(|| [RandomState::new(), RandomState::new()]);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        RequestId(format!("tg-{:016x}{:016x}", keys[0].hash_one(number), keys[1].hash_one(number)))
+        RequestId(format!("tg-{:032x}", unique()))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -37,6 +33,15 @@ impl RequestId {
     pub(crate) fn to_header(&self) -> Option<HeaderValue> {
         HeaderValue::from_str(&self.0).ok()
     }
+}
+
+/// A number that no other process has had either.
+pub(crate) fn unique() -> u128 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    static KEYS: OnceLock<[RandomState; 2]> = OnceLock::new();
+    let keys = KEYS.get_or_init(|| [RandomState::new(), RandomState::new()]);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    u128::from(keys[0].hash_one(number)) << 64 | u128::from(keys[1].hash_one(number))
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@ use crate::assess::{Assessment, Question};
 use crate::gate::{Gate, Snapshot};
 use crate::identify::Identity;
 use crate::reply::{OverBudget, Refusal};
+use crate::timeline::unrecorded;
 use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_config::Context;
-use tidegate_engine::{Memory, Plan, Strategy, Timestamp, Tokens, Verdict, Waypoint};
+use tidegate_engine::{Digest, Message, Plan, Strategy, Timestamp, Tokens, Verdict};
+use tidegate_store::{Entries, Recalled};
 use tidegate_tokens::{Model, is_loaded};
-use tidegate_wire::{LookedUp, Outline, Piece};
+use tidegate_wire::{Chat, LookedUp, Outline, Piece};
 use tracing::warn;
 
 /// A chat completion on its way to be rewritten.
@@ -21,7 +23,7 @@ pub(crate) struct Draft {
     pub(crate) route: usize,
     pub(crate) strategy: Strategy,
     pub(crate) identity: Option<Identity>,
-    pub(crate) memory: Memory,
+    pub(crate) recalled: Recalled,
     pub(crate) body: Bytes,
     pub(crate) outline: Outline,
 }
@@ -32,7 +34,15 @@ pub(crate) struct Rewritten {
     /// The request in pieces; none if it is the client's own.
     pub(crate) pieces: Option<Vec<Bytes>>,
     pub(crate) plan: Plan,
-    pub(crate) waypoint: Option<Waypoint>,
+    /// What has to be written of it before its answer ends.
+    pub(crate) entries: Entries,
+    /// How many messages it has, and the digest of the conversation with all of them.
+    pub(crate) messages: usize,
+    pub(crate) end: Option<Digest>,
+    /// Whether the store did not answer when it was asked for this conversation.
+    pub(crate) without_store: bool,
+    /// What the client calls the model.
+    pub(crate) asked: String,
     pub(crate) model: Arc<Model>,
     /// What the forwarded request costs by our own count, before any correction.
     pub(crate) counted: Tokens,
@@ -43,6 +53,9 @@ pub(crate) struct Rewritten {
 const MOST_UNSEEN: usize = 4 * 1024;
 const MOST_MESSAGES: usize = 2_000;
 const MOST_BYTES: usize = 2 * 1024 * 1024;
+
+/// A longer name of a model is no name. It is cut where it is kept.
+const LONGEST_MODEL: usize = 128;
 
 /// Cannot fail: what cannot be read or edited is forwarded as it came (`None`). It can only refuse what does not fit.
 pub(crate) async fn rewrite(draft: Draft, now: Timestamp) -> Result<Option<Rewritten>, Refusal> {
@@ -105,7 +118,7 @@ impl Draft {
         now: Timestamp,
     ) -> Result<Option<Rewritten>, Refusal> {
         let question = self.question(model);
-        let assessed = question.assess_from(looked_up, &self.gate.reader, &self.memory, now);
+        let assessed = question.assess_from(looked_up, &self.gate.reader, &self.recalled.memory, now);
         // A message that cannot be read is for the upstream to judge.
         let Ok(assessment) = assessed else { return Ok(None) };
         let pieces = match assessment.pieces(&question) {
@@ -116,7 +129,7 @@ impl Draft {
             }
         };
         let counted = counted(&assessment, question.factor);
-        let Assessment { decision, .. } = assessment;
+        let Assessment { chat, decision } = assessment;
         let observes = self.context().observe;
         if decision.plan.verdict == Verdict::OverBudget && !observes {
             return Err(Refusal::OverBudget(Box::new(OverBudget {
@@ -124,13 +137,30 @@ impl Draft {
                 model: model.clone(),
             })));
         }
+        let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
+        let talk = |message: &&Message| !message.role.is_instruction();
         Ok(Some(Rewritten {
+            entries: Entries { waypoint, ..self.unrecorded(&chat) },
+            messages: chat.messages.len(),
+            end: chat.messages.iter().rev().find(talk).map(|message| message.digest),
             pieces: pieces.map(|pieces| pieces.iter().map(|piece| self.bytes(piece)).collect()),
-            waypoint: decision.waypoint,
+            without_store: self.recalled.is_unavailable,
+            asked: self.outline.model.as_deref().unwrap_or_default().chars().take(LONGEST_MODEL).collect(),
             plan: decision.plan,
             counted,
             model: model.clone(),
         }))
+    }
+
+    /// What the timeline lacks. A strategy that edits nothing is for those who want nothing to be kept either.
+    fn unrecorded(&self, chat: &Chat) -> Entries {
+        match &self.identity {
+            Some(identity) if self.strategy != Strategy::Passthrough => {
+                let read = (&self.body, &self.outline);
+                unrecorded(&self.gate.conversations, identity.key, &self.recalled, read, chat)
+            }
+            Some(_) | None => Entries::default(),
+        }
     }
 
     fn bytes(&self, piece: &Piece) -> Bytes {

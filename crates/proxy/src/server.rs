@@ -47,6 +47,8 @@ pub(crate) struct Worker {
     /// The drain time is over: what is still under way ends with an error.
     pub(crate) cut: CancellationToken,
     connections: TaskTracker,
+    /// What goes on after an answer has ended; a shutdown waits for it too.
+    pub(crate) tasks: TaskTracker,
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
     tls: Option<TlsAcceptor>,
@@ -82,6 +84,7 @@ impl Proxy {
                 draining: proxy.draining.clone(),
                 cut: proxy.cut.clone(),
                 connections: proxy.connections.clone(),
+                tasks: proxy.connections.clone(),
                 http1: http1_server(server.max_header),
                 http2: http2_server(server.max_header),
                 tls: tls.clone(),

@@ -16,6 +16,9 @@ pub struct Access<'a> {
     /// The low-cardinality code of what went wrong; absent if nothing did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
+    /// Why the request went without something that it should have had; absent if it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub degraded: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,6 +50,19 @@ pub enum Outcome {
     ClientGone,
     /// The upstream's answer began and broke off.
     Broken,
+}
+
+impl Outcome {
+    /// The label for records and metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Answered => "answered",
+            Outcome::Refused => "refused",
+            Outcome::ClientGone => "client_gone",
+            Outcome::Broken => "broken",
+        }
+    }
 }
 
 impl fmt::Display for Outcome {

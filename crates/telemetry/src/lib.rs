@@ -15,8 +15,10 @@
 mod access;
 mod lines;
 mod logs;
+mod metrics;
 pub mod names;
 
 pub use access::{Access, Outcome};
 pub use lines::{Lines, Written};
 pub use logs::{Format, Level, init};
+pub use metrics::Metrics;

@@ -4,6 +4,7 @@
 //!   stalls, breaks at any byte and counts connections as an [`Answer`] tells it. Without one it behaves like OpenAI's
 //!   API, well enough for the official SDKs.
 //! - [`TcpProxy`]: a TCP proxy that pauses, delays, cuts and refuses.
+//! - [`RedisServer`], [`RedisCluster`] and [`Sentinels`]: real Redis servers that freeze, die and come back.
 //! - [`Unreachable`]: an address at which nobody answers.
 //! - the binaries `mock-upstream` and `load`, for SDK suites and for `tests/bench`.
 //!
@@ -45,6 +46,7 @@ mod multipart;
 mod openai;
 mod override_header;
 mod recorded;
+mod redis;
 mod schema;
 mod step;
 mod tcp_proxy;
@@ -56,6 +58,7 @@ pub mod flags;
 
 pub use answer::Answer;
 pub use recorded::{Arrival, Recorded, Recording, Version};
+pub use redis::{RedisCluster, RedisServer, Sentinels};
 pub use step::{Ending, Framing, Gate, Step, Timing, filler};
 pub use tcp_proxy::TcpProxy;
 pub use unreachable::Unreachable;

@@ -31,6 +31,7 @@
 //! ```
 
 mod answer;
+mod answer_message;
 mod chains;
 mod content;
 mod cursor;
@@ -53,6 +54,7 @@ mod tool_call;
 mod unreadable;
 
 pub use answer::{Answer, AnswerCall, Usage, read_completion};
+pub use answer_message::answer_message;
 pub use content::{Content, Part};
 pub use digest::{canonical_hash, chain};
 pub use edit::{BadEdit, Edit, Piece, Placeholder};

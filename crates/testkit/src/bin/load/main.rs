@@ -3,7 +3,8 @@
 //! - closed loop: `load --url URL --connections 64 --seconds 5 --body-bytes 1000`. Each connection sends its next
 //!   request when the last one is answered. Gives requests per second, p50 and p99.
 //! - open loop: `… --rate 200`. Requests leave at fixed times, and latency counts from the time that was due, so a slow
-//!   answer cannot hide the wait of those behind it. Gives p50, p90 and p99.
+//!   answer cannot hide the wait of those behind it. Gives p50, p90 and p99. Twelve `@` in the body become a number of the
+//!   request's own, so that no two are the same.
 //! - holding: `… --hold 5000 --seconds 10`. Opens so many streams, says when each has its first event, and keeps them open.
 //!
 //! Common flags: `--body FILE` or `--body-bytes N`, `--stream`, `--header "name: value"`, `--threads N`, `--json`,

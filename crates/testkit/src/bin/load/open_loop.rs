@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::report::Report;
 use crate::response::{Progress, ResponseReader};
@@ -52,13 +52,17 @@ fn drive(target: &Target, schedule: Schedule, lane: u32, count: u64) -> io::Resu
     let mut stream = connect(target)?;
     let mut reader = ResponseReader::default();
     let mut measured = 0;
+    let mut request = target.request.clone();
+    // Another run, moments later, has other numbers.
+    let first = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64 * 1000;
     for number in (lane..).step_by(LANES as usize) {
         let due = schedule.start + schedule.interval * number;
         if due >= schedule.until || measured >= count {
             break;
         }
+        target.number(&mut request, first + u64::from(number));
         wait_until(due);
-        match exchange(&mut stream, &mut reader, target) {
+        match exchange(&mut stream, &mut reader, &request) {
             Ok((status, events)) if due >= schedule.from => {
                 report.answer(status, events, due.elapsed());
                 measured += 1;
@@ -92,12 +96,8 @@ fn connect(target: &Target) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn exchange(
-    stream: &mut TcpStream,
-    reader: &mut ResponseReader,
-    target: &Target,
-) -> io::Result<(u16, usize)> {
-    stream.write_all(&target.request)?;
+fn exchange(stream: &mut TcpStream, reader: &mut ResponseReader, request: &[u8]) -> io::Result<(u16, usize)> {
+    stream.write_all(request)?;
     let mut block = [0; 16 * 1024];
     loop {
         let count = stream.read(&mut block)?;

@@ -9,7 +9,12 @@ use tidegate_testkit::flags::Flags;
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     pub(crate) request: Vec<u8>,
+    /// Where every request of an open loop has a number of its own.
+    number_at: Option<usize>,
 }
+
+/// Stands in a body where the number goes, in as many digits.
+const NUMBER: &[u8] = b"@@@@@@@@@@@@";
 
 impl Target {
     pub(crate) fn from_flags(flags: &mut Flags) -> io::Result<Self> {
@@ -38,7 +43,17 @@ impl Target {
             head += &format!("{header}\r\n");
         }
         head += &format!("content-length: {}\r\n\r\n", body.len());
-        Ok(Target { address, request: [head.as_bytes(), body].concat() })
+        let request = [head.as_bytes(), body].concat();
+        let number_at = request.windows(NUMBER.len()).position(|window| window == NUMBER);
+        Ok(Target { address, request, number_at })
+    }
+
+    /// Makes a request another one than all before, where its body has a place for that.
+    pub(crate) fn number(&self, request: &mut [u8], number: u64) {
+        if let Some(at) = self.number_at {
+            let digits = format!("{:0width$}", number % 10u64.pow(NUMBER.len() as u32), width = NUMBER.len());
+            request[at..at + NUMBER.len()].copy_from_slice(digits.as_bytes());
+        }
     }
 }
 
@@ -83,6 +98,14 @@ mod tests {
             assert_eq!(body["stream"], true);
             assert_eq!(body["messages"].as_array().unwrap().last().unwrap()["role"], "user");
         }
+    }
+
+    #[test]
+    fn a_body_with_a_place_for_it_is_numbered() {
+        let target = Target::new("http://127.0.0.1:80/v1", b"{\"n\":\"@@@@@@@@@@@@\"}", None).unwrap();
+        let mut request = target.request.clone();
+        target.number(&mut request, 42);
+        assert!(request.ends_with(b"{\"n\":\"000000000042\"}"));
     }
 
     #[test]

@@ -1,0 +1,97 @@
+//! The conversations, over HTTP and in the process alike.
+
+use crate::branch;
+use crate::find::{self, Filter};
+use crate::page::{MessageEntry, MessagePage, Summary, TurnPage, Unreadable};
+use crate::problem::Problem;
+use crate::reply;
+use crate::target::{Parameters, Target, Verb};
+use bytes::Bytes;
+use http::{Method, Response, StatusCode, Uri};
+use http_body_util::Full;
+use tidegate_store::Conversations;
+
+type Answer = Result<Response<Full<Bytes>>, Problem>;
+
+/// The answer to a request that may be asked. Who asks is no matter here.
+pub(crate) async fn answer(conversations: &Conversations, method: &Method, uri: &Uri) -> Answer {
+    let target = Target::of(uri.path())?;
+    match (Verb::of(method, target.allow())?, target) {
+        (Verb::Read, Target::List) => list(conversations, uri).await,
+        (Verb::Read, Target::Conversation(id)) => conversation(conversations, &id, uri).await,
+        (Verb::Read, Target::Messages(id)) => messages(conversations, &id, uri).await,
+        (Verb::Read, Target::Export(id)) => export(conversations, &id, uri).await,
+        (Verb::Delete, Target::Conversation(id)) => delete(conversations, &id, uri).await,
+        // No other target allows it.
+        (Verb::Delete, target) => Err(Problem::Method { allow: target.allow() }),
+    }
+}
+
+async fn list(conversations: &Conversations, uri: &Uri) -> Answer {
+    let parameters = Parameters::of(uri, &["offset", "limit", "tenant", "name"])?;
+    let given = |name| Ok::<_, Problem>(parameters.text(name)?.map(str::to_owned));
+    let filter = Filter { tenant: given("tenant")?, name: given("name")? };
+    let (offset, limit) = (parameters.offset("offset")?, parameters.limit("limit")?);
+    reply::json(&find::list(conversations, &filter, offset, limit).await?)
+}
+
+async fn conversation(conversations: &Conversations, id: &str, uri: &Uri) -> Answer {
+    let parameters = Parameters::of(uri, &["tenant", "turns_offset", "turns_limit"])?;
+    let (offset, limit) = (parameters.offset("turns_offset")?, parameters.limit("turns_limit")?);
+    let (key, head) = find::one(conversations, id, parameters.text("tenant")?).await?;
+    let turns = conversations.turns(key).await?;
+    reply::json(&TurnPage {
+        conversation: Summary::of(key, &head),
+        turns_total: turns.len(),
+        turns: turns.into_iter().skip(offset).take(limit).collect(),
+        turns_offset: offset,
+        turns_limit: limit,
+    })
+}
+
+async fn messages(conversations: &Conversations, id: &str, uri: &Uri) -> Answer {
+    let parameters = Parameters::of(uri, &["tenant", "offset", "limit"])?;
+    let (offset, limit) = (parameters.offset("offset")?, parameters.limit("limit")?);
+    let (key, _) = find::one(conversations, id, parameters.text("tenant")?).await?;
+    let timeline = conversations.timeline(key).await?;
+    let recorded = conversations.records_messages();
+    aside(move || {
+        let page = timeline.messages.iter().skip(offset).take(limit);
+        reply::json(&MessagePage {
+            messages: page.map(MessageEntry::of).collect(),
+            total: timeline.messages.len(),
+            offset,
+            limit,
+            recorded,
+            unreadable: Unreadable::of(&timeline.unreadable),
+        })
+    })
+    .await
+}
+
+async fn export(conversations: &Conversations, id: &str, uri: &Uri) -> Answer {
+    let parameters = Parameters::of(uri, &["tenant"])?;
+    let (key, head) = find::one(conversations, id, parameters.text("tenant")?).await?;
+    let timeline = conversations.timeline(key).await?;
+    let summary = Summary::of(key, &head);
+    aside(move || {
+        let lines = branch::lines(&summary, &timeline.messages).map_err(|_| Problem::Internal)?;
+        Ok(reply::of(StatusCode::OK, reply::LINES, lines))
+    })
+    .await
+}
+
+async fn delete(conversations: &Conversations, id: &str, uri: &Uri) -> Answer {
+    let parameters = Parameters::of(uri, &["tenant"])?;
+    let tenant = parameters.text("tenant")?;
+    let key = id.parse().map_err(|_| Problem::WholeId)?;
+    if tenant.is_some() {
+        find::by_key(conversations, id, tenant).await?.ok_or(Problem::NoConversation)?;
+    }
+    if conversations.delete(key).await? { Ok(reply::no_content()) } else { Err(Problem::NoConversation) }
+}
+
+/// Writes an answer that can be large where nobody waits: the same thread answers the probes.
+async fn aside(write: impl FnOnce() -> Answer + Send + 'static) -> Answer {
+    tokio::task::spawn_blocking(write).await.unwrap_or(Err(Problem::Internal))
+}

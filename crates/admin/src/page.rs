@@ -1,0 +1,150 @@
+//! What is answered. The server writes these and the command reads them, so that they cannot disagree.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tidegate_store::{ConversationKey, Head, RawMessage, RecordError, TurnRecord};
+
+/// One conversation without what was said in it. Times are milliseconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Summary {
+    /// The 32 digits that it is kept under.
+    pub id: String,
+    /// What its client calls it.
+    pub name: String,
+    pub tenant: String,
+    pub route: String,
+    pub model: String,
+    pub strategy: String,
+    pub first: u64,
+    pub last: u64,
+    pub requests: u64,
+    pub turns: u64,
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    pub cached_tokens: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConversationPage {
+    pub conversations: Vec<Summary>,
+    /// How many there are; unknown under a filter, for which all of them would have to be read.
+    pub total: Option<usize>,
+    pub offset: usize,
+    pub limit: usize,
+    /// How many were looked at for this page.
+    pub scanned: usize,
+    /// The offset to go on from; none at the end.
+    pub next: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnPage {
+    pub conversation: Summary,
+    /// The oldest first.
+    pub turns: Vec<TurnRecord>,
+    pub turns_total: usize,
+    pub turns_offset: usize,
+    pub turns_limit: usize,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MessagePage {
+    pub messages: Vec<MessageEntry>,
+    pub total: usize,
+    pub offset: usize,
+    pub limit: usize,
+    /// Whether messages are recorded at all (`store.raw`).
+    pub recorded: bool,
+    pub unreadable: Unreadable,
+}
+
+/// A message with its place. Exactly one of `message` and `text` is there.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MessageEntry {
+    /// The digest of the conversation up to it, in hexadecimal digits.
+    pub id: String,
+    /// The message before it; all zeros before the first.
+    pub parent: String,
+    /// Its index in the request that brought it.
+    pub position: u32,
+    /// When it was first seen.
+    pub at: u64,
+    /// The client's own bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<Box<RawValue>>,
+    /// The same where they are no JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// Messages that are there and cannot be shown, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unreadable {
+    pub count: usize,
+    /// Encrypted with a key that is not given.
+    pub no_key: usize,
+    pub damaged: usize,
+    /// Written by a newer version.
+    pub newer: usize,
+}
+
+impl Summary {
+    pub(crate) fn of(key: ConversationKey, head: &Head) -> Summary {
+        let label = |name| head.labels.get(name).cloned().unwrap_or_default();
+        let count = |name| head.counts.get(name).copied().unwrap_or_default();
+        Summary {
+            id: key.to_string(),
+            name: label("name"),
+            tenant: label("tenant"),
+            route: label("route"),
+            model: label("model"),
+            strategy: label("strategy"),
+            first: head.first,
+            last: head.last,
+            requests: count("requests"),
+            turns: count("turns"),
+            tokens_before: count("tokens_before"),
+            tokens_after: count("tokens_after"),
+            prompt_tokens: count("prompt_tokens"),
+            completion_tokens: count("completion_tokens"),
+            cached_tokens: count("cached_tokens"),
+        }
+    }
+}
+
+impl MessageEntry {
+    pub(crate) fn of(message: &RawMessage) -> MessageEntry {
+        let raw = serde_json::from_slice::<Box<RawValue>>(&message.json).ok();
+        let text = raw.is_none().then(|| String::from_utf8_lossy(&message.json).into_owned());
+        MessageEntry {
+            id: hex(&message.id.0),
+            parent: hex(&message.parent.0),
+            position: message.position,
+            at: message.at,
+            message: raw,
+            text,
+        }
+    }
+}
+
+impl Unreadable {
+    pub(crate) fn of(errors: &[RecordError]) -> Unreadable {
+        let mut unreadable = Unreadable { count: errors.len(), ..Unreadable::default() };
+        for error in errors {
+            match error {
+                RecordError::NoKey => unreadable.no_key += 1,
+                RecordError::Damaged => unreadable.damaged += 1,
+                RecordError::Newer(_) => unreadable.newer += 1,
+            }
+        }
+        unreadable
+    }
+}
+
+fn hex(bytes: &[u8; 32]) -> String {
+    tidegate_engine::Digest(*bytes).to_string()
+}

@@ -1,0 +1,79 @@
+//! Questions and answers over the code that both the address and the command use.
+
+mod finding;
+mod probes;
+mod reading;
+
+use crate::{Admin, AdminError, Readiness};
+use http::{HeaderMap, Method, Response, Uri};
+use http_body_util::{BodyExt, Full};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_store::{ConversationKey, Conversations, MemoryStore, Options, Turn, TurnRecord, encode_turn};
+
+fn options() -> Options {
+    Options { timeout: Duration::from_millis(250), raw: true, keyring: None }
+}
+
+fn memory() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new(Duration::from_secs(3600)))
+}
+
+fn admin(conversations: Arc<Conversations>) -> Admin {
+    Admin {
+        readiness: Box::new(|| Readiness::Ready),
+        conversations,
+        token: None,
+        metrics: Box::new(|| "counted 1\n".to_owned()),
+    }
+}
+
+/// A conversation with one turn: the key begins with `key`, the rest of it are zeros.
+async fn turn(
+    conversations: &Arc<Conversations>,
+    key: u32,
+    tenant: &str,
+    name: &str,
+    at: u64,
+) -> ConversationKey {
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&key.to_be_bytes());
+    let key = ConversationKey(bytes);
+    let record = TurnRecord { at, request_id: format!("r{at}"), ..TurnRecord::default() };
+    let turn = Turn {
+        id: u128::from(at).to_be_bytes(),
+        end: None,
+        at,
+        record: encode_turn(&record),
+        counts: vec![("tokens_before", 10), ("tokens_after", 7)],
+        labels: vec![("name", name.to_owned()), ("tenant", tenant.to_owned())],
+    };
+    conversations.count(key, turn).await.unwrap();
+    key
+}
+
+async fn body(response: Response<Full<bytes::Bytes>>) -> String {
+    let Ok(body) = response.into_body().collect().await;
+    String::from_utf8(body.to_bytes().to_vec()).unwrap()
+}
+
+async fn ask(admin: &Admin, method: Method, target: &str) -> (u16, String) {
+    let mut headers = HeaderMap::new();
+    headers.insert("host", "localhost:9090".parse().unwrap());
+    let answer = admin.answer(&method, &target.parse::<Uri>().unwrap(), &headers).await;
+    assert_eq!(answer.headers()["cache-control"], "no-store", "{target}");
+    (answer.status().as_u16(), body(answer).await)
+}
+
+fn code(body: &str) -> String {
+    let body: Value = serde_json::from_str(body).unwrap();
+    body["error"]["code"].as_str().unwrap().to_owned()
+}
+
+fn refusal(error: AdminError) -> (u16, String) {
+    match error {
+        AdminError::Refused { status, code, .. } => (status, code),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,92 @@
+use super::{admin, ask, code, memory, options};
+use crate::{Readiness, Token};
+use http::Method;
+use std::sync::Arc;
+use tidegate_store::{
+    Answer, ConversationKey, Conversations, Head, Journal, Listing, MessageId, Store, StoreError, Turn,
+};
+
+#[tokio::test]
+async fn alive_while_draining_but_not_ready() {
+    let mut admin = admin(Conversations::new(memory(), options()));
+    assert_eq!(ask(&admin, Method::GET, "/readyz").await, (200, "ready\n".to_owned()));
+    admin.readiness = Box::new(|| Readiness::Draining);
+    assert_eq!(ask(&admin, Method::GET, "/healthz").await, (200, "ok\n".to_owned()));
+    assert_eq!(ask(&admin, Method::HEAD, "/readyz").await, (503, "draining\n".to_owned()));
+    assert_eq!(ask(&admin, Method::GET, "/metrics").await, (200, "counted 1\n".to_owned()));
+    let (status, body) = ask(&admin, Method::GET, "/").await;
+    assert!(status == 404 && body.contains("/api/conversations"), "{body}");
+    for path in ["/healthz", "/readyz", "/metrics", "/api/conversations"] {
+        let (status, body) = ask(&admin, Method::POST, path).await;
+        assert_eq!((status, code(&body).as_str()), (405, "method_not_allowed"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn probes_need_no_token_and_everything_else_does() {
+    let mut admin = admin(Conversations::new(memory(), options()));
+    admin.token = Some(Token::new("s3cret"));
+    assert_eq!(ask(&admin, Method::GET, "/healthz").await.0, 200);
+    assert_eq!(ask(&admin, Method::GET, "/readyz").await.0, 200);
+    for path in ["/metrics", "/api/conversations", "/", "/nothing"] {
+        let (status, body) = ask(&admin, Method::GET, path).await;
+        assert_eq!((status, code(&body).as_str()), (401, "unauthorized"), "{path}");
+    }
+}
+
+/// Cannot be asked anything.
+#[derive(Debug)]
+struct Down;
+
+impl Store for Down {
+    fn recall(&self, _: ConversationKey) -> Answer<'_, Vec<bytes::Bytes>> {
+        down()
+    }
+    fn journal(&self, _: ConversationKey, _: Journal) -> Answer<'_, ()> {
+        down()
+    }
+    fn count(&self, _: ConversationKey, _: Turn) -> Answer<'_, ()> {
+        down()
+    }
+    fn head(&self, _: ConversationKey) -> Answer<'_, Option<Head>> {
+        down()
+    }
+    fn list(&self, _: usize, _: usize) -> Answer<'_, Listing> {
+        down()
+    }
+    fn turns(&self, _: ConversationKey) -> Answer<'_, Vec<bytes::Bytes>> {
+        down()
+    }
+    fn messages(&self, _: ConversationKey) -> Answer<'_, Vec<(MessageId, bytes::Bytes)>> {
+        down()
+    }
+    fn delete(&self, _: ConversationKey) -> Answer<'_, bool> {
+        down()
+    }
+    fn probe(&self) -> Answer<'_, ()> {
+        down()
+    }
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+fn down<T: Send + 'static>() -> Answer<'static, T> {
+    Box::pin(std::future::ready(Err(StoreError::Unreachable("10.0.0.7:6379 as admin".to_owned()))))
+}
+
+#[tokio::test]
+async fn a_store_that_fails_is_said_by_its_label_alone_and_is_no_reason_to_get_no_requests() {
+    let conversations = Conversations::new(Arc::new(Down), options());
+    conversations.recall(ConversationKey([1; 16])).await;
+    let admin = admin(conversations);
+    let ready = ask(&admin, Method::GET, "/readyz").await;
+    assert_eq!(ready, (200, "ready, store degraded: store_unreachable\n".to_owned()));
+    for target in
+        ["/api/conversations", "/api/conversations/x", &format!("/api/conversations/{}", "0".repeat(32))]
+    {
+        let (status, body) = ask(&admin, Method::GET, target).await;
+        assert_eq!((status, code(&body).as_str()), (503, "store_unavailable"), "{target}");
+        assert!(body.contains("store_unreachable") && !body.contains("10.0.0.7"), "{body}");
+    }
+}

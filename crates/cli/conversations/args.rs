@@ -1,0 +1,141 @@
+//! What can be typed after `tidegate conversations`.
+
+use crate::args::ConfigArgs;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+pub(crate) const MORE: &str = "\
+Examples:
+  tidegate conversations list                         the newest 50
+  tidegate conversations show 3f9a2c                  one of them: figures, turns, what was said
+  tidegate conversations show build-7 --full | less   by its name, nothing shortened
+  tidegate conversations export build-7 -o run.jsonl  to send it again, or to keep it
+  tidegate conversations list --json | jq -r '.conversations[].id'
+  tidegate conversations delete build-7 --tenant 1d0c5e2f9a7b4c36
+                                                      one of two conversations with the same name
+
+An ID is the 32 digits of a conversation, the first 6 or more of them, or its name.
+Names belong to tenants: if several use the same, the answer lists their ids, and --tenant or an
+id says which one.
+
+Exit codes:
+  0  done    1  something is wrong    2  wrong usage    4  no such conversation, or several";
+
+const EXPORT_MORE: &str = "\
+Format: one line of JSON for every branch of the conversation,
+  {\"id\":\"NAME\",\"model\":\"gpt-4o\",\"messages\":[...]}
+with the messages as the client sent them, nothing masked. The first line is the branch that
+was continued last; those that were left (an edited question, a regenerated answer) follow as
+NAME#2, NAME#3 and so on, the newest first, at most 100. The first line has \"branches\" with
+their number if there are more. A line with \"incomplete\": true lacks its beginning, because it
+has expired or cannot be decrypted.";
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ConversationsArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConversationsCommand,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ConversationsCommand {
+    /// The newest conversations, with what was saved in them
+    List(ListArgs),
+    /// One conversation: its figures, its turns, and what was said
+    ///
+    /// A message that the last turn masked is marked and still shown: what was kept from the model is here.
+    Show(ShowArgs),
+    /// One conversation as JSONL that can be sent again
+    #[command(after_long_help = EXPORT_MORE)]
+    Export(ExportArgs),
+    /// Forget a conversation: its messages, its turns, its counts and what was decided about it
+    Delete(DeleteArgs),
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WhoseArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Only of this tenant, as `list` shows it; those of all others are not there
+    #[arg(long, value_name = "TENANT")]
+    pub(crate) tenant: Option<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub(crate) whose: WhoseArgs,
+    /// Only those that their client calls so
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+    /// Print one JSON object instead: `conversations` as the admin API gives them, and `next`
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// An id, the beginning of one, or a name
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) whose: WhoseArgs,
+    /// Only the last so many turns and messages
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
+    /// Every line of every message
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Print one JSON object instead: `conversation`, `turns`, `messages`, `unreadable`
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// An id, the beginning of one, or a name
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) whose: WhoseArgs,
+    /// Write to this file, readable by you alone, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// An id, the beginning of one, or a name
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) whose: WhoseArgs,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Print what was deleted as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl ConversationsCommand {
+    pub(crate) fn whose(&self) -> &WhoseArgs {
+        match self {
+            ConversationsCommand::List(ListArgs { whose, .. })
+            | ConversationsCommand::Show(ShowArgs { whose, .. })
+            | ConversationsCommand::Export(ExportArgs { whose, .. })
+            | ConversationsCommand::Delete(DeleteArgs { whose, .. }) => whose,
+        }
+    }
+
+    pub(crate) fn whose_mut(&mut self) -> &mut WhoseArgs {
+        match self {
+            ConversationsCommand::List(ListArgs { whose, .. })
+            | ConversationsCommand::Show(ShowArgs { whose, .. })
+            | ConversationsCommand::Export(ExportArgs { whose, .. })
+            | ConversationsCommand::Delete(DeleteArgs { whose, .. }) => whose,
+        }
+    }
+}

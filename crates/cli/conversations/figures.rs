@@ -1,0 +1,84 @@
+//! Numbers and times for people.
+
+use crate::number::grouped;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use std::io::IsTerminal;
+use std::time::{Duration, UNIX_EPOCH};
+
+pub(super) fn change(before: u64, after: u64) -> String {
+    format!("{} → {}", grouped(before), grouped(after))
+}
+
+/// How much less `after` is, in percent.
+pub(super) fn saved(before: u64, after: u64) -> String {
+    if before == 0 {
+        return "-".to_owned();
+    }
+    // Counts of tokens are far below what a float holds exactly.
+    #[expect(clippy::cast_precision_loss, reason = "see above")]
+    let share = 100.0 * (before as f64 - after as f64) / before as f64;
+    format!("{share:.0}%")
+}
+
+/// How long ago a moment was, in the largest unit; both in milliseconds since 1970.
+pub(super) fn ago(now: u64, then: u64) -> String {
+    match now.saturating_sub(then) / 1000 {
+        0..5 => "just now".to_owned(),
+        seconds @ 5..60 => format!("{seconds} s ago"),
+        seconds @ 60..3_600 => format!("{} min ago", seconds / 60),
+        seconds @ 3_600..172_800 => format!("{} h ago", seconds / 3_600),
+        seconds => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+/// A moment in milliseconds since 1970, as a date and a time in UTC.
+pub(super) fn moment(millis: u64) -> String {
+    let moment = UNIX_EPOCH.checked_add(Duration::from_millis(millis)).unwrap_or(UNIX_EPOCH);
+    humantime::format_rfc3339_seconds(moment).to_string().replace('T', " ")
+}
+
+/// A table without lines, its numbers to the right.
+pub(super) fn table<const N: usize>(header: [&str; N], right: &[usize], rows: Vec<[String; N]>) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    if !std::io::stdout().is_terminal() {
+        // A pipe has no width: one row a line, never wrapped.
+        table.set_content_arrangement(ContentArrangement::Disabled);
+    }
+    table.set_header(header);
+    table.add_rows(rows);
+    for &column in right {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.trim_fmt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_dates() {
+        assert_eq!(moment(0), "1970-01-01 00:00:00Z");
+        assert_eq!(moment(951_827_696_789), "2000-02-29 12:34:56Z");
+        assert_eq!(moment(1_709_251_199_000), "2024-02-29 23:59:59Z");
+        assert_eq!(moment(1_709_251_200_000), "2024-03-01 00:00:00Z");
+        assert_eq!(moment(4_102_444_799_999), "2099-12-31 23:59:59Z");
+    }
+
+    #[test]
+    fn times_are_in_the_largest_unit() {
+        let shown = [0, 5_000, 59_999, 180_000, 3_600_000, 172_800_000]
+            .map(|then| ago(200_000_000_000, 200_000_000_000 - then));
+        assert_eq!(shown, ["just now", "5 s ago", "59 s ago", "3 min ago", "1 h ago", "2 days ago"]);
+        assert_eq!(ago(1, 9_000), "just now", "the clock of another machine");
+    }
+
+    #[test]
+    fn savings_are_shares() {
+        assert_eq!([saved(0, 0), saved(200, 50), saved(100, 100), saved(10, 12)], ["-", "75%", "0%", "-20%"]);
+        assert_eq!(change(12_345, 999), "12,345 → 999");
+    }
+}

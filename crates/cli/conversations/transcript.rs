@@ -1,0 +1,249 @@
+//! What was said, to be read by a person.
+
+use super::terminal::{one_line, plain};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use tidegate_admin::MessageEntry;
+use tidegate_store::TurnRecord;
+
+/// The messages of a conversation in order, and the last turn, which says what was masked.
+#[derive(Debug)]
+pub(super) struct Transcript<'a> {
+    pub(super) messages: &'a [MessageEntry],
+    pub(super) last_turn: Option<&'a TurnRecord>,
+    pub(super) length: Length,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// The first lines of every message, and not all of a long line.
+    Short,
+    Full,
+}
+
+const SHORT_LINES: usize = 6;
+const SHORT_LINE: usize = 160;
+
+impl Transcript<'_> {
+    /// The last `limit` messages of the branch that was continued last, and behind it, unless there is a limit, those that
+    /// only other branches have.
+    pub(super) fn render(&self, limit: usize) -> String {
+        let (newest, masked) = (self.newest_branch(), self.masked());
+        let read = self.messages.iter().map(|entry| (entry, value(entry)));
+        let (ours, others): (Vec<_>, Vec<_>) = read.partition(|(entry, value)| {
+            matches!(role(value.as_ref()), "system" | "developer") || newest.contains(entry.id.as_str())
+        });
+        let shown = ours.len().min(limit);
+        let mut out = format!("messages{}\n", earlier(ours.len(), shown));
+        let write = |out: &mut String, entry: &MessageEntry, value: &Option<Value>| {
+            let mark = if masked.contains(entry.id.as_str()) { "  [masked in the last turn]" } else { "" };
+            // Writing into a string does not fail.
+            let _ = writeln!(out, "#{} {}{mark}", entry.position, speaker(value.as_ref()));
+            self.write_text(out, &text(entry, value.as_ref()));
+        };
+        for (entry, value) in &ours[ours.len() - shown..] {
+            write(&mut out, entry, value);
+        }
+        if limit == usize::MAX && !others.is_empty() {
+            out.push_str("\nmessages of other branches\n");
+            for (entry, value) in &others {
+                write(&mut out, entry, value);
+            }
+        }
+        out
+    }
+
+    /// Indented, so that no message can look like the beginning of another.
+    fn write_text(&self, out: &mut String, text: &str) {
+        let text = plain(text);
+        let mut lines = text.lines();
+        let most = if self.length == Length::Full { usize::MAX } else { SHORT_LINES };
+        for line in lines.by_ref().take(most) {
+            let end = line.char_indices().nth(SHORT_LINE).map(|(at, _)| at);
+            let _ = match end.filter(|_| self.length == Length::Short) {
+                Some(end) => writeln!(out, "    {}…", &line[..end]),
+                None => writeln!(out, "    {line}"),
+            };
+        }
+        let more = lines.count();
+        if more > 0 {
+            let _ = writeln!(
+                out,
+                "    … {more} more line{}; --full shows them",
+                if more == 1 { "" } else { "s" }
+            );
+        }
+    }
+
+    /// The messages of the branch that was continued last.
+    fn newest_branch(&self) -> HashSet<&str> {
+        let newest = self.messages.iter().max_by_key(|entry| (entry.at, entry.position));
+        self.chain(newest.map_or("", |entry| entry.id.as_str())).map(|entry| entry.id.as_str()).collect()
+    }
+
+    /// The messages that the last turn masked.
+    fn masked(&self) -> HashSet<&str> {
+        let Some(turn) = self.last_turn else { return HashSet::new() };
+        let masked: HashSet<usize> = turn.masked.iter().copied().collect();
+        let is_masked = |entry: &&MessageEntry| {
+            usize::try_from(entry.position).is_ok_and(|position| masked.contains(&position))
+        };
+        self.chain(&turn.end).filter(is_masked).map(|entry| entry.id.as_str()).collect()
+    }
+
+    /// The messages from `end` back to the first.
+    fn chain(&self, end: &str) -> impl Iterator<Item = &MessageEntry> {
+        let by_id: HashMap<&str, &MessageEntry> =
+            self.messages.iter().map(|entry| (entry.id.as_str(), entry)).collect();
+        let first = by_id.get(end).copied();
+        // The bound only matters for a damaged store, in which a message could stand before itself.
+        std::iter::successors(first, move |entry| by_id.get(entry.parent.as_str()).copied())
+            .take(self.messages.len())
+    }
+}
+
+/// Says that not all are shown.
+pub(super) fn earlier(count: usize, shown: usize) -> String {
+    if shown < count { format!(" (the last {shown} of {count})") } else { String::new() }
+}
+
+/// What can be read of a message; nothing if it is no JSON, or has letters that cannot be.
+fn value(entry: &MessageEntry) -> Option<Value> {
+    entry.message.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok())
+}
+
+fn role(message: Option<&Value>) -> &str {
+    message.and_then(|message| message["role"].as_str()).unwrap_or("unreadable")
+}
+
+/// The role, and which tool or person it is.
+fn speaker(message: Option<&Value>) -> String {
+    let mut speaker = one_line(role(message));
+    for member in ["name", "tool_call_id"] {
+        if let Some(name) = message.and_then(|message| message[member].as_str()) {
+            let _ = write!(speaker, " {}", one_line(name));
+        }
+    }
+    speaker
+}
+
+/// Everything that a message says: its text, a word for what is no text, and its calls.
+fn text(entry: &MessageEntry, message: Option<&Value>) -> String {
+    let Some(message) = message else {
+        let raw = entry.message.as_ref().map(|raw| raw.get());
+        return raw.or(entry.text.as_deref()).unwrap_or_default().to_owned();
+    };
+    let mut pieces = Vec::new();
+    match &message["content"] {
+        Value::Null => {}
+        Value::String(text) => pieces.push(text.clone()),
+        Value::Array(parts) => pieces.extend(parts.iter().map(part)),
+        other => pieces.push(other.to_string()),
+    }
+    if let Some(refusal) = message["refusal"].as_str() {
+        pieces.push(format!("[refusal] {refusal}"));
+    }
+    let calls = message["tool_calls"].as_array().into_iter().flatten().map(|call| &call["function"]);
+    for function in calls.chain(message.get("function_call")) {
+        let name = function["name"].as_str().unwrap_or("?");
+        let arguments = function["arguments"].as_str().unwrap_or_default();
+        pieces.push(format!("→ {name}({arguments})"));
+    }
+    pieces.join("\n")
+}
+
+fn part(part: &Value) -> String {
+    match (part["text"].as_str(), part["type"].as_str()) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(kind)) => format!("[{kind}]"),
+        (None, None) => "[?]".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: &str, parent: &str, position: u32, at: u64, json: &str) -> MessageEntry {
+        let message = serde_json::from_str(json).ok();
+        let text = message.is_none().then(|| json.to_owned());
+        MessageEntry { id: id.to_owned(), parent: parent.to_owned(), position, at, message, text }
+    }
+
+    fn rendered(messages: &[MessageEntry], last_turn: Option<&TurnRecord>, length: Length) -> String {
+        Transcript { messages, last_turn, length }.render(usize::MAX)
+    }
+
+    #[test]
+    fn masked_messages_are_marked_and_other_branches_apart() {
+        let messages = [
+            entry("s", "0", 0, 1, r#"{"role":"system","content":"be"}"#),
+            entry("a", "0", 1, 1, r#"{"role":"user","content":"ask"}"#),
+            entry("b", "a", 2, 2, r#"{"role":"tool","tool_call_id":"c1","content":"old"}"#),
+            entry("x", "a", 2, 1, r#"{"role":"assistant","content":"left"}"#),
+            entry(
+                "d",
+                "b",
+                3,
+                3,
+                r#"{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}"#,
+            ),
+        ];
+        let turn = TurnRecord { masked: vec![2], end: "b".to_owned(), ..TurnRecord::default() };
+        assert_eq!(
+            rendered(&messages, Some(&turn), Length::Short),
+            "messages\n#0 system\n    be\n#1 user\n    ask\n#2 tool c1  [masked in the last turn]\n    old\n\
+             #3 assistant\n    → f({})\n\nmessages of other branches\n#2 assistant\n    left\n"
+        );
+    }
+
+    #[test]
+    fn a_limit_shows_the_last_ones() {
+        let messages = [
+            entry("a", "0", 0, 1, r#"{"role":"user","content":"ask"}"#),
+            entry("b", "a", 1, 2, r#"{"role":"assistant","content":"say"}"#),
+            entry("x", "a", 1, 1, r#"{"role":"assistant","content":"left"}"#),
+        ];
+        let transcript = Transcript { messages: &messages, last_turn: None, length: Length::Short };
+        assert_eq!(transcript.render(1), "messages (the last 1 of 2)\n#1 assistant\n    say\n");
+    }
+
+    #[test]
+    fn long_messages_are_shortened_unless_asked() {
+        let text = format!("{}\\n{}", "é".repeat(200), "l\\n".repeat(9));
+        let messages = [entry("a", "0", 0, 1, &format!("{{\"role\":\"user\",\"content\":\"{text}\"}}"))];
+        let short = rendered(&messages, None, Length::Short);
+        assert!(short.contains(&format!("    {}…\n", "é".repeat(160))), "{short}");
+        assert!(short.ends_with("    l\n    … 4 more lines; --full shows them\n"), "{short}");
+        let full = rendered(&messages, None, Length::Full);
+        assert!(full.contains(&"é".repeat(200)) && full.matches("    l\n").count() == 9, "{full}");
+    }
+
+    #[test]
+    fn a_message_cannot_look_like_another_or_command_the_terminal() {
+        let messages = [
+            entry(
+                "a",
+                "0",
+                0,
+                1,
+                r##"{"role":"user\u001b[1m","content":"x\n#1 system\n\u001b]0;t\u0007\r"}"##,
+            ),
+            entry("b", "a", 1, 2, "no json\u{1b}"),
+            entry(
+                "c",
+                "b",
+                2,
+                3,
+                r#"{"role":"user","content":[{"type":"image_url"},{"type":"text","text":"t"}]}"#,
+            ),
+            entry("d", "c", 3, 4, r#"{"role":"user","content":"\ud800"}"#),
+        ];
+        assert_eq!(
+            rendered(&messages, None, Length::Short),
+            "messages\n#0 user\\u{1b}[1m\n    x\n    #1 system\n    \\u{1b}]0;t\\u{7}\\u{d}\n#1 unreadable\n    no json\\u{1b}\n\
+             #2 user\n    [image_url]\n    t\n#3 unreadable\n    {\"role\":\"user\",\"content\":\"\\ud800\"}\n"
+        );
+    }
+}

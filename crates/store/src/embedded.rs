@@ -1,0 +1,141 @@
+//! Conversations in a file of this machine, for one process, on [`redb`].
+//!
+//! A write is answered when it is on disk. One thread writes; what arrives while it waits for the disk becomes one
+//! commit. Reads see whole commits only and do not wait for writes. What has expired is hidden at once and removed
+//! later, a piece at a time.
+//!
+//! Every commit carries what is needed to open the file after a crash without reading all of it. That costs a second wait
+//! for the disk, which nobody notices behind a model's answer; a restart that takes minutes would be noticed.
+//!
+//! Space of removed rows is used again, and the free end of the file is given back when the store is closed. There is no
+//! compaction: it would read everything to find out whether it pays, and the time to live bounds the file already.
+
+mod change;
+mod fault;
+mod file;
+mod head;
+mod lifetime;
+mod read;
+mod sweep;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use crate::store::{Answer, Journal, Listing, MessageId, Store, Turn};
+use crate::{Clock, ConversationKey, Head, StoreError, wall_clock};
+use bytes::Bytes;
+use change::Change;
+use file::{DatabaseFile, Opener};
+use lifetime::{Lifetime, Moment};
+use redb::{ReadTransaction, ReadableDatabase};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use writer::Writer;
+
+/// Dropping it waits until everything is written and read, then gives the file to whoever opens it next.
+#[derive(Debug)]
+pub struct EmbeddedStore {
+    file: Arc<DatabaseFile>,
+    lifetime: Lifetime,
+    writer: Writer,
+}
+
+impl EmbeddedStore {
+    /// Opens the database in a directory; both are created if they are not there. Blocks on the disk.
+    ///
+    /// # Errors
+    /// If the directory cannot be written, the database is open elsewhere, or the file in its place is none of ours.
+    pub fn open(directory: &Path, ttl: Duration) -> Result<EmbeddedStore, StoreError> {
+        EmbeddedStore::open_with_clock(directory, ttl, wall_clock)
+    }
+
+    /// For tests, which cannot wait for a time to live.
+    #[doc(hidden)]
+    pub fn open_with_clock(
+        directory: &Path,
+        ttl: Duration,
+        clock: Clock,
+    ) -> Result<EmbeddedStore, StoreError> {
+        EmbeddedStore::open_with(directory, ttl, clock, file::open_database)
+    }
+
+    fn open_with(
+        directory: &Path,
+        ttl: Duration,
+        clock: Clock,
+        opener: Opener,
+    ) -> Result<EmbeddedStore, StoreError> {
+        let file = Arc::new(DatabaseFile::open(directory, opener)?);
+        let lifetime = Lifetime::new(ttl, clock);
+        let writer = Writer::start(Arc::clone(&file), lifetime)?;
+        Ok(EmbeddedStore { file, lifetime, writer })
+    }
+
+    /// Reads off the async threads: the disk may have to be waited for.
+    fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&ReadTransaction, Moment) -> Result<T, StoreError> + Send + 'static,
+    ) -> Answer<'_, T> {
+        let file = Arc::clone(&self.file);
+        let lifetime = self.lifetime;
+        Box::pin(async move {
+            let reading = tokio::task::spawn_blocking(move || {
+                file.with(|database| read(&database.begin_read()?, lifetime.moment()))
+            });
+            reading
+                .await
+                .unwrap_or_else(|error| Err(StoreError::Failed(format!("a read ended early: {error}"))))
+        })
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        self.writer.stop();
+        self.file.close();
+    }
+}
+
+impl Store for EmbeddedStore {
+    fn recall(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
+        self.read(move |transaction, moment| read::waypoints(transaction, key, moment))
+    }
+
+    fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()> {
+        Box::pin(async move { self.writer.write(Change::Journal(key, journal)).await.map(drop) })
+    }
+
+    fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()> {
+        Box::pin(async move { self.writer.write(Change::Count(key, turn)).await.map(drop) })
+    }
+
+    fn head(&self, key: ConversationKey) -> Answer<'_, Option<Head>> {
+        self.read(move |transaction, moment| read::head(transaction, key, moment))
+    }
+
+    fn list(&self, offset: usize, limit: usize) -> Answer<'_, Listing> {
+        self.read(move |transaction, moment| read::list(transaction, offset, limit, moment))
+    }
+
+    fn turns(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
+        self.read(move |transaction, moment| read::turns(transaction, key, moment))
+    }
+
+    fn messages(&self, key: ConversationKey) -> Answer<'_, Vec<(MessageId, Bytes)>> {
+        self.read(move |transaction, moment| read::messages(transaction, key, moment))
+    }
+
+    fn delete(&self, key: ConversationKey) -> Answer<'_, bool> {
+        Box::pin(self.writer.write(Change::Delete(key)))
+    }
+
+    fn probe(&self) -> Answer<'_, ()> {
+        Box::pin(async move { self.writer.write(Change::Probe).await.map(drop) })
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,189 @@
+//! What a write does to the tables.
+
+use super::head;
+use super::lifetime::Moment;
+use super::tables::{META, Rows, Tables, at, range_of, under};
+use crate::store::{Journal, Turn, WAYPOINTS};
+use crate::{ConversationKey, StoreError};
+use redb::{ReadableTable, StorageError, WriteTransaction};
+
+#[derive(Debug)]
+pub(super) enum Change {
+    Journal(ConversationKey, Journal),
+    Count(ConversationKey, Turn),
+    Delete(ConversationKey),
+    Probe,
+}
+
+/// What became of one change: whether there was something to delete, or why this change alone was not made. An error of
+/// the database itself is no outcome: it ends the transaction with all changes in it.
+pub(super) type Outcome = Result<bool, StoreError>;
+
+/// Makes all changes, each as if it were alone: one that is refused has left nothing behind.
+pub(super) fn apply<'c>(
+    transaction: &WriteTransaction,
+    changes: impl Iterator<Item = &'c Change>,
+    moment: Moment,
+) -> Result<Vec<Outcome>, StoreError> {
+    let mut tables = Tables::open(transaction)?;
+    let mut outcomes = Vec::new();
+    for change in changes {
+        outcomes.push(match change {
+            Change::Journal(key, journal) => tables.journal(*key, journal, moment)?,
+            Change::Count(key, turn) => tables.count(*key, turn, moment)?,
+            Change::Delete(key) => tables.delete(*key, moment)?,
+            Change::Probe => {
+                transaction.open_table(META)?.insert("probed", moment.now)?;
+                Ok(true)
+            }
+        });
+    }
+    Ok(outcomes)
+}
+
+impl Tables<'_> {
+    fn journal(
+        &mut self,
+        key: ConversationKey,
+        journal: &Journal,
+        moment: Moment,
+    ) -> Result<Outcome, StorageError> {
+        self.forget_expired(key, moment)?;
+        for (id, record) in &journal.messages {
+            let row = under(key, &id.0);
+            if self.messages.get(&row[..])?.is_none() {
+                self.messages.insert(&row[..], &record[..])?;
+            }
+        }
+        if let Some(waypoint) = &journal.waypoint {
+            let number = self.next_waypoint(key)?;
+            self.waypoints.insert(&under(key, &number.to_be_bytes())[..], &waypoint[..])?;
+            // The numbers have no gaps, so that there is never more than one too many.
+            if let Some(oldest) = number.checked_sub(WAYPOINTS as u64) {
+                self.waypoints.remove(&under(key, &oldest.to_be_bytes())[..])?;
+            }
+        }
+        self.touch(key, moment)?;
+        Ok(Ok(true))
+    }
+
+    fn count(&mut self, key: ConversationKey, turn: &Turn, moment: Moment) -> Result<Outcome, StorageError> {
+        self.forget_expired(key, moment)?;
+        let row = under(key, &turn.id);
+        if self.turns.get(&row[..])?.is_some() {
+            self.touch(key, moment)?;
+            return Ok(Ok(true));
+        }
+        let known = self.heads.get(&key.0[..])?.map(|head| head::decode(head.value())).transpose();
+        let known = match known {
+            Ok(known) => known,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some(head) = &known {
+            self.by_last.remove(&at(head.last, key)[..])?;
+        }
+        let is_new = match &turn.end {
+            Some(end) => self.ends.insert(&under(key, &end.0)[..], &[][..])?.is_none(),
+            None => false,
+        };
+        let mut head = known.unwrap_or_default();
+        head.add(turn.at, is_new, &turn.counts, turn.labels.clone());
+        self.turns.insert(&row[..], &turn.record[..])?;
+        self.heads.insert(&key.0[..], &head::encode(&head)[..])?;
+        self.by_last.insert(&at(head.last, key)[..], &[][..])?;
+        self.touch(key, moment)?;
+        Ok(Ok(true))
+    }
+
+    fn delete(&mut self, key: ConversationKey, moment: Moment) -> Result<Outcome, StorageError> {
+        let existed = self.touched_at(key)?.is_some_and(|touched| moment.is_alive(touched));
+        self.clear(key, &mut { usize::MAX })?;
+        Ok(Ok(existed))
+    }
+
+    /// What has expired and not been swept yet must not come back with the next write.
+    fn forget_expired(&mut self, key: ConversationKey, moment: Moment) -> Result<(), StorageError> {
+        match self.touched_at(key)? {
+            Some(touched) if !moment.is_alive(touched) => self.clear(key, &mut { usize::MAX }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Removes a conversation, or as many rows of it as `rows` allows, which is counted down. The rows by which it is
+    /// known as expired go last, so that what is left is never taken for a living conversation.
+    pub(super) fn clear(&mut self, key: ConversationKey, rows: &mut usize) -> Result<(), StorageError> {
+        for table in [&mut self.waypoints, &mut self.messages, &mut self.turns, &mut self.ends] {
+            remove_range(table, key, rows)?;
+        }
+        if *rows == 0 {
+            return Ok(());
+        }
+        *rows -= 1;
+        let last =
+            self.heads.remove(&key.0[..])?.map(|head| head::decode(head.value()).map(|head| head.last));
+        match last {
+            Some(Ok(last)) => drop(self.by_last.remove(&at(last, key)[..])?),
+            // Where its index row is cannot be known, but it must go, or the listing counts one too many for ever.
+            Some(Err(_)) => self.by_last.retain(|row, _| !row.ends_with(&key.0))?,
+            None => {}
+        }
+        if let Some(touched) = self.touched_at(key)? {
+            self.touched.remove(&key.0[..])?;
+            self.by_touched.remove(&at(touched, key)[..])?;
+        }
+        Ok(())
+    }
+
+    /// Starts the time to live anew. A clock that was set back must not shorten it.
+    fn touch(&mut self, key: ConversationKey, moment: Moment) -> Result<(), StorageError> {
+        let mut touched = moment.now;
+        if let Some(before) = self.touched_at(key)? {
+            self.by_touched.remove(&at(before, key)[..])?;
+            touched = touched.max(before);
+        }
+        self.touched.insert(&key.0[..], &touched.to_be_bytes()[..])?;
+        self.by_touched.insert(&at(touched, key)[..], &[][..])?;
+        Ok(())
+    }
+
+    fn touched_at(&self, key: ConversationKey) -> Result<Option<u64>, StorageError> {
+        touched_at(&self.touched, key)
+    }
+
+    fn next_waypoint(&self, key: ConversationKey) -> Result<u64, StorageError> {
+        let (first, last) = range_of(key);
+        let Some(newest) = self.waypoints.range::<&[u8]>(&first[..]..=&last[..])?.next_back() else {
+            return Ok(0);
+        };
+        let number = newest?.0.value().get(key.0.len()..).and_then(|number| number.try_into().ok());
+        number
+            .and_then(|number| u64::from_be_bytes(number).checked_add(1))
+            .ok_or_else(|| StorageError::Corrupted("a waypoint without a number".to_owned()))
+    }
+}
+
+/// When a conversation was last written to; `None` if it is not there at all.
+pub(super) fn touched_at(
+    touched: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    key: ConversationKey,
+) -> Result<Option<u64>, StorageError> {
+    let Some(row) = touched.get(&key.0[..])? else { return Ok(None) };
+    match row.value().try_into() {
+        Ok(time) => Ok(Some(u64::from_be_bytes(time))),
+        Err(_) => Err(StorageError::Corrupted("the time of a write is not 8 bytes".to_owned())),
+    }
+}
+
+fn remove_range(table: &mut Rows<'_>, key: ConversationKey, rows: &mut usize) -> Result<(), StorageError> {
+    let (first, last) = range_of(key);
+    let found: Vec<Vec<u8>> = table
+        .range::<&[u8]>(&first[..]..=&last[..])?
+        .take(*rows)
+        .map(|row| Ok(row?.0.value().to_vec()))
+        .collect::<Result<_, StorageError>>()?;
+    for row in &found {
+        table.remove(&row[..])?;
+    }
+    *rows -= found.len();
+    Ok(())
+}

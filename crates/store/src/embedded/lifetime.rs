@@ -1,0 +1,55 @@
+//! How long a conversation lives after the last write to it.
+
+use crate::Clock;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lifetime {
+    ttl: u64,
+    clock: Clock,
+}
+
+/// One reading of the clock, so that everything in a transaction agrees on what has expired.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) now: u64,
+    ttl: u64,
+}
+
+impl Lifetime {
+    pub(super) fn new(ttl: Duration, clock: Clock) -> Lifetime {
+        Lifetime { ttl: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX), clock }
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        Moment { now: (self.clock)(), ttl: self.ttl }
+    }
+}
+
+impl Moment {
+    pub(super) fn is_alive(self, touched: u64) -> bool {
+        touched.saturating_add(self.ttl) > self.now
+    }
+
+    /// The first write time that is alive: everything before it has expired.
+    pub(super) fn first_alive(self) -> u64 {
+        match self.now.checked_sub(self.ttl) {
+            Some(last_expired) => last_expired.saturating_add(1),
+            None => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_the_rule_agree_at_the_edge() {
+        let moment = Moment { now: 1_000, ttl: 100 };
+        assert_eq!(moment.first_alive(), 901);
+        assert!(moment.is_alive(901) && !moment.is_alive(900));
+        let forever = Moment { now: 1_000, ttl: u64::MAX };
+        assert!(forever.first_alive() == 0 && forever.is_alive(0));
+    }
+}

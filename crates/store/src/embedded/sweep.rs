@@ -1,0 +1,120 @@
+//! Removes what has expired, a bounded piece at a time, so that no request waits long behind it.
+
+use super::lifetime::Moment;
+use super::tables::{BY_TOUCHED, Tables, parse_at};
+use crate::StoreError;
+use redb::{Database, ReadableDatabase, ReadableTable};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Swept {
+    Everything,
+    /// More has expired than one sweep may remove.
+    SomeIsLeft,
+}
+
+/// Rows in one sweep: a commit of some milliseconds.
+pub(super) const ROWS: usize = 1_024;
+
+/// Removes at most `rows` rows of expired conversations. Nothing is written when nothing has expired.
+pub(super) fn sweep(database: &Database, moment: Moment, mut rows: usize) -> Result<Swept, StoreError> {
+    let first_alive = moment.first_alive().to_be_bytes();
+    let due = database.begin_read()?.open_table(BY_TOUCHED)?.range::<&[u8]>(..&first_alive[..])?.next();
+    if due.transpose()?.is_none() {
+        return Ok(Swept::Everything);
+    }
+    let mut transaction = database.begin_write()?;
+    transaction.set_quick_repair(true);
+    let mut tables = Tables::open(&transaction)?;
+    while rows > 0 {
+        let due = tables.by_touched.range::<&[u8]>(..&first_alive[..])?.next().transpose()?;
+        let Some(due) = due.map(|(row, _)| row.value().to_vec()) else { break };
+        let (_, key) =
+            parse_at(&due).ok_or_else(|| StoreError::Corrupt("an index row of another length".to_owned()))?;
+        tables.clear(key, &mut rows)?;
+    }
+    drop(tables);
+    transaction.commit()?;
+    Ok(if rows > 0 { Swept::Everything } else { Swept::SomeIsLeft })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
+
+    use super::*;
+    use crate::embedded::change::{Change, apply};
+    use crate::embedded::lifetime::Lifetime;
+    use crate::embedded::read;
+    use crate::embedded::tests::{journal, key, rows_in, turn};
+    use crate::store::Listing;
+    use redb::backends::InMemoryBackend;
+    use std::time::Duration;
+
+    fn at(now: fn() -> u64) -> Moment {
+        Lifetime::new(Duration::from_millis(100), now).moment()
+    }
+
+    fn write(database: &Database, changes: &[Change], moment: Moment) {
+        let transaction = database.begin_write().unwrap();
+        let outcomes = apply(&transaction, changes.iter(), moment).unwrap();
+        assert!(outcomes.iter().all(Result::is_ok));
+        transaction.commit().unwrap();
+    }
+
+    fn conversations() -> Database {
+        let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
+        for number in 0..10 {
+            let moment = if number < 5 { at(|| 1_000) } else { at(|| 1_050) };
+            let changes = [Change::Journal(key(number), journal("old")), Change::Count(key(number), turn(1))];
+            write(&database, &changes, moment);
+        }
+        database
+    }
+
+    #[test]
+    fn what_has_expired_is_hidden_before_it_is_swept() {
+        let database = conversations();
+        let transaction = database.begin_read().unwrap();
+        let moment = at(|| 1_100);
+        assert!(read::waypoints(&transaction, key(4), moment).unwrap().is_empty());
+        assert!(read::messages(&transaction, key(4), moment).unwrap().is_empty());
+        assert!(read::turns(&transaction, key(4), moment).unwrap().is_empty());
+        assert_eq!(read::head(&transaction, key(4), moment).unwrap(), None);
+        let Listing { conversations, total } = read::list(&transaction, 1, 3, moment).unwrap();
+        assert_eq!(total, 5);
+        assert_eq!(conversations.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [key(8), key(7), key(6)]);
+    }
+
+    #[test]
+    fn a_sweep_removes_no_more_than_it_may_and_ends_with_all_that_is_due() {
+        let database = conversations();
+        let all = rows_in(&database);
+        let moment = at(|| 1_100);
+        assert_eq!(sweep(&database, moment, 15).unwrap(), Swept::SomeIsLeft);
+        assert!(rows_in(&database) < all);
+        // One is half gone, and is still hidden.
+        let transaction = database.begin_read().unwrap();
+        assert_eq!(read::list(&transaction, 0, 50, moment).unwrap().total, 5);
+        drop(transaction);
+        while sweep(&database, moment, 15).unwrap() == Swept::SomeIsLeft {}
+        assert_eq!(rows_in(&database), all / 2);
+        assert_eq!(sweep(&database, at(|| 1_150), usize::MAX).unwrap(), Swept::Everything);
+        assert_eq!(rows_in(&database), 0);
+    }
+
+    #[test]
+    fn what_has_expired_does_not_come_back_with_a_write() {
+        let database = conversations();
+        let moment = at(|| 1_100);
+        // Half gone: the first is, the second is cut.
+        sweep(&database, moment, 20).unwrap();
+        for number in 0..3 {
+            let new = crate::store::Journal { messages: Vec::new(), waypoint: Some("new".into()) };
+            write(&database, &[Change::Journal(key(number), new)], moment);
+            let transaction = database.begin_read().unwrap();
+            assert_eq!(read::waypoints(&transaction, key(number), moment).unwrap(), ["new"]);
+            assert!(read::messages(&transaction, key(number), moment).unwrap().is_empty());
+            assert_eq!(read::head(&transaction, key(number), moment).unwrap(), None);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+use std::fmt;
+use std::str::FromStr;
+
+/// Where everything about a conversation is kept: a keyed hash of its tenant and its name, so that equal names of two
+/// tenants never meet.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConversationKey(pub [u8; 16]);
+
+/// What is not 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the id of a conversation is 32 hexadecimal digits")]
+pub struct BadKey;
+
+impl fmt::Display for ConversationKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ConversationKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ConversationKey({self})")
+    }
+}
+
+impl FromStr for ConversationKey {
+    type Err = BadKey;
+
+    fn from_str(text: &str) -> Result<ConversationKey, BadKey> {
+        let mut key = [0; 16];
+        let digits = text.as_bytes();
+        if digits.len() != 2 * key.len() {
+            return Err(BadKey);
+        }
+        for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+            let digit = |at: usize| char::from(pair[at]).to_digit(16).ok_or(BadKey);
+            *byte = u8::try_from(digit(0)? * 16 + digit(1)?).map_err(|_| BadKey)?;
+        }
+        Ok(ConversationKey(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_read_as_they_print() {
+        let key = ConversationKey(*b"\x00\x01\xfe\xff0123456789ab");
+        assert_eq!(key.to_string().parse(), Ok(key));
+        for bad in ["", "00", &"g".repeat(32), &"0".repeat(31), &"ü".repeat(16)] {
+            assert_eq!(bad.parse::<ConversationKey>(), Err(BadKey));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Conversations in the memory of this process: nothing to set up, gone with it.
+
+use crate::store::{Answer, Journal, Listing, MessageId, Store, Turn, WAYPOINTS};
+use crate::{ConversationKey, Head, StoreError};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::future::ready;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since 1970.
+pub type Clock = fn() -> u64;
+
+/// The clock of the machine.
+#[must_use]
+pub fn wall_clock() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[derive(Debug)]
+pub struct MemoryStore {
+    ttl: Duration,
+    /// The most bytes of records; the conversation that was written to least recently goes first.
+    capacity: usize,
+    clock: Clock,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    conversations: HashMap<ConversationKey, Conversation>,
+    /// By the time of the last write, to find what has expired.
+    touched: BTreeSet<(u64, ConversationKey)>,
+    /// By the time of the last turn, for listing.
+    listed: BTreeSet<(u64, ConversationKey)>,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Conversation {
+    waypoints: VecDeque<Bytes>,
+    messages: BTreeMap<MessageId, Bytes>,
+    turns: HashMap<[u8; 16], Bytes>,
+    ends: HashSet<MessageId>,
+    head: Option<Head>,
+    touched: u64,
+    bytes: usize,
+}
+
+/// A quarter of a gigabyte: some thousand long conversations with their messages.
+const CAPACITY: usize = 256 << 20;
+
+/// What an entry costs beside its bytes.
+const OVERHEAD: usize = 128;
+
+impl MemoryStore {
+    #[must_use]
+    pub fn new(ttl: Duration) -> MemoryStore {
+        MemoryStore::with(ttl, CAPACITY, wall_clock)
+    }
+
+    #[must_use]
+    pub fn with(ttl: Duration, capacity: usize, clock: Clock) -> MemoryStore {
+        MemoryStore { ttl, capacity, clock, state: Mutex::default() }
+    }
+
+    /// The state, without what has expired.
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing between two consistent states can panic, so a poisoned lock holds a consistent one.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let ttl = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
+        let now = (self.clock)();
+        while let Some((touched, key)) = state.touched.first().copied() {
+            if touched.saturating_add(ttl) > now && state.bytes <= self.capacity {
+                break;
+            }
+            state.remove(key);
+        }
+        state
+    }
+
+    fn change(&self, key: ConversationKey, change: impl FnOnce(&mut Conversation)) {
+        let now = (self.clock)();
+        let mut state = self.state();
+        let mut conversation = state.take(key);
+        change(&mut conversation);
+        conversation.touched = now;
+        state.put(key, conversation);
+    }
+
+    fn read<T: Default>(&self, key: ConversationKey, read: impl FnOnce(&Conversation) -> T) -> T {
+        self.state().conversations.get(&key).map(read).unwrap_or_default()
+    }
+}
+
+impl State {
+    fn take(&mut self, key: ConversationKey) -> Conversation {
+        let Some(conversation) = self.conversations.remove(&key) else { return Conversation::default() };
+        self.touched.remove(&(conversation.touched, key));
+        if let Some(head) = &conversation.head {
+            self.listed.remove(&(head.last, key));
+        }
+        self.bytes -= conversation.bytes;
+        conversation
+    }
+
+    fn put(&mut self, key: ConversationKey, conversation: Conversation) {
+        self.touched.insert((conversation.touched, key));
+        if let Some(head) = &conversation.head {
+            self.listed.insert((head.last, key));
+        }
+        self.bytes += conversation.bytes;
+        self.conversations.insert(key, conversation);
+    }
+
+    fn remove(&mut self, key: ConversationKey) -> bool {
+        let existed = self.conversations.contains_key(&key);
+        drop(self.take(key));
+        existed
+    }
+}
+
+impl Conversation {
+    fn journal(&mut self, journal: Journal) {
+        for (id, record) in journal.messages {
+            let bytes = record.len() + OVERHEAD;
+            self.messages.entry(id).or_insert_with(|| {
+                self.bytes += bytes;
+                record
+            });
+        }
+        if let Some(waypoint) = journal.waypoint {
+            self.bytes += waypoint.len() + OVERHEAD;
+            self.waypoints.push_back(waypoint);
+            if self.waypoints.len() > WAYPOINTS
+                && let Some(oldest) = self.waypoints.pop_front()
+            {
+                self.bytes -= oldest.len() + OVERHEAD;
+            }
+        }
+    }
+
+    fn count(&mut self, turn: Turn) {
+        if self.turns.contains_key(&turn.id) {
+            return;
+        }
+        self.bytes += turn.record.len() + OVERHEAD;
+        self.turns.insert(turn.id, turn.record);
+        let is_new = turn.end.is_some_and(|end| self.ends.insert(end));
+        self.head.get_or_insert_default().add(turn.at, is_new, &turn.counts, turn.labels);
+    }
+}
+
+impl Store for MemoryStore {
+    fn recall(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
+        done(self.read(key, |conversation| conversation.waypoints.iter().cloned().collect()))
+    }
+
+    fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()> {
+        self.change(key, |conversation| conversation.journal(journal));
+        done(())
+    }
+
+    fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()> {
+        self.change(key, |conversation| conversation.count(turn));
+        done(())
+    }
+
+    fn head(&self, key: ConversationKey) -> Answer<'_, Option<Head>> {
+        done(self.read(key, |conversation| conversation.head.clone()))
+    }
+
+    fn list(&self, offset: usize, limit: usize) -> Answer<'_, Listing> {
+        let state = self.state();
+        let page = state.listed.iter().rev().skip(offset).take(limit);
+        let head = |key: &ConversationKey| state.conversations.get(key)?.head.clone();
+        let conversations = page.filter_map(|(_, key)| Some((*key, head(key)?))).collect();
+        done(Listing { conversations, total: state.listed.len() })
+    }
+
+    fn turns(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
+        done(self.read(key, |conversation| conversation.turns.values().cloned().collect()))
+    }
+
+    fn messages(&self, key: ConversationKey) -> Answer<'_, Vec<(MessageId, Bytes)>> {
+        let all = |conversation: &Conversation| {
+            conversation.messages.iter().map(|(id, record)| (*id, record.clone())).collect()
+        };
+        done(self.read(key, all))
+    }
+
+    fn delete(&self, key: ConversationKey) -> Answer<'_, bool> {
+        done(self.state().remove(key))
+    }
+
+    fn probe(&self) -> Answer<'_, ()> {
+        done(())
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+}
+
+fn done<'a, T: Send + 'a>(answer: T) -> Answer<'a, T> {
+    Box::pin(ready(Ok::<T, StoreError>(answer)))
+}

@@ -1,0 +1,251 @@
+//! The stored format, in one place.
+//!
+//! A record begins with the number of its format. A process that finds one that it does not know (written by a newer one,
+//! during an upgrade) leaves it alone and goes on without it.
+
+use crate::seal::{Keyring, Sealed};
+use crate::{ConversationKey, MessageId};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tidegate_engine::{Digest, Timestamp, Waypoint};
+
+/// The format that this version writes.
+const FORMAT: u8 = 1;
+
+/// Why a record cannot be used.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum RecordError {
+    #[error("a record of format {0} was written by a newer version")]
+    Newer(u8),
+    #[error("a record is damaged")]
+    Damaged,
+    #[error("a record is encrypted with a key that is not given")]
+    NoKey,
+}
+
+/// A message as the client sent it, with its place in the conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawMessage {
+    pub id: MessageId,
+    /// The message before it; for the first one, and for instructions before it, all zeros.
+    pub parent: MessageId,
+    /// Its index in the request that brought it.
+    pub position: u32,
+    /// When it was first seen, in milliseconds since 1970.
+    pub at: u64,
+    pub json: Bytes,
+}
+
+/// What became of one request. Members are added, never changed: one that an older version did not write has its default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TurnRecord {
+    pub at: u64,
+    pub request_id: String,
+    pub route: String,
+    pub model: String,
+    pub strategy: String,
+    pub status: u16,
+    /// `answered`, `broken`, `client_gone`, `refused`.
+    pub outcome: String,
+    /// Messages in the request, and the digest of the conversation with all of them.
+    pub messages: usize,
+    pub end: String,
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    pub budget: u64,
+    /// The indexes of the messages that were masked.
+    pub masked: Vec<usize>,
+    pub postponed: usize,
+    pub trigger: Option<String>,
+    pub degraded: Option<String>,
+    /// What the upstream reported; absent where it did not.
+    pub prompt_tokens: Option<u64>,
+    pub completion_tokens: Option<u64>,
+    pub cached_tokens: Option<u64>,
+    pub first_byte_ms: Option<u64>,
+    pub duration_ms: u64,
+    pub overhead_us: u64,
+}
+
+#[must_use]
+pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
+    let mut record = Vec::with_capacity(WAYPOINT);
+    record.push(FORMAT);
+    record.extend_from_slice(&waypoint.end.0);
+    record.push(u8::from(waypoint.frontier.is_some()));
+    record.extend_from_slice(&waypoint.frontier.unwrap_or_default().0);
+    record.extend_from_slice(&waypoint.tally.to_le_bytes());
+    record.extend_from_slice(&waypoint.at.0.to_le_bytes());
+    record.into()
+}
+
+const WAYPOINT: usize = 1 + 32 + 1 + 32 + 8 + 8;
+
+pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
+    let mut fields = Fields::of(record)?;
+    let end = Digest(fields.take()?);
+    let [has_frontier] = fields.take()?;
+    let frontier = Digest(fields.take()?);
+    let tally = f64::from_le_bytes(fields.take()?);
+    let at = Timestamp(u64::from_le_bytes(fields.take()?));
+    if !fields.0.is_empty() || has_frontier > 1 || !(tally >= 0.0 && tally.is_finite()) {
+        return Err(RecordError::Damaged);
+    }
+    Ok(Waypoint { end, frontier: (has_frontier == 1).then_some(frontier), tally, at })
+}
+
+/// The record of a message, its text encrypted where there is a key.
+#[must_use]
+pub(crate) fn encode_message(key: ConversationKey, message: &RawMessage, keyring: Option<&Keyring>) -> Bytes {
+    let mut record = Vec::with_capacity(HEAD + message.json.len() + Sealed::OVERHEAD);
+    record.push(FORMAT);
+    record.push(if keyring.is_some() { SEALED } else { PLAIN });
+    record.extend_from_slice(&message.position.to_le_bytes());
+    record.extend_from_slice(&message.at.to_le_bytes());
+    record.extend_from_slice(&message.parent.0);
+    match keyring {
+        None => record.extend_from_slice(&message.json),
+        Some(keyring) => {
+            let sealed = keyring.seal(&message.json, &bound(key, message.id, &record));
+            record.extend_from_slice(&sealed);
+        }
+    }
+    record.into()
+}
+
+const HEAD: usize = 1 + 1 + 4 + 8 + 32;
+const PLAIN: u8 = 0;
+const SEALED: u8 = 1;
+
+pub(crate) fn decode_message(
+    key: ConversationKey,
+    id: MessageId,
+    record: &Bytes,
+    keyring: Option<&Keyring>,
+) -> Result<RawMessage, RecordError> {
+    let mut fields = Fields::of(record)?;
+    let [kind] = fields.take()?;
+    let position = u32::from_le_bytes(fields.take()?);
+    let at = u64::from_le_bytes(fields.take()?);
+    let parent = MessageId(fields.take()?);
+    let json = match kind {
+        PLAIN => record.slice(HEAD..),
+        SEALED => {
+            let keyring = keyring.ok_or(RecordError::NoKey)?;
+            keyring.open(fields.0, &bound(key, id, &record[..HEAD]))?.into()
+        }
+        _ => return Err(RecordError::Damaged),
+    };
+    Ok(RawMessage { id, parent, position, at, json })
+}
+
+/// What an encrypted text is bound to: moved to another conversation or another place, it does not open.
+fn bound(key: ConversationKey, id: MessageId, head: &[u8]) -> Vec<u8> {
+    [&key.0[..], &id.0, head].concat()
+}
+
+#[must_use]
+pub fn encode_turn(turn: &TurnRecord) -> Bytes {
+    let mut record = vec![FORMAT];
+    // Numbers and strings only: there is nothing in it that JSON cannot say.
+    if let Ok(json) = serde_json::to_vec(turn) {
+        record.extend_from_slice(&json);
+    }
+    record.into()
+}
+
+pub fn decode_turn(record: &[u8]) -> Result<TurnRecord, RecordError> {
+    let fields = Fields::of(record)?;
+    serde_json::from_slice(fields.0).map_err(|_| RecordError::Damaged)
+}
+
+/// The rest of a record, behind its format.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn of(record: &'a [u8]) -> Result<Fields<'a>, RecordError> {
+        match record.split_first() {
+            Some((&FORMAT, rest)) => Ok(Fields(rest)),
+            Some((&newer, _)) if (FORMAT + 1..=NEWEST).contains(&newer) => Err(RecordError::Newer(newer)),
+            Some(_) | None => Err(RecordError::Damaged),
+        }
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], RecordError> {
+        let (field, rest) = self.0.split_first_chunk::<N>().ok_or(RecordError::Damaged)?;
+        self.0 = rest;
+        Ok(*field)
+    }
+}
+
+/// Formats to come. A first byte beyond them, a letter for instance, was never written by any version.
+const NEWEST: u8 = 31;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const KEY: ConversationKey = ConversationKey([3; 16]);
+
+    fn message(json: &'static str) -> RawMessage {
+        let json = Bytes::from_static(json.as_bytes());
+        RawMessage { id: MessageId([1; 32]), parent: MessageId([2; 32]), position: 7, at: 1_700_000, json }
+    }
+
+    proptest! {
+        #[test]
+        fn waypoints_read_as_they_were_written(
+            end: [u8; 32], frontier: Option<[u8; 32]>, tally in 0.0..1e12f64, at: u64,
+        ) {
+            let waypoint = Waypoint { end: Digest(end), frontier: frontier.map(Digest), tally, at: Timestamp(at) };
+            prop_assert_eq!(decode_waypoint(&encode_waypoint(&waypoint)), Ok(waypoint));
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_an_error_and_nothing_else(record: Vec<u8>) {
+            let keyring = "11".repeat(32).parse::<Keyring>().unwrap();
+            let _ = decode_waypoint(&record);
+            let _ = decode_turn(&record);
+            let _ = decode_message(KEY, MessageId([1; 32]), &record.into(), Some(&keyring));
+        }
+    }
+
+    #[test]
+    fn a_newer_record_is_told_from_a_damaged_one() {
+        assert_eq!(decode_waypoint(&[2, 0, 0]), Err(RecordError::Newer(2)));
+        assert_eq!(decode_waypoint(b"garbage"), Err(RecordError::Damaged));
+        assert_eq!(decode_waypoint(b""), Err(RecordError::Damaged));
+        assert_eq!(decode_waypoint(&[1; 40]), Err(RecordError::Damaged));
+    }
+
+    #[test]
+    fn messages_read_as_they_were_written_and_say_nothing_when_sealed() {
+        let secret = message(r#"{"role":"user","content":"the canary"}"#);
+        let plain = encode_message(KEY, &secret, None);
+        assert_eq!(decode_message(KEY, secret.id, &plain, None), Ok(secret.clone()));
+
+        let keyring = "11".repeat(32).parse::<Keyring>().unwrap();
+        let sealed = encode_message(KEY, &secret, Some(&keyring));
+        assert!(!sealed.windows(6).any(|window| window == b"canary"));
+        assert_eq!(decode_message(KEY, secret.id, &sealed, Some(&keyring)), Ok(secret.clone()));
+        assert_eq!(decode_message(KEY, secret.id, &sealed, None), Err(RecordError::NoKey));
+        // In another conversation, under another id, or with another place: it does not open.
+        let other = ConversationKey([4; 16]);
+        assert_eq!(decode_message(other, secret.id, &sealed, Some(&keyring)), Err(RecordError::Damaged));
+        let other = MessageId([9; 32]);
+        assert_eq!(decode_message(KEY, other, &sealed, Some(&keyring)), Err(RecordError::Damaged));
+        let mut moved = sealed.to_vec();
+        moved[2] ^= 1;
+        assert_eq!(decode_message(KEY, secret.id, &moved.into(), Some(&keyring)), Err(RecordError::Damaged));
+    }
+
+    #[test]
+    fn a_turn_of_an_older_version_has_defaults() {
+        let turn = TurnRecord { at: 5, masked: vec![1, 2], cached_tokens: Some(9), ..TurnRecord::default() };
+        assert_eq!(decode_turn(&encode_turn(&turn)), Ok(turn));
+        assert_eq!(decode_turn(b"\x01{\"at\":5}"), Ok(TurnRecord { at: 5, ..TurnRecord::default() }));
+    }
+}

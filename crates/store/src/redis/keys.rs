@@ -1,0 +1,76 @@
+//! Names in Redis, and the slots that they fall into.
+
+use crate::ConversationKey;
+
+/// The conversations by the time of their last turn.
+pub(super) const INDEX: &str = "tg:1:{index}:conversations";
+
+/// The keys of a conversation, in the order in which every script takes them. They share a hash tag, so that one server
+/// holds them all and can change them at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    Waypoints,
+    Messages,
+    Turns,
+    Ends,
+    Head,
+}
+
+pub(super) const PARTS: [Part; 5] = [Part::Waypoints, Part::Messages, Part::Turns, Part::Ends, Part::Head];
+
+pub(super) fn key(conversation: ConversationKey, part: Part) -> String {
+    let letter = match part {
+        Part::Waypoints => 'w',
+        Part::Messages => 'm',
+        Part::Turns => 't',
+        Part::Ends => 'e',
+        Part::Head => 'h',
+    };
+    format!("tg:1:{{{conversation}}}:{letter}")
+}
+
+/// Which share of a cluster's data a key belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Slot(pub(super) u16);
+
+impl Slot {
+    /// Only what stands between the first braces counts, if there is anything.
+    pub(super) fn of(key: &str) -> Slot {
+        let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
+        let counted = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
+        Slot(crc16(counted.as_bytes()) % 16_384)
+    }
+}
+
+/// The CRC that the cluster specification names: polynomial 0x1021, starting from zero.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
+            let shifted = crc << 1;
+            if crc & 0x8000 == 0 { shifted } else { shifted ^ 0x1021 }
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_those_of_the_cluster_specification() {
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        // As `CLUSTER KEYSLOT` answers.
+        assert_eq!(Slot::of("foo"), Slot(12_182));
+        assert_eq!(Slot::of("{user1000}.following"), Slot::of("{user1000}.followers"));
+        assert_eq!(Slot::of("foo{}{bar}"), Slot(8_363));
+        assert_eq!(Slot::of("foo{{bar}}zap"), Slot::of("{bar"));
+    }
+
+    #[test]
+    fn a_conversation_lives_in_one_slot() {
+        let conversation = ConversationKey([7; 16]);
+        let slots = PARTS.map(|part| Slot::of(&key(conversation, part)));
+        assert_eq!(slots, [Slot::of(&conversation.to_string()); 5]);
+        assert_eq!(key(conversation, Part::Head), "tg:1:{07070707070707070707070707070707}:h");
+    }
+}

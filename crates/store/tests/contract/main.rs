@@ -1,0 +1,7 @@
+//! One suite for every store: what `Store` promises, whoever keeps it.
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
+
+mod embedded;
+mod memory;
+mod redis;
+mod suite;

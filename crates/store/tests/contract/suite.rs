@@ -1,0 +1,262 @@
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tidegate_store::{ConversationKey, Head, Journal, MessageId, Store, Turn, WAYPOINTS, wall_clock};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval, sleep};
+
+/// The time of day of the first turn.
+static NOON: LazyLock<u64> = LazyLock::new(wall_clock);
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Every promise, one after the other, against stores that `open` opens with the time to live that it is given. They may
+/// share one server: each promise uses conversations of its own.
+pub(crate) async fn everything(open: impl AsyncFn(Duration) -> Arc<dyn Store>) {
+    let store = open(HOUR).await;
+    nothing_is_known_of_a_new_conversation(&*store).await;
+    waypoints_come_back_in_order_and_the_oldest_go(&*store).await;
+    a_message_is_added_once(&*store).await;
+    records_are_any_bytes(&*store).await;
+    many_at_once_lose_nothing(&store).await;
+    a_turn_is_counted_once(&*store).await;
+    a_retry_is_another_request_but_no_other_turn(&*store).await;
+    conversations_are_listed_by_their_last_turn(&*store).await;
+    conversations_do_not_meet(&*store).await;
+    what_is_deleted_is_gone(&*store).await;
+    store.probe().await.unwrap();
+    what_is_not_written_to_expires(&*open(Duration::from_millis(400)).await).await;
+    writing_keeps_a_conversation_alive(&*open(Duration::from_millis(1500)).await).await;
+}
+
+async fn nothing_is_known_of_a_new_conversation(store: &dyn Store) {
+    let key = key();
+    assert_eq!(store.recall(key).await.unwrap(), Vec::<Bytes>::new());
+    assert_eq!(store.head(key).await.unwrap(), None);
+    assert_eq!(store.turns(key).await.unwrap(), Vec::<Bytes>::new());
+    assert_eq!(store.messages(key).await.unwrap(), []);
+    assert!(!store.delete(key).await.unwrap());
+}
+
+async fn waypoints_come_back_in_order_and_the_oldest_go(store: &dyn Store) {
+    let key = key();
+    for number in 0..WAYPOINTS + 3 {
+        store.journal(key, waypoint(&format!("waypoint {number}"))).await.unwrap();
+    }
+    let expected: Vec<Bytes> = (3..WAYPOINTS + 3).map(|number| format!("waypoint {number}").into()).collect();
+    assert_eq!(store.recall(key).await.unwrap(), expected);
+}
+
+async fn a_message_is_added_once(store: &dyn Store) {
+    let key = key();
+    store.journal(key, message(1, "first")).await.unwrap();
+    store.journal(key, message(1, "second")).await.unwrap();
+    let both = Journal {
+        messages: [message(1, "third").messages, message(2, "x").messages].concat(),
+        waypoint: None,
+    };
+    store.journal(key, both).await.unwrap();
+    assert_eq!(messages(store, key).await, [(id(1), "first".into()), (id(2), "x".into())]);
+}
+
+async fn records_are_any_bytes(store: &dyn Store) {
+    let key = key();
+    let odd: Bytes = (0..=255).chain([0, 13, 10, 0]).collect();
+    let long = Bytes::from(vec![7; 1 << 20]);
+    let messages = vec![(id(0), odd.clone()), (id(10), Bytes::new()), (id(255), long.clone())];
+    store.journal(key, Journal { messages, waypoint: Some(odd.clone()) }).await.unwrap();
+    store.count(key, Turn { record: odd.clone(), ..turn(1, None, 1) }).await.unwrap();
+    assert_eq!(
+        self::messages(store, key).await,
+        [(id(0), odd.clone()), (id(10), Bytes::new()), (id(255), long)]
+    );
+    assert_eq!(store.recall(key).await.unwrap(), std::slice::from_ref(&odd));
+    assert_eq!(store.turns(key).await.unwrap(), [odd]);
+}
+
+async fn many_at_once_lose_nothing(store: &Arc<dyn Store>) {
+    let key = key();
+    let mut tasks = JoinSet::new();
+    for number in 0..64u8 {
+        let store = store.clone();
+        tasks.spawn(async move {
+            // Half of them bring the same message.
+            store.journal(key, message(number / 2, "m")).await.unwrap();
+            store.count(key, turn(number, Some(number / 2), 10)).await.unwrap();
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    assert_eq!(messages(&**store, key).await.len(), 32);
+    assert_eq!(store.turns(key).await.unwrap().len(), 64);
+    let head = store.head(key).await.unwrap().unwrap();
+    assert_eq!(counts(&head), [("requests", 64), ("tokens", 640), ("turns", 32)]);
+}
+
+async fn a_turn_is_counted_once(store: &dyn Store) {
+    let key = key();
+    for _ in 0..3 {
+        store.count(key, turn(1, Some(1), 10)).await.unwrap();
+    }
+    let labels = vec![("model", "gpt-5 \"ü\"\n".to_owned()), ("route", "b".to_owned())];
+    store.count(key, Turn { at: *NOON - 100, labels, ..turn(2, Some(2), 5) }).await.unwrap();
+    let head = store.head(key).await.unwrap().unwrap();
+    assert_eq!(counts(&head), [("requests", 2), ("tokens", 15), ("turns", 2)]);
+    assert_eq!((head.first, head.last), (*NOON - 100, *NOON + 1));
+    let labels: Vec<_> = head.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(labels, [("model", "gpt-5 \"ü\"\n"), ("route", "b")]);
+    assert_eq!(store.turns(key).await.unwrap().len(), 2);
+}
+
+async fn a_retry_is_another_request_but_no_other_turn(store: &dyn Store) {
+    let key = key();
+    store.count(key, turn(1, Some(1), 10)).await.unwrap();
+    store.count(key, turn(2, Some(1), 10)).await.unwrap();
+    store.count(key, turn(3, None, 10)).await.unwrap();
+    let head = store.head(key).await.unwrap().unwrap();
+    assert_eq!(counts(&head), [("requests", 3), ("tokens", 30), ("turns", 1)]);
+}
+
+async fn conversations_are_listed_by_their_last_turn(store: &dyn Store) {
+    let before = store.list(0, 1).await.unwrap().total;
+    let keys = [key(), key(), key()];
+    // Later than whatever stands in the store already.
+    let late = |number: u64| *NOON + 100_000 + number;
+    for (number, key) in keys.into_iter().enumerate() {
+        store.count(key, Turn { at: late(number as u64), ..turn(1, Some(1), 1) }).await.unwrap();
+    }
+    store.count(keys[0], Turn { at: late(9), ..turn(2, Some(2), 1) }).await.unwrap();
+    // An old turn that is written late moves nothing.
+    store.count(keys[2], Turn { at: late(0) - 5, ..turn(3, Some(3), 1) }).await.unwrap();
+    // Only what has had a turn is listed.
+    store.journal(key(), message(1, "x")).await.unwrap();
+
+    let listing = store.list(0, 3).await.unwrap();
+    assert_eq!(listing.total, before + 3);
+    let listed: Vec<ConversationKey> = listing.conversations.iter().map(|(key, _)| *key).collect();
+    assert_eq!(listed, [keys[0], keys[2], keys[1]]);
+    assert_eq!(listing.conversations[0].1, store.head(keys[0]).await.unwrap().unwrap());
+    let second: Vec<_> =
+        store.list(1, 1).await.unwrap().conversations.into_iter().map(|(key, _)| key).collect();
+    assert_eq!(second, [keys[2]]);
+    assert_eq!(store.list(before + 3, 5).await.unwrap().conversations, []);
+}
+
+async fn conversations_do_not_meet(store: &dyn Store) {
+    let (mine, other) = (key(), key());
+    store.journal(mine, waypoint("mine")).await.unwrap();
+    store.journal(mine, message(1, "mine")).await.unwrap();
+    store.count(mine, turn(1, Some(1), 10)).await.unwrap();
+    store.journal(other, message(1, "other")).await.unwrap();
+    assert_eq!(messages(store, mine).await, [(id(1), "mine".into())]);
+    assert_eq!(messages(store, other).await, [(id(1), "other".into())]);
+    assert_eq!(store.recall(other).await.unwrap(), Vec::<Bytes>::new());
+    assert_eq!(store.head(other).await.unwrap(), None);
+    assert_eq!(store.turns(other).await.unwrap(), Vec::<Bytes>::new());
+}
+
+async fn what_is_deleted_is_gone(store: &dyn Store) {
+    let (gone, stays) = (key(), key());
+    for key in [gone, stays] {
+        store.journal(key, Journal { waypoint: Some("w".into()), ..message(1, "x") }).await.unwrap();
+        store.count(key, turn(1, Some(1), 10)).await.unwrap();
+    }
+    let before = store.list(0, 1).await.unwrap().total;
+    assert!(store.delete(gone).await.unwrap());
+    nothing_is_left(store, gone).await;
+    assert_eq!(store.list(0, 1).await.unwrap().total, before - 1);
+    assert_eq!(store.recall(stays).await.unwrap(), ["w"]);
+    // It can begin anew, and what was counted before counts again.
+    store.count(gone, turn(1, Some(1), 10)).await.unwrap();
+    let head = store.head(gone).await.unwrap().unwrap();
+    assert_eq!(counts(&head), [("requests", 1), ("tokens", 10), ("turns", 1)]);
+}
+
+async fn what_is_not_written_to_expires(store: &dyn Store) {
+    let key = key();
+    store.journal(key, Journal { waypoint: Some("w".into()), ..message(1, "x") }).await.unwrap();
+    store.count(key, turn(1, Some(1), 10)).await.unwrap();
+    until(async || store.recall(key).await.unwrap().is_empty() && store.head(key).await.unwrap().is_none())
+        .await;
+    until(async || !store.list(0, 500).await.unwrap().conversations.iter().any(|(listed, _)| *listed == key))
+        .await;
+    nothing_is_left(store, key).await;
+}
+
+async fn writing_keeps_a_conversation_alive(store: &dyn Store) {
+    let key = key();
+    let begun = Instant::now();
+    store.journal(key, message(1, "old")).await.unwrap();
+    store.count(key, turn(1, Some(1), 10)).await.unwrap();
+    // Written to for longer than the time to live, with no gap of that length.
+    let mut pace = interval(Duration::from_millis(100));
+    let mut number = 2;
+    while begun.elapsed() < Duration::from_millis(2500) {
+        store.journal(key, waypoint("w")).await.unwrap();
+        store.count(key, turn(number, Some(1), 10)).await.unwrap();
+        number += 1;
+        pace.tick().await;
+    }
+    assert_eq!(messages(store, key).await, [(id(1), "old".into())]);
+    assert_eq!(store.head(key).await.unwrap().unwrap().counts["turns"], 1);
+}
+
+async fn nothing_is_left(store: &dyn Store, key: ConversationKey) {
+    assert_eq!(store.recall(key).await.unwrap(), Vec::<Bytes>::new());
+    assert_eq!(store.head(key).await.unwrap(), None);
+    assert_eq!(store.turns(key).await.unwrap(), Vec::<Bytes>::new());
+    assert_eq!(store.messages(key).await.unwrap(), []);
+}
+
+/// Waits until something is so, and fails if it does not become so.
+async fn until(so: impl AsyncFn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !so().await {
+        assert!(Instant::now() < deadline, "it did not happen in ten seconds");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A conversation that no other promise uses.
+fn key() -> ConversationKey {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let mut key = [0xab; 16];
+    key[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    ConversationKey(key)
+}
+
+fn id(number: u8) -> MessageId {
+    MessageId([number; 32])
+}
+
+fn waypoint(record: &str) -> Journal {
+    Journal { messages: Vec::new(), waypoint: Some(record.to_owned().into()) }
+}
+
+fn message(number: u8, record: &str) -> Journal {
+    Journal { messages: vec![(id(number), record.to_owned().into())], waypoint: None }
+}
+
+fn turn(number: u8, end: Option<u8>, tokens: u64) -> Turn {
+    Turn {
+        id: [number; 16],
+        end: end.map(id),
+        at: *NOON + u64::from(number),
+        record: format!("turn {number}").into(),
+        counts: vec![("tokens", tokens)],
+        labels: vec![("model", "gpt-4o".to_owned())],
+    }
+}
+
+async fn messages(store: &dyn Store, key: ConversationKey) -> Vec<(MessageId, Bytes)> {
+    let mut messages = store.messages(key).await.unwrap();
+    messages.sort();
+    messages
+}
+
+fn counts(head: &Head) -> Vec<(&str, u64)> {
+    head.counts.iter().map(|(name, count)| (name.as_str(), *count)).collect()
+}

@@ -1,0 +1,136 @@
+//! Servers that freeze, pause, die and come back.
+
+use super::*;
+use std::future::poll_fn;
+use std::task::Poll;
+use tidegate_testkit::{RedisServer, Unreachable};
+use tokio::time::timeout;
+
+/// The ids of the connections whose last command was a recall.
+async fn recalling(server: &RedisServer) -> Vec<String> {
+    let all = server.cli(&["client", "list"]).await;
+    let ours = all.lines().filter(|line| line.contains(" cmd=lrange "));
+    ours.filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
+}
+
+#[tokio::test]
+async fn a_frozen_server_holds_nobody_up_and_is_used_again_when_it_thaws() {
+    let server = RedisServer::start().await;
+    let store = open(&server.url());
+    store.journal(key(1), journal(1)).await.unwrap();
+    store.recall(key(1)).await.unwrap();
+    let before = recalling(&server).await;
+    server.freeze();
+    for _ in 0..4 {
+        let error = bounded(store.recall(key(1))).await.unwrap_err();
+        assert!(matches!(error, StoreError::Timeout | StoreError::Unreachable(_)), "{error}");
+    }
+    server.thaw();
+    let took = until_works(async || store.recall(key(1)).await).await;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert_eq!(store.recall(key(1)).await.unwrap(), [vec![1]]);
+    // The old connection, with its late answers, is not used any more.
+    let after = recalling(&server).await;
+    assert!(after.iter().all(|id| !before.contains(id)), "{before:?} {after:?}");
+}
+
+#[tokio::test]
+async fn a_connection_is_given_up_also_when_the_caller_loses_patience_first() {
+    let server = RedisServer::start().await;
+    let store = open(&server.url());
+    store.recall(key(1)).await.unwrap();
+    let before = recalling(&server).await;
+    server.freeze();
+    assert!(timeout(TIMEOUT * 3 / 4, store.recall(key(1))).await.is_err());
+    server.thaw();
+    store.recall(key(1)).await.unwrap();
+    assert!(recalling(&server).await.iter().all(|id| !before.contains(id)));
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_costs_no_connection() {
+    let server = RedisServer::start().await;
+    let store = open(&server.url());
+    store.recall(key(1)).await.unwrap();
+    let before = recalling(&server).await;
+    for _ in 0..20 {
+        let mut gone = store.recall(key(1));
+        // Polled once, so that the question is on its way.
+        assert!(poll_fn(|context| Poll::Ready(gone.as_mut().poll(context))).await.is_pending());
+    }
+    store.recall(key(1)).await.unwrap();
+    assert_eq!(recalling(&server).await, before);
+    assert_eq!(before.len(), 1);
+}
+
+#[tokio::test]
+async fn a_paused_server_times_out_and_goes_on() {
+    let server = RedisServer::start().await;
+    let store = open(&server.url());
+    store.journal(key(1), journal(1)).await.unwrap();
+    server.cli(&["client", "pause", "700", "all"]).await;
+    let error = bounded(store.journal(key(1), journal(2))).await.unwrap_err();
+    assert_eq!(error, StoreError::Timeout);
+    let took = until_works(async || bounded(store.recall(key(1))).await).await;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_killed_server_fails_at_once_and_works_again_when_it_is_back() {
+    let server = RedisServer::start().await;
+    let store = open(&server.url());
+    store.probe().await.unwrap();
+    server.kill();
+    for _ in 0..3 {
+        let error = bounded(store.recall(key(1))).await.unwrap_err();
+        assert!(matches!(error, StoreError::Unreachable(_)), "{error}");
+    }
+    server.restart().await;
+    let took = until_works(async || store.count(key(1), turn(1)).await).await;
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_restart_that_nobody_saw_fails_no_request() {
+    let server = RedisServer::start().await;
+    let store = open(&server.url());
+    store.probe().await.unwrap();
+    server.restart().await;
+    store.journal(key(1), journal(1)).await.unwrap();
+    assert_eq!(store.recall(key(1)).await.unwrap(), [vec![1]]);
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_under_a_request_is_replaced() {
+    let server = RedisServer::start().await;
+    let store = open(&server.url());
+    let load = Load::start(&store);
+    load.flows().await;
+    for _ in 0..5 {
+        server.cli(&["client", "kill", "type", "normal"]).await;
+        load.flows().await;
+    }
+    load.stop().await;
+    // Nothing was counted twice, though some of it was sent twice.
+    let head = store.head(key(0)).await.unwrap().unwrap();
+    assert_eq!(head.counts["tokens"], 10 * store.turns(key(0)).await.unwrap().len() as u64);
+}
+
+#[tokio::test]
+async fn opening_needs_no_server_and_an_address_that_is_silent_is_not_waited_for_again_and_again() {
+    let nowhere = Unreachable::start();
+    let store = open(&format!("redis://{}", nowhere.address()));
+    assert_eq!(bounded(store.recall(key(1))).await.unwrap_err(), StoreError::Timeout);
+    // When the attempt itself has failed, all who come next are told at once, for a while.
+    let begun = Instant::now();
+    loop {
+        let error = bounded(store.probe()).await.unwrap_err();
+        if matches!(error, StoreError::Unreachable(_)) {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5), "{error}");
+    }
+    let again = Instant::now();
+    assert!(matches!(store.probe().await, Err(StoreError::Unreachable(_))));
+    assert!(again.elapsed() < TIMEOUT / 2);
+}

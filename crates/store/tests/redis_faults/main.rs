@@ -1,0 +1,118 @@
+//! What becomes of requests when Redis freezes, dies, fills up, changes masters or holds what it should not.
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
+
+mod cluster;
+mod concurrency;
+mod connection;
+mod refusal;
+mod sentinel;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tidegate_store::{ConversationKey, Journal, MessageId, RedisStore, Store, StoreError, Turn};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What each operation may take; and what it may take on a machine that does something else as well.
+const TIMEOUT: Duration = Duration::from_millis(400);
+const BOUND: Duration = Duration::from_millis(900);
+
+fn open(url: &str) -> RedisStore {
+    RedisStore::open(url, HOUR, TIMEOUT).unwrap()
+}
+
+fn key(number: u8) -> ConversationKey {
+    ConversationKey([number; 16])
+}
+
+fn journal(number: u8) -> Journal {
+    Journal { messages: vec![(MessageId([number; 32]), "m".into())], waypoint: Some(vec![number].into()) }
+}
+
+fn turn(number: u8) -> Turn {
+    Turn {
+        id: [number; 16],
+        end: Some(MessageId([number; 32])),
+        at: 1_000_000 + u64::from(number),
+        record: vec![number].into(),
+        counts: vec![("tokens", 10)],
+        labels: Vec::new(),
+    }
+}
+
+/// Fails if an operation takes longer than it may.
+async fn bounded<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let begun = Instant::now();
+    let outcome = work.await;
+    let took = begun.elapsed();
+    assert!(took < BOUND, "an operation took {took:?}");
+    outcome
+}
+
+/// Asks until it works, and says how long that took.
+async fn until_works<T>(mut work: impl AsyncFnMut() -> Result<T, StoreError>) -> Duration {
+    let begun = Instant::now();
+    loop {
+        match work().await {
+            Ok(_) => return begun.elapsed(),
+            Err(error) => assert!(begun.elapsed() < Duration::from_secs(10), "still failing: {error}"),
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Requests that come all the time, and may fail but never hang.
+struct Load {
+    tasks: JoinSet<()>,
+    done: Arc<AtomicUsize>,
+}
+
+impl Load {
+    fn start(store: &RedisStore) -> Load {
+        let done = Arc::new(AtomicUsize::new(0));
+        let mut tasks = JoinSet::new();
+        for worker in 0..8u8 {
+            let (store, done) = (store.clone(), Arc::clone(&done));
+            tasks.spawn(async move {
+                for number in (0..=u8::MAX).cycle() {
+                    let key = key(worker);
+                    let (recalled, journaled) = (
+                        bounded(store.recall(key)).await,
+                        bounded(store.journal(key, journal(number))).await,
+                    );
+                    let counted = bounded(store.count(key, turn(number))).await;
+                    if recalled.is_ok() && journaled.is_ok() && counted.is_ok() {
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                    sleep(Duration::from_millis(5)).await;
+                }
+            });
+        }
+        Load { tasks, done }
+    }
+
+    /// Until as many requests as there are workers, and more, went well from now on.
+    async fn flows(&self) -> Duration {
+        let (begun, before) = (Instant::now(), self.done.load(Ordering::Relaxed));
+        while self.done.load(Ordering::Relaxed) < before + 32 {
+            assert!(begun.elapsed() < Duration::from_secs(10), "requests still fail");
+            sleep(Duration::from_millis(5)).await;
+        }
+        begun.elapsed()
+    }
+
+    /// Passes on the failure of a worker.
+    async fn stop(mut self) {
+        self.tasks.abort_all();
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+        }
+    }
+}

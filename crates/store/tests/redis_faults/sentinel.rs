@@ -1,0 +1,85 @@
+//! A master that fails, and sentinels that name another.
+
+use super::*;
+use tidegate_testkit::Sentinels;
+
+/// From the promotion until requests flow again.
+const SOON: Duration = Duration::from_secs(2);
+
+#[tokio::test]
+async fn requests_go_to_the_new_master_soon_after_the_old_one_is_killed() {
+    let sentinels = Sentinels::start().await;
+    let store = open(&sentinels.url(""));
+    let load = Load::start(&store);
+    load.flows().await;
+    let old = sentinels.kill_master().await;
+    sentinels.wait_promotion(old).await;
+    let took = load.flows().await;
+    assert!(took < SOON, "{took:?}");
+    load.stop().await;
+}
+
+#[tokio::test]
+async fn requests_go_to_the_new_master_also_when_the_old_one_froze_and_returns_as_a_replica() {
+    let sentinels = Sentinels::start().await;
+    let store = open(&sentinels.url(""));
+    let load = Load::start(&store);
+    load.flows().await;
+    let old = sentinels.master().await;
+    old.freeze();
+    sentinels.wait_promotion(old.port()).await;
+    let took = load.flows().await;
+    assert!(took < SOON, "{took:?}");
+    old.thaw();
+    let begun = Instant::now();
+    while !old.cli(&["role"]).await.starts_with("slave") {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the old master is not told");
+        sleep(Duration::from_millis(20)).await;
+    }
+    load.flows().await;
+    load.stop().await;
+    let new = sentinels.master().await;
+    let name = format!("tg:1:{{{}}}:t", key(0));
+    let turns = store.turns(key(0)).await.unwrap().len().to_string();
+    assert_eq!(new.cli(&["hlen", &name]).await, turns);
+}
+
+#[tokio::test]
+async fn a_frozen_sentinel_delays_nobody() {
+    let sentinels = Sentinels::start().await;
+    sentinels.freeze_sentinel(0);
+    let store = open(&sentinels.url(""));
+    bounded(store.probe()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_master_that_is_demoted_by_hand_is_left_within_the_request() {
+    let sentinels = Sentinels::start().await;
+    let store = open(&sentinels.url(""));
+    store.journal(key(1), journal(1)).await.unwrap();
+    let old = sentinels.master().await.port();
+    sentinels.fail_over().await;
+    sentinels.wait_promotion(old).await;
+    let took = until_works(async || bounded(store.journal(key(1), journal(2))).await).await;
+    assert!(took < SOON, "{took:?}");
+}
+
+#[tokio::test]
+async fn sentinels_and_servers_have_credentials_of_their_own() {
+    let server = ["user tide on >pw ~tg:* +@all"];
+    let sentinel = ["user guard on >spw allchannels +@all"];
+    let sentinels = Sentinels::with(&server, &sentinel).await;
+    let url = sentinels.url("tide:pw@");
+    open(&format!("{url}?sentinel_user=guard&sentinel_password=spw")).probe().await.unwrap();
+    for bad in [
+        format!("{url}?sentinel_user=guard&sentinel_password=hunter2"),
+        format!("{}?sentinel_user=guard&sentinel_password=spw", sentinels.url("tide:hunter2@")),
+    ] {
+        let error = open(&bad).probe().await.unwrap_err();
+        assert_eq!(error.reason(), "store_denied", "{error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+    let unknown = sentinels.url("tide:pw@").replace("mymaster", "theirs");
+    let error = open(&unknown).probe().await.unwrap_err();
+    assert!(matches!(&error, StoreError::Unreachable(text) if text.contains("theirs")), "{error}");
+}

@@ -1,0 +1,72 @@
+//! Who may ask.
+
+use crate::ask::{api, conversations, counted};
+use crate::client::Client;
+use crate::talk::{agent_run, in_memory};
+use tidegate_testkit::MockUpstream;
+
+const TOKEN: &str = "TIDEGATE_ADMIN_TOKEN";
+
+#[tokio::test]
+async fn with_a_token_everything_but_the_probes_needs_it() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = in_memory("", &upstream).env(TOKEN, "s3cret").start().await;
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(api(tidegate.admin, "GET", path, &[]).await.status, 200, "{path}");
+    }
+    let paths =
+        ["/metrics", "/api/conversations", "/api/conversations/x", "/api/conversations/x/messages", "/x"];
+    for path in paths {
+        let none = api(tidegate.admin, "GET", path, &[]).await;
+        assert_eq!((none.status, none.error_code().as_str()), (401, "unauthorized"), "{path}");
+        assert_eq!(none.header("www-authenticate"), Some("Bearer"));
+        let wrong = api(tidegate.admin, "GET", path, &[("authorization", "Bearer s3cre7")]).await;
+        assert_eq!(wrong.status, 401, "{path}");
+        let right = api(tidegate.admin, "GET", path, &[("authorization", "Bearer s3cret")]).await;
+        assert_ne!(right.status, 401, "{path}");
+    }
+    let admin = tidegate.admin.to_string();
+    let list = ["list", "--admin", &admin, "--json"];
+    assert_eq!(conversations(&list, &[(TOKEN, "s3cret")]).await.code, Some(0));
+    for env in [&[][..], &[(TOKEN, "wrong")]] {
+        let said = conversations(&list, env).await;
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert!(said.err.contains("hint: put the token") && said.err.contains(TOKEN), "{}", said.err);
+    }
+    let log = tidegate.stop().await;
+    assert!(!log.contains("s3cret"), "{log}");
+}
+
+#[tokio::test]
+async fn without_a_token_no_web_page_can_ask() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = in_memory("", &upstream).start().await;
+    agent_run(&tidegate, &upstream, "mine", 1).await;
+    let page = counted(&tidegate, 1).await;
+    let rebound = api(tidegate.admin, "GET", "/api/conversations", &[("host", "evil.test:9090")]).await;
+    assert_eq!((rebound.status, rebound.error_code().as_str()), (403, "foreign_host"));
+    let target = format!("/api/conversations/{}", page["conversations"][0]["id"].as_str().unwrap());
+    for header in [("origin", "http://evil.test"), ("sec-fetch-site", "cross-site"), ("origin", "null")] {
+        let foreign = api(tidegate.admin, "DELETE", &target, &[header]).await;
+        assert_eq!((foreign.status, foreign.error_code().as_str()), (403, "foreign_site"), "{header:?}");
+    }
+    assert_eq!(api(tidegate.admin, "DELETE", &target, &[("origin", "http://localhost")]).await.status, 204);
+}
+
+#[tokio::test]
+async fn paths_and_methods_are_answered_as_http_says() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = in_memory("", &upstream).start().await;
+    let unknown = api(tidegate.admin, "GET", "/api/nothing", &[]).await;
+    assert_eq!((unknown.status, unknown.error_code().as_str()), (404, "not_found"));
+    assert!(unknown.text().contains("/api/conversations"), "{}", unknown.text());
+    let post = api(tidegate.admin, "POST", "/api/conversations/x", &[]).await;
+    assert_eq!((post.status, post.header("allow")), (405, Some("GET, HEAD, DELETE")));
+    let delete = api(tidegate.admin, "DELETE", "/api/conversations", &[]).await;
+    assert_eq!((delete.status, delete.header("allow")), (405, Some("GET, HEAD")));
+    let mut client = Client::connect(tidegate.admin).await;
+    client.send("HEAD /api/conversations HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+    let head = String::from_utf8(client.until_closed().await).unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+    assert!(!head.contains("content-length: 0"), "{head}");
+}

@@ -1,0 +1,75 @@
+//! Questions to the admin API and to the command.
+
+use crate::client::exchange;
+use crate::reply::Reply;
+use crate::tidegate::{Tidegate, command};
+use crate::within;
+use serde_json::Value;
+use std::net::SocketAddr;
+use tempfile::TempDir;
+
+/// One request to the admin address, as a program on this machine sends it.
+pub(crate) async fn api(admin: SocketAddr, method: &str, target: &str, headers: &[(&str, &str)]) -> Reply {
+    let mut request = format!("{method} {target} HTTP/1.1\r\n");
+    if !headers.iter().any(|(name, _)| *name == "host") {
+        request.push_str("host: localhost\r\n");
+    }
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    exchange(admin, request + "\r\n").await
+}
+
+/// The JSON that a path answers with.
+pub(crate) async fn json(tidegate: &Tidegate, target: &str) -> Value {
+    let reply = api(tidegate.admin, "GET", target, &[]).await;
+    assert_eq!(reply.status, 200, "{target}: {}", reply.text());
+    assert_eq!(reply.header("cache-control"), Some("no-store"));
+    serde_json::from_slice(&reply.body).unwrap()
+}
+
+/// Waits until so many requests have been counted. They are when the answer is over already.
+pub(crate) async fn counted(tidegate: &Tidegate, requests: u64) -> Value {
+    let look = async {
+        loop {
+            let page = json(tidegate, "/api/conversations").await;
+            let all = page["conversations"].as_array().unwrap().iter();
+            if all.map(|one| one["requests"].as_u64().unwrap()).sum::<u64>() == requests {
+                return page;
+            }
+        }
+    };
+    within(&format!("{requests} requests are counted"), look).await
+}
+
+/// What a command answered.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// `tidegate conversations` with these arguments, somewhere else than the process that is asked.
+pub(crate) async fn conversations(args: &[&str], env: &[(&str, &str)]) -> Said {
+    let elsewhere = TempDir::new().unwrap();
+    let mut command = command(elsewhere.path());
+    command.arg("conversations").args(args).envs(env.iter().copied());
+    let output = within("the command ends", command.output()).await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// The same about a running process, which must succeed.
+pub(crate) async fn told(tidegate: &Tidegate, args: &[&str]) -> String {
+    let admin = tidegate.admin.to_string();
+    let said = conversations(&[args, &["--admin", &admin]].concat(), &[]).await;
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{}", said.out);
+    said.out
+}
+
+/// The same about a store that nobody has open.
+pub(crate) async fn told_by_store(data: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Said {
+    let store = crate::talk::url(data);
+    conversations(&[args, &["--admin", "127.0.0.1:0", "--store", &store]].concat(), env).await
+}

@@ -1,0 +1,41 @@
+//! A conversation cannot command the terminal of whoever reads it.
+
+use crate::ask::{conversations, counted, json, told};
+use crate::talk::{in_memory, question};
+use tidegate_testkit::MockUpstream;
+
+#[tokio::test]
+async fn escape_sequences_are_shown_and_not_obeyed() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = in_memory("", &upstream).start().await;
+    let hostile = "clear \u{1b}[2J title \u{1b}]0;owned\u{7} back\r csi \u{9b}31m turn \u{202e}txt.exe";
+    question(&tidegate, &upstream, "sk-ada", "hostile", hostile).await;
+    counted(&tidegate, 1).await;
+    let page = json(&tidegate, "/api/conversations/hostile/messages").await;
+    assert_eq!(page["messages"][0]["message"]["content"], hostile, "nothing is changed for programs");
+    for args in [&["show", "hostile"][..], &["show", "hostile", "--full"]] {
+        let shown = told(&tidegate, args).await;
+        let obeyed = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
+        assert!(!shown.contains(obeyed), "{shown:?}");
+        assert!(
+            shown.contains("clear \\u{1b}[2J title \\u{1b}]0;owned\\u{7} back\\u{d} csi \\u{9b}31m"),
+            "{shown}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn help_teaches_and_wrong_usage_says_so() {
+    let help = conversations(&["--help"], &[]).await;
+    assert_eq!(help.code, Some(0));
+    for text in
+        ["list", "show", "export", "delete", "Examples:", "Exit codes:", "the first 6 or more of them"]
+    {
+        assert!(help.out.contains(text), "{text} in {}", help.out);
+    }
+    let export = conversations(&["export", "--help"], &[]).await;
+    assert!(export.out.contains("NAME#2") && export.out.contains("incomplete"), "{}", export.out);
+    for wrong in [&["shwo"][..], &["show"], &["list", "--limit", "0"], &["show", "x", "--json", "--full"]] {
+        assert_eq!(conversations(wrong, &[]).await.code, Some(2), "{wrong:?}");
+    }
+}

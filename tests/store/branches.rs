@@ -1,0 +1,100 @@
+//! An edited history, a regenerated answer, a branch, a retry: never another branch's decision.
+//!
+//! Random trees of requests in one conversation, through two processes on one Redis. What is forwarded for each request must be,
+//! byte for byte, what is forwarded when nothing but its own ancestors was ever sent.
+
+use crate::agent::{Message, body, conversation, output};
+use crate::client::{CHAT, exchange, post};
+use crate::turns::{start, upstream};
+use std::net::SocketAddr;
+use tidegate_testkit::{MockUpstream, RedisServer};
+
+const TREES: u64 = 12;
+const REQUESTS: usize = 14;
+
+/// One request of a tree.
+struct Node {
+    messages: Vec<Message>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_request_gets_the_decision_of_another_branch() {
+    let (redis, upstream) = (RedisServer::start().await, upstream().await);
+    let processes = [start(&redis.url(), &upstream).await, start(&redis.url(), &upstream).await];
+    let lonely = start("memory:", &upstream).await;
+    let mut branched = 0;
+    for seed in 0..TREES {
+        let tree = tree(seed);
+        for (index, node) in tree.iter().enumerate() {
+            let process = processes[(index + usize::from(seed % 2 == 0)) % 2].address;
+            let forwarded = forward(process, &upstream, &format!("tree-{seed}"), node).await;
+            // The same request where only its ancestors were sent before.
+            let alone = format!("alone-{seed}-{index}");
+            let mut last = Vec::new();
+            for ancestor in ancestors(&tree, index) {
+                last = forward(lonely.address, &upstream, &alone, &tree[ancestor]).await;
+            }
+            assert!(forwarded == last, "tree {seed}, request {index} was forwarded otherwise than alone");
+            branched += usize::from(index > 0 && !continues(node, &tree[index - 1]));
+        }
+    }
+    assert!(branched > 20, "only {branched} requests branched off");
+}
+
+async fn forward(process: SocketAddr, upstream: &MockUpstream, name: &str, node: &Node) -> Vec<u8> {
+    let headers = [("x-conversation-id", name), ("authorization", "Bearer ada")];
+    let reply = exchange(process, post(CHAT, &headers, body("gpt-4o", &node.messages, &[]))).await;
+    assert_eq!((reply.status, reply.header("x-tidegate-degraded")), (200, None), "{}", reply.text());
+    upstream.next_request().await.body
+}
+
+/// The requests that lead to one, itself last: all before it that it repeats whole.
+fn ancestors(tree: &[Node], index: usize) -> Vec<usize> {
+    (0..=index).filter(|&earlier| continues(&tree[index], &tree[earlier])).collect()
+}
+
+fn continues(later: &Node, earlier: &Node) -> bool {
+    let written = |messages: &[Message]| body("", messages, &[]);
+    let length = earlier.messages.len();
+    later.messages.len() >= length && written(&later.messages[..length]) == written(&earlier.messages)
+}
+
+/// Every request continues an earlier one: by turns of its own, by the same turns with one of them told otherwise, or not at
+/// all, which is a retry.
+fn tree(seed: u64) -> Vec<Node> {
+    let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut draw = move |below: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random >> 33) as usize % below
+    };
+    let mut tree = vec![Node { messages: conversation(1) }];
+    while tree.len() < REQUESTS {
+        let parent = if draw(3) == 0 { draw(tree.len()) } else { tree.len() - 1 };
+        let mut messages = tree[parent].messages.clone();
+        match draw(6) {
+            0 => {}
+            1 if messages.len() > 4 => {
+                // A result that is told otherwise makes everything from there on another history.
+                let at = 3 + 2 * draw((messages.len() - 2) / 2);
+                let told = Message::new("", &format!("told otherwise by {}", tree.len()), "");
+                messages[at].content = told.content;
+                tree.push(Node { messages });
+                continue;
+            }
+            _ => {
+                for _ in 0..=draw(2) {
+                    let number = (messages.len() - 2) / 2;
+                    let mut more = conversation(number + 1).split_off(messages.len());
+                    // What the same turn of another branch did not say.
+                    let text = format!("{} in request {}", output(number), tree.len());
+                    more[1].content = serde_json::to_string(&text).unwrap();
+                    messages.extend(more);
+                }
+            }
+        }
+        tree.push(Node { messages });
+    }
+    tree
+}

@@ -1,0 +1,165 @@
+//! A key and a prompt that must not turn up anywhere: sent on every path, through every kind of failure.
+
+use crate::agent::{Message, body, conversation};
+use crate::client::{CHAT, Client, exchange, post};
+use crate::tidegate::Setup;
+use crate::turns::{admin, config, start, until, upstream};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tidegate_testkit::{Answer, RedisServer};
+
+const KEY: &str = "sk-canary-7f3a91";
+const PROMPT: &str = "the-canary-sings-at-dawn";
+const NAME: &str = "named-by-the-client";
+
+fn bodies() -> Vec<String> {
+    let mut long = conversation(5);
+    long[1] = Message::user(PROMPT);
+    long[5].content = serde_json::to_string(&format!("{PROMPT} {}", "a line\n".repeat(200))).unwrap();
+    let question = format!(r#"{{"model":"gpt-4o","messages":[{{"role":"user","content":"{PROMPT}"}}]"#);
+    vec![
+        body("gpt-4o", &long, &[]),
+        format!("{question}}}"),
+        format!("{question},\"stream\":true}}"),
+        format!("{question},\"messages\":[]}}"),
+        format!("{question},\"max_tokens\":999999999}}"),
+        question.clone(),
+        format!(
+            r#"{{"model":"{PROMPT}","messages":[{{"role":"user","content":"\ud800 {PROMPT}","n":{PROMPT}}}]}}"#
+        ),
+        PROMPT.to_owned(),
+    ]
+}
+
+/// Every body, under good and bad ids, on every path, whole and broken off. The answers are the client's own.
+async fn sing(process: SocketAddr) {
+    let key = format!("Bearer {KEY}");
+    let bad = format!("{PROMPT} with spaces");
+    for body in bodies() {
+        for name in [NAME, &bad] {
+            let headers = [("authorization", key.as_str()), ("x-conversation-id", name)];
+            exchange(process, post(CHAT, &headers, &body)).await;
+        }
+        exchange(process, post("/v1/embeddings", &[("authorization", &key)], &body)).await;
+        exchange(process, post("/v1/../x", &[("authorization", &key)], &body)).await;
+        let gzip = [("authorization", key.as_str()), ("content-encoding", "gzip")];
+        exchange(process, post(CHAT, &gzip, &body)).await;
+        let strategy = [("authorization", key.as_str()), ("x-tidegate-strategy", PROMPT)];
+        exchange(process, post(CHAT, &strategy, &body)).await;
+        // A client that leaves in the middle of its body.
+        let mut client = Client::connect(process).await;
+        let whole = post(CHAT, &[("authorization", &key)], &body);
+        client.send(&whole[..whole.len() - 3]).await;
+    }
+    let query = format!(
+        "GET /v1/models?key={KEY} HTTP/1.1\r\nhost: x\r\nauthorization: {key}\r\nconnection: close\r\n\r\n"
+    );
+    exchange(process, query).await;
+}
+
+fn is_clean(what: &str, text: &str) {
+    for canary in [KEY, PROMPT] {
+        let at = text.find(canary);
+        assert!(
+            at.is_none(),
+            "{canary} in {what}: …{}…",
+            &text[at.unwrap().saturating_sub(200)..at.unwrap() + canary.len()]
+        );
+    }
+}
+
+/// Every key of Redis with all that is under it, and its name.
+async fn redis_contents(redis: &RedisServer) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for key in redis.cli(&["--scan"]).await.lines() {
+        let kind = redis.cli(&["TYPE", key]).await;
+        let content = match kind.trim() {
+            "hash" => redis.cli(&["HGETALL", key]).await,
+            "list" => redis.cli(&["LRANGE", key, "0", "-1"]).await,
+            "set" => redis.cli(&["SMEMBERS", key]).await,
+            "zset" => redis.cli(&["ZRANGE", key, "0", "-1"]).await,
+            _ => redis.cli(&["GET", key]).await,
+        };
+        all.push((key.to_owned(), format!("{key}\n{content}")));
+    }
+    all
+}
+
+async fn everywhere(encrypted: bool) {
+    let (redis, upstream) = (RedisServer::start().await, upstream().await);
+    let mut setup =
+        Setup::new(&format!("[log]\nlevel = \"trace\"\n{}", config(&redis.url()))).upstream(&upstream.url());
+    if encrypted {
+        setup = setup.env("TIDEGATE_STORE_KEY", &"5a".repeat(32));
+    }
+    let tidegate = setup.start().await;
+    sing(tidegate.address).await;
+    // Another tenant has a conversation of the same name.
+    let other = [("authorization", "Bearer other"), ("x-conversation-id", NAME)];
+    exchange(tidegate.address, post(CHAT, &other, body("gpt-4o", &conversation(3), &[]))).await;
+    upstream.answer(Answer::json(500, format!("{{\"error\":{{\"message\":\"{PROMPT} {KEY}\"}}}}").as_str()));
+    sing(tidegate.address).await;
+
+    let all = async || -> Value { admin(&tidegate, "/api/conversations?limit=500").await.json() };
+    let (all, _) = until("it is counted", Duration::from_secs(5), all, |all| {
+        all["conversations"]
+            .as_array()
+            .is_some_and(|all| all.iter().filter(|one| one["name"] == NAME).count() == 2)
+    })
+    .await;
+    let all = all["conversations"].as_array().unwrap();
+    let stranger =
+        all.iter().filter(|one| one["name"] == NAME).max_by_key(|one| one["first"].as_u64()).unwrap();
+    let (id, tenant) = (stranger["id"].as_str().unwrap(), stranger["tenant"].as_str().unwrap());
+    for path in ["", "/messages", "/export"] {
+        let reply = admin(&tidegate, &format!("/api/conversations/{id}{path}?tenant={tenant}")).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        is_clean(path, &reply.text());
+    }
+    let listed = admin(&tidegate, &format!("/api/conversations?tenant={tenant}")).await.text();
+    assert!(listed.contains(id));
+    is_clean("another tenant's list", &listed);
+    is_clean("metrics", &admin(&tidegate, "/metrics").await.text());
+    is_clean("readiness", &admin(&tidegate, "/readyz").await.text());
+
+    let contents = redis_contents(&redis).await;
+    assert!(contents.iter().any(|(key, _)| key.ends_with(":m")));
+    let mut recorded = false;
+    for (key, content) in &contents {
+        if key.ends_with(":m") && !encrypted {
+            recorded |= content.contains(PROMPT);
+            assert!(!content.contains(KEY), "the API key is in {key}");
+        } else {
+            is_clean(key, content);
+        }
+    }
+    assert_eq!(recorded, !encrypted, "the timeline has what was said, readable only if it is not encrypted");
+
+    // The store goes away in the middle of it all.
+    redis.kill();
+    sing(tidegate.address).await;
+    is_clean("the log", &tidegate.stop().await);
+}
+
+#[tokio::test]
+async fn only_the_timeline_has_what_was_said() {
+    everywhere(false).await;
+}
+
+#[tokio::test]
+async fn with_a_key_not_even_the_timeline() {
+    everywhere(true).await;
+}
+
+#[tokio::test]
+async fn credentials_of_the_store_are_not_told() {
+    let upstream = upstream().await;
+    let redis = RedisServer::with(&[&format!("requirepass {KEY}")]).await;
+    let wrong = redis.url().replace("redis://", &format!("redis://:{PROMPT}@"));
+    let mut tidegate = start(&wrong, &upstream).await;
+    exchange(tidegate.address, post(CHAT, &[], body("gpt-4o", &conversation(1), &[]))).await;
+    tidegate.logged_message("without their store").await;
+    is_clean("readiness", &admin(&tidegate, "/readyz").await.text());
+    is_clean("the log", &tidegate.stop().await);
+}

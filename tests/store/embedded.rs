@@ -1,0 +1,65 @@
+//! The default: a directory beside the process. It can be killed at any time.
+
+use crate::tidegate::Setup;
+use crate::turns::{REMEMBERED, config, degraded, edits, start, turn, upstream};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+#[tokio::test]
+async fn a_killed_process_has_forgotten_nothing() {
+    let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
+    let url = format!("embedded:{}", directory.path().join("data").display());
+    let mut first = start(&url, &upstream).await;
+    let reply = turn(first.address, "a", 3).await;
+    assert_eq!((degraded(&reply), edits(&reply)), (None, REMEMBERED));
+    first.signal(Signal::KILL);
+    first.ended().await;
+    let second = start(&url, &upstream).await;
+    let reply = turn(second.address, "a", 4).await;
+    assert_eq!((degraded(&reply), edits(&reply)), (None, REMEMBERED));
+}
+
+#[tokio::test]
+async fn a_directory_that_another_process_has_is_refused_by_name() {
+    let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
+    let url = format!("embedded:{}", directory.path().display());
+    let _first = start(&url, &upstream).await;
+    let second = crate::tidegate::command(directory.path())
+        .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", &url])
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8(second.stderr).unwrap();
+    assert_eq!(second.status.code(), Some(1), "{said}");
+    assert!(said.contains("in use") && said.contains("hint:") && said.contains("--store"), "{said}");
+}
+
+#[tokio::test]
+async fn the_default_directory_is_not_worth_failing_for() {
+    let upstream = upstream().await;
+    let first = Setup::new("").upstream(&upstream.url()).start().await;
+    let beside = first.config_file().parent().unwrap().to_owned();
+    assert!(beside.join("tidegate-data").is_dir());
+    // A file where the directory should be: there is no way to write.
+    let blocked = Setup::new("").file("tidegate-data", "not a directory").upstream(&upstream.url());
+    let mut blocked = blocked.start().await;
+    blocked.logged_message("a restart forgets them").await;
+    assert_eq!(degraded(&turn(blocked.address, "a", 3).await), None);
+}
+
+#[tokio::test]
+async fn what_is_not_recorded_is_not_on_disk() {
+    let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
+    let url = format!("embedded:{}", directory.path().display());
+    let quiet = config(&url).replace("[store]", "[store]\nraw = false");
+    let tidegate = Setup::new(&quiet).upstream(&upstream.url()).start().await;
+    assert_eq!(edits(&turn(tidegate.address, "a", 3).await), REMEMBERED);
+    tidegate.stop().await;
+    let mut files = 0;
+    for file in std::fs::read_dir(directory.path()).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        assert!(!bytes.windows(14).any(|window| window == b"a line of the "), "a message is on disk");
+        files += 1;
+    }
+    assert!(files > 0);
+}

@@ -1,0 +1,206 @@
+//! Stores that fail in every way. The request always goes through, in no more than the store's timeout; the answer says so;
+//! soon nobody waits any more; and when the store is back, so is the memory.
+
+use crate::client::exchange;
+use crate::tidegate::{Setup, Tidegate};
+use crate::turns::{
+    NEW, REMEMBERED, SLACK, STORE_TIMEOUT, admin, config, degraded, edits, start, timed_turn, turn, until,
+    upstream,
+};
+use std::time::Duration;
+use tidegate_testkit::{MockUpstream, RedisServer};
+use tokio::time::Instant;
+
+struct Scene {
+    redis: RedisServer,
+    upstream: MockUpstream,
+    tidegate: Tidegate,
+}
+
+impl Scene {
+    async fn new() -> Scene {
+        let (redis, upstream) = (RedisServer::start().await, upstream().await);
+        let tidegate = start(&redis.url(), &upstream).await;
+        let scene = Scene { redis, upstream, tidegate };
+        let reply = turn(scene.tidegate.address, "a", 3).await;
+        assert_eq!((degraded(&reply), edits(&reply)), (None, REMEMBERED));
+        scene
+    }
+
+    /// From the moment of the fault: what is answered meanwhile, and that nobody waits a second later.
+    async fn suffers(&self, reasons: &[&str]) {
+        let begun = Instant::now();
+        let mut waited = Duration::ZERO;
+        while begun.elapsed() < Duration::from_secs(1) {
+            let (reply, took) = timed_turn(self.tidegate.address, "a", 4).await;
+            assert!(took < STORE_TIMEOUT + SLACK, "a request waited {took:?}");
+            // What this process decided before, it still knows: the provider's cache is not lost with the store.
+            assert_eq!(edits(&reply), REMEMBERED);
+            if let Some(reason) = degraded(&reply) {
+                assert!(reasons.contains(&reason), "{reason}");
+            }
+            waited = took;
+            if degraded(&reply).is_some() && waited < STORE_TIMEOUT / 2 {
+                break;
+            }
+        }
+        assert!(waited < STORE_TIMEOUT, "after a second a request still waited {waited:?}");
+        let (reply, took) = timed_turn(self.tidegate.address, "a", 4).await;
+        assert!(degraded(&reply).is_some_and(|reason| reasons.contains(&reason)), "{:?}", degraded(&reply));
+        assert!(took < STORE_TIMEOUT, "nobody should wait any more, but a request waited {took:?}");
+        let metrics = admin(&self.tidegate, "/metrics").await.text();
+        let told = reasons
+            .iter()
+            .any(|reason| metrics.contains(&format!("tidegate_degraded_total{{reason=\"{reason}\"}}")));
+        assert!(told, "{metrics}");
+    }
+
+    /// From the moment the store is back: how long until a request is served with it.
+    async fn recovers(&self, number: usize) -> Duration {
+        let ask = async || turn(self.tidegate.address, "a", number).await;
+        let (_, took) = until("the store is used again", Duration::from_secs(2) + SLACK, ask, |reply| {
+            degraded(reply).is_none()
+        })
+        .await;
+        took
+    }
+
+    /// Another process sees what this one has written since.
+    async fn is_shared_again(&self) {
+        let other = start(&self.redis.url(), &self.upstream).await;
+        let reply = turn(other.address, "a", 4).await;
+        assert_eq!((degraded(&reply), edits(&reply)), (None, REMEMBERED));
+    }
+}
+
+#[tokio::test]
+async fn frozen() {
+    let scene = Scene::new().await;
+    scene.redis.freeze();
+    scene.suffers(&["store_timeout", "store_unreachable"]).await;
+    scene.redis.thaw();
+    scene.recovers(4).await;
+    scene.is_shared_again().await;
+}
+
+#[tokio::test]
+async fn paused() {
+    let scene = Scene::new().await;
+    scene.redis.cli(&["CLIENT", "PAUSE", "1500", "ALL"]).await;
+    scene.suffers(&["store_timeout", "store_unreachable"]).await;
+    // The pause ends by itself.
+    let ask = async || turn(scene.tidegate.address, "a", 4).await;
+    until("the pause is over", Duration::from_secs(4), ask, |reply| degraded(reply).is_none()).await;
+    scene.is_shared_again().await;
+}
+
+#[tokio::test]
+async fn killed_and_empty_when_it_is_back() {
+    let scene = Scene::new().await;
+    scene.redis.kill();
+    scene.suffers(&["store_unreachable", "store_timeout"]).await;
+    scene.redis.restart().await;
+    scene.recovers(4).await;
+    // The process that went on has brought what was lost back: decisions and messages.
+    scene.is_shared_again().await;
+    let keys = scene.redis.cli(&["--scan", "--pattern", "tg:1:*:m"]).await;
+    let recorded = scene.redis.cli(&["HLEN", keys.trim()]).await;
+    // The system message, the task, four calls with their results, and the answer.
+    assert_eq!(recorded.trim(), "11");
+}
+
+#[tokio::test]
+async fn full() {
+    let scene = Scene::new().await;
+    scene.redis.cli(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
+    scene.redis.cli(&["CONFIG", "SET", "maxmemory", "1mb"]).await;
+    scene.suffers(&["store_full"]).await;
+    scene.redis.cli(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    scene.recovers(5).await;
+}
+
+#[tokio::test]
+async fn a_replica_that_takes_no_writes() {
+    let scene = Scene::new().await;
+    let master = RedisServer::start().await;
+    scene.redis.cli(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).await;
+    // Reads may fail too while it loads what its master has.
+    scene.suffers(&["store_readonly", "store_loading", "store_unreachable"]).await;
+    scene.redis.cli(&["REPLICAOF", "NO", "ONE"]).await;
+    scene.recovers(5).await;
+}
+
+#[tokio::test]
+async fn a_password_that_is_changed() {
+    let scene = Scene::new().await;
+    scene.redis.cli(&["CONFIG", "SET", "requirepass", "another"]).await;
+    scene.redis.cli(&["-a", "another", "CLIENT", "KILL", "TYPE", "normal"]).await;
+    scene.suffers(&["store_denied", "store_unreachable"]).await;
+    scene.redis.cli(&["-a", "another", "CONFIG", "SET", "requirepass", ""]).await;
+    scene.recovers(4).await;
+}
+
+#[tokio::test]
+async fn a_damaged_and_a_newer_record() {
+    let scene = Scene::new().await;
+    let key = scene.redis.cli(&["--scan", "--pattern", "tg:1:*:w"]).await.trim().to_owned();
+    scene.redis.cli(&["RPUSH", &key, "garbage"]).await;
+    let reply = turn(scene.tidegate.address, "a", 4).await;
+    assert_eq!((degraded(&reply), edits(&reply)), (Some("store_corrupt"), REMEMBERED));
+    scene.redis.cli(&["LREM", &key, "0", "garbage"]).await;
+    scene.redis.cli(&["RPUSH", &key, "\u{2}of the future"]).await;
+    let reply = turn(scene.tidegate.address, "a", 4).await;
+    assert_eq!((degraded(&reply), edits(&reply)), (Some("store_newer_record"), REMEMBERED));
+    // Something that is no list at all: this conversation goes on without, and others do not notice.
+    scene.redis.cli(&["SET", &key, "a string"]).await;
+    let reply = turn(scene.tidegate.address, "a", 4).await;
+    assert_eq!((degraded(&reply), edits(&reply)), (Some("store_corrupt"), REMEMBERED));
+    assert_eq!(degraded(&turn(scene.tidegate.address, "b", 3).await), None);
+}
+
+#[tokio::test]
+async fn not_there_when_tidegate_starts() {
+    let (redis, upstream) = (RedisServer::start().await, upstream().await);
+    redis.kill();
+    let tidegate = start(&redis.url(), &upstream).await;
+    let (reply, took) = timed_turn(tidegate.address, "a", 3).await;
+    assert_eq!(degraded(&reply), Some("store_unreachable"));
+    assert!(took < STORE_TIMEOUT + SLACK, "a request waited {took:?}");
+    let ready = admin(&tidegate, "/readyz").await;
+    assert_eq!(ready.status, 200, "{}", ready.text());
+    redis.restart().await;
+    let ask = async || turn(tidegate.address, "a", 3).await;
+    until("the store is used", Duration::from_secs(2) + SLACK, ask, |reply| degraded(reply).is_none()).await;
+}
+
+#[tokio::test]
+async fn refused_where_the_operator_prefers_that() {
+    let (redis, upstream) = (RedisServer::start().await, upstream().await);
+    let settings = config(&redis.url()).replace("[store]", "[store]\non_failure = \"refuse\"");
+    let tidegate = Setup::new(&settings).upstream(&upstream.url()).start().await;
+    assert_eq!(turn(tidegate.address, "a", 3).await.status, 200);
+    upstream.next_request().await;
+    let sent = upstream.requests().len();
+    redis.kill();
+    let (reply, took) = timed_turn(tidegate.address, "a", 4).await;
+    assert_eq!((reply.status, reply.error_code().as_str()), (503, "store_unavailable"));
+    assert!(reply.header("x-tidegate-degraded").is_some_and(|reason| reason.starts_with("store_")));
+    assert!(took < STORE_TIMEOUT + SLACK, "it took {took:?}");
+    assert_eq!(upstream.requests().len(), sent, "a refused request was sent");
+    // What needs no memory is served.
+    let models =
+        exchange(tidegate.address, "GET /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    assert_eq!(models.status, 200);
+    redis.restart().await;
+    let ask = async || turn(tidegate.address, "a", 4).await;
+    until("it is served again", Duration::from_secs(2) + SLACK, ask, |reply| reply.status == 200).await;
+}
+
+#[tokio::test]
+async fn without_redis_only_the_process_that_decided_remembers() {
+    let scene = Scene::new().await;
+    scene.redis.kill();
+    let other = start(&scene.redis.url(), &scene.upstream).await;
+    let reply = turn(other.address, "a", 4).await;
+    assert_eq!((degraded(&reply), edits(&reply)), (Some("store_unreachable"), NEW));
+}

@@ -1,0 +1,103 @@
+//! Two processes on one Redis behave as one.
+
+use crate::agent::{Message, body};
+use crate::client::{CHAT, Client, post};
+use crate::load::timeline;
+use crate::turns::{REMEMBERED, admin, degraded, edits, start, turn, until, upstream};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_testkit::RedisServer;
+use tokio::task::JoinSet;
+
+#[tokio::test]
+async fn what_one_decides_the_other_repeats() {
+    let (redis, upstream) = (RedisServer::start().await, upstream().await);
+    let one = start(&redis.url(), &upstream).await;
+    let other = start(&redis.url(), &upstream).await;
+    turn(one.address, "a", 3).await;
+    let reply = turn(other.address, "a", 4).await;
+    assert_eq!((degraded(&reply), edits(&reply)), (None, REMEMBERED));
+    drop((one, other));
+    // And so does a third, when both are gone.
+    let third = start(&redis.url(), &upstream).await;
+    assert_eq!(edits(&turn(third.address, "a", 4).await), REMEMBERED);
+}
+
+#[tokio::test]
+async fn every_key_has_the_time_to_live_and_one_slot_per_conversation() {
+    let (redis, upstream) = (RedisServer::start().await, upstream().await);
+    let tidegate = start(&redis.url(), &upstream).await;
+    turn(tidegate.address, "a", 3).await;
+    let count = async || redis.cli(&["--scan", "--pattern", "tg:1:*:h"]).await;
+    until("the turn is counted", Duration::from_secs(5), count, |keys| !keys.trim().is_empty()).await;
+    let keys = redis.cli(&["--scan"]).await;
+    let week = 7 * 24 * 3600;
+    for key in keys.lines() {
+        assert!(key.starts_with("tg:1:{"), "{key}");
+        let left: i64 = redis.cli(&["TTL", key]).await.trim().parse().unwrap();
+        assert!((week - 60..=week).contains(&left), "{key} lives for {left} s");
+    }
+    let tag = |key: &str| key[..key.find('}').unwrap()].to_owned();
+    let tags: HashSet<String> =
+        keys.lines().map(tag).filter(|tag| !tag.ends_with("index") && !tag.contains("probe")).collect();
+    assert_eq!(tags.len(), 1, "{keys}");
+}
+
+const TASKS: usize = 64;
+const TURNS: usize = 10_000;
+
+/// 64 branches of one conversation at once, each turn through the process that did not serve the one before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_turns_at_once_lose_and_double_nothing() {
+    let (redis, upstream) = (RedisServer::start().await, Arc::new(upstream().await));
+    let processes = [start(&redis.url(), &upstream).await, start(&redis.url(), &upstream).await];
+    let addresses = processes.each_ref().map(|process| process.address);
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let turns = TURNS / TASKS + usize::from(task < TURNS % TASKS);
+        tasks.spawn(async move {
+            let mut clients = [Client::connect(addresses[0]).await, Client::connect(addresses[1]).await];
+            let mut history = vec![Message::user("The task that all share.")];
+            for number in 0..turns {
+                history.push(Message::user(&format!("task {task}, step {number}")));
+                let headers = [("x-conversation-id", "shared"), ("authorization", "Bearer ada")];
+                let client = &mut clients[number % 2];
+                client.send(post(CHAT, &headers, body("gpt-4o", &history, &[]))).await;
+                let reply = client.reply().await;
+                assert_eq!(reply.status, 200, "{}", reply.text());
+                history.push(Message::assistant("ok"));
+            }
+            turns
+        });
+    }
+    let sent: usize = tasks.join_all().await.into_iter().sum();
+    assert_eq!(sent, TURNS);
+
+    let heads = async || -> Value { admin(&processes[0], "/api/conversations?limit=2").await.json() };
+    let is_counted = |heads: &Value| heads["conversations"][0]["requests"] == TURNS;
+    let (heads, _) = until("all are counted", Duration::from_secs(20), heads, is_counted).await;
+    assert_eq!(heads["total"], 1);
+    let head = &heads["conversations"][0];
+    assert_eq!((&head["turns"], &head["prompt_tokens"]), (&TURNS.into(), &(100 * TURNS).into()));
+
+    let timeline = timeline(&processes[1], head["id"].as_str().unwrap()).await;
+    // The task, and for each turn its question and its answer.
+    assert_eq!(timeline.len(), 1 + 2 * TURNS);
+    let ids: HashSet<&str> = timeline.iter().map(|message| message["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), timeline.len(), "a message is there twice");
+    let position = |message: &Value| message["position"].as_u64().unwrap();
+    assert!(timeline.windows(2).all(|pair| position(&pair[0]) <= position(&pair[1])), "out of order");
+    // Every message stands behind one that is there.
+    let root = "0".repeat(64);
+    for message in &timeline {
+        let parent = message["parent"].as_str().unwrap();
+        assert!(parent == root || ids.contains(parent), "{message}");
+    }
+    let said: HashSet<&str> =
+        timeline.iter().filter_map(|message| message["message"]["content"].as_str()).collect();
+    for task in 0..TASKS {
+        assert!(said.contains(format!("task {task}, step {}", TURNS / TASKS - 1).as_str()));
+    }
+}

@@ -1,0 +1,88 @@
+//! Turns of a conversation whose memory can be seen from outside. A batch of two moves the frontier at the third turn, and
+//! at the fourth one more result has left the window: who remembers the third turn waits; who does not masks all three.
+
+use crate::agent::{body, conversation};
+use crate::client::{CHAT, exchange, post};
+use crate::reply::Reply;
+use crate::tidegate::{Setup, Tidegate};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tidegate_testkit::{Answer, MockUpstream};
+use tokio::time::Instant;
+
+pub(crate) const REMEMBERED: Option<&str> = Some("masked=2,folded=0,dropped=0");
+pub(crate) const NEW: Option<&str> = Some("masked=3,folded=0,dropped=0");
+
+/// The longest that these tests let a request wait for the store.
+pub(crate) const STORE_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// What the machine may add to any wait while other tests have its cores.
+pub(crate) const SLACK: Duration = Duration::from_millis(400);
+
+/// The settings of a process on this store.
+pub(crate) fn config(store: &str) -> String {
+    format!(
+        "[store]\nurl = \"{store}\"\ntimeout = \"{}ms\"\n[context.mask]\nkeep = {{ turns = 1 }}\npace = {{ batch = 2 }}\n",
+        STORE_TIMEOUT.as_millis()
+    )
+}
+
+pub(crate) async fn start(store: &str, upstream: &MockUpstream) -> Tidegate {
+    Setup::new(&config(store)).upstream(&upstream.url()).start().await
+}
+
+/// An upstream that always says the same.
+pub(crate) async fn upstream() -> MockUpstream {
+    let upstream = MockUpstream::start().await;
+    let said = r#"{"id":"c","object":"chat.completion","model":"gpt-4o","choices":[{"index":0,"finish_reason":"stop",
+        "message":{"role":"assistant","content":"ok"}}],"usage":{"prompt_tokens":100,"completion_tokens":1,"total_tokens":101,
+        "prompt_tokens_details":{"cached_tokens":64}}}"#;
+    upstream.answer(Answer::json(200, said));
+    upstream
+}
+
+/// A turn of the conversation `name`.
+pub(crate) async fn turn(process: SocketAddr, name: &str, number: usize) -> Reply {
+    let headers = [("x-conversation-id", name), ("authorization", "Bearer ada")];
+    exchange(process, post(CHAT, &headers, body("gpt-4o", &conversation(number), &[]))).await
+}
+
+/// A turn, and how long it took.
+pub(crate) async fn timed_turn(process: SocketAddr, name: &str, number: usize) -> (Reply, Duration) {
+    let begun = Instant::now();
+    let reply = turn(process, name, number).await;
+    (reply, begun.elapsed())
+}
+
+pub(crate) fn degraded(reply: &Reply) -> Option<&str> {
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.header("x-tidegate-degraded")
+}
+
+pub(crate) fn edits(reply: &Reply) -> Option<&str> {
+    reply.header("x-tidegate-edits")
+}
+
+/// One answer of the admin address.
+pub(crate) async fn admin(process: &Tidegate, path: &str) -> Reply {
+    exchange(process.admin, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
+        .await
+}
+
+/// Asks again until something is so, and fails with its last answer if it does not become so in time.
+pub(crate) async fn until<T>(
+    what: &str,
+    limit: Duration,
+    ask: impl AsyncFn() -> T,
+    so: impl Fn(&T) -> bool,
+) -> (T, Duration) {
+    let begun = Instant::now();
+    loop {
+        let answer = ask().await;
+        if so(&answer) {
+            return (answer, begun.elapsed());
+        }
+        assert!(begun.elapsed() < limit, "not within {limit:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
