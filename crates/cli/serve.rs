@@ -23,6 +23,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     };
     let lines = Lines::to_stderr();
     tidegate_telemetry::init(&lines, format, level(settings.log.level))?;
+    tidegate_telemetry::log_panics();
     // This runtime has signals, reloads and the admin address; requests have runtimes of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(serve(args, settings, lines.clone(), format));

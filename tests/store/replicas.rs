@@ -3,12 +3,14 @@
 use crate::agent::{Message, body};
 use crate::client::{CHAT, Client, post};
 use crate::load::timeline;
-use crate::turns::{REMEMBERED, admin, degraded, edits, start, turn, until, upstream};
+use crate::tidegate::Setup;
+use crate::turns::{REMEMBERED, admin, config, degraded, edits, start, turn, until, upstream};
+use crate::within;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_testkit::RedisServer;
+use tidegate_testkit::{Answer, RedisServer};
 use tokio::task::JoinSet;
 
 #[tokio::test]
@@ -43,6 +45,45 @@ async fn every_key_has_the_time_to_live_and_one_slot_per_conversation() {
     let tags: HashSet<String> =
         keys.lines().map(tag).filter(|tag| !tag.ends_with("index") && !tag.contains("probe")).collect();
     assert_eq!(tags.len(), 1, "{keys}");
+}
+
+/// The upstream has the request while its journal is still being written, and the client has the whole answer only when it
+/// is.
+#[tokio::test]
+async fn the_answer_ends_when_what_it_leaves_is_safe() {
+    let (redis, upstream) = (RedisServer::start().await, upstream().await);
+    let patient = config(&redis.url()).replace("250ms", "10s");
+    let tidegate = Setup::new(&patient).upstream(&upstream.url()).start().await;
+    turn(tidegate.address, "a", 3).await;
+    let list = redis.cli(&["--scan", "--pattern", "tg:1:*:w"]).await.trim().to_owned();
+    for stream in [false, true] {
+        upstream.next_request().await;
+        let before: usize = redis.cli(&["LLEN", &list]).await.trim().parse().unwrap();
+        redis.cli(&["CLIENT", "PAUSE", "60000", "WRITE"]).await;
+        if stream {
+            upstream.answer(Answer::chat_stream(["ok"]));
+        }
+        let number = if stream { 5 } else { 4 };
+        let mut answer = Box::pin(turn(tidegate.address, "a", number));
+        tokio::select! {
+            reply = &mut answer => panic!("it ended before it was safe: {reply:?}"),
+            // It arrives although nothing can be written; and the answer is there, but for its end.
+            _ = async { upstream.next_request().await; settled(&redis).await } => {}
+        }
+        redis.cli(&["CLIENT", "UNPAUSE"]).await;
+        assert_eq!(degraded(&within("the answer ends", answer).await), None);
+        let after: usize = redis.cli(&["LLEN", &list]).await.trim().parse().unwrap();
+        assert_eq!(after, before + 1, "the answer ended before it was written");
+        // So that the next round waits for a request of its own.
+        turn(tidegate.address, "a", 3).await;
+    }
+}
+
+/// Until Redis holds somebody's write back.
+async fn settled(redis: &RedisServer) {
+    let blocked = async || redis.cli(&["INFO", "clients"]).await;
+    let is_blocked = |info: &String| info.lines().any(|line| line.trim() == "blocked_clients:1");
+    until("a write waits", Duration::from_secs(5), blocked, is_blocked).await;
 }
 
 const TASKS: usize = 64;

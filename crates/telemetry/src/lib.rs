@@ -17,8 +17,10 @@ mod lines;
 mod logs;
 mod metrics;
 pub mod names;
+mod panics;
 
 pub use access::{Access, Outcome};
 pub use lines::{Lines, Written};
 pub use logs::{Format, Level, init};
 pub use metrics::Metrics;
+pub use panics::log_panics;

@@ -36,7 +36,7 @@ pub fn init(lines: &Lines, format: Format, level: Level) -> Result<(), TryInitEr
     subscriber(lines, format, filter).try_init()
 }
 
-fn subscriber(
+pub(crate) fn subscriber(
     lines: &Lines,
     format: Format,
     filter: EnvFilter,
