@@ -15,6 +15,8 @@ pub struct Fold {
     pub role: FoldRole,
     /// `extractive`, or a key of `Settings::summarizers`.
     pub summarizer: String,
+    /// Whether the first user message stays verbatim for ever.
+    pub pin_task: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,7 @@ impl Fold {
             role: section.choice("role", FoldRole::User),
             summarizer: section
                 .text("summarizer", "extractive", |node| value::one_of(node, summarizers).map(str::to_owned)),
+            pin_task: section.flag("pin_task", false),
         }
     }
 }

@@ -74,6 +74,6 @@ pub use server::{Admin, Log, LogFormat, LogLevel, Server, ServerTls};
 pub use settings::{Conversation, Flags, Settings, load};
 pub use source::Source;
 pub use store::{OnFailure, Store, StoreUrl};
-pub use summarizer::Summarizer;
+pub use summarizer::{JsonSchema, LlmSummarizer, Summarizer};
 pub use unavailable::is_available;
 pub use upstream::{Protocol, Upstream, UpstreamUrl};

@@ -106,7 +106,7 @@ impl Settings {
         let default = Arc::clone(default);
 
         let summarizers =
-            section.named("summarizers", |_, entry| Summarizer::read(entry, &upstreams, &default));
+            section.named("summarizers", |name, entry| Summarizer::read(name, entry, &upstreams, &default));
         let names = summarizers.keys().map(String::as_str);
         let layers = Layers {
             context: section.child("context"),

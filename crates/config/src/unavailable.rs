@@ -8,8 +8,8 @@ use tidegate_engine::Strategy;
 const UNAVAILABLE: [(&str, Values, &str); 7] = [
     (
         "context.strategy",
-        Values::Words(&["summarization", "hybrid", "window"]),
-        "use `masking` or `passthrough`",
+        Values::Words(&["window"]),
+        "use `masking`, `summarization`, `hybrid` or `passthrough`",
     ),
     ("context.profile", Values::All, "leave it out, and set the keys of the profile one by one"),
     ("context.history", Values::Words(&["proxy"]), "use `client`: the client resends its history"),
@@ -28,8 +28,8 @@ enum Values {
 #[must_use]
 pub fn is_available(strategy: Strategy) -> bool {
     match strategy {
-        Strategy::Passthrough | Strategy::Masking => true,
-        Strategy::Summarization | Strategy::Hybrid | Strategy::Window => false,
+        Strategy::Passthrough | Strategy::Masking | Strategy::Summarization | Strategy::Hybrid => true,
+        Strategy::Window => false,
     }
 }
 

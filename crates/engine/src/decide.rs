@@ -1,6 +1,9 @@
+use crate::fold::{folded, folded_as_before, legal, wanted};
 use crate::mask::{Masking, mask};
+use crate::turns::request_at;
 use crate::{
-    Budget, Cause, Economy, Memory, Message, Plan, Policy, Strategy, Timestamp, Tokens, Verdict, Waypoint,
+    Budget, Cause, Economy, FoldJob, Folded, Memory, Message, Plan, Policy, Strategy, Timestamp, Tokens,
+    Urgency, Verdict, Waypoint,
 };
 
 /// One request, as the engine sees it.
@@ -11,6 +14,8 @@ pub struct Conversation<'a> {
     pub fixed: Tokens,
     pub budget: Budget,
     pub economy: Economy,
+    /// What the message costs that stands for dropped ones.
+    pub marker: Tokens,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +23,8 @@ pub struct Decision {
     pub plan: Plan,
     /// What to remember once the request has been sent; nothing for a request that leaves no trace.
     pub waypoint: Option<Waypoint>,
+    /// What would be better to summarize: before this request goes out, or for the next one.
+    pub wanted: Option<FoldJob>,
 }
 
 /// Decides what to do with a request.
@@ -28,18 +35,51 @@ pub struct Decision {
 pub fn decide(conversation: &Conversation<'_>, memory: &Memory, policy: &Policy, now: Timestamp) -> Decision {
     match policy.strategy {
         Strategy::Passthrough => pass(conversation),
-        // The strategies that fold or drop are refused by the configuration until they are built; masking is the part of
-        // them that is.
-        Strategy::Masking | Strategy::Summarization | Strategy::Hybrid | Strategy::Window => {
-            decide_masks(conversation, memory, policy, now)
+        Strategy::Masking | Strategy::Summarization | Strategy::Hybrid => Edits::make(
+            conversation,
+            memory,
+            policy,
+            now,
+        )
+        .decision(conversation, memory, policy, now, Vec::new()),
+        // The configuration refuses it until it is built; masking is the part of it that is.
+        Strategy::Window => {
+            let policy = Policy { strategy: Strategy::Masking, ..*policy };
+            decide(conversation, memory, &policy, now)
         }
     }
 }
 
+/// Decides for a request that should have been summarized and could not be: what does not fit is dropped, the oldest first, and
+/// never what must stay. If nothing has to go, nothing goes.
+#[must_use]
+pub fn truncate(
+    conversation: &Conversation<'_>,
+    memory: &Memory,
+    policy: &Policy,
+    now: Timestamp,
+) -> Decision {
+    let edits = Edits::make(conversation, memory, policy, now);
+    let from = edits.folded.as_ref().map_or(0, |folded| folded.upto);
+    let messages = conversation.messages;
+    // The task and the instructions before it are not what is dropped first.
+    let from = from.max(messages.iter().position(Message::is_user_turn).map_or(0, |task| task + 1));
+    let request = request_at(messages);
+    let droppable = |index: &usize| !messages[*index].role.is_instruction() && Some(*index) != request;
+    let fits = |dropped: &Vec<usize>| edits.used(conversation, dropped) <= conversation.budget.input;
+    let end = legal(messages, messages.len());
+    let cuts = (from + 1..=end).filter(|&cut| !messages[cut].joined);
+    let cuts = cuts.map(|cut| (from..cut).filter(droppable).collect());
+    let dropped = std::iter::once(Vec::new()).chain(cuts).find(fits).unwrap_or_default();
+    edits.decision(conversation, memory, policy, now, dropped)
+}
+
 fn pass(conversation: &Conversation<'_>) -> Decision {
-    let before = used(conversation, 0);
+    let before = before(conversation);
     let plan = Plan {
         masked: Vec::new(),
+        folded: None,
+        dropped: Vec::new(),
         before,
         after: before,
         budget: conversation.budget,
@@ -48,51 +88,126 @@ fn pass(conversation: &Conversation<'_>) -> Decision {
         postponed: 0,
         edge: 0,
     };
-    Decision { plan, waypoint: None }
+    Decision { plan, waypoint: None, wanted: None }
 }
 
-fn decide_masks(
-    conversation: &Conversation<'_>,
-    memory: &Memory,
-    policy: &Policy,
-    now: Timestamp,
-) -> Decision {
-    let Conversation { messages, budget, economy, .. } = *conversation;
-    let mut masking = mask(messages, memory, policy.mask.keep, policy.mask.pace, &economy, now);
-    let mut after = used(conversation, masking.frontier);
-    if after > budget.input && masking.frontier < masking.edge {
-        let cause = Some(Cause::Budget);
-        masking = Masking { frontier: masking.edge, cause, tally: 0.0, edge: masking.edge };
-        after = used(conversation, masking.frontier);
+fn before(conversation: &Conversation<'_>) -> Tokens {
+    conversation.messages.iter().map(|message| message.tokens).sum::<Tokens>() + conversation.fixed
+}
+
+/// What is done to the messages, but for what may have to be dropped.
+struct Edits {
+    folded: Option<Folded>,
+    masking: Masking,
+    is_retry: bool,
+}
+
+impl Edits {
+    fn make(conversation: &Conversation<'_>, memory: &Memory, policy: &Policy, now: Timestamp) -> Edits {
+        let Conversation { messages, budget, economy, .. } = *conversation;
+        let folds = matches!(policy.strategy, Strategy::Summarization | Strategy::Hybrid);
+        let earlier = memory.last_on(messages).filter(|(index, _)| ends_at(messages, *index));
+        let is_retry = earlier.is_some();
+        let folded = match earlier {
+            _ if !folds => None,
+            // The same request again: a retry gets what the first try got.
+            Some((_, waypoint)) => folded_as_before(messages, memory, &policy.fold, waypoint.fold),
+            None => folded(messages, memory, &policy.fold),
+        };
+        if policy.strategy == Strategy::Summarization {
+            let masking = Masking { frontier: 0, cause: None, tally: 0.0, edge: 0 };
+            return Edits { folded, masking, is_retry };
+        }
+        let masking =
+            mask(messages, memory, policy.mask.keep, policy.mask.pace, &economy, now, folded.as_ref());
+        let mut edits = Edits { folded, masking, is_retry };
+        let Masking { frontier, edge, .. } = edits.masking;
+        if frontier < edge && edits.used(conversation, &[]) > budget.input {
+            edits.masking = Masking { frontier: edge, cause: Some(Cause::Budget), tally: 0.0, edge };
+        }
+        edits
     }
-    let fits = after <= budget.input && budget.input > Tokens::ZERO;
-    let is_maskable = |index: &usize| messages[*index].saving() > Tokens::ZERO;
-    let plan = Plan {
-        masked: (0..masking.frontier).filter(is_maskable).collect(),
-        before: used(conversation, 0),
-        after,
-        budget,
-        verdict: if fits { Verdict::Fits } else { Verdict::OverBudget },
-        cause: masking.cause,
-        postponed: (masking.frontier..masking.edge).filter(is_maskable).count(),
-        edge: masking.edge,
-    };
-    Decision { plan, waypoint: fits.then(|| waypoint(messages, &masking, now)).flatten() }
+
+    fn decision(
+        self,
+        conversation: &Conversation<'_>,
+        memory: &Memory,
+        policy: &Policy,
+        now: Timestamp,
+        dropped: Vec<usize>,
+    ) -> Decision {
+        let Conversation { messages, budget, .. } = *conversation;
+        let after = self.used(conversation, &dropped);
+        let fits = after <= budget.input && budget.input > Tokens::ZERO;
+        let wanted = match policy.strategy {
+            // What a retry could want, the first try has wanted.
+            Strategy::Summarization | Strategy::Hybrid if !(self.is_retry && fits) => {
+                let undropped = self.used(conversation, &[]);
+                wanted(messages, memory, self.folded.as_ref(), undropped, &budget, &policy.fold)
+            }
+            _ => None,
+        };
+        let stays = |index: &usize| self.stays(*index, &dropped);
+        let is_masked = |index: &usize| messages[*index].saving() > Tokens::ZERO && stays(index);
+        let Masking { frontier, edge, cause, .. } = self.masking;
+        let waypoint = fits.then(|| self.waypoint(messages, now)).flatten();
+        let plan = Plan {
+            masked: (0..frontier).filter(is_masked).collect(),
+            postponed: (frontier..edge).filter(is_masked).count(),
+            before: before(conversation),
+            after,
+            budget,
+            verdict: if fits { Verdict::Fits } else { Verdict::OverBudget },
+            cause: wanted.as_ref().map(|job| job.cause).or(cause),
+            edge,
+            folded: self.folded,
+            dropped,
+        };
+        Decision { plan, waypoint, wanted }
+    }
+
+    fn stays(&self, index: usize, dropped: &[usize]) -> bool {
+        let is_folded =
+            self.folded.as_ref().is_some_and(|folded| folded.removed.binary_search(&index).is_ok());
+        !is_folded && dropped.binary_search(&index).is_err()
+    }
+
+    /// What the request uses with the summary, everything maskable before the frontier masked, and a marker for what is
+    /// dropped.
+    fn used(&self, conversation: &Conversation<'_>, dropped: &[usize]) -> Tokens {
+        let messages = conversation.messages.iter().enumerate();
+        let counted = messages.filter(|(index, _)| self.stays(*index, dropped));
+        let counted = counted.map(|(index, message)| {
+            if index < self.masking.frontier {
+                message.tokens.saturating_sub(message.saving())
+            } else {
+                message.tokens
+            }
+        });
+        let summary = self.folded.as_ref().map_or(Tokens::ZERO, |folded| folded.tokens);
+        let marker = if dropped.is_empty() { Tokens::ZERO } else { conversation.marker };
+        counted.sum::<Tokens>() + summary + marker + conversation.fixed
+    }
+
+    fn waypoint(&self, messages: &[Message], now: Timestamp) -> Option<Waypoint> {
+        let last = |messages: &[Message]| {
+            messages.iter().rev().find(|message| !message.role.is_instruction()).map(|message| message.digest)
+        };
+        let fold = self.folded.as_ref().map(|folded| folded.covers);
+        let frontier = last(&messages[..self.masking.frontier]);
+        last(messages).map(|end| Waypoint { end, frontier, tally: self.masking.tally, at: now, fold })
+    }
 }
 
-/// What the request uses if everything maskable before `frontier` is masked.
-fn used(conversation: &Conversation<'_>, frontier: usize) -> Tokens {
-    let messages = conversation.messages.iter().enumerate();
-    let counted = messages.map(|(index, message)| {
-        if index < frontier { message.tokens.saturating_sub(message.saving()) } else { message.tokens }
-    });
-    counted.sum::<Tokens>() + conversation.fixed
+/// Whether nothing but instructions comes behind this message.
+fn ends_at(messages: &[Message], index: usize) -> bool {
+    messages[index + 1..].iter().all(|message| message.role.is_instruction())
 }
 
-fn waypoint(messages: &[Message], masking: &Masking, now: Timestamp) -> Option<Waypoint> {
-    let last = |messages: &[Message]| {
-        messages.iter().rev().find(|message| !message.role.is_instruction()).map(|message| message.digest)
-    };
-    let frontier = last(&messages[..masking.frontier]);
-    last(messages).map(|end| Waypoint { end, frontier, tally: masking.tally, at: now })
+impl FoldJob {
+    /// Whether the request should wait for it.
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        self.urgency == Urgency::Now
+    }
 }

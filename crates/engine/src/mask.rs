@@ -4,7 +4,7 @@
 //! which everything maskable is masked, stays where it is until moving it pays.
 
 use crate::turns::kept_from;
-use crate::{Cause, Economy, Keep, Memory, Message, Pace, Timestamp, Tokens};
+use crate::{Cause, Digest, Economy, Folded, Keep, Memory, Message, Pace, Timestamp, Tokens};
 
 /// How far the masks of a request reach, before and after this decision.
 #[derive(Debug, PartialEq)]
@@ -24,6 +24,8 @@ struct Past {
     seen: usize,
     tally: f64,
     is_cold: bool,
+    /// What the summary in use covered.
+    fold: Option<Digest>,
 }
 
 pub(crate) fn mask(
@@ -33,13 +35,18 @@ pub(crate) fn mask(
     pace: Pace,
     economy: &Economy,
     now: Timestamp,
+    folded: Option<&Folded>,
 ) -> Masking {
     let edge = kept_from(messages, keep);
-    let past = recall(messages, memory, economy, now);
+    let mut past = recall(messages, memory, economy, now);
+    // What a summary stands for needs no mask, and where it is new nothing behind it is in the cache any more.
+    past.frontier = past.frontier.max(folded.map_or(0, |folded| folded.upto));
+    past.is_cold |= folded.map(|folded| folded.covers) != past.fold;
     if past.seen == messages.len() {
         // The same request again: a retry gets what the first try got.
         return Masking { frontier: past.frontier, cause: None, tally: past.tally, edge };
     }
+    let edge = edge.max(past.frontier);
     let Some(first) = (past.frontier..edge).find(|&index| messages[index].saving() > Tokens::ZERO) else {
         return Masking { frontier: past.frontier, cause: None, tally: past.tally, edge };
     };
@@ -81,7 +88,7 @@ fn price(messages: &[Message], first: usize, edge: usize, seen: usize) -> f64 {
 fn recall(messages: &[Message], memory: &Memory, economy: &Economy, now: Timestamp) -> Past {
     let Some((index, waypoint)) = memory.last_on(messages) else {
         // Nothing is known to be in the cache, so there is nothing to lose.
-        return Past { frontier: 0, seen: 0, tally: 0.0, is_cold: true };
+        return Past { frontier: 0, seen: 0, tally: 0.0, is_cold: true, fold: None };
     };
     let edge = waypoint.frontier.and_then(|edge| {
         // The waypoint is on the way of these messages, and so is everything before it.
@@ -95,6 +102,7 @@ fn recall(messages: &[Message], memory: &Memory, economy: &Economy, now: Timesta
         frontier: edge.map_or(0, |edge| edge + 1),
         seen: if rest_is_instructions { messages.len() } else { index + 1 },
         tally: waypoint.tally,
+        fold: waypoint.fold,
         is_cold: now.0.saturating_sub(waypoint.at.0) > economy.cache_life,
     }
 }

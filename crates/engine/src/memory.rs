@@ -1,4 +1,4 @@
-use crate::{Digest, Message, Timestamp};
+use crate::{Digest, Fold, Message, Timestamp};
 
 /// What one request left behind: how far the conversation had come, and what had been decided.
 ///
@@ -13,12 +13,15 @@ pub struct Waypoint {
     /// What keeping the maskable observations has cost since the frontier last moved.
     pub tally: f64,
     pub at: Timestamp,
+    /// What the summary in use covered; absent without one.
+    pub fold: Option<Digest>,
 }
 
 /// The waypoints of a conversation and its branches, the newest last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
     waypoints: Vec<Waypoint>,
+    folds: Vec<Fold>,
 }
 
 /// More than this many branches of one conversation are not alive at once; one that is forgotten is decided anew.
@@ -28,12 +31,25 @@ impl Memory {
     /// What was stored, the newest last.
     #[must_use]
     pub fn of(waypoints: Vec<Waypoint>) -> Memory {
-        Memory { waypoints }
+        Memory { waypoints, folds: Vec::new() }
     }
 
     #[must_use]
     pub fn waypoints(&self) -> &[Waypoint] {
         &self.waypoints
+    }
+
+    /// The summaries of the conversation and its branches.
+    #[must_use]
+    pub fn folds(&self) -> &[Fold] {
+        &self.folds
+    }
+
+    /// Adds a summary. The first one of a prefix stands: another would change what is forwarded.
+    pub fn add_fold(&mut self, fold: Fold) {
+        if !self.folds.iter().any(|known| known.covers == fold.covers) {
+            self.folds.push(fold);
+        }
     }
 
     pub fn add(&mut self, waypoint: Waypoint) {

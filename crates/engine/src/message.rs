@@ -12,6 +12,8 @@ pub struct Message {
     pub tokens: Tokens,
     /// What it would cost with a placeholder for its content; absent where its content must stay.
     pub masked: Option<Tokens>,
+    /// Whether a call from before this message is answered by it or behind it: nothing may be cut off in front of it.
+    pub joined: bool,
 }
 
 /// Who speaks.

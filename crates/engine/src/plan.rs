@@ -1,16 +1,20 @@
-use crate::{Budget, Tokens};
+use crate::{Budget, Folded, Tokens};
 
 /// What to do with one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The messages whose content becomes a placeholder, by index, in order.
     pub masked: Vec<usize>,
+    /// The summary that stands for the beginning, and the messages that go for it.
+    pub folded: Option<Folded>,
+    /// The messages that go although no summary covers them, because summarizing failed. A marker stands for them.
+    pub dropped: Vec<usize>,
     /// What the request uses as the client sent it, and as it would be forwarded.
     pub before: Tokens,
     pub after: Tokens,
     pub budget: Budget,
     pub verdict: Verdict,
-    /// Why the mask frontier moved, if it did.
+    /// Why something new was decided, if it was: the mask frontier moved, or a summary is due.
     pub cause: Option<Cause>,
     /// How many observations are outside the window and not masked yet, because that would not pay.
     pub postponed: usize,
@@ -26,7 +30,7 @@ pub enum Verdict {
     OverBudget,
 }
 
-/// Why the mask frontier moved.
+/// Why something new was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The request would not have fitted otherwise.
@@ -39,6 +43,12 @@ pub enum Cause {
     Batch,
     /// Keeping them had cost as much as masking them.
     BreakEven,
+    /// So many messages have come since the last summary.
+    Messages,
+    /// So many turns have come since the last summary.
+    Turns,
+    /// The request hardly fitted with the summary that there was.
+    Prune,
 }
 
 impl Cause {
@@ -51,6 +61,9 @@ impl Cause {
             Cause::EveryTurn => "every_turn",
             Cause::Batch => "batch",
             Cause::BreakEven => "break_even",
+            Cause::Messages => "messages",
+            Cause::Turns => "turns",
+            Cause::Prune => "prune",
         }
     }
 }

@@ -1,4 +1,4 @@
-use crate::Tokens;
+use crate::{FoldPolicy, Tokens};
 use std::num::NonZeroU32;
 
 /// What a route does with the messages of a request.
@@ -32,7 +32,7 @@ pub struct Trigger {
     pub budget_ratio: Option<f64>,
     /// Used tokens reach this count.
     pub tokens: Option<Tokens>,
-    /// This many messages since the last time.
+    /// This many messages that no summary covers.
     pub messages: Option<NonZeroU32>,
     /// This many turns since the last time.
     pub turns: Option<NonZeroU32>,
@@ -58,8 +58,9 @@ pub struct MaskPolicy {
 }
 
 /// What a route asks of the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {
     pub strategy: Strategy,
     pub mask: MaskPolicy,
+    pub fold: FoldPolicy,
 }

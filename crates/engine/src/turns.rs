@@ -23,6 +23,16 @@ pub fn unresolved_from(messages: &[Message]) -> usize {
     messages.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(0)
 }
 
+/// The last thing that the user said.
+pub(crate) fn request_at(messages: &[Message]) -> Option<usize> {
+    messages.iter().rposition(Message::is_user_turn)
+}
+
+/// How many turns there are, the open one not counted.
+pub(crate) fn turns_in(messages: &[Message]) -> usize {
+    turn_starts(messages).len()
+}
+
 /// The index of the `count`-th element from the end, or the start of everything if there are not so many.
 fn nth_last(indices: Vec<usize>, count: u32) -> usize {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
@@ -82,7 +92,7 @@ mod tests {
                 't' => (Role::Tool, Kind::Observation),
                 _ => (Role::User, Kind::Observation),
             };
-            Message { role, kind, digest: Digest::default(), tokens: Tokens(10), masked: None }
+            Message { role, kind, digest: Digest::default(), tokens: Tokens(10), masked: None, joined: false }
         };
         script.chars().map(one).collect()
     }

@@ -119,13 +119,18 @@ impl<'a> Bill<'a> {
         let mut memory = Memory::default();
         let messages = messages(self.run);
         let keep = Keep::Turns(u32::try_from(KEPT).unwrap().try_into().unwrap());
-        let policy = Policy { strategy: Strategy::Masking, mask: MaskPolicy { keep, pace: Pace::BreakEven } };
+        let policy = Policy {
+            strategy: Strategy::Masking,
+            mask: MaskPolicy { keep, pace: Pace::BreakEven },
+            fold: FoldPolicy::default(),
+        };
         let budget = BudgetPolicy::default().budget(Some(Tokens(100_000_000)), None);
         let economy = Economy { write: self.write, cached: self.cached, cache_life: 300_000 };
         self.total(|turns, _| {
             // The system prompt, the task, then an assistant message and a tool's output a turn.
             let messages = &messages[..2 + 2 * turns];
-            let conversation = Conversation { messages, fixed: Tokens::ZERO, budget, economy };
+            let conversation =
+                Conversation { messages, fixed: Tokens::ZERO, budget, economy, marker: Tokens::ZERO };
             let decision = decide(&conversation, &memory, &policy, Timestamp(turns as u64 * 10_000));
             memory.add(decision.waypoint.unwrap());
             decision.plan.masked.last().map_or(0, |&last| (last - 2) / 2 + 1)
@@ -159,7 +164,14 @@ fn messages(run: &Run) -> Vec<Message> {
     let message = |index: usize, role, tokens, masked: Option<u64>| {
         let mut digest = Digest::default();
         digest.0[..8].copy_from_slice(&(index as u64 + 1).to_le_bytes());
-        Message { role, kind: Kind::of(role), digest, tokens: Tokens(tokens), masked: masked.map(Tokens) }
+        Message {
+            role,
+            kind: Kind::of(role),
+            digest,
+            tokens: Tokens(tokens),
+            masked: masked.map(Tokens),
+            joined: role == Role::Tool,
+        }
     };
     let mut messages = vec![message(0, Role::System, SYSTEM, None), message(1, Role::User, 0, None)];
     for &output in &run.outputs {

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use tidegate_engine::{
-    BudgetPolicy, Conversation, Decision, Digest, Economy, Keep, Kind, MaskPolicy, Memory, Message, Pace,
-    Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, decide,
+    BudgetPolicy, Conversation, Decision, Digest, Economy, FoldPolicy, Keep, Kind, MaskPolicy, Memory,
+    Message, Pace, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, decide,
 };
 
 /// One message of a generated conversation, before it has a digest.
@@ -79,7 +79,11 @@ fn case() -> impl Strategy<Value = Case> {
     (prop::collection::vec(draft(), 1..80), keep(), pace(), economy(), 2_000u64..200_000, 0u64..600_000)
         .prop_map(|(drafts, keep, pace, economy, window, gap)| Case {
             drafts,
-            policy: Policy { strategy: ContextStrategy::Masking, mask: MaskPolicy { keep, pace } },
+            policy: Policy {
+                strategy: ContextStrategy::Masking,
+                mask: MaskPolicy { keep, pace },
+                fold: FoldPolicy::default(),
+            },
             economy,
             window,
             gap,
@@ -105,6 +109,7 @@ fn messages(drafts: &[Draft], branch: usize) -> Vec<Message> {
             digest,
             tokens: Tokens(draft.tokens),
             masked: draft.masked.map(Tokens),
+            joined: draft.role == Role::Tool && index > 0,
         });
     }
     out
@@ -120,7 +125,8 @@ fn ends(drafts: &[Draft]) -> Vec<usize> {
 
 fn ask(case: &Case, messages: &[Message], memory: &Memory, now: u64) -> Decision {
     let budget = BudgetPolicy::default().budget(Some(Tokens(case.window)), None);
-    let conversation = Conversation { messages, fixed: Tokens(3), budget, economy: case.economy };
+    let conversation =
+        Conversation { messages, fixed: Tokens(3), budget, economy: case.economy, marker: Tokens(15) };
     decide(&conversation, memory, &case.policy, Timestamp(now))
 }
 

@@ -59,6 +59,7 @@ impl Turn {
             strategy: self.settings.routes[0].context.strategy,
             model: &self.model,
             factor: 1.0,
+            summaries: &[],
         };
         let assessment = question.assess(reader, &self.memory, Timestamp(at)).unwrap();
         let pieces = assessment.pieces(&question).unwrap();

@@ -1,12 +1,13 @@
 use crate::assess::model_table;
 use crate::identify::Secret;
+use crate::summarize::own_key;
 use crate::upstream::Prepared;
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
-use tidegate_config::{Settings, Upstream};
+use tidegate_config::{Settings, Summarizer, Upstream};
 use tidegate_engine::Timestamp;
 use tidegate_store::{Conversations, wall_clock};
 use tidegate_telemetry::{Format, Lines, Metrics};
@@ -45,6 +46,8 @@ pub enum SetupError {
     Certificate { path: PathBuf, reason: String },
     #[error("`{authority}` of `upstreams.{upstream}` is not a host")]
     Authority { upstream: String, authority: String },
+    #[error("{0}")]
+    SummarizerKey(String),
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
 }
@@ -102,6 +105,11 @@ impl Snapshot {
             let kept =
                 before.and_then(|before| before.upstreams.get(name)).filter(|kept| kept.same_as(&fresh));
             upstreams.insert(name.clone(), kept.cloned().unwrap_or_else(|| Arc::new(fresh)));
+        }
+        for summarizer in settings.summarizers.values() {
+            if let Summarizer::Llm(llm) = summarizer {
+                own_key(llm).map_err(|error| SetupError::SummarizerKey(error.to_string()))?;
+            }
         }
         let models = model_table(&settings.models);
         Ok(Snapshot { settings, models, upstreams })

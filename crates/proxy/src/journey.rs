@@ -17,6 +17,7 @@ use crate::request_id::RequestId;
 use crate::rewrite::{Draft, rewrite};
 use crate::route::{route, strategy};
 use crate::server::Worker;
+use crate::summarize::CallerKey;
 use crate::upstream::{AnswerBody, Prepared};
 use http::header::{CONTENT_ENCODING, HeaderMap};
 use http::request::Parts;
@@ -30,7 +31,7 @@ use tokio::time::Instant;
 
 /// Answers one request, whatever it is. It cannot fail: what goes wrong becomes an answer.
 pub(crate) async fn travel(
-    worker: &Worker,
+    worker: &Arc<Worker>,
     verdict: &Verdict,
     request: Request<Incoming>,
 ) -> Response<ReplyBody> {
@@ -65,7 +66,7 @@ struct Answer {
 }
 
 async fn attempt(
-    worker: &Worker,
+    worker: &Arc<Worker>,
     snapshot: &Arc<Snapshot>,
     verdict: &Verdict,
     request: Request<Incoming>,
@@ -88,7 +89,7 @@ async fn attempt(
 
 /// A chat completion: read whole, so that its messages can be edited.
 async fn complete_chat(
-    worker: &Worker,
+    worker: &Arc<Worker>,
     snapshot: &Arc<Snapshot>,
     request: Request<Incoming>,
     path: &str,
@@ -122,14 +123,18 @@ async fn complete_chat(
                 strategy,
                 identity: identity.clone(),
                 recalled,
+                summaries: Vec::new(),
                 body,
                 outline,
             };
-            rewrite(draft, Gate::now()).await?
+            let caller = CallerKey::of(&head.headers, &route.upstream);
+            rewrite(worker, draft.with_summaries(), caller, Gate::now()).await?
         }
     };
-    if rewritten.is_none() && strategy != Strategy::Passthrough {
-        entry.degraded = Some(report::UNREADABLE);
+    match &rewritten {
+        Some(rewritten) => entry.degraded = rewritten.trouble.or(entry.degraded),
+        None if strategy == Strategy::Passthrough => {}
+        None => entry.degraded = Some(report::UNREADABLE),
     }
     let mut own =
         report::headers(&route.name, strategy, identity.as_ref(), rewritten.as_ref(), entry.degraded);
@@ -157,7 +162,7 @@ fn decoded(mut head: Parts) -> Parts {
 }
 
 async fn send(
-    worker: &Worker,
+    worker: &Arc<Worker>,
     upstream: &Arc<Prepared>,
     head: Parts,
     body: SendBody,
@@ -172,7 +177,7 @@ async fn send(
 
 /// Anything else: passed on in both directions as it arrives.
 async fn pass_through(
-    worker: &Worker,
+    worker: &Arc<Worker>,
     snapshot: &Arc<Snapshot>,
     request: Request<Incoming>,
     path: &str,

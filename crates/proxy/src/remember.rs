@@ -63,6 +63,9 @@ impl Keepsake {
         let is_observed = route.context.observe && plan.before != plan.after;
         let lesson = (rewritten.model.fit == Fit::Nearest && !is_observed)
             .then(|| (calibration_key(identity.as_ref(), &rewritten.model), rewritten.counted));
+        if let Some(later) = rewritten.later.take() {
+            drop(worker.tasks.spawn(later.run()));
+        }
         let entries = std::mem::take(&mut rewritten.entries);
         let journal = match &identity {
             // The request has waited for the store once, which is as long as it may.

@@ -36,7 +36,9 @@ pub(crate) fn plan_headers(headers: &mut HeaderMap, plan: &Plan) {
     put(headers, header::TOKENS_BEFORE, &plan.before.to_string());
     put(headers, header::TOKENS_AFTER, &plan.after.to_string());
     put(headers, header::BUDGET, &plan.budget.input.to_string());
-    put(headers, header::EDITS, &format!("masked={},folded=0,dropped=0", plan.masked.len()));
+    let folded = plan.folded.as_ref().map_or(0, |folded| folded.removed.len());
+    let (masked, dropped) = (plan.masked.len(), plan.dropped.len());
+    put(headers, header::EDITS, &format!("masked={masked},folded={folded},dropped={dropped}"));
     if let Some(cause) = plan.cause {
         put(headers, header::TRIGGER, cause.name());
     }

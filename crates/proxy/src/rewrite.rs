@@ -1,21 +1,25 @@
 //! Measure, decide, splice: the request as it goes upstream.
 
-use crate::assess::{Assessment, Question};
+use crate::assess::{Assessment, Question, Rule};
+use crate::fold::Folding;
 use crate::gate::{Gate, Snapshot};
 use crate::identify::Identity;
 use crate::reply::{OverBudget, Refusal};
+use crate::server::Worker;
+use crate::summarize::CallerKey;
+use crate::summary_message::SummaryMessage;
 use crate::timeline::unrecorded;
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_config::Context;
-use tidegate_engine::{Digest, Message, Plan, Strategy, Timestamp, Tokens, Verdict};
-use tidegate_store::{Entries, Recalled};
+use tidegate_config::{Context, FoldMode};
+use tidegate_engine::{Digest, FoldJob, Message, Plan, Strategy, Timestamp, Tokens, Verdict};
+use tidegate_store::{Entries, Recalled, StoredFold};
 use tidegate_tokens::{Model, is_loaded};
 use tidegate_wire::{Chat, LookedUp, Outline, Piece};
 use tracing::warn;
 
 /// A chat completion on its way to be rewritten.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) gate: Arc<Gate>,
     pub(crate) snapshot: Arc<Snapshot>,
@@ -24,6 +28,8 @@ pub(crate) struct Draft {
     pub(crate) strategy: Strategy,
     pub(crate) identity: Option<Identity>,
     pub(crate) recalled: Recalled,
+    /// Its summaries as messages.
+    pub(crate) summaries: Vec<SummaryMessage>,
     pub(crate) body: Bytes,
     pub(crate) outline: Outline,
 }
@@ -46,6 +52,27 @@ pub(crate) struct Rewritten {
     pub(crate) model: Arc<Model>,
     /// What the forwarded request costs by our own count, before any correction.
     pub(crate) counted: Tokens,
+    /// Why a summary that it waited for is not there.
+    pub(crate) trouble: Option<&'static str>,
+    /// A summary for the next request.
+    pub(crate) later: Option<Later>,
+}
+
+/// A summary that nobody waits for.
+#[derive(Debug)]
+pub(crate) struct Later {
+    folding: Folding,
+    chat: Chat,
+    job: FoldJob,
+}
+
+impl Later {
+    pub(crate) async fn run(self) {
+        if !self.folding.is_cooling() {
+            // It says itself what goes wrong, and the next request wants it again.
+            let _ = self.folding.fold(&self.chat, &self.job).await;
+        }
+    }
 }
 
 /// More than this many unread bytes, or messages, are not worked through on a worker: it would serve nobody else for
@@ -57,28 +84,115 @@ const MOST_BYTES: usize = 2 * 1024 * 1024;
 /// A longer name of a model is no name. It is cut where it is kept.
 const LONGEST_MODEL: usize = 128;
 
+/// A plan, ready to be carried out.
+struct Judged {
+    assessment: Assessment,
+    pieces: Option<Vec<Piece>>,
+    entries: Entries,
+    factor: f64,
+}
+
+/// So many summaries one request waits for. Each reaches as far as it may, so a second one is rare.
+const MOST_FOLDS: usize = 2;
+
 /// Cannot fail: what cannot be read or edited is forwarded as it came (`None`). It can only refuse what does not fit.
-pub(crate) async fn rewrite(draft: Draft, now: Timestamp) -> Result<Option<Rewritten>, Refusal> {
+pub(crate) async fn rewrite(
+    worker: &Arc<Worker>,
+    draft: Draft,
+    caller: CallerKey,
+    now: Timestamp,
+) -> Result<Option<Rewritten>, Refusal> {
     let model = draft.model();
-    let looked_up = match draft.look_up(&model) {
-        Some(looked_up) if looked_up.unseen <= MOST_UNSEEN => return draft.rewrite(&model, looked_up, now),
+    let mut draft = Arc::new(draft);
+    let Some(mut judged) = judge(&draft, &model, Rule::Decide, now).await else { return Ok(None) };
+    let mut trouble = None;
+    let folding = |draft: &Arc<Draft>| Folding {
+        worker: worker.clone(),
+        draft: draft.clone(),
+        caller: caller.clone(),
+        model: model.clone(),
+    };
+    for _ in 0..MOST_FOLDS {
+        let Some(job) = judged.wanted(&draft) else { break };
+        let folding = folding(&draft);
+        let is_cooling = folding.is_cooling();
+        let made = if is_cooling {
+            Err("summarizer_cooling")
+        } else {
+            folding.fold(&judged.assessment.chat, &job).await
+        };
+        drop(folding);
+        match made {
+            Ok(fold) => {
+                draft = draft.with(fold);
+                let Some(again) = judge(&draft, &model, Rule::Decide, now).await else { return Ok(None) };
+                judged = again;
+                // What the summary was made for is why this request is what it is.
+                judged.assessment.decision.plan.cause.get_or_insert(job.cause);
+            }
+            Err(reason) => {
+                trouble = (!is_cooling || judged.is_over()).then_some(reason);
+                break;
+            }
+        }
+    }
+    if judged.is_over() && trouble.is_some() {
+        let Some(again) = judge(&draft, &model, Rule::Truncate, now).await else { return Ok(None) };
+        judged = again;
+    }
+    let later =
+        judged.assessment.decision.wanted.clone().filter(|_| trouble.is_none() && !draft.context().observe);
+    let later = later.map(|job| (folding(&draft), job));
+    draft.rewritten(&model, judged, trouble, later).map(Some)
+}
+
+/// Reads and decides: at once, or out of everybody's way where that takes long.
+async fn judge(draft: &Arc<Draft>, model: &Arc<Model>, rule: Rule, now: Timestamp) -> Option<Judged> {
+    let looked_up = match draft.look_up(model) {
+        Some(looked_up) if looked_up.unseen <= MOST_UNSEEN => {
+            return draft.judge(model, looked_up, rule, now);
+        }
         looked_up => looked_up,
     };
+    let (draft, model) = (draft.clone(), model.clone());
     let heavy = move || {
         let looked_up = looked_up.unwrap_or_else(|| draft.question(&model).look_up(&draft.gate.reader));
-        draft.rewrite(&model, looked_up, now)
+        draft.judge(&model, looked_up, rule, now)
     };
     match tokio::task::spawn_blocking(heavy).await {
-        Ok(rewritten) => rewritten,
+        Ok(judged) => judged,
         Err(error) => {
             warn!(%error, "a request could not be rewritten and is forwarded as it came");
-            Ok(None)
+            None
         }
     }
 }
 
+impl Judged {
+    fn is_over(&self) -> bool {
+        self.assessment.decision.plan.verdict == Verdict::OverBudget
+    }
+
+    /// The summary that this request should wait for.
+    fn wanted(&self, draft: &Draft) -> Option<FoldJob> {
+        let context = draft.context();
+        let waits = |job: &&FoldJob| job.is_urgent() || context.fold.mode == FoldMode::Inline;
+        self.assessment.decision.wanted.as_ref().filter(waits).filter(|_| !context.observe).cloned()
+    }
+}
+
 impl Draft {
-    fn context(&self) -> &Context {
+    /// The summaries that the conversation has, as this route shows them.
+    pub(crate) fn with_summaries(mut self) -> Draft {
+        if matches!(self.strategy, Strategy::Summarization | Strategy::Hybrid) {
+            let (role, encoding) = (self.context().fold.role, self.model().encoding);
+            let folds = self.recalled.folds.iter();
+            self.summaries = folds.filter_map(|fold| SummaryMessage::of(fold, role, encoding)).collect();
+        }
+        self
+    }
+
+    pub(crate) fn context(&self) -> &Context {
         &self.snapshot.settings.routes[self.route].context
     }
 
@@ -108,39 +222,53 @@ impl Draft {
             strategy: self.strategy,
             model,
             factor: self.gate.calibration.factor(&self.calibration_key(model)),
+            summaries: &self.summaries,
         }
     }
 
-    fn rewrite(
-        &self,
-        model: &Arc<Model>,
-        looked_up: LookedUp,
-        now: Timestamp,
-    ) -> Result<Option<Rewritten>, Refusal> {
+    /// The same with one more summary.
+    fn with(self: Arc<Self>, fold: StoredFold) -> Arc<Draft> {
+        let mut draft = Arc::unwrap_or_clone(self);
+        let context = &draft.snapshot.settings.routes[draft.route].context;
+        draft.summaries.extend(SummaryMessage::of(&fold, context.fold.role, draft.model().encoding));
+        draft.recalled.folds.push(fold);
+        Arc::new(draft)
+    }
+
+    fn judge(&self, model: &Arc<Model>, looked_up: LookedUp, rule: Rule, now: Timestamp) -> Option<Judged> {
         let question = self.question(model);
-        let assessed = question.assess_from(looked_up, &self.gate.reader, &self.recalled.memory, now);
         // A message that cannot be read is for the upstream to judge.
-        let Ok(assessment) = assessed else { return Ok(None) };
+        let assessment =
+            question.assess_from(looked_up, &self.gate.reader, &self.recalled.memory, rule, now).ok()?;
         let pieces = match assessment.pieces(&question) {
             Ok(pieces) => pieces,
             Err(error) => {
                 warn!(%error, "a plan did not fit its request, which is forwarded as it came");
-                return Ok(None);
+                return None;
             }
         };
-        let counted = counted(&assessment, question.factor);
+        let entries = self.unrecorded(&assessment.chat);
+        Some(Judged { assessment, pieces, entries, factor: question.factor })
+    }
+
+    fn rewritten(
+        &self,
+        model: &Arc<Model>,
+        judged: Judged,
+        trouble: Option<&'static str>,
+        later: Option<(Folding, FoldJob)>,
+    ) -> Result<Rewritten, Refusal> {
+        let Judged { assessment, pieces, entries, factor } = judged;
+        let counted = counted(&assessment, factor);
         let Assessment { chat, decision } = assessment;
-        let observes = self.context().observe;
-        if decision.plan.verdict == Verdict::OverBudget && !observes {
-            return Err(Refusal::OverBudget(Box::new(OverBudget {
-                plan: decision.plan,
-                model: model.clone(),
-            })));
+        if decision.plan.verdict == Verdict::OverBudget && !self.context().observe {
+            let over = OverBudget { plan: decision.plan, model: model.clone() };
+            return Err(Refusal::OverBudget(Box::new(over)));
         }
         let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
         let talk = |message: &&Message| !message.role.is_instruction();
-        Ok(Some(Rewritten {
-            entries: Entries { waypoint, ..self.unrecorded(&chat) },
+        Ok(Rewritten {
+            entries: Entries { waypoint, ..entries },
             messages: chat.messages.len(),
             end: chat.messages.iter().rev().find(talk).map(|message| message.digest),
             pieces: pieces.map(|pieces| pieces.iter().map(|piece| self.bytes(piece)).collect()),
@@ -149,7 +277,9 @@ impl Draft {
             plan: decision.plan,
             counted,
             model: model.clone(),
-        }))
+            trouble,
+            later: later.map(|(folding, job)| Later { folding, chat, job }),
+        })
     }
 
     /// What the timeline lacks. A strategy that edits nothing is for those who want nothing to be kept either.

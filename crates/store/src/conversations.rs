@@ -1,11 +1,18 @@
 //! What the proxy uses: conversations that can always be recalled.
 
+mod folding;
+#[cfg(test)]
+mod tests;
+
+pub use folding::Claim;
+
+use crate::claims::Claims;
 use crate::health::{Change, Health};
-use crate::local::{Local, Recalled};
-use crate::record::{self, RawMessage, RecordError, TurnRecord};
+use crate::local::Local;
+use crate::record::{self, RawMessage, RecordError, StoredFold, TurnRecord};
 use crate::seal::Keyring;
-use crate::store::{Answer, Journal, Listing, MessageId, Store, Turn};
-use crate::{ConversationKey, Head, StoreError};
+use crate::store::{Answer, Journal, Listing, MessageId, Recollection, Store, Turn};
+use crate::{ConversationKey, Head, Recalled, StoreError};
 use bytes::Bytes;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -25,6 +32,10 @@ pub struct Conversations {
     local: Local,
     /// Instructions stand outside the chain of digests and are resent with every request: those that were recorded.
     instructions: Cache<(ConversationKey, MessageId), ()>,
+    /// Asked before the store is: two in this process never both fold, whatever the store says or fails to say.
+    claims: Claims,
+    /// Until when folding a conversation is not worth trying again, in milliseconds since 1970.
+    cooling: Cache<ConversationKey, u64>,
     health: Health,
 }
 
@@ -34,7 +45,7 @@ pub struct Options {
     pub timeout: Duration,
     /// Whether messages are recorded.
     pub raw: bool,
-    /// Encrypts them.
+    /// Encrypts them, and summaries.
     pub keyring: Option<Keyring>,
 }
 
@@ -72,6 +83,8 @@ impl Conversations {
             options,
             local: Local::default(),
             instructions: Cache::new(16_384),
+            claims: Claims::default(),
+            cooling: Cache::new(16_384),
             health: Health::default(),
         })
     }
@@ -91,17 +104,21 @@ impl Conversations {
     /// What is known of a conversation. It cannot fail: without the store it is what this process knows.
     pub async fn recall(self: &Arc<Self>, key: ConversationKey) -> Recalled {
         let mine = self.local.get(key);
-        if let Some(mine) = mine.as_ref().filter(|_| !self.store.is_shared()) {
+        if let Some(mine) = mine.as_ref().filter(|mine| mine.is_whole && !self.store.is_shared()) {
             return mine.recalled(self.health.reason());
         }
-        match self.waited(self.store.recall(key)).await {
-            Ok(records) => {
-                let (waypoints, damage) = decode(&records);
-                let local = self.local.merge(key, waypoints);
-                local.recalled(damage.or(self.health.reason()))
-            }
+        match self.ask(key).await {
+            Ok(recalled) => recalled,
             Err(reason) => mine.unwrap_or_default().without_store(reason),
         }
+    }
+
+    /// What the store knows of a conversation, with what only this process knows.
+    async fn ask(self: &Arc<Self>, key: ConversationKey) -> Result<Recalled, &'static str> {
+        let recollection = self.waited(self.store.recall(key)).await?;
+        let (waypoints, folds, damage) = self.decode(key, &recollection);
+        let mine = self.local.merge(key, waypoints, folds);
+        Ok(mine.recalled(damage.or(self.health.reason())))
     }
 
     /// Writes what a request leaves before its answer ends. If it fails, this process keeps the decision, and the next request
@@ -124,6 +141,7 @@ impl Conversations {
         }
         if written.is_ok() {
             ids.into_iter().for_each(|id| self.instructions.insert((key, id), ()));
+            self.save_folds(key).await;
         }
         written
     }
@@ -177,6 +195,7 @@ impl Conversations {
 
     pub async fn delete(&self, key: ConversationKey) -> Result<bool, StoreError> {
         self.local.forget(key);
+        self.cooling.remove(&key);
         let deleted = patiently(self.store.delete(key)).await?;
         // A request may have brought it back in the meantime, with what it knew before.
         self.local.forget(key);
@@ -206,6 +225,23 @@ impl Conversations {
             tokio::task::spawn_blocking(encode).await.unwrap_or_default()
         };
         Journal { messages, waypoint }
+    }
+
+    /// What of the records can be used, and what to say of the rest.
+    fn decode(
+        &self,
+        key: ConversationKey,
+        recollection: &Recollection,
+    ) -> (Vec<Waypoint>, Vec<StoredFold>, Option<&'static str>) {
+        let Recollection { waypoints, folds } = recollection;
+        let keyring = self.options.keyring.as_ref();
+        let mut damage = None;
+        let mut say = |error: RecordError| damage = Some(error.reason());
+        let waypoint = |one: &Bytes| record::decode_waypoint(one).map_err(&mut say).ok();
+        let waypoints = waypoints.iter().filter_map(waypoint).collect();
+        let fold = |one: &Bytes| record::decode_fold(key, one, keyring).map_err(&mut say).ok();
+        let folds = folds.iter().filter_map(fold).collect();
+        (waypoints, folds, damage)
     }
 
     /// Waits for the store, if it is worth waiting for.
@@ -250,22 +286,4 @@ impl Conversations {
 
 async fn patiently<T>(answer: Answer<'_, T>) -> Result<T, StoreError> {
     timeout(PATIENCE, answer).await.unwrap_or(Err(StoreError::Timeout))
-}
-
-/// What of the records can be used, and what to say of the rest.
-fn decode(records: &[Bytes]) -> (Vec<Waypoint>, Option<&'static str>) {
-    let mut damage = None;
-    let mut one = |record: &Bytes| match record::decode_waypoint(record) {
-        Ok(waypoint) => Some(waypoint),
-        Err(RecordError::Newer(_)) => {
-            damage = Some("store_newer_record");
-            None
-        }
-        Err(RecordError::Damaged | RecordError::NoKey) => {
-            damage = Some("store_corrupt");
-            None
-        }
-    };
-    let waypoints = records.iter().filter_map(&mut one).collect();
-    (waypoints, damage)
 }

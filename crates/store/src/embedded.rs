@@ -22,13 +22,15 @@ mod tables;
 mod tests;
 mod writer;
 
-use crate::store::{Answer, Journal, Listing, MessageId, Store, Turn};
+use crate::claims::Claims;
+use crate::store::{Answer, Journal, Listing, MessageId, Recollection, Store, Turn};
 use crate::{Clock, ConversationKey, Head, StoreError, wall_clock};
 use bytes::Bytes;
 use change::Change;
 use file::{DatabaseFile, Opener};
 use lifetime::{Lifetime, Moment};
 use redb::{ReadTransaction, ReadableDatabase};
+use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +42,8 @@ pub struct EmbeddedStore {
     file: Arc<DatabaseFile>,
     lifetime: Lifetime,
     writer: Writer,
+    /// Not on disk: no other process has the directory open, and a right that outlives its holder is worth nothing.
+    claims: Claims,
 }
 
 impl EmbeddedStore {
@@ -70,7 +74,7 @@ impl EmbeddedStore {
         let file = Arc::new(DatabaseFile::open(directory, opener)?);
         let lifetime = Lifetime::new(ttl, clock);
         let writer = Writer::start(Arc::clone(&file), lifetime)?;
-        Ok(EmbeddedStore { file, lifetime, writer })
+        Ok(EmbeddedStore { file, lifetime, writer, claims: Claims::default() })
     }
 
     /// Reads off the async threads: the disk may have to be waited for.
@@ -99,12 +103,29 @@ impl Drop for EmbeddedStore {
 }
 
 impl Store for EmbeddedStore {
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
-        self.read(move |transaction, moment| read::waypoints(transaction, key, moment))
+    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection> {
+        self.read(move |transaction, moment| {
+            let waypoints = read::waypoints(transaction, key, moment)?;
+            let folds = read::folds(transaction, key, moment)?;
+            Ok(Recollection { waypoints, folds })
+        })
     }
 
     fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()> {
         Box::pin(async move { self.writer.write(Change::Journal(key, journal)).await.map(drop) })
+    }
+
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
+        Box::pin(self.writer.write(Change::Fold(key, covers, record)))
+    }
+
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {
+        Box::pin(ready(Ok(self.claims.claim(key, holder, lease))))
+    }
+
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()> {
+        self.claims.release(key, holder);
+        Box::pin(ready(Ok(())))
     }
 
     fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()> {
@@ -128,6 +149,7 @@ impl Store for EmbeddedStore {
     }
 
     fn delete(&self, key: ConversationKey) -> Answer<'_, bool> {
+        self.claims.forget(key);
         Box::pin(self.writer.write(Change::Delete(key)))
     }
 

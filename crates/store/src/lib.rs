@@ -1,7 +1,8 @@
 //! What is remembered of conversations, and where.
 //!
 //! [`Store`] is the seam: memory of the process, a directory, or Redis. Everything in it is added under a name of its own and
-//! never changed, so that many processes share a store without locks. [`Conversations`] is what a proxy uses: it gives every
+//! never changed, so that many processes share a store without locks; only making a summary, which costs money, is claimed
+//! first. [`Conversations`] is what a proxy uses: it gives every
 //! question a deadline, stops asking a store that is down, and answers from this process's own memory meanwhile.
 //!
 //! This crate never decides anything about a conversation, and never lets what one says into a log or an error text.
@@ -16,12 +17,13 @@
 //! let options = Options { timeout: Duration::from_millis(250), raw: true, keyring: None };
 //! let conversations = Conversations::new(store, options);
 //! let key = ConversationKey([1; 16]);
-//! let waypoint = Waypoint { end: Digest([2; 32]), frontier: None, tally: 0.0, at: Timestamp(5) };
+//! let waypoint = Waypoint { end: Digest([2; 32]), frontier: None, tally: 0.0, at: Timestamp(5), fold: None };
 //! conversations.journal(key, Entries { waypoint: Some(waypoint), ..Entries::default() }).await.unwrap();
 //! assert_eq!(conversations.recall(key).await.memory.waypoints(), [waypoint]);
 //! # }
 //! ```
 
+mod claims;
 mod conversations;
 mod embedded;
 mod head;
@@ -29,18 +31,21 @@ mod health;
 mod key;
 mod local;
 mod memory;
+mod recalled;
 mod record;
 mod redis;
 mod seal;
 mod store;
 
-pub use conversations::{Conversations, Entries, Options, Timeline};
+pub use conversations::{Claim, Conversations, Entries, Options, Timeline};
 pub use embedded::EmbeddedStore;
 pub use head::Head;
 pub use key::{BadKey, ConversationKey};
-pub use local::Recalled;
 pub use memory::{Clock, MemoryStore, wall_clock};
-pub use record::{RawMessage, RecordError, TurnRecord, decode_turn, encode_turn};
+pub use recalled::Recalled;
+pub use record::{RawMessage, RecordError, StoredFold, TurnRecord, decode_turn, encode_turn};
 pub use redis::RedisStore;
 pub use seal::{BadKeyring, Keyring};
-pub use store::{Answer, Journal, Listing, MessageId, Store, StoreError, Turn, WAYPOINTS};
+pub use store::{
+    Answer, FOLDS, Journal, Listing, MessageId, Recollection, Store, StoreError, Turn, WAYPOINTS,
+};

@@ -1,15 +1,17 @@
 //! What this process remembers of conversations itself.
 
-use crate::ConversationKey;
-use crate::store::WAYPOINTS;
-use quick_cache::sync::Cache;
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::record::StoredFold;
+use crate::store::{FOLDS, WAYPOINTS};
+use crate::{ConversationKey, Recalled};
+use quick_cache::Weighter;
+use quick_cache::sync::{Cache, EntryAction, EntryResult};
+use std::sync::Arc;
 use tidegate_engine::{Digest, Memory, Waypoint};
 
 /// The memories of this process, the least used forgotten first.
 #[derive(Debug)]
 pub(crate) struct Local {
-    memories: Cache<ConversationKey, Arc<Mutex<Mine>>>,
+    memories: Cache<ConversationKey, Arc<Mine>, Size>,
 }
 
 /// What is known here of one conversation.
@@ -18,40 +20,50 @@ pub(crate) struct Mine {
     memory: Memory,
     /// The ends of waypoints that the store does not have, because writing them failed.
     unsaved: Vec<Digest>,
+    folds: Vec<StoredFold>,
+    /// What the folds cover that the store does not have.
+    unsaved_folds: Vec<Digest>,
+    /// Whether the store was ever asked. Before that, this is only what came since.
+    pub(crate) is_whole: bool,
 }
 
-/// What is known of a conversation when a request of it arrives.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Recalled {
-    pub memory: Memory,
-    unsaved: Vec<Digest>,
-    /// Why it may not be all; none if it is.
-    pub degraded: Option<&'static str>,
-    /// Whether the store could not be asked at all.
-    pub is_unavailable: bool,
+/// So many bytes: some ten thousand conversations without a summary, some thousand with all that there can be.
+const CAPACITY: u64 = 128 << 20;
+
+/// How large a conversation is, roughly.
+#[derive(Clone, Debug)]
+struct Size;
+
+impl Weighter<ConversationKey, Arc<Mine>> for Size {
+    fn weight(&self, _: &ConversationKey, mine: &Arc<Mine>) -> u64 {
+        let folds = mine.folds.iter().map(|fold| size_of::<StoredFold>() + fold.state.len());
+        let waypoints = size_of_val(mine.memory.waypoints());
+        (size_of::<Mine>() + waypoints + folds.sum::<usize>()) as u64
+    }
 }
-
-/// In milliseconds. Shorter than any provider's cache lives, so that the time of a waypoint stays right where it matters.
-const MOMENT: u64 = 60_000;
-
-/// A memory is at most a few kilobytes, so this many fit into some tens of megabytes.
-const MOST: usize = 16_384;
 
 impl Default for Local {
     fn default() -> Local {
-        Local { memories: Cache::new(MOST) }
+        Local { memories: Cache::with_weighter(16_384, CAPACITY, Size) }
     }
 }
 
 impl Local {
-    pub(crate) fn get(&self, key: ConversationKey) -> Option<Mine> {
-        self.memories.get(&key).map(|mine| mine.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    pub(crate) fn get(&self, key: ConversationKey) -> Option<Arc<Mine>> {
+        self.memories.get(&key)
     }
 
     /// Takes over what the store has, and keeps what it does not have: because it could not be written, or because the store
     /// has lost it, as one that was restarted or failed over may.
-    pub(crate) fn merge(&self, key: ConversationKey, mut stored: Vec<Waypoint>) -> Mine {
+    pub(crate) fn merge(
+        &self,
+        key: ConversationKey,
+        mut stored: Vec<Waypoint>,
+        folds: Vec<StoredFold>,
+    ) -> Arc<Mine> {
         self.change(key, |mine| {
+            mine.is_whole = true;
+            mine.merge_folds(folds);
             let is_missing = |one: &&Waypoint| !stored.iter().any(|waypoint| waypoint.end == one.end);
             let missing: Vec<Waypoint> = mine.memory.waypoints().iter().filter(is_missing).copied().collect();
             if !missing.is_empty() {
@@ -76,52 +88,85 @@ impl Local {
         });
     }
 
+    /// Keeps a fold. One that is here already stays, as it does in the store.
+    pub(crate) fn add_fold(&self, key: ConversationKey, fold: StoredFold, is_saved: bool) {
+        self.change(key, |mine| {
+            mine.unsaved_folds.retain(|covers| *covers != fold.covers);
+            if !is_saved {
+                mine.unsaved_folds.push(fold.covers);
+            }
+            if !mine.folds.iter().any(|known| known.covers == fold.covers) {
+                mine.folds.push(fold);
+            }
+            mine.forget_oldest_folds();
+        });
+    }
+
+    /// The folds that the store does not have, as far as is known.
+    pub(crate) fn unsaved_folds(&self, key: ConversationKey) -> Vec<StoredFold> {
+        let Some(mine) = self.get(key) else { return Vec::new() };
+        mine.folds.iter().filter(|fold| mine.unsaved_folds.contains(&fold.covers)).cloned().collect()
+    }
+
     pub(crate) fn forget(&self, key: ConversationKey) {
         self.memories.remove(&key);
     }
 
     /// Two requests at once both add theirs; neither overwrites the other's.
-    fn change(&self, key: ConversationKey, change: impl FnOnce(&mut Mine)) -> Mine {
-        let fresh = || Ok::<_, std::convert::Infallible>(Arc::default());
-        let Ok(mine) = self.memories.get_or_insert_with(&key, fresh);
-        let mut mine = mine.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut mine);
-        mine.clone()
+    fn change(&self, key: ConversationKey, change: impl FnOnce(&mut Mine)) -> Arc<Mine> {
+        let mut change = Some(change);
+        let mut changed = |mine: &mut Arc<Mine>| {
+            if let Some(change) = change.take() {
+                change(Arc::make_mut(mine));
+            }
+            Arc::clone(mine)
+        };
+        match self.memories.entry(&key, None, |_, mine| EntryAction::Retain(changed(mine))) {
+            EntryResult::Retained(mine) => mine,
+            EntryResult::Vacant(place) => {
+                let mine = changed(&mut Arc::default());
+                // It fails only if the conversation is forgotten at this moment, which is as good as right after it.
+                let _ = place.insert(Arc::clone(&mine));
+                mine
+            }
+            // Asked for by actions that are not used, and by a deadline that is not given.
+            EntryResult::Removed(..) | EntryResult::Replaced(..) | EntryResult::Timeout => {
+                changed(&mut Arc::default())
+            }
+        }
     }
 }
 
 impl Mine {
     pub(crate) fn recalled(&self, degraded: Option<&'static str>) -> Recalled {
-        let Mine { memory, unsaved } = self.clone();
-        Recalled { memory, unsaved, degraded, is_unavailable: false }
+        let Mine { memory, unsaved, folds, .. } = self.clone();
+        Recalled { memory, folds, unsaved, degraded, is_unavailable: false }
     }
 
     /// What is known without the store: it may have less than this process believes.
-    pub(crate) fn without_store(self, reason: &'static str) -> Recalled {
+    pub(crate) fn without_store(&self, reason: &'static str) -> Recalled {
         let unsaved = self.memory.waypoints().iter().map(|waypoint| waypoint.end).collect();
-        Recalled { memory: self.memory, unsaved, degraded: Some(reason), is_unavailable: true }
-    }
-}
-
-impl Recalled {
-    /// Whether the store has this decision from a moment ago: a retry has nothing to add to it.
-    #[must_use]
-    pub fn knows(&self, waypoint: &Waypoint) -> bool {
-        let is_same = |known: &&Waypoint| {
-            (known.end, known.frontier) == (waypoint.end, waypoint.frontier)
-                && waypoint.at.0.saturating_sub(known.at.0) <= MOMENT
-        };
-        self.memory.waypoints().iter().rev().find(is_same).is_some() && !self.unsaved.contains(&waypoint.end)
+        Recalled { unsaved, is_unavailable: true, ..self.recalled(Some(reason)) }
     }
 
-    /// How many messages of a request, from the first one on, are in the timeline already: a waypoint is only ever stored
-    /// together with all messages before it. `digests` are those of the conversation at each message.
-    #[must_use]
-    pub fn recorded(&self, digests: impl DoubleEndedIterator<Item = Digest> + ExactSizeIterator) -> usize {
-        let is_saved = |end: &Digest| {
-            self.memory.waypoints().iter().any(|one| one.end == *end) && !self.unsaved.contains(end)
-        };
-        digests.enumerate().rev().find(|(_, digest)| is_saved(digest)).map_or(0, |(index, _)| index + 1)
+    /// What the store has under the same prefix is what everybody else uses, so it takes the place of ours.
+    fn merge_folds(&mut self, mut stored: Vec<StoredFold>) {
+        let is_missing = |one: &StoredFold| !stored.iter().any(|fold| fold.covers == one.covers);
+        let missing: Vec<StoredFold> = self.folds.iter().filter(|one| is_missing(one)).cloned().collect();
+        self.unsaved_folds = missing.iter().map(|fold| fold.covers).collect();
+        if !missing.is_empty() {
+            stored.extend(missing);
+            stored.sort_by_key(|fold| fold.at.0);
+        }
+        self.folds = stored;
+        self.forget_oldest_folds();
+    }
+
+    fn forget_oldest_folds(&mut self) {
+        self.folds.drain(..self.folds.len().saturating_sub(FOLDS));
+        // What the store has forgotten as too old is not to be brought back.
+        let folds = &self.folds;
+        self.unsaved_folds.retain(|covers| folds.iter().any(|fold| fold.covers == *covers));
     }
 }
 
@@ -133,7 +178,7 @@ mod tests {
     const KEY: ConversationKey = ConversationKey([7; 16]);
 
     fn waypoint(number: u8) -> Waypoint {
-        Waypoint { end: Digest([number; 32]), frontier: None, tally: 0.0, at: Timestamp(0) }
+        Waypoint { end: Digest([number; 32]), frontier: None, tally: 0.0, at: Timestamp(0), fold: None }
     }
 
     fn ends(memory: &Memory) -> Vec<u8> {
@@ -164,18 +209,57 @@ mod tests {
         let local = Local::default();
         local.add(KEY, waypoint(1), true);
         local.add(KEY, waypoint(2), false);
-        let merged = local.merge(KEY, vec![waypoint(1), waypoint(9)]).recalled(None);
+        let merged = local.merge(KEY, vec![waypoint(1), waypoint(9)], vec![]).recalled(None);
         assert_eq!(ends(&merged.memory), [1, 9, 2]);
         // The second message was only ever remembered here, so it has to be recorded again.
         assert_eq!(merged.recorded(digests(&[1, 2, 3])), 1);
         local.add(KEY, waypoint(2), true);
-        let merged = local.merge(KEY, vec![waypoint(1), waypoint(2)]).recalled(None);
+        let merged = local.merge(KEY, vec![waypoint(1), waypoint(2)], vec![]).recalled(None);
         assert_eq!(merged.recorded(digests(&[1, 2, 3])), 2);
         assert_eq!(merged.recorded(digests(&[5, 6])), 0);
-        // A store that has lost everything is told everything again.
-        let merged = local.merge(KEY, vec![]).recalled(None);
-        assert_eq!(ends(&merged.memory), [1, 2]);
+        // A store that has lost everything is told everything again, also what another process had told it.
+        let merged = local.merge(KEY, vec![], vec![]).recalled(None);
+        assert_eq!(ends(&merged.memory), [1, 2, 9]);
         assert_eq!(merged.recorded(digests(&[1, 2, 3])), 0);
+    }
+
+    fn fold(number: u8, state: &'static str) -> StoredFold {
+        let at = Timestamp(u64::from(number));
+        StoredFold { covers: Digest([number; 32]), covered: 1, at, state: state.into() }
+    }
+
+    #[test]
+    fn the_folds_of_the_store_come_first_and_what_it_forgot_as_too_old_stays_forgotten() {
+        let local = Local::default();
+        let newest = u8::try_from(FOLDS).unwrap();
+        for number in 0..newest {
+            local.add_fold(KEY, fold(number, "mine"), false);
+        }
+        // The store has another for one of them, and one more than we know.
+        let stored = vec![fold(3, "theirs"), fold(newest, "theirs")];
+        let merged = local.merge(KEY, vec![], stored);
+        let expected: Vec<StoredFold> = (1..=newest)
+            .map(|number| fold(number, if number == 3 || number == newest { "theirs" } else { "mine" }))
+            .collect();
+        assert_eq!(merged.folds, expected);
+        assert_eq!(local.unsaved_folds(KEY).len(), FOLDS - 2);
+        local.add_fold(KEY, fold(1, "again"), true);
+        assert_eq!(local.get(KEY).unwrap().folds, expected);
+        assert_eq!(local.unsaved_folds(KEY).len(), FOLDS - 3);
+        assert!(!local.unsaved_folds(KEY).contains(&fold(0, "mine")));
+    }
+
+    #[test]
+    fn long_summaries_take_the_place_of_many_conversations() {
+        let local = Local::default();
+        for number in 0..1_000u16 {
+            let mut key = KEY;
+            key.0[..2].copy_from_slice(&number.to_be_bytes());
+            let state = vec![0; 400_000].into();
+            local.add_fold(key, StoredFold { state, ..fold(1, "") }, true);
+        }
+        assert!(local.memories.weight() <= CAPACITY);
+        assert!((10..1_000).contains(&local.memories.len()), "{}", local.memories.len());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Conversations in the memory of this process: nothing to set up, gone with it.
 
-use crate::store::{Answer, Journal, Listing, MessageId, Store, Turn, WAYPOINTS};
+use crate::claims::Claims;
+use crate::store::{Answer, FOLDS, Journal, Listing, MessageId, Recollection, Store, Turn, WAYPOINTS};
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -25,6 +26,7 @@ pub struct MemoryStore {
     capacity: usize,
     clock: Clock,
     state: Mutex<State>,
+    claims: Claims,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +42,7 @@ struct State {
 #[derive(Debug, Default)]
 struct Conversation {
     waypoints: VecDeque<Bytes>,
+    folds: VecDeque<(MessageId, Bytes)>,
     messages: BTreeMap<MessageId, Bytes>,
     turns: HashMap<[u8; 16], Bytes>,
     ends: HashSet<MessageId>,
@@ -62,7 +65,7 @@ impl MemoryStore {
 
     #[must_use]
     pub fn with(ttl: Duration, capacity: usize, clock: Clock) -> MemoryStore {
-        MemoryStore { ttl, capacity, clock, state: Mutex::default() }
+        MemoryStore { ttl, capacity, clock, state: Mutex::default(), claims: Claims::default() }
     }
 
     /// The state, without what has expired.
@@ -80,13 +83,14 @@ impl MemoryStore {
         state
     }
 
-    fn change(&self, key: ConversationKey, change: impl FnOnce(&mut Conversation)) {
+    fn change<T>(&self, key: ConversationKey, change: impl FnOnce(&mut Conversation) -> T) -> T {
         let now = (self.clock)();
         let mut state = self.state();
         let mut conversation = state.take(key);
-        change(&mut conversation);
+        let outcome = change(&mut conversation);
         conversation.touched = now;
         state.put(key, conversation);
+        outcome
     }
 
     fn read<T: Default>(&self, key: ConversationKey, read: impl FnOnce(&Conversation) -> T) -> T {
@@ -141,6 +145,26 @@ impl Conversation {
         }
     }
 
+    fn fold(&mut self, covers: MessageId, record: Bytes) -> bool {
+        if let Some((_, kept)) = self.folds.iter().find(|(known, _)| *known == covers) {
+            return *kept == record;
+        }
+        self.bytes += record.len() + OVERHEAD;
+        self.folds.push_back((covers, record));
+        if self.folds.len() > FOLDS
+            && let Some((_, oldest)) = self.folds.pop_front()
+        {
+            self.bytes -= oldest.len() + OVERHEAD;
+        }
+        true
+    }
+
+    fn recollection(&self) -> Recollection {
+        let waypoints = self.waypoints.iter().cloned().collect();
+        let folds = self.folds.iter().map(|(_, record)| record.clone()).collect();
+        Recollection { waypoints, folds }
+    }
+
     fn count(&mut self, turn: Turn) {
         if self.turns.contains_key(&turn.id) {
             return;
@@ -153,12 +177,25 @@ impl Conversation {
 }
 
 impl Store for MemoryStore {
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
-        done(self.read(key, |conversation| conversation.waypoints.iter().cloned().collect()))
+    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection> {
+        done(self.read(key, Conversation::recollection))
     }
 
     fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()> {
         self.change(key, |conversation| conversation.journal(journal));
+        done(())
+    }
+
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
+        done(self.change(key, |conversation| conversation.fold(covers, record)))
+    }
+
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {
+        done(self.claims.claim(key, holder, lease))
+    }
+
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()> {
+        self.claims.release(key, holder);
         done(())
     }
 
@@ -191,6 +228,7 @@ impl Store for MemoryStore {
     }
 
     fn delete(&self, key: ConversationKey) -> Answer<'_, bool> {
+        self.claims.forget(key);
         done(self.state().remove(key))
     }
 

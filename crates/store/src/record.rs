@@ -3,6 +3,11 @@
 //! A record begins with the number of its format. A process that finds one that it does not know (written by a newer one,
 //! during an upgrade) leaves it alone and goes on without it.
 
+mod fold;
+
+pub use fold::StoredFold;
+pub(crate) use fold::{decode_fold, encode_fold};
+
 use crate::seal::{Keyring, Sealed};
 use crate::{ConversationKey, MessageId};
 use bytes::Bytes;
@@ -22,6 +27,18 @@ pub enum RecordError {
     Damaged,
     #[error("a record is encrypted with a key that is not given")]
     NoKey,
+}
+
+impl RecordError {
+    /// The label for headers and metrics.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            RecordError::Newer(_) => "store_newer_record",
+            RecordError::Damaged => "store_corrupt",
+            RecordError::NoKey => "store_no_key",
+        }
+    }
 }
 
 /// A message as the client sent it, with its place in the conversation.
@@ -74,26 +91,26 @@ pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
     let mut record = Vec::with_capacity(WAYPOINT);
     record.push(FORMAT);
     record.extend_from_slice(&waypoint.end.0);
-    record.push(u8::from(waypoint.frontier.is_some()));
-    record.extend_from_slice(&waypoint.frontier.unwrap_or_default().0);
+    for digest in [waypoint.frontier, waypoint.fold] {
+        record.push(u8::from(digest.is_some()));
+        record.extend_from_slice(&digest.unwrap_or_default().0);
+    }
     record.extend_from_slice(&waypoint.tally.to_le_bytes());
     record.extend_from_slice(&waypoint.at.0.to_le_bytes());
     record.into()
 }
 
-const WAYPOINT: usize = 1 + 32 + 1 + 32 + 8 + 8;
+const WAYPOINT: usize = 1 + 32 + 2 * (1 + 32) + 8 + 8;
 
 pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
     let mut fields = Fields::of(record)?;
     let end = Digest(fields.take()?);
-    let [has_frontier] = fields.take()?;
-    let frontier = Digest(fields.take()?);
+    let frontier = fields.take_digest()?;
+    let fold = fields.take_digest()?;
     let tally = f64::from_le_bytes(fields.take()?);
     let at = Timestamp(u64::from_le_bytes(fields.take()?));
-    if !fields.0.is_empty() || has_frontier > 1 || !(tally >= 0.0 && tally.is_finite()) {
-        return Err(RecordError::Damaged);
-    }
-    Ok(Waypoint { end, frontier: (has_frontier == 1).then_some(frontier), tally, at })
+    let is_whole = fields.0.is_empty() && tally >= 0.0 && tally.is_finite();
+    is_whole.then_some(Waypoint { end, frontier, fold, tally, at }).ok_or(RecordError::Damaged)
 }
 
 /// The record of a message, its text encrypted where there is a key.
@@ -178,6 +195,16 @@ impl<'a> Fields<'a> {
         self.0 = rest;
         Ok(*field)
     }
+
+    fn take_digest(&mut self) -> Result<Option<Digest>, RecordError> {
+        let [is_there] = self.take()?;
+        let digest = Digest(self.take()?);
+        match is_there {
+            0 => Ok(None),
+            1 => Ok(Some(digest)),
+            _ => Err(RecordError::Damaged),
+        }
+    }
 }
 
 /// Formats to come. A first byte beyond them, a letter for instance, was never written by any version.
@@ -198,9 +225,10 @@ mod tests {
     proptest! {
         #[test]
         fn waypoints_read_as_they_were_written(
-            end: [u8; 32], frontier: Option<[u8; 32]>, tally in 0.0..1e12f64, at: u64,
+            end: [u8; 32], frontier: Option<[u8; 32]>, fold: Option<[u8; 32]>, tally in 0.0..1e12f64, at: u64,
         ) {
-            let waypoint = Waypoint { end: Digest(end), frontier: frontier.map(Digest), tally, at: Timestamp(at) };
+            let (frontier, fold) = (frontier.map(Digest), fold.map(Digest));
+            let waypoint = Waypoint { end: Digest(end), frontier, tally, at: Timestamp(at), fold };
             prop_assert_eq!(decode_waypoint(&encode_waypoint(&waypoint)), Ok(waypoint));
         }
 
@@ -209,7 +237,9 @@ mod tests {
             let keyring = "11".repeat(32).parse::<Keyring>().unwrap();
             let _ = decode_waypoint(&record);
             let _ = decode_turn(&record);
-            let _ = decode_message(KEY, MessageId([1; 32]), &record.into(), Some(&keyring));
+            let record = record.into();
+            let _ = decode_message(KEY, MessageId([1; 32]), &record, Some(&keyring));
+            let _ = decode_fold(KEY, &record, Some(&keyring));
         }
     }
 

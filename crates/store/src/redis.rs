@@ -6,6 +6,7 @@
 mod cluster;
 mod dial;
 mod error;
+mod folds;
 mod keys;
 mod lazy;
 mod line;
@@ -16,13 +17,13 @@ mod servers;
 mod tls;
 mod url;
 
-use crate::store::{Answer, Journal, Listing, MessageId, Store, Turn, WAYPOINTS};
+use crate::store::{Answer, FOLDS, Journal, Listing, MessageId, Recollection, Store, Turn, WAYPOINTS};
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
 use error::store_error;
 use keys::{INDEX, PARTS, Part, Slot, key};
 use redis::{Cmd, FromRedisValue, RedisResult};
-use script::{COUNT, ENLIST, Invocation, JOURNAL, Script};
+use script::{CLAIM, COUNT, ENLIST, FOLD, Invocation, JOURNAL, RELEASE, Script};
 use servers::Servers;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,8 +81,22 @@ impl RedisStore {
         self.ask(&key, &command).await
     }
 
+    /// The whole of a list that belongs to a conversation.
+    async fn read_list(&self, key: ConversationKey, part: Part) -> RedisResult<Vec<Vec<u8>>> {
+        let key = keys::key(key, part);
+        let mut command = redis::cmd("LRANGE");
+        command.arg(&key).arg(0).arg(-1);
+        self.ask(&key, &command).await
+    }
+
+    /// Whether a script says yes.
+    async fn agrees(&self, invocation: &Invocation) -> Result<bool, StoreError> {
+        let answer = async { Ok(redis::from_redis_value(self.servers.run(invocation).await?)?) };
+        self.within(self.timeout, answer).await
+    }
+
     fn ttl(&self) -> u64 {
-        u64::try_from(self.ttl.as_millis()).unwrap_or(MOST).clamp(1, MOST)
+        milliseconds(self.ttl)
     }
 
     fn enlist(&self, conversation: ConversationKey, at: u64) -> Invocation {
@@ -91,19 +106,31 @@ impl RedisStore {
     }
 }
 
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(MOST).clamp(1, MOST)
+}
+
 /// A script on all keys of a conversation.
 fn on(script: &'static Script, conversation: ConversationKey) -> Invocation {
     script.on(&PARTS.map(|part| key(conversation, part)))
 }
 
 impl Store for RedisStore {
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
+    /// Three commands that leave together, so that it is one round trip. Not a script: that could not read while the keys are on
+    /// their way from one server of a cluster to another.
+    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection> {
         Box::pin(async move {
-            let key = keys::key(key, Part::Waypoints);
-            let mut command = redis::cmd("LRANGE");
-            command.arg(&key).arg(0).arg(-1);
-            let waypoints: Vec<Vec<u8>> = self.within(self.timeout, self.ask(&key, &command)).await?;
-            Ok(waypoints.into_iter().map(Bytes::from).collect())
+            let all = async {
+                let (waypoints, order, folds) = tokio::join!(
+                    self.read_list(key, Part::Waypoints),
+                    self.read_list(key, Part::FoldOrder),
+                    self.read(key, Part::Folds),
+                );
+                Ok((waypoints?, order?, folds?))
+            };
+            let (waypoints, order, folds) = self.within(self.timeout, all).await?;
+            let waypoints = waypoints.into_iter().map(Bytes::from).collect();
+            Ok(Recollection { waypoints, folds: folds::in_order(folds, &order) })
         })
     }
 
@@ -118,6 +145,28 @@ impl Store for RedisStore {
             for (id, record) in &journal.messages {
                 invocation = invocation.arg(&id.0[..]).arg(&record[..]);
             }
+            self.within(self.timeout, self.servers.run(&invocation)).await.map(drop)
+        })
+    }
+
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
+        Box::pin(async move {
+            let invocation = on(&FOLD, key).arg(self.ttl()).arg(FOLDS).arg(&covers.0[..]).arg(&record[..]);
+            self.agrees(&invocation).await
+        })
+    }
+
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {
+        Box::pin(async move {
+            let invocation =
+                CLAIM.on(&[keys::key(key, Part::Claim)]).arg(&holder[..]).arg(milliseconds(lease));
+            self.agrees(&invocation).await
+        })
+    }
+
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let invocation = RELEASE.on(&[keys::key(key, Part::Claim)]).arg(&holder[..]);
             self.within(self.timeout, self.servers.run(&invocation)).await.map(drop)
         })
     }
@@ -187,10 +236,14 @@ impl Store for RedisStore {
             let keys = PARTS.map(|part| keys::key(key, part));
             let mut delete = redis::cmd("DEL");
             delete.arg(&keys);
+            let claim = keys::key(key, Part::Claim);
+            let mut unclaim = redis::cmd("DEL");
+            unclaim.arg(&claim);
             let mut delist = redis::cmd("ZREM");
             delist.arg(INDEX).arg(&key.0[..]);
             let both = async {
                 let deleted: u64 = self.ask(&keys[0], &delete).await?;
+                self.ask::<u64>(&claim, &unclaim).await?;
                 self.ask::<u64>(INDEX, &delist).await?;
                 Ok(deleted != 0)
             };

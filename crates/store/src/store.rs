@@ -2,6 +2,7 @@ use crate::{ConversationKey, Head};
 use bytes::Bytes;
 use std::fmt;
 use std::pin::Pin;
+use std::time::Duration;
 use thiserror::Error;
 
 /// Keeps conversations. Records are opaque here; `record` knows what is in them.
@@ -12,12 +13,25 @@ use thiserror::Error;
 ///
 /// Nothing here has a deadline: whoever calls has one. A future that is dropped may still have its effect.
 pub trait Store: fmt::Debug + Send + Sync {
-    /// The newest waypoints of a conversation, the newest last, at most [`WAYPOINTS`] of them. One round trip.
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>>;
+    /// What was decided in a conversation. One round trip.
+    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection>;
 
     /// Adds messages that are not there yet, and a waypoint behind all others: both or nothing. Done only when it is
     /// as safe as the store can make it.
     fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()>;
+
+    /// Adds a fold behind all others under the prefix that it covers, unless there is one: the first stays, because
+    /// another summary of the same prefix would change what has been forwarded already. Whether the one that is kept is this
+    /// record, so that asking again after a lost answer gives the same answer.
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool>;
+
+    /// The right to fold a conversation, which one has at a time, and for `lease` at most: a holder that crashes blocks
+    /// nobody for longer. Whether `holder` has it now; one that had it already has it for `lease` from now on. Not a write:
+    /// it keeps no conversation alive.
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool>;
+
+    /// Gives that right back. Nothing happens where another has it.
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()>;
 
     /// Adds a turn and its counts, once for each id: both or nothing.
     fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()>;
@@ -34,7 +48,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// All messages with their records, in no order.
     fn messages(&self, key: ConversationKey) -> Answer<'_, Vec<(MessageId, Bytes)>>;
 
-    /// Forgets everything of a conversation. Whether there was anything.
+    /// Forgets everything of a conversation, also who may fold it. Whether anything was written to it.
     fn delete(&self, key: ConversationKey) -> Answer<'_, bool>;
 
     /// Whether the store takes writes.
@@ -49,9 +63,21 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 /// How many waypoints of a conversation are kept. One branch needs one; those of more branches than this are decided anew.
 pub const WAYPOINTS: usize = 64;
 
+/// How many folds of a conversation are kept. A request uses one; the others are those of its branches and of its past.
+pub const FOLDS: usize = 16;
+
 /// A message under the digest of the conversation up to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub [u8; 32]);
+
+/// What is known of a conversation before it is read: the newest of each kind, the newest last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recollection {
+    /// At most [`WAYPOINTS`].
+    pub waypoints: Vec<Bytes>,
+    /// At most [`FOLDS`].
+    pub folds: Vec<Bytes>,
+}
 
 /// What a request leaves before it is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

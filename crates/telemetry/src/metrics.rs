@@ -11,6 +11,11 @@ pub struct Metrics {
     /// By reason. Only what goes wrong takes the lock.
     degraded: Mutex<BTreeMap<&'static str, u64>>,
     uncounted: Mutex<BTreeMap<&'static str, u64>>,
+    unsummarized: Mutex<BTreeMap<&'static str, u64>>,
+    summaries: AtomicU64,
+    summarizer_calls: AtomicU64,
+    summarizer_input: AtomicU64,
+    summarizer_output: AtomicU64,
 }
 
 const OUTCOMES: [Outcome; 4] = [Outcome::Answered, Outcome::Refused, Outcome::ClientGone, Outcome::Broken];
@@ -29,6 +34,19 @@ impl Metrics {
         add(&self.uncounted, reason);
     }
 
+    /// A summarizer is done. What it used is ours, whether or not there is a summary in the end.
+    pub fn summarized(&self, calls: u32, input: u64, output: u64, is_made: bool) {
+        self.summaries.fetch_add(u64::from(is_made), Ordering::Relaxed);
+        self.summarizer_calls.fetch_add(calls.into(), Ordering::Relaxed);
+        self.summarizer_input.fetch_add(input, Ordering::Relaxed);
+        self.summarizer_output.fetch_add(output, Ordering::Relaxed);
+    }
+
+    /// A summary that was wanted and is not there.
+    pub fn unsummarized(&self, reason: &'static str) {
+        add(&self.unsummarized, reason);
+    }
+
     /// All of it, in the text format of Prometheus.
     #[must_use]
     pub fn text(&self) -> String {
@@ -40,6 +58,16 @@ impl Metrics {
         let degraded = read(&self.degraded);
         let help = "Requests that went without something they should have had, by reason.";
         family(&mut text, "tidegate_degraded_total", help, "reason", degraded);
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        single(&mut text, "context_summary_count", "Summaries made.", count(&self.summaries));
+        let help = "Requests to summarizers.";
+        single(&mut text, "agent_context_summary_calls_total", help, count(&self.summarizer_calls));
+        let tokens = [("input", count(&self.summarizer_input)), ("output", count(&self.summarizer_output))];
+        let help = "Tokens that summarizers used.";
+        family(&mut text, "tidegate_summarizer_tokens_total", help, "type", tokens);
+        let unsummarized = read(&self.unsummarized);
+        let help = "Summaries that were wanted and could not be made, by reason.";
+        family(&mut text, "tidegate_summarizer_failures_total", help, "reason", unsummarized);
         let uncounted = read(&self.uncounted);
         let help = "Turns that could not be written into the counts of their conversation.";
         family(&mut text, "tidegate_store_uncounted_total", help, "reason", uncounted);
@@ -53,6 +81,11 @@ fn add(counts: &Mutex<BTreeMap<&'static str, u64>>, reason: &'static str) {
 
 fn read(counts: &Mutex<BTreeMap<&'static str, u64>>) -> BTreeMap<&'static str, u64> {
     counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn single(text: &mut String, name: &str, help: &str, count: u64) {
+    // Writing into a string does not fail.
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {count}");
 }
 
 fn family(

@@ -245,6 +245,7 @@ fn says(view: &MessageView<'_>, test: Test<'_>) -> bool {
 
 fn engine_messages(known: &[Known], digests: &[Digest], reading: &Reading<'_>) -> Vec<Message> {
     let excluded = excluded(known, reading);
+    let joined = joined(known);
     let one = |(index, (known, digest)): (usize, (&Known, &Digest))| {
         let Remembered { facts, measure, kind } = &**known;
         let is_maskable = *kind == Kind::Observation
@@ -264,9 +265,23 @@ fn engine_messages(known: &[Known], digests: &[Digest], reading: &Reading<'_>) -
             digest: *digest,
             tokens: rest + scale(saving, reading.factor),
             masked: masked.map(placeholder),
+            joined: joined[index],
         }
     };
     known.iter().zip(digests).enumerate().map(one).collect()
+}
+
+/// In front of which messages a call waits for its result, so that nothing may be cut off there.
+fn joined(known: &[Known]) -> Vec<bool> {
+    let mut joined = vec![false; known.len()];
+    let mut calls = HashMap::new();
+    for (index, known) in known.iter().enumerate() {
+        if let Some(call) = known.facts.answers.and_then(|id| calls.get(&id)) {
+            joined[call + 1..=index].fill(true);
+        }
+        calls.extend(known.facts.calls.iter().map(|call| (call.id, index)));
+    }
+    joined
 }
 
 /// Which messages are results of tools that are never masked; empty where there are no such tools.

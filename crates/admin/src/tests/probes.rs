@@ -2,8 +2,9 @@ use super::{admin, ask, code, memory, options};
 use crate::{Readiness, Token};
 use http::Method;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_store::{
-    Answer, ConversationKey, Conversations, Head, Journal, Listing, MessageId, Store, StoreError, Turn,
+    Answer, ConversationKey, Conversations, Head, Journal, Listing, MessageId, Recollection, Store, StoreError, Turn,
 };
 
 #[tokio::test]
@@ -39,7 +40,16 @@ async fn probes_need_no_token_and_everything_else_does() {
 struct Down;
 
 impl Store for Down {
-    fn recall(&self, _: ConversationKey) -> Answer<'_, Vec<bytes::Bytes>> {
+    fn recall(&self, _: ConversationKey) -> Answer<'_, Recollection> {
+        down()
+    }
+    fn fold(&self, _: ConversationKey, _: MessageId, _: bytes::Bytes) -> Answer<'_, bool> {
+        down()
+    }
+    fn claim(&self, _: ConversationKey, _: [u8; 16], _: Duration) -> Answer<'_, bool> {
+        down()
+    }
+    fn release(&self, _: ConversationKey, _: [u8; 16]) -> Answer<'_, ()> {
         down()
     }
     fn journal(&self, _: ConversationKey, _: Journal) -> Answer<'_, ()> {

@@ -119,10 +119,36 @@ upstream = "defualt""#
 }
 
 #[test]
+fn summarizers() {
+    assert_snapshot!(errors(
+        r#"[summarizers.small]
+kind = "llm"
+json_schema = "yes"
+window = 0
+max_tool_output = "4k"
+api_key_env = "sk-123 456"
+forward-key = true"#
+    ), @r#"
+    proxy.toml:1: `summarizers.small.model` is missing
+      hint: an `llm` summarizer needs the name of its model
+    proxy.toml:3: `summarizers.small.json_schema` is `"yes"` but must be `"auto"`, `true` or `false`
+      hint: leave the key out for `"auto"`
+    proxy.toml:4: `summarizers.small.window` is `0` but must be at least 1
+      hint: use 1 or more
+    proxy.toml:5: `summarizers.small.max_tool_output` is `"4k"` but must be a whole number
+      hint: write it without quotes and without a unit, such as `2048`
+    proxy.toml:6: `summarizers.small.api_key_env` is `***` but must be the name of an environment variable
+      hint: write the name of the variable, such as `OPENAI_API_KEY`, and not the secret itself
+    proxy.toml:7: unknown key `summarizers.small.forward-key`
+      hint: did you mean `forward_key`?
+    "#);
+}
+
+#[test]
 fn what_this_version_cannot_do() {
     assert_snapshot!(errors(
         r#"[context]
-strategy = "hybrid"
+strategy = "window"
 profile = "agent"
 history = "proxy"
 unit = "words"
@@ -133,8 +159,8 @@ dedupe = false
 [archive]
 url = "postgres://me:secret@db/x""#
     ), @r#"
-    proxy.toml:2: `context.strategy` is `"hybrid"` but this version cannot do that yet
-      hint: use `masking` or `passthrough`
+    proxy.toml:2: `context.strategy` is `"window"` but this version cannot do that yet
+      hint: use `masking`, `summarization`, `hybrid` or `passthrough`
     proxy.toml:3: `context.profile` is `"agent"` but this version cannot do that yet
       hint: leave it out, and set the keys of the profile one by one
     proxy.toml:4: `context.history` is `"proxy"` but this version cannot do that yet

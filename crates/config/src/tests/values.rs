@@ -1,5 +1,5 @@
 use super::{loaded, unset};
-use crate::{AllowHeaders, Flags, Source, StoreUrl, Summarizer, is_available, load};
+use crate::{AllowHeaders, Flags, JsonSchema, Source, StoreUrl, Summarizer, is_available, load};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidegate_engine::Strategy;
@@ -88,10 +88,37 @@ fn models_and_summarizers() {
     let model = &settings.models["a.b"];
     assert_eq!((model.input, model.cache_ttl), (Some(2.0), Some(Duration::from_secs(600))));
     assert_eq!(settings.summarizers["cheap"], Summarizer::Extractive);
-    assert!(
-        matches!(&settings.summarizers["small"], Summarizer::Llm { upstream, .. } if upstream.name == "default")
-    );
+    let Summarizer::Llm(small) = &settings.summarizers["small"] else { panic!("it is an llm") };
+    assert_eq!((small.name.as_str(), small.upstream.name.as_str()), ("small", "default"));
+    assert_eq!((small.json_schema, small.forward_key), (JsonSchema::Auto, false));
+    assert_eq!((small.window, small.max_tool_output.get()), (None, 4000));
     assert_eq!(settings.routes[0].context.fold.summarizer, "small");
+}
+
+#[test]
+fn a_summarizers_own_time_counts_before_that_of_the_fold() {
+    let settings = loaded(
+        "[summarizers.slow]\nkind = \"llm\"\nmodel = \"m\"\ntimeout = \"2m\"\n\
+        [summarizers.other]\nkind = \"llm\"\nmodel = \"m\"\n",
+    );
+    let timeout = |summarizer: &Summarizer| summarizer.timeout(Duration::from_secs(20)).as_secs();
+    assert_eq!(timeout(&settings.summarizers["slow"]), 120);
+    assert_eq!(timeout(&settings.summarizers["other"]), 20);
+    assert_eq!(timeout(&Summarizer::Extractive), 20);
+}
+
+#[test]
+fn whether_a_summarizer_sends_the_schema() {
+    let read = |value: &str| {
+        let text = format!("[summarizers.s]\nkind = \"llm\"\nmodel = \"m\"\njson_schema = {value}\n");
+        match &loaded(&text).summarizers["s"] {
+            Summarizer::Llm(llm) => llm.json_schema,
+            Summarizer::Extractive => panic!("it is an llm"),
+        }
+    };
+    assert_eq!(read("\"auto\""), JsonSchema::Auto);
+    assert_eq!(read("true"), JsonSchema::Always);
+    assert_eq!(read("false"), JsonSchema::Never);
 }
 
 #[test]

@@ -235,6 +235,7 @@ fn ask(
         strategy: context.strategy,
         model: &resolved.model,
         factor,
+        summaries: &[],
     };
     let assessment = question.assess(reader, memory, Timestamp(now)).unwrap();
     let pieces = assessment.pieces(&question).unwrap();

@@ -70,7 +70,9 @@ impl Rule {
                 prop_assert!(pays && !is_cold && price > 0.0, "moved although {} < {}", tally, price)
             }
             Some(Cause::Free) => prop_assert!(pays && (is_cold || price == 0.0), "{} is not free", price),
-            Some(Cause::EveryTurn | Cause::Batch) => prop_assert!(false, "{:?}", plan.cause),
+            Some(Cause::EveryTurn | Cause::Batch | Cause::Messages | Cause::Turns | Cause::Prune) => {
+                prop_assert!(false, "{:?}", plan.cause)
+            }
         }
         if plan.verdict == Verdict::Fits {
             self.tally = if plan.cause.is_some() {

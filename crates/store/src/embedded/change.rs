@@ -3,19 +3,21 @@
 use super::head;
 use super::lifetime::Moment;
 use super::tables::{META, Rows, Tables, at, range_of, under};
-use crate::store::{Journal, Turn, WAYPOINTS};
+use crate::store::{FOLDS, Journal, MessageId, Turn, WAYPOINTS};
 use crate::{ConversationKey, StoreError};
+use bytes::Bytes;
 use redb::{ReadableTable, StorageError, WriteTransaction};
 
 #[derive(Debug)]
 pub(super) enum Change {
     Journal(ConversationKey, Journal),
+    Fold(ConversationKey, MessageId, Bytes),
     Count(ConversationKey, Turn),
     Delete(ConversationKey),
     Probe,
 }
 
-/// What became of one change: whether there was something to delete, or why this change alone was not made. An error of
+/// What became of one change: whether there was something to delete or this fold is the one that is kept, or why this change alone was not made. An error of
 /// the database itself is no outcome: it ends the transaction with all changes in it.
 pub(super) type Outcome = Result<bool, StoreError>;
 
@@ -30,6 +32,7 @@ pub(super) fn apply<'c>(
     for change in changes {
         outcomes.push(match change {
             Change::Journal(key, journal) => tables.journal(*key, journal, moment)?,
+            Change::Fold(key, covers, record) => tables.fold(*key, *covers, record, moment)?,
             Change::Count(key, turn) => tables.count(*key, turn, moment)?,
             Change::Delete(key) => tables.delete(*key, moment)?,
             Change::Probe => {
@@ -56,7 +59,7 @@ impl Tables<'_> {
             }
         }
         if let Some(waypoint) = &journal.waypoint {
-            let number = self.next_waypoint(key)?;
+            let number = next_number(&self.waypoints, key)?;
             self.waypoints.insert(&under(key, &number.to_be_bytes())[..], &waypoint[..])?;
             // The numbers have no gaps, so that there is never more than one too many.
             if let Some(oldest) = number.checked_sub(WAYPOINTS as u64) {
@@ -65,6 +68,42 @@ impl Tables<'_> {
         }
         self.touch(key, moment)?;
         Ok(Ok(true))
+    }
+
+    fn fold(
+        &mut self,
+        key: ConversationKey,
+        covers: MessageId,
+        record: &Bytes,
+        moment: Moment,
+    ) -> Result<Outcome, StorageError> {
+        self.forget_expired(key, moment)?;
+        let is_kept = match self.kept_fold(key, covers)? {
+            Some(kept) => kept == record,
+            None => {
+                let number = next_number(&self.folds, key)?;
+                let row = [&covers.0[..], record].concat();
+                self.folds.insert(&under(key, &number.to_be_bytes())[..], &row[..])?;
+                if let Some(oldest) = number.checked_sub(FOLDS as u64) {
+                    self.folds.remove(&under(key, &oldest.to_be_bytes())[..])?;
+                }
+                true
+            }
+        };
+        self.touch(key, moment)?;
+        Ok(Ok(is_kept))
+    }
+
+    fn kept_fold(&self, key: ConversationKey, covers: MessageId) -> Result<Option<Bytes>, StorageError> {
+        let (first, last) = range_of(key);
+        for row in self.folds.range::<&[u8]>(&first[..]..=&last[..])? {
+            let row = row?.1;
+            let (known, record) = split_fold(row.value())?;
+            if known == covers {
+                return Ok(Some(Bytes::copy_from_slice(record)));
+            }
+        }
+        Ok(None)
     }
 
     fn count(&mut self, key: ConversationKey, turn: &Turn, moment: Moment) -> Result<Outcome, StorageError> {
@@ -112,7 +151,9 @@ impl Tables<'_> {
     /// Removes a conversation, or as many rows of it as `rows` allows, which is counted down. The rows by which it is
     /// known as expired go last, so that what is left is never taken for a living conversation.
     pub(super) fn clear(&mut self, key: ConversationKey, rows: &mut usize) -> Result<(), StorageError> {
-        for table in [&mut self.waypoints, &mut self.messages, &mut self.turns, &mut self.ends] {
+        for table in
+            [&mut self.waypoints, &mut self.folds, &mut self.messages, &mut self.turns, &mut self.ends]
+        {
             remove_range(table, key, rows)?;
         }
         if *rows == 0 {
@@ -149,17 +190,24 @@ impl Tables<'_> {
     fn touched_at(&self, key: ConversationKey) -> Result<Option<u64>, StorageError> {
         touched_at(&self.touched, key)
     }
+}
 
-    fn next_waypoint(&self, key: ConversationKey) -> Result<u64, StorageError> {
-        let (first, last) = range_of(key);
-        let Some(newest) = self.waypoints.range::<&[u8]>(&first[..]..=&last[..])?.next_back() else {
-            return Ok(0);
-        };
-        let number = newest?.0.value().get(key.0.len()..).and_then(|number| number.try_into().ok());
-        number
-            .and_then(|number| u64::from_be_bytes(number).checked_add(1))
-            .ok_or_else(|| StorageError::Corrupted("a waypoint without a number".to_owned()))
-    }
+/// The number behind the newest in a table of numbered rows.
+fn next_number(table: &Rows<'_>, key: ConversationKey) -> Result<u64, StorageError> {
+    let (first, last) = range_of(key);
+    let Some(newest) = table.range::<&[u8]>(&first[..]..=&last[..])?.next_back() else {
+        return Ok(0);
+    };
+    let number = newest?.0.value().get(key.0.len()..).and_then(|number| number.try_into().ok());
+    number
+        .and_then(|number| u64::from_be_bytes(number).checked_add(1))
+        .ok_or_else(|| StorageError::Corrupted("a row without a number".to_owned()))
+}
+
+/// What a fold covers, and its record.
+pub(super) fn split_fold(row: &[u8]) -> Result<(MessageId, &[u8]), StorageError> {
+    let split = row.split_first_chunk().map(|(covers, record)| (MessageId(*covers), record));
+    split.ok_or_else(|| StorageError::Corrupted("a fold that does not say what it covers".to_owned()))
 }
 
 /// When a conversation was last written to; `None` if it is not there at all.

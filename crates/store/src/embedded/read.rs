@@ -1,12 +1,12 @@
 //! What is read from the tables, each from one snapshot. Nothing that has expired is seen, swept or not.
 
-use super::change::touched_at;
+use super::change::{split_fold, touched_at};
 use super::head;
 use super::lifetime::Moment;
 use super::tables::{
-    BY_LAST, BY_TOUCHED, Definition, HEAD, MESSAGE, TOUCHED, TURN, WAYPOINT, parse_at, range_of,
+    BY_LAST, BY_TOUCHED, Definition, FOLD, HEAD, MESSAGE, TOUCHED, TURN, WAYPOINT, parse_at, range_of,
 };
-use crate::store::{Listing, MessageId, WAYPOINTS};
+use crate::store::{FOLDS, Listing, MessageId, WAYPOINTS};
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
 use redb::{Range, ReadTransaction, ReadableTable, ReadableTableMetadata};
@@ -25,6 +25,22 @@ pub(super) fn waypoints(
     let mut waypoints = in_conversation(transaction, WAYPOINT, key, moment, newest_first)?;
     waypoints.reverse();
     Ok(waypoints)
+}
+
+pub(super) fn folds(transaction: &ReadTransaction, key: ConversationKey, moment: Moment) -> Read<Vec<Bytes>> {
+    in_conversation(transaction, FOLD, key, moment, |rows| {
+        let mut folds = rows
+            .rev()
+            .take(FOLDS)
+            .map(|row| {
+                let row = row?.1;
+                let (_, record) = split_fold(row.value())?;
+                Ok(copy(record))
+            })
+            .collect::<Read<Vec<Bytes>>>()?;
+        folds.reverse();
+        Ok(folds)
+    })
 }
 
 pub(super) fn turns(transaction: &ReadTransaction, key: ConversationKey, moment: Moment) -> Read<Vec<Bytes>> {

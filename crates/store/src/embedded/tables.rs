@@ -10,6 +10,8 @@ pub(super) type Rows<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 
 /// Conversation and number to waypoint. The numbers have no gaps and the highest is the newest.
 pub(super) const WAYPOINT: Definition = TableDefinition::new("waypoint");
+/// Conversation and number to the prefix that is covered and the fold. The numbers are as those of waypoints.
+pub(super) const FOLD: Definition = TableDefinition::new("fold");
 /// Conversation and message id to record.
 pub(super) const MESSAGE: Definition = TableDefinition::new("message");
 /// Conversation and turn id to record.
@@ -30,6 +32,7 @@ pub(super) const META: TableDefinition<'static, &'static str, u64> = TableDefini
 
 pub(super) struct Tables<'t> {
     pub(super) waypoints: Rows<'t>,
+    pub(super) folds: Rows<'t>,
     pub(super) messages: Rows<'t>,
     pub(super) turns: Rows<'t>,
     pub(super) ends: Rows<'t>,
@@ -44,6 +47,7 @@ impl<'t> Tables<'t> {
     pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Tables<'t>, TableError> {
         Ok(Tables {
             waypoints: transaction.open_table(WAYPOINT)?,
+            folds: transaction.open_table(FOLD)?,
             messages: transaction.open_table(MESSAGE)?,
             turns: transaction.open_table(TURN)?,
             ends: transaction.open_table(END)?,

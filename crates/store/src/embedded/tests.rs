@@ -10,7 +10,7 @@ use std::fs;
 use std::future::ready;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use tables::{BY_LAST, BY_TOUCHED, END, HEAD, MESSAGE, META, TOUCHED, TURN, WAYPOINT};
+use tables::{BY_LAST, BY_TOUCHED, END, FOLD, HEAD, MESSAGE, META, TOUCHED, TURN, WAYPOINT};
 use tempfile::{TempDir, tempdir};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -88,7 +88,7 @@ async fn what_was_asked_for_is_written_before_the_store_is_gone() {
     drop(store);
     let store = EmbeddedStore::open(directory.path(), HOUR).unwrap();
     for number in 0..100 {
-        assert_eq!(store.recall(key(number)).await.unwrap(), ["x"]);
+        assert_eq!(store.recall(key(number)).await.unwrap().waypoints, ["x"]);
     }
 }
 
@@ -135,10 +135,10 @@ async fn a_full_disk_fails_who_asks_and_heals() {
         assert!(store.probe().await.is_err());
         is_full.store(false, Ordering::Relaxed);
         store.probe().await.unwrap();
-        assert_eq!(store.recall(key(1)).await.unwrap(), ["before"]);
+        assert_eq!(store.recall(key(1)).await.unwrap().waypoints, ["before"]);
     }
     store.journal(key(1), journal("after")).await.unwrap();
-    assert_eq!(store.recall(key(1)).await.unwrap(), ["before", "after"]);
+    assert_eq!(store.recall(key(1)).await.unwrap().waypoints, ["before", "after"]);
 }
 
 #[tokio::test]
@@ -191,9 +191,9 @@ async fn a_clock_that_goes_back_shortens_no_life() {
     NOW.store(1, Ordering::Relaxed);
     store.journal(key(1), journal("y")).await.unwrap();
     NOW.store(10_000_000 + 3_599_999, Ordering::Relaxed);
-    assert_eq!(store.recall(key(1)).await.unwrap(), ["x", "y"]);
+    assert_eq!(store.recall(key(1)).await.unwrap().waypoints, ["x", "y"]);
     NOW.fetch_add(1, Ordering::Relaxed);
-    assert_eq!(store.recall(key(1)).await.unwrap(), Vec::<Bytes>::new());
+    assert_eq!(store.recall(key(1)).await.unwrap().waypoints, Vec::<Bytes>::new());
 }
 
 pub(super) fn key(number: u8) -> ConversationKey {
@@ -219,7 +219,7 @@ pub(super) fn turn(number: u8) -> Turn {
 /// The rows of all tables of conversations.
 pub(super) fn rows_in(database: &Database) -> u64 {
     let transaction = database.begin_read().unwrap();
-    [WAYPOINT, MESSAGE, TURN, END, HEAD, TOUCHED, BY_LAST, BY_TOUCHED]
+    [WAYPOINT, FOLD, MESSAGE, TURN, END, HEAD, TOUCHED, BY_LAST, BY_TOUCHED]
         .into_iter()
         .map(|table| transaction.open_table(table).unwrap().len().unwrap())
         .sum()

@@ -1,5 +1,5 @@
 -- Adds a turn and its counts, unless a turn of this id is there already.
--- KEYS: waypoints, messages, turns, ends, head.
+-- KEYS: waypoints, messages, turns, ends, head, folds, their order.
 -- ARGV: time to live, id, record, milliseconds since 1970, end (empty if none), how many counters,
 --       then name and amount of each counter, then name and value of each label.
 if redis.call('HSETNX', KEYS[3], ARGV[2], ARGV[3]) == 1 then
@@ -27,7 +27,7 @@ if redis.call('HSETNX', KEYS[3], ARGV[2], ARGV[3]) == 1 then
     redis.call('HSET', head, 'last', ARGV[4])
   end
 end
-for i = 1, 5 do
+for i = 1, #KEYS do
   redis.call('PEXPIRE', KEYS[i], ARGV[1])
 end
 return 1

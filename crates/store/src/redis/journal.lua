@@ -1,5 +1,5 @@
 -- Adds messages that are not there yet, and a waypoint behind all others.
--- KEYS: waypoints, messages, turns, ends, head.
+-- KEYS: waypoints, messages, turns, ends, head, folds, their order.
 -- ARGV: time to live, waypoints to keep, whether there is a waypoint (1 or 0), the waypoint, then id and record of each message.
 for i = 5, #ARGV, 2 do
   redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1])
@@ -8,7 +8,7 @@ if ARGV[3] == '1' then
   redis.call('RPUSH', KEYS[1], ARGV[4])
   redis.call('LTRIM', KEYS[1], -tonumber(ARGV[2]), -1)
 end
-for i = 1, 5 do
+for i = 1, #KEYS do
   redis.call('PEXPIRE', KEYS[i], ARGV[1])
 end
 return 1

@@ -5,8 +5,7 @@ use crate::ConversationKey;
 /// The conversations by the time of their last turn.
 pub(super) const INDEX: &str = "tg:1:{index}:conversations";
 
-/// The keys of a conversation, in the order in which every script takes them. They share a hash tag, so that one server
-/// holds them all and can change them at once.
+/// The keys of a conversation. They share a hash tag, so that one server holds them all and can change them at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
     Waypoints,
@@ -14,9 +13,18 @@ pub(super) enum Part {
     Turns,
     Ends,
     Head,
+    /// Folds by what they cover.
+    Folds,
+    /// What they cover, in the order in which they came.
+    FoldOrder,
+    /// Who may fold.
+    Claim,
 }
 
-pub(super) const PARTS: [Part; 5] = [Part::Waypoints, Part::Messages, Part::Turns, Part::Ends, Part::Head];
+/// Those that live as long as the conversation, in the order in which every script on it takes them. A claim is none of
+/// them: it has a lease of its own, which no write may lengthen.
+pub(super) const PARTS: [Part; 7] =
+    [Part::Waypoints, Part::Messages, Part::Turns, Part::Ends, Part::Head, Part::Folds, Part::FoldOrder];
 
 pub(super) fn key(conversation: ConversationKey, part: Part) -> String {
     let letter = match part {
@@ -25,6 +33,9 @@ pub(super) fn key(conversation: ConversationKey, part: Part) -> String {
         Part::Turns => 't',
         Part::Ends => 'e',
         Part::Head => 'h',
+        Part::Folds => 'f',
+        Part::FoldOrder => 'o',
+        Part::Claim => 'c',
     };
     format!("tg:1:{{{conversation}}}:{letter}")
 }
@@ -70,7 +81,8 @@ mod tests {
     fn a_conversation_lives_in_one_slot() {
         let conversation = ConversationKey([7; 16]);
         let slots = PARTS.map(|part| Slot::of(&key(conversation, part)));
-        assert_eq!(slots, [Slot::of(&conversation.to_string()); 5]);
+        assert_eq!(slots, [Slot::of(&conversation.to_string()); 7]);
+        assert_eq!(slots[0], Slot::of(&key(conversation, Part::Claim)));
         assert_eq!(key(conversation, Part::Head), "tg:1:{07070707070707070707070707070707}:h");
     }
 }

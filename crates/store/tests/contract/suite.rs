@@ -1,9 +1,12 @@
+use crate::{claims, folds};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tidegate_store::{ConversationKey, Head, Journal, MessageId, Store, Turn, WAYPOINTS, wall_clock};
+use tidegate_store::{
+    ConversationKey, Head, Journal, MessageId, Recollection, Store, Turn, WAYPOINTS, wall_clock,
+};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep};
 
@@ -26,14 +29,17 @@ pub(crate) async fn everything(open: impl AsyncFn(Duration) -> Arc<dyn Store>) {
     conversations_are_listed_by_their_last_turn(&*store).await;
     conversations_do_not_meet(&*store).await;
     what_is_deleted_is_gone(&*store).await;
+    folds::everything(&store).await;
+    claims::everything(&store).await;
     store.probe().await.unwrap();
     what_is_not_written_to_expires(&*open(Duration::from_millis(400)).await).await;
     writing_keeps_a_conversation_alive(&*open(Duration::from_millis(1500)).await).await;
+    folds::folding_keeps_a_conversation_alive(&*open(Duration::from_millis(1500)).await).await;
 }
 
 async fn nothing_is_known_of_a_new_conversation(store: &dyn Store) {
     let key = key();
-    assert_eq!(store.recall(key).await.unwrap(), Vec::<Bytes>::new());
+    assert_eq!(store.recall(key).await.unwrap(), Recollection::default());
     assert_eq!(store.head(key).await.unwrap(), None);
     assert_eq!(store.turns(key).await.unwrap(), Vec::<Bytes>::new());
     assert_eq!(store.messages(key).await.unwrap(), []);
@@ -46,7 +52,7 @@ async fn waypoints_come_back_in_order_and_the_oldest_go(store: &dyn Store) {
         store.journal(key, waypoint(&format!("waypoint {number}"))).await.unwrap();
     }
     let expected: Vec<Bytes> = (3..WAYPOINTS + 3).map(|number| format!("waypoint {number}").into()).collect();
-    assert_eq!(store.recall(key).await.unwrap(), expected);
+    assert_eq!(store.recall(key).await.unwrap().waypoints, expected);
 }
 
 async fn a_message_is_added_once(store: &dyn Store) {
@@ -68,11 +74,16 @@ async fn records_are_any_bytes(store: &dyn Store) {
     let messages = vec![(id(0), odd.clone()), (id(10), Bytes::new()), (id(255), long.clone())];
     store.journal(key, Journal { messages, waypoint: Some(odd.clone()) }).await.unwrap();
     store.count(key, Turn { record: odd.clone(), ..turn(1, None, 1) }).await.unwrap();
+    store.fold(key, id(0), odd.clone()).await.unwrap();
+    store.fold(key, id(10), Bytes::new()).await.unwrap();
+    store.fold(key, id(255), long.clone()).await.unwrap();
     assert_eq!(
         self::messages(store, key).await,
-        [(id(0), odd.clone()), (id(10), Bytes::new()), (id(255), long)]
+        [(id(0), odd.clone()), (id(10), Bytes::new()), (id(255), long.clone())]
     );
-    assert_eq!(store.recall(key).await.unwrap(), std::slice::from_ref(&odd));
+    let recollection =
+        Recollection { waypoints: vec![odd.clone()], folds: vec![odd.clone(), Bytes::new(), long] };
+    assert_eq!(store.recall(key).await.unwrap(), recollection);
     assert_eq!(store.turns(key).await.unwrap(), [odd]);
 }
 
@@ -150,10 +161,11 @@ async fn conversations_do_not_meet(store: &dyn Store) {
     store.journal(mine, waypoint("mine")).await.unwrap();
     store.journal(mine, message(1, "mine")).await.unwrap();
     store.count(mine, turn(1, Some(1), 10)).await.unwrap();
+    store.fold(mine, id(1), "mine".into()).await.unwrap();
     store.journal(other, message(1, "other")).await.unwrap();
     assert_eq!(messages(store, mine).await, [(id(1), "mine".into())]);
     assert_eq!(messages(store, other).await, [(id(1), "other".into())]);
-    assert_eq!(store.recall(other).await.unwrap(), Vec::<Bytes>::new());
+    assert_eq!(store.recall(other).await.unwrap(), Recollection::default());
     assert_eq!(store.head(other).await.unwrap(), None);
     assert_eq!(store.turns(other).await.unwrap(), Vec::<Bytes>::new());
 }
@@ -163,12 +175,14 @@ async fn what_is_deleted_is_gone(store: &dyn Store) {
     for key in [gone, stays] {
         store.journal(key, Journal { waypoint: Some("w".into()), ..message(1, "x") }).await.unwrap();
         store.count(key, turn(1, Some(1), 10)).await.unwrap();
+        store.fold(key, id(1), "f".into()).await.unwrap();
     }
     let before = store.list(0, 1).await.unwrap().total;
     assert!(store.delete(gone).await.unwrap());
     nothing_is_left(store, gone).await;
     assert_eq!(store.list(0, 1).await.unwrap().total, before - 1);
-    assert_eq!(store.recall(stays).await.unwrap(), ["w"]);
+    let recollection = Recollection { waypoints: vec!["w".into()], folds: vec!["f".into()] };
+    assert_eq!(store.recall(stays).await.unwrap(), recollection);
     // It can begin anew, and what was counted before counts again.
     store.count(gone, turn(1, Some(1), 10)).await.unwrap();
     let head = store.head(gone).await.unwrap().unwrap();
@@ -179,8 +193,12 @@ async fn what_is_not_written_to_expires(store: &dyn Store) {
     let key = key();
     store.journal(key, Journal { waypoint: Some("w".into()), ..message(1, "x") }).await.unwrap();
     store.count(key, turn(1, Some(1), 10)).await.unwrap();
-    until(async || store.recall(key).await.unwrap().is_empty() && store.head(key).await.unwrap().is_none())
-        .await;
+    store.fold(key, id(1), "f".into()).await.unwrap();
+    until(async || {
+        store.recall(key).await.unwrap() == Recollection::default()
+            && store.head(key).await.unwrap().is_none()
+    })
+    .await;
     until(async || !store.list(0, 500).await.unwrap().conversations.iter().any(|(listed, _)| *listed == key))
         .await;
     nothing_is_left(store, key).await;
@@ -191,6 +209,7 @@ async fn writing_keeps_a_conversation_alive(store: &dyn Store) {
     let begun = Instant::now();
     store.journal(key, message(1, "old")).await.unwrap();
     store.count(key, turn(1, Some(1), 10)).await.unwrap();
+    store.fold(key, id(1), "old".into()).await.unwrap();
     // Written to for longer than the time to live, with no gap of that length.
     let mut pace = interval(Duration::from_millis(100));
     let mut number = 2;
@@ -201,18 +220,19 @@ async fn writing_keeps_a_conversation_alive(store: &dyn Store) {
         pace.tick().await;
     }
     assert_eq!(messages(store, key).await, [(id(1), "old".into())]);
+    assert_eq!(store.recall(key).await.unwrap().folds, ["old"]);
     assert_eq!(store.head(key).await.unwrap().unwrap().counts["turns"], 1);
 }
 
-async fn nothing_is_left(store: &dyn Store, key: ConversationKey) {
-    assert_eq!(store.recall(key).await.unwrap(), Vec::<Bytes>::new());
+pub(crate) async fn nothing_is_left(store: &dyn Store, key: ConversationKey) {
+    assert_eq!(store.recall(key).await.unwrap(), Recollection::default());
     assert_eq!(store.head(key).await.unwrap(), None);
     assert_eq!(store.turns(key).await.unwrap(), Vec::<Bytes>::new());
     assert_eq!(store.messages(key).await.unwrap(), []);
 }
 
 /// Waits until something is so, and fails if it does not become so.
-async fn until(so: impl AsyncFn() -> bool) {
+pub(crate) async fn until(so: impl AsyncFn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while !so().await {
         assert!(Instant::now() < deadline, "it did not happen in ten seconds");
@@ -221,22 +241,22 @@ async fn until(so: impl AsyncFn() -> bool) {
 }
 
 /// A conversation that no other promise uses.
-fn key() -> ConversationKey {
+pub(crate) fn key() -> ConversationKey {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut key = [0xab; 16];
     key[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
     ConversationKey(key)
 }
 
-fn id(number: u8) -> MessageId {
+pub(crate) fn id(number: u8) -> MessageId {
     MessageId([number; 32])
 }
 
-fn waypoint(record: &str) -> Journal {
+pub(crate) fn waypoint(record: &str) -> Journal {
     Journal { messages: Vec::new(), waypoint: Some(record.to_owned().into()) }
 }
 
-fn message(number: u8, record: &str) -> Journal {
+pub(crate) fn message(number: u8, record: &str) -> Journal {
     Journal { messages: vec![(id(number), record.to_owned().into())], waypoint: None }
 }
 

@@ -99,7 +99,7 @@ async fn examine(store: &EmbeddedStore, round: u64, lane: u64) -> Kept {
     assert!(messages == expected, "{context}: the messages are not those of {journalled} journals");
     let first_waypoint = journalled.saturating_sub(WAYPOINTS as u64);
     let waypoints: Vec<Bytes> = (first_waypoint..journalled).map(waypoint).collect();
-    assert_eq!(store.recall(key).await.unwrap(), waypoints, "{context}");
+    assert_eq!(store.recall(key).await.unwrap().waypoints, waypoints, "{context}");
 
     let turns: BTreeSet<Bytes> = store.turns(key).await.unwrap().into_iter().collect();
     let counted = turns.len() as u64;

@@ -65,7 +65,7 @@ async fn a_frozen_master_holds_up_its_own_slots_only() {
     assert!(took < Duration::from_secs(8), "{took:?}");
     frozen.thaw();
     bounded(store.journal(key(0), journal(2))).await.unwrap();
-    assert_eq!(store.recall(key(0)).await.unwrap().last().unwrap(), &vec![2]);
+    assert_eq!(store.recall(key(0)).await.unwrap().waypoints.last().unwrap(), &vec![2]);
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn a_slot_is_followed_while_it_moves_and_after_it_has_moved() {
     // What is no longer at the source is asked for at the target.
     let port = target.port().to_string();
     assert_eq!(source.cli(&["migrate", "127.0.0.1", &port, &conversation, "0", "1000"]).await, "OK");
-    assert_eq!(store.recall(key(0)).await.unwrap(), [vec![1]]);
+    assert_eq!(store.recall(key(0)).await.unwrap().waypoints, [vec![1]]);
     // What needs all of the conversation waits until all of it has arrived.
     let finish = async {
         let messages = name(0, "m");
@@ -99,7 +99,7 @@ async fn a_slot_is_followed_while_it_moves_and_after_it_has_moved() {
     let (journaled, ()) = tokio::join!(store.journal(key(0), journal(2)), finish);
     journaled.unwrap();
     store.count(key(0), turn(1)).await.unwrap();
-    assert_eq!(store.recall(key(0)).await.unwrap(), [vec![1], vec![2]]);
+    assert_eq!(store.recall(key(0)).await.unwrap().waypoints, [vec![1], vec![2]]);
     assert_eq!(store.messages(key(0)).await.unwrap().len(), 2);
     assert_eq!(target.cli(&["llen", &conversation]).await, "2");
 }

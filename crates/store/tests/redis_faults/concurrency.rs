@@ -44,7 +44,7 @@ async fn two_processes_that_write_the_same_and_different_things_count_exactly() 
     assert_eq!(store.messages(key(1)).await.unwrap().len(), 96);
     assert_eq!(store.turns(key(1)).await.unwrap().len(), 96);
     assert_eq!((head.first, head.last), (turn(0).at, turn(163).at));
-    assert_eq!(store.recall(key(1)).await.unwrap().len(), tidegate_store::WAYPOINTS);
+    assert_eq!(store.recall(key(1)).await.unwrap().waypoints.len(), tidegate_store::WAYPOINTS);
 }
 
 #[tokio::test]

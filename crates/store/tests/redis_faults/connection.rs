@@ -3,13 +3,14 @@
 use super::*;
 use std::future::poll_fn;
 use std::task::Poll;
-use tidegate_testkit::{RedisServer, Unreachable};
+use tidegate_testkit::{RedisServer, TcpProxy, Unreachable};
 use tokio::time::timeout;
 
-/// The ids of the connections whose last command was a recall.
+/// The ids of the connections whose last command was one of a recall, whichever of them came last.
 async fn recalling(server: &RedisServer) -> Vec<String> {
     let all = server.cli(&["client", "list"]).await;
-    let ours = all.lines().filter(|line| line.contains(" cmd=lrange "));
+    let ours =
+        all.lines().filter(|line| [" cmd=lrange ", " cmd=hgetall "].iter().any(|one| line.contains(one)));
     ours.filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
 }
 
@@ -28,7 +29,7 @@ async fn a_frozen_server_holds_nobody_up_and_is_used_again_when_it_thaws() {
     server.thaw();
     let took = until_works(async || store.recall(key(1)).await).await;
     assert!(took < Duration::from_secs(2), "{took:?}");
-    assert_eq!(store.recall(key(1)).await.unwrap(), [vec![1]]);
+    assert_eq!(store.recall(key(1)).await.unwrap().waypoints, [vec![1]]);
     // The old connection, with its late answers, is not used any more.
     let after = recalling(&server).await;
     assert!(after.iter().all(|id| !before.contains(id)), "{before:?} {after:?}");
@@ -97,7 +98,7 @@ async fn a_restart_that_nobody_saw_fails_no_request() {
     store.probe().await.unwrap();
     server.restart().await;
     store.journal(key(1), journal(1)).await.unwrap();
-    assert_eq!(store.recall(key(1)).await.unwrap(), [vec![1]]);
+    assert_eq!(store.recall(key(1)).await.unwrap().waypoints, [vec![1]]);
 }
 
 #[tokio::test]
@@ -133,4 +134,22 @@ async fn opening_needs_no_server_and_an_address_that_is_silent_is_not_waited_for
     let again = Instant::now();
     assert!(matches!(store.probe().await, Err(StoreError::Unreachable(_))));
     assert!(again.elapsed() < TIMEOUT / 2);
+}
+
+#[tokio::test]
+async fn recalling_a_conversation_is_one_round_trip() {
+    let server = RedisServer::start().await;
+    let proxy = TcpProxy::start(([127, 0, 0, 1], server.port()).into()).await;
+    let patient = Duration::from_secs(10);
+    let store = RedisStore::open(&format!("redis://{}", proxy.address()), HOUR, patient).unwrap();
+    store.journal(key(1), journal(1)).await.unwrap();
+    store.fold(key(1), MessageId([1; 32]), "f".into()).await.unwrap();
+    let delay = Duration::from_millis(200);
+    proxy.delay(delay);
+    let begun = Instant::now();
+    let recollection = store.recall(key(1)).await.unwrap();
+    let took = begun.elapsed();
+    assert_eq!((recollection.waypoints.len(), recollection.folds.len()), (1, 1));
+    // Once there and once back; a second trip would make it four times.
+    assert!((2 * delay..3 * delay).contains(&took), "{took:?}");
 }

@@ -13,12 +13,15 @@ async fn a_full_server_takes_no_writes_and_can_be_read() {
     for error in [
         store.journal(key(1), journal(2)).await.unwrap_err(),
         store.count(key(1), turn(2)).await.unwrap_err(),
+        store.fold(key(1), MessageId([2; 32]), "f".into()).await.unwrap_err(),
+        store.claim(key(1), [1; 16], HOUR).await.unwrap_err(),
         store.probe().await.unwrap_err(),
     ] {
         assert_eq!(error.reason(), "store_full", "{error}");
     }
-    assert_eq!(store.recall(key(1)).await.unwrap(), [vec![1]]);
+    assert_eq!(store.recall(key(1)).await.unwrap().waypoints, [vec![1]]);
     server.cli(&["config", "set", "maxmemory", "0"]).await;
+    assert_eq!(store.recall(key(1)).await.unwrap().folds, Vec::<Vec<u8>>::new());
     // Neither half of what was refused is there.
     assert_eq!(store.messages(key(1)).await.unwrap().len(), 1);
     assert_eq!(store.turns(key(1)).await.unwrap().len(), 1);
@@ -35,11 +38,13 @@ async fn a_replica_takes_no_writes_until_it_is_a_master() {
         store.journal(key(1), journal(2)).await.unwrap_err(),
         store.count(key(1), turn(2)).await.unwrap_err(),
         store.delete(key(1)).await.unwrap_err(),
+        store.fold(key(1), MessageId([2; 32]), "f".into()).await.unwrap_err(),
+        store.claim(key(1), [1; 16], HOUR).await.unwrap_err(),
         store.probe().await.unwrap_err(),
     ] {
         assert_eq!(error.reason(), "store_readonly", "{error}");
     }
-    assert_eq!(store.recall(key(1)).await.unwrap(), [vec![1]]);
+    assert_eq!(store.recall(key(1)).await.unwrap().waypoints, [vec![1]]);
     server.cli(&["replicaof", "no", "one"]).await;
     store.journal(key(1), journal(2)).await.unwrap();
 }
@@ -88,6 +93,8 @@ async fn what_is_not_ours_under_a_key_is_corrupt_and_concerns_one_conversation()
     server.cli(&["hset", &name("m"), "short", "x"]).await;
     server.cli(&["hset", &name("h"), "c:turns", "many"]).await;
     server.cli(&["rpush", &name("t"), "x"]).await;
+    server.cli(&["set", &name("f"), "x"]).await;
+    server.cli(&["rpush", &name("c"), "x"]).await;
     for error in [
         store.recall(key(1)).await.unwrap_err(),
         store.journal(key(1), journal(1)).await.unwrap_err(),
@@ -95,9 +102,18 @@ async fn what_is_not_ours_under_a_key_is_corrupt_and_concerns_one_conversation()
         store.head(key(1)).await.unwrap_err(),
         store.turns(key(1)).await.unwrap_err(),
         store.count(key(1), turn(1)).await.unwrap_err(),
+        store.fold(key(1), MessageId([1; 32]), "f".into()).await.unwrap_err(),
+        store.claim(key(1), [1; 16], HOUR).await.unwrap_err(),
+        store.release(key(1), [1; 16]).await.unwrap_err(),
     ] {
         assert_eq!(error.reason(), "store_corrupt", "{error}");
     }
+    // Neither half of a fold is there if one of its keys is not ours.
+    server.cli(&["del", &name("f")]).await;
+    server.cli(&["set", &name("o"), "x"]).await;
+    let error = store.fold(key(1), MessageId([1; 32]), "f".into()).await.unwrap_err();
+    assert_eq!(error.reason(), "store_corrupt", "{error}");
+    assert_eq!(server.cli(&["exists", &name("f")]).await, "0");
     store.journal(key(2), journal(1)).await.unwrap();
     // It can still be thrown away.
     assert!(store.delete(key(1)).await.unwrap());
@@ -114,9 +130,15 @@ async fn a_server_that_forgot_the_scripts_is_told_them_again() {
         server.cli(&["script", "flush"]).await;
         store.count(key(1), turn(number)).await.unwrap();
         store.count(key(1), turn(number)).await.unwrap();
+        server.cli(&["script", "flush"]).await;
+        assert!(store.fold(key(1), MessageId([number; 32]), "f".into()).await.unwrap());
+        server.cli(&["script", "flush"]).await;
+        assert!(store.claim(key(1), [number; 16], HOUR).await.unwrap());
+        server.cli(&["script", "flush"]).await;
+        store.release(key(1), [number; 16]).await.unwrap();
     }
     assert_eq!(store.head(key(1)).await.unwrap().unwrap().counts["requests"], 3);
-    assert_eq!(store.recall(key(1)).await.unwrap().len(), 3);
+    assert_eq!(store.recall(key(1)).await.unwrap().waypoints.len(), 3);
 }
 
 #[tokio::test]
@@ -146,4 +168,27 @@ async fn the_index_drops_what_is_older_than_the_time_to_live() {
     let hour = u64::try_from(HOUR.as_millis()).unwrap();
     store.count(key(2), Turn { at: turn(1).at + hour, ..turn(2) }).await.unwrap();
     assert_eq!(server.cli(&["zcard", "tg:1:{index}:conversations"]).await, "1");
+}
+
+#[tokio::test]
+async fn a_server_that_dropped_half_of_the_folds_keeps_the_other_half_usable() {
+    let server = RedisServer::start().await;
+    let store = open(&server.url());
+    let name = |part: &str| format!("tg:1:{{{}}}:{part}", key(1));
+    let fold = async |number: u8| store.fold(key(1), MessageId([number; 32]), vec![number].into()).await;
+    for number in [2, 1] {
+        assert!(fold(number).await.unwrap());
+    }
+    // Without their order they are all there, and a new one is the newest.
+    server.cli(&["del", &name("o")]).await;
+    assert!(fold(0).await.unwrap());
+    assert_eq!(store.recall(key(1)).await.unwrap().folds, [vec![1], vec![2], vec![0]]);
+    // Without the folds themselves, their order is no obstacle and does not grow.
+    server.cli(&["del", &name("f")]).await;
+    assert_eq!(store.recall(key(1)).await.unwrap().folds, Vec::<Vec<u8>>::new());
+    for number in [0, 5] {
+        assert!(fold(number).await.unwrap());
+    }
+    assert_eq!(store.recall(key(1)).await.unwrap().folds, [vec![0], vec![5]]);
+    assert_eq!(server.cli(&["llen", &name("o")]).await, "2");
 }

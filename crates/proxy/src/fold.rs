@@ -1,0 +1,191 @@
+//! Has a summary made of what the engine would rather not send again.
+//!
+//! One at a time for a conversation, in all processes together: who comes second waits for the first one's, or goes without.
+
+use crate::gate::Gate;
+use crate::material::sources;
+use crate::rewrite::Draft;
+use crate::server::Worker;
+use crate::summarize::{CallerKey, Material, Spent, summarize};
+use crate::summary_message::{State, tokens};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_config::{Fold, Summarizer};
+use tidegate_engine::{Digest, FoldJob, Timestamp, Tokens};
+use tidegate_store::{ConversationKey, StoredFold};
+use tidegate_summary::{Summary, cap, render};
+use tidegate_tokens::Model;
+use tidegate_wire::Chat;
+use tokio::time::{Instant, sleep};
+use tracing::{debug, warn};
+
+/// A summary to make: everything that it needs, so that it can outlive its request.
+pub(crate) struct Folding {
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) draft: Arc<Draft>,
+    pub(crate) caller: CallerKey,
+    pub(crate) model: Arc<Model>,
+}
+
+impl std::fmt::Debug for Folding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Folding").finish_non_exhaustive()
+    }
+}
+
+/// How long nobody tries again after a summary could not be made.
+const COOL_DOWN: Duration = Duration::from_secs(60);
+
+/// How often one who waits for another's summary looks for it.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What a holder's claim outlives its deadline by, so that it never ends before the work.
+const MARGIN: Duration = Duration::from_secs(5);
+
+impl Folding {
+    /// Whether a summary could not be made a moment ago.
+    pub(crate) fn is_cooling(&self) -> bool {
+        let conversations = &self.worker.gate.conversations;
+        self.key().is_none_or(|key| conversations.is_cooling(key, Gate::now().0))
+    }
+
+    /// Makes the summary, or waits for whoever is making it. The error is a label for headers and metrics.
+    pub(crate) async fn fold(&self, chat: &Chat, job: &FoldJob) -> Result<StoredFold, &'static str> {
+        let Some(key) = self.key() else { return Err("summarizer_no_conversation") };
+        let conversations = &self.worker.gate.conversations;
+        let deadline = Instant::now() + self.timeout();
+        let Some(claim) = conversations.claim(key, self.timeout() + MARGIN).await else {
+            return self.wait(key, job, deadline).await;
+        };
+        // The one before may have finished between our reading and our claim.
+        let known = conversations.recall(key).await.folds;
+        let made = match known.into_iter().find(|fold| fold.covers == job.covers) {
+            Some(fold) => Ok(fold),
+            None => self.make(key, chat, job, deadline).await,
+        };
+        claim.release().await;
+        if let Err(reason) = made {
+            let until = Gate::now().0 + u64::try_from(COOL_DOWN.as_millis()).unwrap_or(0);
+            conversations.cool_down(key, until);
+            self.worker.gate.metrics.unsummarized(reason);
+            warn!(reason, "a conversation could not be summarized; it is tried again after a pause");
+        }
+        made
+    }
+
+    async fn make(
+        &self,
+        key: ConversationKey,
+        chat: &Chat,
+        job: &FoldJob,
+        deadline: Instant,
+    ) -> Result<StoredFold, &'static str> {
+        let settings = self.settings();
+        let previous = job.previous.and_then(|covers| self.earlier(covers));
+        let covered = self.covered(chat, job);
+        let material = Material {
+            previous,
+            sources: sources(&self.draft.body, &self.draft.outline, chat, job),
+            max_tokens: settings.max_tokens.0,
+        };
+        let (clients, snapshot) = (&self.worker.clients, &self.draft.snapshot);
+        let summarizer = self.summarizer();
+        let made = summarize(clients, snapshot, summarizer, material, &self.caller, deadline).await;
+        let summarized = made.map_err(|failure| {
+            self.count(&failure.spent, false);
+            debug!(error = %failure.cause, "a summarizer failed");
+            failure.reason()
+        })?;
+        self.count(&summarized.spent, true);
+        let encoding = self.model.encoding;
+        let (limit, role) = (settings.max_tokens, settings.role);
+        let capped =
+            move |summary: &Summary| cap(summary, covered, &|text| tokens(text, role, encoding) <= limit);
+        let summary = tokio::task::spawn_blocking(move || capped(&summarized.summary));
+        let summary = summary.await.map_err(|_| "summarizer_failed")?;
+        // What does not shrink the request is not worth a place in it, and is not tried again at once.
+        if tokens(&render(&summary, covered), role, encoding) >= self.cost(chat, job) {
+            return Err("summarizer_no_gain");
+        }
+        let state = State {
+            summary,
+            keeps_request: job.keeps_request,
+            seen: job.seen,
+            author: summarized.model,
+            calls: summarized.spent.calls,
+            prompt_tokens: summarized.spent.usage.prompt_tokens,
+            completion_tokens: summarized.spent.usage.completion_tokens,
+        };
+        let fold = StoredFold {
+            covers: job.covers,
+            covered: u32::try_from(covered).unwrap_or(u32::MAX),
+            at: Timestamp(Gate::now().0),
+            state: state.to_bytes(),
+        };
+        // If it cannot be written, this process goes on with it all the same.
+        if let Ok(false) = self.worker.gate.conversations.fold(key, fold.clone()).await {
+            let known = self.worker.gate.conversations.recall(key).await.folds;
+            return Ok(known.into_iter().find(|known| known.covers == job.covers).unwrap_or(fold));
+        }
+        Ok(fold)
+    }
+
+    /// Another request makes the summary, perhaps in another process.
+    async fn wait(
+        &self,
+        key: ConversationKey,
+        job: &FoldJob,
+        deadline: Instant,
+    ) -> Result<StoredFold, &'static str> {
+        if !job.is_urgent() {
+            return Err("summarizer_busy");
+        }
+        while Instant::now() < deadline {
+            sleep(LOOK_EVERY).await;
+            let recalled = self.worker.gate.conversations.recall(key).await;
+            if let Some(fold) = recalled.folds.into_iter().find(|fold| fold.covers == job.covers) {
+                return Ok(fold);
+            }
+        }
+        Err("summarizer_busy")
+    }
+
+    fn key(&self) -> Option<ConversationKey> {
+        self.draft.identity.as_ref().map(|identity| identity.key)
+    }
+
+    fn settings(&self) -> &Fold {
+        &self.draft.context().fold
+    }
+
+    fn summarizer(&self) -> &Summarizer {
+        let named = self.draft.snapshot.settings.summarizers.get(&self.settings().summarizer);
+        // The configuration knows no name that is neither defined nor the built-in one's.
+        named.unwrap_or(&Summarizer::Extractive)
+    }
+
+    fn timeout(&self) -> Duration {
+        self.summarizer().timeout(self.settings().timeout)
+    }
+
+    fn earlier(&self, covers: Digest) -> Option<Summary> {
+        let fold = self.draft.recalled.folds.iter().find(|fold| fold.covers == covers)?;
+        State::of(fold).map(|state| state.summary)
+    }
+
+    /// How many messages the new summary stands for.
+    fn covered(&self, chat: &Chat, job: &FoldJob) -> usize {
+        chat.messages[..job.messages.end].iter().filter(|message| !message.role.is_instruction()).count()
+    }
+
+    /// What they cost as the client sent them.
+    fn cost(&self, chat: &Chat, job: &FoldJob) -> Tokens {
+        let all = chat.messages[..job.messages.end].iter().filter(|message| !message.role.is_instruction());
+        all.map(|message| message.tokens).sum()
+    }
+
+    fn count(&self, spent: &Spent, is_made: bool) {
+        let Spent { usage, calls } = spent;
+        self.worker.gate.metrics.summarized(*calls, usage.prompt_tokens, usage.completion_tokens, is_made);
+    }
+}

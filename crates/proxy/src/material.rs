@@ -1,0 +1,86 @@
+//! What a summary is made of.
+
+use crate::assess::Question;
+use crate::summarize::{OwnedSource, OwnedSpeaker};
+use crate::summary_message::{State, SummaryMessage, tokens};
+use std::collections::HashMap;
+use tidegate_engine::{FoldJob, Kind, Role, Timestamp};
+use tidegate_store::StoredFold;
+use tidegate_summary::{Call, MessageRef, Source, cap, extract};
+use tidegate_wire::{CallId, Chat, Content, MessageView, Outline, Part, read_message};
+
+/// The summary that the built-in summarizer makes of a conversation that has none: what a request would get, without a network
+/// and without a store.
+#[must_use]
+pub fn summarize_offline(question: &Question<'_>, chat: &Chat, job: &FoldJob) -> Option<SummaryMessage> {
+    let fold = &question.context.fold;
+    let sources = sources(question.body, question.outline, chat, job);
+    let sources: Vec<Source<'_>> = sources.iter().map(OwnedSource::borrowed).collect();
+    let summary = extract(None, &sources, u32::try_from(fold.max_tokens.0).unwrap_or(u32::MAX));
+    let encoding = question.model.encoding;
+    let fits = |text: &str| tokens(text, fold.role, encoding) <= fold.max_tokens;
+    let summary = cap(&summary, sources.len(), &fits);
+    let state = State { summary, keeps_request: job.keeps_request, seen: job.seen, ..State::default() };
+    let stored = StoredFold {
+        covers: job.covers,
+        covered: u32::try_from(sources.len()).unwrap_or(u32::MAX),
+        at: Timestamp(0),
+        state: state.to_bytes(),
+    };
+    SummaryMessage::of(&stored, fold.role, encoding)
+}
+
+/// The messages as a summarizer reads them. Instructions stay in the context, so nobody has to summarize them.
+pub(crate) fn sources(body: &[u8], outline: &Outline, chat: &Chat, job: &FoldJob) -> Vec<OwnedSource> {
+    let mut tools: HashMap<CallId, String> = HashMap::new();
+    let mut sources = Vec::new();
+    for index in 0..job.messages.end {
+        let known = &chat.known[index];
+        tools.extend(known.facts.calls.iter().map(|call| (call.id, call.tool.to_string())));
+        let message = &chat.messages[index];
+        if index < job.messages.start || message.role.is_instruction() {
+            continue;
+        }
+        let Ok(view) = read_message(outline.messages[index].of(body)) else { continue };
+        let tool = known.facts.answers.and_then(|id| tools.get(&id).cloned());
+        let speaker = match (message.kind, message.role) {
+            (Kind::Observation, _) => OwnedSpeaker::Observation {
+                tool: tool.or_else(|| known.facts.name.as_deref().map(str::to_owned)),
+            },
+            (Kind::Speech, Role::User) => OwnedSpeaker::User,
+            (Kind::Speech, Role::Assistant) => OwnedSpeaker::Assistant,
+            (Kind::Speech, _) => OwnedSpeaker::Other(view.role.as_deref().unwrap_or_default().to_owned()),
+        };
+        let calls = view.tool_calls.iter().map(|call| &call.function).chain(view.function_call.as_ref());
+        sources.push(OwnedSource {
+            number: MessageRef(u32::try_from(index).unwrap_or(u32::MAX)),
+            speaker,
+            text: text(&view),
+            calls: calls
+                .map(|function| Call {
+                    tool: function.name.clone().into_owned().into(),
+                    arguments: function.arguments.clone().into_owned().into(),
+                })
+                .collect(),
+        });
+    }
+    sources
+}
+
+/// What a message says in words; what it shows or plays is only named.
+fn text(view: &MessageView<'_>) -> String {
+    let mut texts = Vec::new();
+    match &view.content {
+        Content::Text(text) => texts.push(text.as_ref()),
+        Content::Parts(parts) => texts.extend(parts.iter().map(|part| match part {
+            Part::Text(text) | Part::Refusal(text) => text.as_ref(),
+            Part::Image { .. } => "[an image]",
+            Part::Audio { .. } => "[a recording]",
+            Part::File { name, .. } => name.as_deref().unwrap_or("[a file]"),
+            Part::Other(_) => "",
+        })),
+        Content::Absent | Content::Null | Content::Odd(_) => {}
+    }
+    texts.extend(view.refusal.as_deref());
+    texts.join("\n")
+}

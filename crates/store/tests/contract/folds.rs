@@ -1,0 +1,104 @@
+//! What every store promises about summaries.
+
+use crate::suite::{id, key, message, until};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_store::{FOLDS, Recollection, Store};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval};
+
+pub(crate) async fn everything(store: &Arc<dyn Store>) {
+    the_first_fold_of_a_prefix_stays(&**store).await;
+    folds_come_back_in_order_and_the_oldest_go(&**store).await;
+    of_many_folds_of_a_prefix_at_once_one_stays(store).await;
+    many_folds_of_other_prefixes_at_once_are_all_there(store).await;
+    a_fold_is_forgotten_with_its_conversation(&**store).await;
+}
+
+async fn the_first_fold_of_a_prefix_stays(store: &dyn Store) {
+    let key = key();
+    assert!(store.fold(key, id(1), "first".into()).await.unwrap());
+    assert!(!store.fold(key, id(1), "second".into()).await.unwrap());
+    assert!(store.fold(key, id(2), "another prefix".into()).await.unwrap());
+    // Asked again because its answer was lost: it is still the one.
+    assert!(store.fold(key, id(1), "first".into()).await.unwrap());
+    assert!(!store.fold(key, id(1), Bytes::new()).await.unwrap());
+    assert_eq!(folds(store, key).await, ["first", "another prefix"]);
+}
+
+async fn folds_come_back_in_order_and_the_oldest_go(store: &dyn Store) {
+    let key = key();
+    // Not in the order of what they cover.
+    let covers = |number: usize| id(u8::try_from(200 - 7 * number).unwrap());
+    let record = |number: usize| Bytes::from(format!("fold {number}"));
+    for number in 0..FOLDS + 3 {
+        assert!(store.fold(key, covers(number), record(number)).await.unwrap());
+    }
+    // One that is there already does not become the newest.
+    store.fold(key, covers(3), record(3)).await.unwrap();
+    let expected: Vec<Bytes> = (3..FOLDS + 3).map(record).collect();
+    assert_eq!(folds(store, key).await, expected);
+    // One that had to go is new again.
+    assert!(store.fold(key, covers(0), "anew".into()).await.unwrap());
+    let expected: Vec<Bytes> = (4..FOLDS + 3).map(record).chain(["anew".into()]).collect();
+    assert_eq!(folds(store, key).await, expected);
+}
+
+async fn of_many_folds_of_a_prefix_at_once_one_stays(store: &Arc<dyn Store>) {
+    let key = key();
+    let mut tasks = JoinSet::new();
+    for number in 0..64 {
+        let store = store.clone();
+        let record = Bytes::from(format!("fold {number}"));
+        tasks.spawn(async move { store.fold(key, id(1), record.clone()).await.unwrap().then_some(record) });
+    }
+    let kept: Vec<Bytes> = tasks.join_all().await.into_iter().flatten().collect();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(folds(&**store, key).await, kept);
+}
+
+async fn many_folds_of_other_prefixes_at_once_are_all_there(store: &Arc<dyn Store>) {
+    let key = key();
+    let mut tasks = JoinSet::new();
+    for number in 0..FOLDS {
+        let store = store.clone();
+        tasks.spawn(async move {
+            let covers = id(u8::try_from(number).unwrap());
+            assert!(store.fold(key, covers, format!("{number:02}").into()).await.unwrap());
+        });
+    }
+    tasks.join_all().await;
+    let mut all = folds(&**store, key).await;
+    all.sort();
+    let expected: Vec<Bytes> = (0..FOLDS).map(|number| format!("{number:02}").into()).collect();
+    assert_eq!(all, expected);
+}
+
+async fn a_fold_is_forgotten_with_its_conversation(store: &dyn Store) {
+    let key = key();
+    store.fold(key, id(1), "before".into()).await.unwrap();
+    assert!(store.delete(key).await.unwrap());
+    assert_eq!(store.recall(key).await.unwrap(), Recollection::default());
+    assert!(!store.delete(key).await.unwrap());
+    assert!(store.fold(key, id(1), "after".into()).await.unwrap());
+    assert_eq!(folds(store, key).await, ["after"]);
+}
+
+pub(crate) async fn folding_keeps_a_conversation_alive(store: &dyn Store) {
+    let key = key();
+    let begun = Instant::now();
+    store.journal(key, message(1, "old")).await.unwrap();
+    let mut pace = interval(Duration::from_millis(100));
+    while begun.elapsed() < Duration::from_millis(2500) {
+        store.fold(key, id(1), "same".into()).await.unwrap();
+        pace.tick().await;
+    }
+    assert_eq!(store.messages(key).await.unwrap(), [(id(1), "old".into())]);
+    assert_eq!(folds(store, key).await, ["same"]);
+    until(async || folds(store, key).await.is_empty()).await;
+}
+
+async fn folds(store: &dyn Store, key: tidegate_store::ConversationKey) -> Vec<Bytes> {
+    store.recall(key).await.unwrap().folds
+}

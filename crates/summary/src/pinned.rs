@@ -1,0 +1,99 @@
+use std::collections::HashSet;
+
+use crate::fence::without_bullet;
+use crate::{Section, Summary};
+
+/// The summary without the lines that the pinned memory says already.
+///
+/// Conservative: only whole lines that are equal but for case, spacing, bullets, emphasis and final
+/// punctuation go. A line that says the same in other words, or says more, stays, because losing a fact is
+/// worse than reading it twice.
+pub fn without(summary: &Summary, pinned: &str) -> Summary {
+    let known: HashSet<String> = pinned.lines().map(normal).filter(|line| !line.is_empty()).collect();
+    let is_new = |line: &str| !known.contains(&normal(line));
+    let mut kept = summary.clone();
+    if summary.summary_text.lines().any(|line| !is_new(line)) {
+        kept.summary_text =
+            summary.summary_text.lines().filter(|line| is_new(line)).collect::<Vec<_>>().join("\n");
+    }
+    for section in Section::ALL {
+        kept.list_mut(section).retain(|entry| is_new(&entry.text));
+    }
+    kept
+}
+
+/// A line as it is compared: lower case, one space between words, without the bullet or heading mark before
+/// it, the emphasis around its words and the punctuation at its end. Signs inside (`C++`, `1.5`, `-5`) make a
+/// difference.
+pub(crate) fn normal(line: &str) -> String {
+    let body = without_bullet(line.trim());
+    let mut normal = String::with_capacity(body.len());
+    for word in body.split_whitespace() {
+        let word = word.trim_matches(|c| matches!(c, '*' | '_' | '`' | '~'));
+        if word.is_empty() {
+            continue;
+        }
+        if !normal.is_empty() {
+            normal.push(' ');
+        }
+        normal.extend(word.chars().flat_map(char::to_lowercase));
+    }
+    let end = normal.trim_end_matches(['.', ',', ';', ':', '!', '。', '…', '*', '_', '`', ' ']).len();
+    normal.truncate(end);
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Entry;
+
+    #[test]
+    fn lines_that_differ_in_dress_only_are_equal() {
+        for line in [
+            "User prefers dark mode",
+            "  - user   prefers dark MODE. ",
+            "* **User** prefers `dark mode`",
+            "• User prefers\tdark mode!",
+            "## User prefers dark mode:",
+            "- [x] User prefers _dark mode_",
+            "> user prefers dark mode",
+        ] {
+            assert_eq!(normal(line), "user prefers dark mode", "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_that_say_something_else_differ() {
+        for (one, other) in [
+            ("Use C", "Use C++"),
+            ("Offset is 5", "Offset is -5"),
+            ("Rate 1.5", "Rate 15"),
+            ("Ask Ann", "Ask Ann about the key"),
+            ("Deploy?", "Deploy"),
+        ] {
+            assert_ne!(normal(one), normal(other));
+        }
+    }
+
+    #[test]
+    fn only_repeated_lines_go() {
+        let summary = Summary {
+            summary_text: "Lives in Oslo.\nMoved there in 2019.".into(),
+            key_facts: vec![Entry::new("Allergic to nuts", []), Entry::new("Allergic to nuts and milk", [])],
+            decisions: vec![Entry::new("- Use metric units.", [])],
+            ..Summary::default()
+        };
+        let kept =
+            without(&summary, "# Memory\n- lives in Oslo\n- **Allergic** to nuts\n\n* use metric units\n");
+        assert_eq!(kept.summary_text, "Moved there in 2019.");
+        assert_eq!(kept.key_facts, [Entry::new("Allergic to nuts and milk", [])]);
+        assert!(kept.decisions.is_empty());
+    }
+
+    #[test]
+    fn an_empty_memory_changes_nothing() {
+        let summary = Summary { summary_text: "One.\n\nTwo.".into(), ..Summary::default() };
+        assert_eq!(without(&summary, "\n - \n"), summary);
+    }
+}
