@@ -33,6 +33,8 @@ Examples:
   tidegate explain request.json                       a table, the budget and the verdict
   tidegate explain request.json --strategy passthrough
                                                       the same under another strategy
+  tidegate explain request.json --strategy hybrid --diff
+                                                      the summary that old messages would become
   tidegate explain request.json --diff                what would change in which message
   tidegate explain request.json --rewritten > new.json
                                                       the very bytes that would be forwarded
@@ -40,13 +42,22 @@ Examples:
 
 JSON (--json), one object; more members may come, none of these goes:
   route, upstream, strategy, observe   under which policy; `route` is null if none matches
-  messages[]   index, role, kind, tool, calls[], tokens, tokens_after, action, reason, why
+  messages[]   index, role, kind, tool, calls[], tokens, tokens_after, reason, why, and action:
+               `keep`, `mask`, `untag`, `mask+untag`, `fold`, `drop`
   budget       window, window_source, safe, output, output_source, overhead, input
   usage        messages, fixed, before, saved, after
-  masking      keep, pace, cause, postponed, note
-  verdict      ending (`as_sent`, `edited`, `refused`), masked, untagged, over, left, sentence
+  masking      keep, pace, cause, postponed, note; null where the strategy masks nothing
+  folding      when, keep, mode, prune_when, prune_keep, summarizer, cause, covered,
+               summary_tokens, summary_role, summary_before (an index), later, note; null where
+               the strategy folds nothing
+  verdict      ending (`as_sent`, `edited`, `refused`), folded, dropped, masked, untagged, over,
+               left, sentence
   model        asked, matched, source, window, max_output, encoding, fit, prices, cache_life_s
   Without a matching route there are only route, upstream, verdict and model.asked.
+
+Folding: if a summary is due, the built-in summarizer makes it, whatever `fold.summarizer` is, and
+everything shown is the request with it. `later` is true where this very request would go out
+without it, because `fold.mode` is \"background\", and only the next one with it.
 
 Exit codes:
   0  it would be forwarded    1  something is wrong    2  wrong usage    3  it would be refused";

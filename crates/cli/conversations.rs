@@ -7,6 +7,7 @@ mod figures;
 mod list;
 mod show;
 mod source;
+mod summaries;
 mod terminal;
 mod transcript;
 

@@ -4,8 +4,11 @@
 mod diff;
 mod fate;
 mod figures;
+mod folding;
 mod json;
 mod table;
+#[cfg(test)]
+mod tests;
 mod unreadable;
 
 use crate::args::ExplainArgs;
@@ -13,6 +16,7 @@ use crate::number::grouped;
 use crate::settings;
 use anyhow::{Context as _, bail};
 use fate::Fate;
+use folding::{Due, Folding};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -34,7 +38,9 @@ struct Case<'a> {
     route: &'a Route,
     strategy: Strategy,
     model: &'a Arc<Model>,
+    /// As it would be with the summary that is due.
     assessment: &'a Assessment,
+    due: Option<Due>,
     fates: Vec<Fate>,
     /// The request as it would be forwarded; none if that is what the client sent.
     rewritten: Option<Vec<u8>>,
@@ -91,11 +97,15 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         strategy: args.strategy.unwrap_or(route.context.strategy),
         model: &model,
         factor: 1.0,
+        summaries: &[],
     };
-    let assessment = match question.assess(&reader, &Memory::default(), Timestamp(0)) {
-        Ok(assessment) => assessment,
+    let first = match question.assess(&reader, &Memory::default(), Timestamp(0)) {
+        Ok(first) => first,
         Err(error) => return unreadable::outcome(&name, &body, &unreadable::located(&body, &outline, error)),
     };
+    let Folding { assessment, summaries, due } =
+        folding::fold(&question, &reader, first).context("the request cannot be read again")?;
+    let question = Question { summaries: &summaries, ..question };
     let pieces = assessment.pieces(&question).context("the plan does not fit the request")?;
     let case = Case {
         body: &body,
@@ -105,6 +115,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         strategy: question.strategy,
         model: &model,
         assessment: &assessment,
+        due,
         fates: fate::fates(&question, &assessment),
         rewritten: pieces.map(|pieces| assemble(&body, &pieces)),
     };
@@ -121,8 +132,11 @@ fn show(args: &ExplainArgs, name: &str, case: &Case<'_>) -> anyhow::Result<ExitC
         View::Rewritten => print(case.rewritten.as_deref().unwrap_or(case.body)),
     }
     // These two views show the request alone; why there is nothing to see, or nothing to send, is said beside it.
-    if matches!(view(args), View::Diff | View::Rewritten) && ending != Ending::Edited {
-        say(&format!("{name}: {}", figures::verdict(case)));
+    if matches!(view(args), View::Diff | View::Rewritten) {
+        if ending != Ending::Edited {
+            say(&format!("{name}: {}", figures::verdict(case)));
+        }
+        folding::caveats(case).iter().for_each(|caveat| say(&format!("{name}: {caveat}")));
     }
     Ok(if ending == Ending::Refused { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
 }

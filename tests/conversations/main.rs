@@ -26,6 +26,7 @@ mod encryption;
 mod reading;
 mod removal;
 mod restart;
+mod summaries;
 mod tenants;
 mod terminal;
 

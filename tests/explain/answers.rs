@@ -101,7 +101,11 @@ fn another_strategy_can_be_tried() {
     assert!(said.out.contains("verdict: forwarded byte for byte as sent: `passthrough`"), "{}", said.out);
     let said = explain(ONE_TURN, &agent(), &["--strategy", "window"]);
     assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
-    assert!(said.err.contains("the strategies are passthrough, masking, summarization, hybrid"), "{}", said.err);
+    assert!(
+        said.err.contains("the strategies are passthrough, masking, summarization, hybrid"),
+        "{}",
+        said.err
+    );
 }
 
 #[test]

@@ -54,6 +54,39 @@ pub(crate) fn request(messages: &[Value]) -> String {
     json!({"model": "gpt-4o-2024-08-06", "messages": messages}).to_string()
 }
 
+/// A conversation that waits for the answer to its last question. Each one before it was answered with the help of a tool.
+pub(crate) fn talk(questions: usize) -> String {
+    let mut messages = vec![json!({"role": "system", "content": "Be brief."})];
+    for number in 0..questions {
+        messages.push(
+            json!({"role": "user", "content": format!("Question {number}: why does pier {number} fail?")}),
+        );
+        if number + 1 < questions {
+            let id = format!("c{number}");
+            messages.extend([call(&id, "read_file"), result(&id, &"one line of output\n".repeat(40))]);
+            let said = format!("We decided to use bollard-{number} for it.");
+            messages.push(json!({"role": "assistant", "content": said}));
+        }
+    }
+    request(&messages)
+}
+
+/// An agent that says much, works on one task and has read four files for it.
+pub(crate) fn worker() -> String {
+    let mut messages = vec![
+        json!({"role": "system", "content": "Be brief."}),
+        json!({"role": "user", "content": "Why does the build fail?"}),
+    ];
+    for number in 0..4 {
+        let id = format!("c{number}");
+        let said = format!("I read the file of pier {number} and see what it says about its bollards. ");
+        let mut call = call(&id, "read_file");
+        call["content"] = said.repeat(5).into();
+        messages.extend([call, result(&id, "ok")]);
+    }
+    request(&messages)
+}
+
 /// An agent that has used two tools, and one of them twice.
 pub(crate) fn agent() -> String {
     let output = "one line of output\n".repeat(40);

@@ -1,7 +1,36 @@
 //! `tidegate explain`: what it says of a saved request, and with which exit code.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a panic is how a test fails, in its helpers too"
+)]
+
+#[path = "../proxy/client.rs"]
+#[allow(dead_code, reason = "the proxy suite uses the rest")]
+mod client;
+#[path = "../proxy/reply.rs"]
+#[allow(dead_code, reason = "the proxy suite uses the rest")]
+mod reply;
+#[path = "../proxy/tidegate.rs"]
+#[allow(dead_code, reason = "the proxy suite uses the rest")]
+mod tidegate;
+
+mod command;
 
 mod answers;
-mod command;
+mod folding;
+mod forwarded;
 mod views;
+
+use std::time::Duration;
+
+/// Far longer than anything takes, so that it only ends a test that hangs, and names what it waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn within<T>(what: &str, signal: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, signal).await {
+        Ok(value) => value,
+        Err(_) => panic!("waited {PATIENCE:?} in vain: {what}"),
+    }
+}

@@ -58,11 +58,11 @@ fn the_object_for_machines_says_the_same() {
     let object: Value = serde_json::from_str(&said.out).unwrap();
     let members: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
     let promised = [
-        "budget", "masking", "messages", "model", "observe", "route", "strategy", "upstream", "usage",
-        "verdict",
+        "budget", "folding", "masking", "messages", "model", "observe", "route", "strategy", "upstream",
+        "usage", "verdict",
     ];
     assert_eq!(members, promised);
-    assert_eq!(object["messages"].as_array().unwrap().len(), 8);
+    assert_eq!((object["messages"].as_array().unwrap().len(), &object["folding"]), (8, &Value::Null));
     let parts = json!([object["messages"][3], object["budget"], object["usage"], object["masking"]]);
     assert_snapshot!(serde_json::to_string_pretty(&parts).unwrap(), @r#"
     [
@@ -107,7 +107,9 @@ fn the_object_for_machines_says_the_same() {
     assert_snapshot!(serde_json::to_string_pretty(&parts).unwrap(), @r#"
     [
       {
+        "dropped": 0,
         "ending": "edited",
+        "folded": 0,
         "left": 119274,
         "masked": 1,
         "over": 0,

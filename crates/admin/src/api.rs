@@ -2,19 +2,20 @@
 
 use crate::branch;
 use crate::find::{self, Filter};
-use crate::page::{MessageEntry, MessagePage, Summary, TurnPage, Unreadable};
+use crate::page::{FoldEntry, MessageEntry, MessagePage, Summary, TurnPage, Unreadable};
 use crate::problem::Problem;
 use crate::reply;
 use crate::target::{Parameters, Target, Verb};
 use bytes::Bytes;
 use http::{Method, Response, StatusCode, Uri};
 use http_body_util::Full;
+use std::sync::Arc;
 use tidegate_store::Conversations;
 
 type Answer = Result<Response<Full<Bytes>>, Problem>;
 
 /// The answer to a request that may be asked. Who asks is no matter here.
-pub(crate) async fn answer(conversations: &Conversations, method: &Method, uri: &Uri) -> Answer {
+pub(crate) async fn answer(conversations: &Arc<Conversations>, method: &Method, uri: &Uri) -> Answer {
     let target = Target::of(uri.path())?;
     match (Verb::of(method, target.allow())?, target) {
         (Verb::Read, Target::List) => list(conversations, uri).await,
@@ -35,17 +36,20 @@ async fn list(conversations: &Conversations, uri: &Uri) -> Answer {
     reply::json(&find::list(conversations, &filter, offset, limit).await?)
 }
 
-async fn conversation(conversations: &Conversations, id: &str, uri: &Uri) -> Answer {
+async fn conversation(conversations: &Arc<Conversations>, id: &str, uri: &Uri) -> Answer {
     let parameters = Parameters::of(uri, &["tenant", "turns_offset", "turns_limit"])?;
     let (offset, limit) = (parameters.offset("turns_offset")?, parameters.limit("turns_limit")?);
     let (key, head) = find::one(conversations, id, parameters.text("tenant")?).await?;
     let turns = conversations.turns(key).await?;
+    let recalled = conversations.recall(key).await;
     reply::json(&TurnPage {
         conversation: Summary::of(key, &head),
         turns_total: turns.len(),
         turns: turns.into_iter().skip(offset).take(limit).collect(),
         turns_offset: offset,
         turns_limit: limit,
+        summaries: recalled.folds.iter().map(FoldEntry::of).collect(),
+        summaries_degraded: recalled.degraded.map(str::to_owned),
     })
 }
 

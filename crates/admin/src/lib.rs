@@ -8,7 +8,7 @@
 //! | request | answer |
 //! | --- | --- |
 //! | `GET /api/conversations?offset=&limit=&tenant=&name=` | a [`ConversationPage`], the newest first |
-//! | `GET /api/conversations/{id}?turns_offset=&turns_limit=` | a [`TurnPage`] |
+//! | `GET /api/conversations/{id}?turns_offset=&turns_limit=` | a [`TurnPage`], with the summaries |
 //! | `GET /api/conversations/{id}/messages?offset=&limit=` | a [`MessagePage`]: the raw timeline |
 //! | `GET /api/conversations/{id}/export` | one line of JSON a branch: `id`, `model`, `messages` |
 //! | `DELETE /api/conversations/{id}` | `204` |
@@ -48,5 +48,5 @@ mod tests;
 pub use auth::Token;
 pub use client::{AdminError, Source};
 pub use find::Filter;
-pub use page::{ConversationPage, MessageEntry, MessagePage, Summary, TurnPage, Unreadable};
+pub use page::{ConversationPage, FoldEntry, MessageEntry, MessagePage, Summary, TurnPage, Unreadable};
 pub use serve::{Admin, Readiness, serve};

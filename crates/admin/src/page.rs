@@ -1,8 +1,9 @@
 //! What is answered. The server writes these and the command reads them, so that they cannot disagree.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use tidegate_store::{ConversationKey, Head, RawMessage, RecordError, TurnRecord};
+use tidegate_store::{ConversationKey, Head, RawMessage, RecordError, StoredFold, TurnRecord};
 
 /// One conversation without what was said in it. Times are milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,32 @@ pub struct TurnPage {
     pub turns_total: usize,
     pub turns_offset: usize,
     pub turns_limit: usize,
+    /// All of them on every page, the newest last. An older process has none to tell.
+    #[serde(default)]
+    pub summaries: Vec<FoldEntry>,
+    /// Why they may not be all; absent if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summaries_degraded: Option<String>,
+}
+
+/// What stands for old messages of the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FoldEntry {
+    /// The id of the last message that it covers.
+    pub covers: String,
+    /// How many messages that is.
+    pub covered: u32,
+    /// When it was made.
+    pub at: u64,
+    /// Who wrote it: a model, or `extractive`.
+    pub author: String,
+    /// What that cost.
+    pub calls: u32,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+    /// Lists of entries, each with a `text`, and a `summary_text`; null if it cannot be read.
+    pub summary: Value,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -128,6 +155,14 @@ impl MessageEntry {
             message: raw,
             text,
         }
+    }
+}
+
+impl FoldEntry {
+    pub(crate) fn of(fold: &StoredFold) -> FoldEntry {
+        // The rest of what is stored is for whoever folds again.
+        let told: FoldEntry = serde_json::from_slice(&fold.state).unwrap_or_default();
+        FoldEntry { covers: fold.covers.to_string(), covered: fold.covered, at: fold.at.0, ..told }
     }
 }
 

@@ -3,6 +3,7 @@
 mod finding;
 mod probes;
 mod reading;
+mod summaries;
 
 use crate::{Admin, AdminError, Readiness};
 use http::{HeaderMap, Method, Response, Uri};

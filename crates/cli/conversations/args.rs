@@ -40,7 +40,7 @@ pub(crate) struct ConversationsArgs {
 pub(crate) enum ConversationsCommand {
     /// The newest conversations, with what was saved in them
     List(ListArgs),
-    /// One conversation: its figures, its turns, and what was said
+    /// One conversation: its figures, its turns, its summaries, and what was said
     ///
     /// A message that the last turn masked is marked and still shown: what was kept from the model is here.
     Show(ShowArgs),
@@ -82,13 +82,13 @@ pub(crate) struct ShowArgs {
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) whose: WhoseArgs,
-    /// Only the last so many turns and messages
+    /// Only the last so many turns, summaries and messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
-    /// Every line of every message
+    /// Every line of every message and of every summary
     #[arg(long)]
     pub(crate) full: bool,
-    /// Print one JSON object instead: `conversation`, `turns`, `messages`, `unreadable`
+    /// Print one JSON object instead: `conversation`, `turns`, `summaries`, `messages`, `unreadable`
     #[arg(long, conflicts_with = "full")]
     pub(crate) json: bool,
 }

@@ -1,6 +1,6 @@
 use super::args::ShowArgs;
 use super::transcript::{Length, Transcript, earlier};
-use super::{figures, terminal};
+use super::{figures, summaries, terminal};
 use crate::number::grouped;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -27,6 +27,7 @@ pub(super) async fn run(source: &Source, args: &ShowArgs) -> anyhow::Result<Exit
         length: if args.full { Length::Full } else { Length::Short },
     };
     out.push_str("\n\n");
+    out.push_str(&summaries::render(&page, limit, transcript.length));
     out.push_str(&transcript.render(limit));
     out.push_str(&absent(&messages));
     terminal::print(out.as_bytes());
@@ -61,16 +62,17 @@ async fn messages(source: &Source, id: &str, tenant: Option<&str>) -> anyhow::Re
 /// Written by hand, because the messages in it are the client's own bytes.
 fn json(page: &TurnPage, messages: &MessagePage, limit: usize) -> serde_json::Result<String> {
     Ok(format!(
-        "{{\"conversation\":{},\"turns\":{},\"messages\":{},\"recorded\":{},\"unreadable\":{}}}\n",
+        "{{\"conversation\":{},\"turns\":{},\"summaries\":{},\"messages\":{},\"recorded\":{},\"unreadable\":{}}}\n",
         serde_json::to_string(&page.conversation)?,
         serde_json::to_string(last(&page.turns, limit))?,
+        serde_json::to_string(last(&page.summaries, limit))?,
         serde_json::to_string(last(&messages.messages, limit))?,
         messages.recorded,
         serde_json::to_string(&messages.unreadable)?,
     ))
 }
 
-fn last<T>(all: &[T], limit: usize) -> &[T] {
+pub(super) fn last<T>(all: &[T], limit: usize) -> &[T] {
     &all[all.len().saturating_sub(limit)..]
 }
 

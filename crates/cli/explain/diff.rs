@@ -1,10 +1,14 @@
 //! What would change in which message, as `diff -u` shows it.
 
+use super::fate::{Action, Fate};
 use super::figures::tokens;
+use super::folding::Insertion;
 use super::{Case, Ending};
 use crate::number::grouped;
 use anyhow::Context;
 use std::fmt::Write;
+use std::ops::Range;
+use tidegate_engine::Tokens;
 use tidegate_wire::split;
 
 /// Lines longer than this are shown by their ends.
@@ -12,27 +16,94 @@ const LONGEST: usize = 160;
 const HEAD: usize = 80;
 const TAIL: usize = 40;
 
-/// Every message that would change. Empty if none does, or if the request would not be forwarded at all.
+/// Every message that would change, go or come. Empty if none does, or if the request would not be forwarded at all.
 pub(super) fn render(case: &Case<'_>) -> anyhow::Result<String> {
     let mut out = String::new();
     let Some(rewritten) = case.rewritten.as_deref().filter(|_| case.ending() != Ending::Refused) else {
         return Ok(out);
     };
     let after = split(rewritten).context("the rewritten request cannot be read")?;
-    for (index, (old, new)) in case.outline.messages.iter().zip(&after.messages).enumerate() {
-        let (old, new) = (old.of(case.body), new.of(rewritten));
-        if old == new {
-            continue;
+    let mut forwarded = after.messages.iter().map(|span| span.of(rewritten));
+    let mut next = || forwarded.next().context("the rewritten request has too few messages");
+    let insertions = case.insertions();
+    let mut index = 0;
+    while index < case.fates.len() {
+        for (_, insertion) in insertions.iter().filter(|(before, _)| *before == index) {
+            write_inserted(&mut out, *insertion, index, next()?);
         }
         let fate = &case.fates[index];
-        let _ = writeln!(out, "--- messages[{index}] as sent, {} tokens", tokens(fate.tokens));
-        let _ = writeln!(out, "+++ messages[{index}] as forwarded, {} tokens", tokens(fate.after));
-        let (old, new) = (indented(old), indented(new));
-        let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-        let _ = writeln!(out, "@@ -1,{} +1,{} @@", old.len(), new.len());
-        compare(&mut out, &old, &new);
+        if fate.action.removes() {
+            let run = case.fates[index..].iter().take_while(|one| one.action == fate.action).count();
+            write_removed(&mut out, case, index..index + run, fate.action);
+            index += run;
+            continue;
+        }
+        let (old, new) = (case.outline.messages[index].of(case.body), next()?);
+        if old != new {
+            write_changed(&mut out, index, fate, (old, new));
+        }
+        index += 1;
     }
     Ok(out)
+}
+
+fn write_changed(out: &mut String, index: usize, fate: &Fate, (old, new): (&[u8], &[u8])) {
+    let _ = writeln!(out, "--- messages[{index}] as sent, {} tokens", tokens(fate.tokens));
+    let _ = writeln!(out, "+++ messages[{index}] as forwarded, {} tokens", tokens(fate.after));
+    let (old, new) = (indented(old), indented(new));
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let _ = writeln!(out, "@@ -1,{} +1,{} @@", old.len(), new.len());
+    compare(out, &old, &new);
+}
+
+/// A message of our own, in its whole length: there is nowhere else to read it.
+fn write_inserted(out: &mut String, insertion: Insertion, before: usize, json: &[u8]) {
+    let what = match insertion {
+        Insertion::Summary { tokens: size, .. } => format!("a summary as forwarded, {} tokens", tokens(size)),
+        Insertion::Marker => "a marker as forwarded".to_owned(),
+    };
+    let lines = broken(&indented(json));
+    let _ = writeln!(out, "--- nothing before messages[{before}]");
+    let _ = writeln!(out, "+++ {what}");
+    let _ = writeln!(out, "@@ -0,0 +1,{} @@", lines.lines().count());
+    for line in lines.lines() {
+        out.push('+');
+        shown(out, line.chars());
+        out.push('\n');
+    }
+}
+
+/// Messages that follow each other and go for the same reason.
+fn write_removed(out: &mut String, case: &Case<'_>, run: Range<usize>, action: Action) {
+    let sent: Tokens = case.fates[run.clone()].iter().map(|fate| fate.tokens).sum();
+    let (first, last) = (run.start, run.end - 1);
+    let which =
+        if first == last { format!("messages[{first}]") } else { format!("messages[{first}] to [{last}]") };
+    let why = if action == Action::Fold { "covered by the summary" } else { "dropped for the marker" };
+    let lines: Vec<String> =
+        case.outline.messages[run].iter().map(|span| indented(span.of(case.body))).collect();
+    let count: usize = lines.iter().map(|message| message.lines().count()).sum();
+    let _ = writeln!(out, "--- {which} as sent, {} tokens", tokens(sent));
+    let _ = writeln!(out, "+++ nothing: {why}");
+    let _ = writeln!(out, "@@ -1,{count} +0,0 @@");
+    lines.iter().flat_map(|message| message.lines()).for_each(|line| write_line(out, '-', line));
+}
+
+/// The same JSON with a new line behind every line break that is spelled in it.
+fn broken(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut letters = json.chars();
+    while let Some(letter) = letters.next() {
+        out.push(letter);
+        if letter == '\\' {
+            let escaped = letters.next();
+            out.extend(escaped);
+            if escaped == Some('n') {
+                out.push_str("\n    ");
+            }
+        }
+    }
+    out
 }
 
 /// A JSON value, one member a line. Only white space between tokens changes: spellings and order are the client's.
@@ -172,6 +243,11 @@ mod tests {
         let raw = br#"{ "b":1e9,"a" : [ ] ,"c":["x, {y\"", {}],"d":{"e":null}}"#;
         let expected = "{\n  \"b\": 1e9,\n  \"a\": [],\n  \"c\": [\n    \"x, {y\\\"\",\n    {}\n  ],\n  \"d\": {\n    \"e\": null\n  }\n}";
         assert_eq!(indented(raw), expected);
+    }
+
+    #[test]
+    fn lines_break_where_the_text_does() {
+        assert_eq!(broken(r#""a\nb\\nc\"\n""#), "\"a\\n\n    b\\\\nc\\\"\\n\n    \"");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What would become of each message, and why.
 
+use super::folding::folds;
 use std::collections::HashMap;
 use tidegate_engine::{Kind, Message, Role, Strategy, Tokens, unresolved_from};
 use tidegate_proxy::{Assessment, Question};
@@ -27,9 +28,13 @@ pub(super) enum Action {
     /// Our own tag goes, and all else stays.
     Untag,
     MaskAndUntag,
+    /// It goes, and the summary stands for it.
+    Fold,
+    /// It goes, and a marker says so.
+    Drop,
 }
 
-/// Why a message is masked or not.
+/// Why something happens to a message or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
     Passthrough,
@@ -44,6 +49,13 @@ pub(super) enum Why {
     OutsideWindow,
     Observed,
     Postponed,
+    Covered,
+    ObservedCovered,
+    Dropped,
+    LastRequest,
+    PinnedTask,
+    BehindSummary,
+    NoSummary,
 }
 
 impl Action {
@@ -53,11 +65,18 @@ impl Action {
             Action::Mask => "mask",
             Action::Untag => "untag",
             Action::MaskAndUntag => "mask+untag",
+            Action::Fold => "fold",
+            Action::Drop => "drop",
         }
     }
 
     pub(super) fn masks(self) -> bool {
         matches!(self, Action::Mask | Action::MaskAndUntag)
+    }
+
+    /// Whether the message is not in the forwarded request.
+    pub(super) fn removes(self) -> bool {
+        matches!(self, Action::Fold | Action::Drop)
     }
 
     pub(super) fn untags(self) -> bool {
@@ -81,6 +100,13 @@ impl Why {
             Why::OutsideWindow => "outside_window",
             Why::Observed => "observe",
             Why::Postponed => "postponed",
+            Why::Covered => "covered",
+            Why::ObservedCovered => "observe",
+            Why::Dropped => "dropped",
+            Why::LastRequest => "last_request",
+            Why::PinnedTask => "pinned_task",
+            Why::BehindSummary => "behind_summary",
+            Why::NoSummary => "no_summary",
         }
     }
 }
@@ -94,24 +120,34 @@ pub(super) fn fates(question: &Question<'_>, assessment: &Assessment) -> Vec<Fat
         tools.extend(facts.calls.iter().map(|call| call.id).zip(calls.iter().cloned()));
         let answered = facts.answers.and_then(|id| tools.get(&id).cloned());
         let why = why(index, message, facts.content, question, assessment);
-        let masks = why == Why::OutsideWindow;
+        let action = action(why, facts.tag.is_some());
         fates.push(Fate {
             role: role(message.role),
             kind: message.kind,
             tool: answered.or_else(|| facts.name.as_deref().map(str::to_owned)),
             calls,
             tokens: message.tokens,
-            after: if masks { message.tokens.saturating_sub(message.saving()) } else { message.tokens },
-            action: match (masks, facts.tag.is_some()) {
-                (false, false) => Action::Keep,
-                (true, false) => Action::Mask,
-                (false, true) => Action::Untag,
-                (true, true) => Action::MaskAndUntag,
+            after: match action {
+                Action::Keep | Action::Untag => message.tokens,
+                Action::Mask | Action::MaskAndUntag => message.tokens.saturating_sub(message.saving()),
+                Action::Fold | Action::Drop => Tokens::ZERO,
             },
+            action,
             why,
         });
     }
     fates
+}
+
+fn action(why: Why, is_tagged: bool) -> Action {
+    match (why, is_tagged) {
+        (Why::Covered, _) => Action::Fold,
+        (Why::Dropped, _) => Action::Drop,
+        (Why::OutsideWindow, false) => Action::Mask,
+        (Why::OutsideWindow, true) => Action::MaskAndUntag,
+        (_, false) => Action::Keep,
+        (_, true) => Action::Untag,
+    }
 }
 
 /// The first reason that holds, in the order in which the reader and the engine ask.
@@ -128,6 +164,14 @@ fn why(
         Why::Passthrough
     } else if message.role.is_instruction() {
         Why::Instruction
+    } else if plan.folded.as_ref().is_some_and(|folded| folded.removed.binary_search(&index).is_ok()) {
+        if question.context.observe { Why::ObservedCovered } else { Why::Covered }
+    } else if plan.dropped.binary_search(&index).is_ok() {
+        Why::Dropped
+    } else if folds(question.strategy)
+        && (question.strategy == Strategy::Summarization || message.kind == Kind::Speech)
+    {
+        why_unfolded(index, question, assessment)
     } else if message.kind == Kind::Speech {
         Why::Speech
     } else if message.role == Role::Assistant {
@@ -146,6 +190,24 @@ fn why(
         Why::InsideWindow
     } else {
         Why::Postponed
+    }
+}
+
+/// Why a message that nothing could mask is not folded either.
+fn why_unfolded(index: usize, question: &Question<'_>, assessment: &Assessment) -> Why {
+    let messages = &assessment.chat.messages;
+    let is_task = || messages.iter().position(Message::is_user_turn) == Some(index);
+    match &assessment.decision.plan.folded {
+        Some(folded) if index < folded.upto => {
+            if question.context.fold.pin_task && is_task() {
+                Why::PinnedTask
+            } else {
+                Why::LastRequest
+            }
+        }
+        _ if index >= unresolved_from(messages) => Why::UnresolvedEnd,
+        Some(_) => Why::BehindSummary,
+        None => Why::NoSummary,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The numbers and sentences that the table and the JSON object share.
 
-use super::fate::{Fate, Why};
+use super::fate::{Action, Why};
+use super::folding::folds;
 use super::{Case, Ending};
 use crate::number::grouped;
 use std::time::Duration;
@@ -43,6 +44,13 @@ pub(super) fn sources(case: &Case<'_>) -> (Source, Source) {
     (if own.is_some() { Source::Config } else { window }, window)
 }
 
+pub(super) fn masks(strategy: Strategy) -> bool {
+    match strategy {
+        Strategy::Masking | Strategy::Hybrid | Strategy::Window => true,
+        Strategy::Passthrough | Strategy::Summarization => false,
+    }
+}
+
 /// How far the request would be over its budget.
 pub(super) fn over(plan: &Plan) -> Tokens {
     plan.after.saturating_sub(plan.budget.input)
@@ -51,18 +59,25 @@ pub(super) fn over(plan: &Plan) -> Tokens {
 pub(super) fn verdict(case: &Case<'_>) -> String {
     let plan = &case.assessment.decision.plan;
     let (over, left) = (over(plan), plan.budget.input.saturating_sub(plan.after));
-    let edits = edits(&case.fates);
     let how = match case.ending() {
         Ending::Refused => {
             return format!(
                 "refused with 422 context_budget_exceeded: it needs {} input tokens{}, and {} may be used",
                 tokens(plan.after),
-                if plan.masked.is_empty() { "" } else { " even masked" },
+                match (plan.folded.is_some(), !plan.masked.is_empty()) {
+                    (false, false) => "",
+                    (false, true) => " even masked",
+                    (true, false) => " even folded",
+                    (true, true) => " even folded and masked",
+                },
                 tokens(plan.budget.input),
             );
         }
         Ending::AsSent => "forwarded byte for byte as sent".to_owned(),
-        Ending::Edited => format!("forwarded with {edits}"),
+        Ending::Edited if case.is_folded_later() => {
+            format!("forwarded with {} once the summary is there", edits(case))
+        }
+        Ending::Edited => format!("forwarded with {}", edits(case)),
     };
     if case.strategy == Strategy::Passthrough {
         let beyond = if over > Tokens::ZERO {
@@ -72,9 +87,19 @@ pub(super) fn verdict(case: &Case<'_>) -> String {
         };
         format!("{how}{beyond}: `passthrough` neither masks nor refuses")
     } else if case.route.context.observe {
-        let would = match plan.masked.len() {
-            0 => "nothing would be masked".to_owned(),
-            count => format!("{} would be masked", counted(count, "message")),
+        let folded = plan.folded.as_ref().map_or(0, |folded| folded.removed.len());
+        let would = match (folded, plan.masked.len()) {
+            (0, 0) if folds(case.strategy) => "nothing would be changed".to_owned(),
+            (0, 0) => "nothing would be masked".to_owned(),
+            (0, masked) => format!("{} would be masked", counted(masked, "message")),
+            (folded, 0) => format!("{} would be folded", counted(folded, "message")),
+            (folded, masked) => {
+                format!(
+                    "{} would be folded and {} masked",
+                    counted(folded, "message"),
+                    grouped(masked as u64)
+                )
+            }
         };
         let end = if over > Tokens::ZERO { "be refused" } else { "fit" };
         format!("{how}, because `context.observe` is true: else {would}, and it would {end}")
@@ -83,16 +108,45 @@ pub(super) fn verdict(case: &Case<'_>) -> String {
     }
 }
 
-fn edits(fates: &[Fate]) -> String {
-    let masked = fates.iter().filter(|fate| fate.action.masks()).count();
-    let untagged = fates.iter().filter(|fate| fate.action.untags()).count();
-    match (masked, untagged) {
-        (masked, 0) => format!("{} masked", counted(masked, "message")),
-        (0, untagged) => format!("{} removed", counted(untagged, "tag")),
-        (masked, untagged) => {
-            format!("{} masked and {} removed", counted(masked, "message"), counted(untagged, "tag"))
-        }
+fn edits(case: &Case<'_>) -> String {
+    let mut edits = shortenings(case);
+    let untagged = case.fates.iter().filter(|fate| fate.action.untags()).count();
+    if untagged > 0 {
+        edits.push(format!("{} removed", counted(untagged, "tag")));
     }
+    listed(edits)
+}
+
+/// What makes the request shorter; empty if nothing does.
+pub(super) fn savings(case: &Case<'_>) -> String {
+    listed(shortenings(case))
+}
+
+fn shortenings(case: &Case<'_>) -> Vec<String> {
+    let count = |of: fn(Action) -> bool| case.fates.iter().filter(|fate| of(fate.action)).count();
+    let folded = count(|action| action == Action::Fold);
+    let dropped = count(|action| action == Action::Drop);
+    let masked = count(Action::masks);
+    let mut edits = Vec::new();
+    if let Some((_, size, _)) = case.summary() {
+        edits.push(format!(
+            "{} folded into a summary of {} tokens",
+            counted(folded, "message"),
+            tokens(size)
+        ));
+    }
+    if dropped > 0 {
+        edits.push(format!("{} dropped", counted(dropped, "message")));
+    }
+    if masked > 0 {
+        edits.push(format!("{} masked", counted(masked, "message")));
+    }
+    edits
+}
+
+fn listed(mut edits: Vec<String>) -> String {
+    let last = edits.pop().unwrap_or_default();
+    if edits.is_empty() { last } else { format!("{} and {last}", edits.join(", ")) }
 }
 
 pub(super) fn why(case: &Case<'_>, why: Why) -> String {
@@ -110,13 +164,30 @@ pub(super) fn why(case: &Case<'_>, why: Why) -> String {
         Why::OutsideWindow => format!("older than {}", keep()),
         Why::Observed => format!("observe = true, else masked: older than {}", keep()),
         Why::Postponed => format!("postponed: {}", waiting(case)),
+        Why::Covered => "covered by the summary".to_owned(),
+        Why::ObservedCovered => "observe = true, else folded: covered by the summary".to_owned(),
+        Why::Dropped => "no summary covers it, and it does not fit".to_owned(),
+        Why::LastRequest => "what the user asked for last".to_owned(),
+        Why::PinnedTask => "the task: fold.pin_task = true".to_owned(),
+        Why::BehindSummary => {
+            format!("behind what the summary covers: fold.keep = {}", case.setting("fold.keep"))
+        }
+        Why::NoSummary if case.is_summary_useless() => "summary would not be shorter".to_owned(),
+        Why::NoSummary => "no summary is due".to_owned(),
     }
 }
 
-/// What made the frontier move, or why it stays.
+/// What made the mask frontier move.
+pub(super) fn mask_cause(case: &Case<'_>) -> Option<Cause> {
+    let decision = &case.assessment.decision;
+    // A summary that is still wanted is what the plan names then.
+    decision.plan.cause.filter(|_| decision.wanted.is_none())
+}
+
+/// What made the mask frontier move, or why it stays.
 pub(super) fn cause(case: &Case<'_>) -> String {
     let plan = &case.assessment.decision.plan;
-    match plan.cause {
+    match mask_cause(case) {
         None if plan.postponed > 0 => format!("none yet: {}", waiting(case)),
         None => "none: there is nothing to mask".to_owned(),
         Some(cause) => {
@@ -128,6 +199,8 @@ pub(super) fn cause(case: &Case<'_>) -> String {
                 Cause::EveryTurn => "an observation has left the window, and the pace follows at once",
                 Cause::Batch => "enough observations have left the window",
                 Cause::BreakEven => "keeping the observations has cost as much as masking them",
+                // These ask for a summary, and never move the mask frontier.
+                Cause::Messages | Cause::Turns | Cause::Prune => "",
             };
             format!("{}: {sentence}", cause.name())
         }

@@ -1,9 +1,10 @@
 //! The answer for machines. Its members are promised in `tidegate explain --help`.
 
-use super::{Case, Ending, figures};
+use super::fate::Action;
+use super::{Case, Ending, figures, folding};
 use serde_json::{Value, json};
 use tidegate_config::strategy_name;
-use tidegate_engine::{Kind, Strategy};
+use tidegate_engine::Kind;
 use tidegate_tokens::{Fit, Prices};
 
 impl Ending {
@@ -32,7 +33,8 @@ pub(super) fn of(case: &Case<'_>) -> Value {
     "saved": plan.before.saturating_sub(plan.after).0,
     "after": plan.after.0,
     }),
-    "masking": if case.strategy == Strategy::Passthrough { Value::Null } else { masking(case) },
+    "masking": if figures::masks(case.strategy) { masking(case) } else { Value::Null },
+    "folding": if folding::folds(case.strategy) { fold(case) } else { Value::Null },
     "verdict": verdict(case),
     "model": model(case),
     })
@@ -96,9 +98,28 @@ fn masking(case: &Case<'_>) -> Value {
     json!({
     "keep": case.setting("mask.keep"),
     "pace": case.setting("mask.pace").trim_matches('"'),
-    "cause": plan.cause.map(|cause| cause.name()),
+    "cause": figures::mask_cause(case).map(|cause| cause.name()),
     "postponed": plan.postponed,
     "note": figures::note(case.route.context.mask.policy.pace),
+    })
+}
+
+fn fold(case: &Case<'_>) -> Value {
+    let summary = case.summary();
+    json!({
+    "when": case.setting("fold.when"),
+    "keep": case.setting("fold.keep"),
+    "mode": case.setting("fold.mode").trim_matches('"'),
+    "prune_when": case.setting("prune.when"),
+    "prune_keep": case.setting("prune.keep"),
+    "summarizer": case.route.context.fold.summarizer.as_str(),
+    "cause": case.fold_cause().map(|cause| cause.name()),
+    "covered": summary.map(|(_, _, covered)| covered),
+    "summary_tokens": summary.map(|(_, tokens, _)| tokens.0),
+    "summary_role": summary.map(|_| case.fold_role()),
+    "summary_before": summary.map(|(before, _, _)| before),
+    "later": case.is_folded_later(),
+    "note": folding::notes(case).join("; "),
     })
 }
 
@@ -107,6 +128,8 @@ fn verdict(case: &Case<'_>) -> Value {
     json!({
     "ending": case.ending().name(),
     "masked": case.fates.iter().filter(|fate| fate.action.masks()).count(),
+    "folded": case.fates.iter().filter(|fate| fate.action == Action::Fold).count(),
+    "dropped": case.fates.iter().filter(|fate| fate.action == Action::Drop).count(),
     "untagged": case.fates.iter().filter(|fate| fate.action.untags()).count(),
     "over": figures::over(plan).0,
     "left": plan.budget.input.saturating_sub(plan.after).0,

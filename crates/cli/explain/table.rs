@@ -2,13 +2,14 @@
 
 use super::fate::Fate;
 use super::figures::{Source, duration, printable, tokens};
-use super::{Case, Ending, figures};
+use super::folding::{Insertion, folds};
+use super::{Case, Ending, figures, folding};
 use crate::number::grouped;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use tidegate_config::strategy_name;
-use tidegate_engine::{Kind, Strategy, Tokens};
+use tidegate_engine::{Kind, Tokens};
 use tidegate_tokens::Fit;
 
 pub(super) fn render(name: &str, case: &Case<'_>) -> String {
@@ -18,11 +19,13 @@ pub(super) fn render(name: &str, case: &Case<'_>) -> String {
         writeln!(out, "{name}: route `{route}`, to {upstream}, strategy {}\n", strategy_name(case.strategy));
     section(&mut out, None, messages(case));
     section(&mut out, Some("budget"), budget(case));
-    if case.strategy != Strategy::Passthrough {
+    if figures::masks(case.strategy) {
         section(&mut out, Some("masking"), masking(case));
-        // The note belongs under its table, not behind the empty line that ends it.
-        out.pop();
-        let _ = writeln!(out, " {}\n", figures::note(case.route.context.mask.policy.pace));
+        notes(&mut out, &[figures::note(case.route.context.mask.policy.pace).to_owned()]);
+    }
+    if folds(case.strategy) {
+        section(&mut out, Some("folding"), fold(case));
+        notes(&mut out, &folding::notes(case));
     }
     section(&mut out, Some("model"), model(case));
     let _ = writeln!(out, "verdict: {}", figures::verdict(case));
@@ -37,6 +40,15 @@ fn section(out: &mut String, title: Option<&str>, table: Table) {
         let _ = writeln!(out, "{title}");
     }
     let _ = writeln!(out, "{}\n", table.trim_fmt());
+}
+
+/// Notes belong under their table, not behind the empty line that ends it.
+fn notes(out: &mut String, notes: &[String]) {
+    out.pop();
+    for note in notes {
+        let _ = writeln!(out, " {note}");
+    }
+    out.push('\n');
 }
 
 /// An empty table without lines.
@@ -61,7 +73,11 @@ fn align_right(table: &mut Table, columns: &[usize]) {
 fn messages(case: &Case<'_>) -> Table {
     let mut table = table();
     table.set_header(["#", "role", "kind", "tokens", "action", "why"]);
+    let insertions = case.insertions();
     for (index, fate) in case.fates.iter().enumerate() {
+        for (_, insertion) in insertions.iter().filter(|(before, _)| *before == index) {
+            table.add_row(inserted(case, *insertion));
+        }
         let count = if fate.after == fate.tokens {
             tokens(fate.tokens)
         } else {
@@ -73,6 +89,18 @@ fn messages(case: &Case<'_>) -> Table {
     }
     align_right(&mut table, &[0, 3]);
     table
+}
+
+/// The line of a message of our own, which has no number.
+fn inserted(case: &Case<'_>, insertion: Insertion) -> [String; 6] {
+    let (role, kind, size, why) = match insertion {
+        Insertion::Summary { tokens: size, covered } => {
+            let why = format!("stands for {}", figures::counted(covered, "message"));
+            (case.fold_role(), "summary", tokens(size), why)
+        }
+        Insertion::Marker => ("user", "marker", String::new(), "stands for what is dropped".to_owned()),
+    };
+    ["+".to_owned(), role.to_owned(), kind.to_owned(), size, "insert".to_owned(), why]
 }
 
 fn kind(fate: &Fate) -> String {
@@ -97,10 +125,10 @@ fn budget(case: &Case<'_>) -> Table {
     if let Some(cap) = policy.window_cap {
         let _ = write!(safe, ", at most window_cap {}", tokens(cap));
     }
-    let saved = match case.fates.iter().filter(|fate| fate.action.masks()).count() {
-        0 if !plan.masked.is_empty() => "not really: observe = true".to_owned(),
-        0 => String::new(),
-        count => format!("{} masked", figures::counted(count, "message")),
+    let saved = if case.route.context.observe && plan.after != plan.before {
+        "not really: observe = true".to_owned()
+    } else {
+        figures::savings(case)
     };
     let sent: Tokens = case.assessment.chat.messages.iter().map(|message| message.tokens).sum();
     let mut table = table();
@@ -168,6 +196,15 @@ fn masking(case: &Case<'_>) -> Table {
     table
 }
 
+fn fold(case: &Case<'_>) -> Table {
+    let mut table = table();
+    for key in ["fold.when", "fold.keep", "fold.mode", "fold.summarizer", "prune.when", "prune.keep"] {
+        table.add_row([key, case.setting(key)]);
+    }
+    table.add_row(["cause", &folding::cause(case)]);
+    table
+}
+
 fn model(case: &Case<'_>) -> Table {
     let model = case.model;
     let asked = case.outline.model.as_deref().map_or("none".to_owned(), printable);
@@ -216,8 +253,6 @@ fn hint(case: &Case<'_>) -> String {
         Some(_) => "or use a model with a larger window",
         None => "or tell the model's real window in `[models.\"NAME\"] window = …`",
     };
-    format!(
-        "it is {over} tokens over: send less, ask for a shorter answer (`max_tokens`), keep less unmasked \
-         (`context.mask.keep`), {window}"
-    )
+    let keep = if figures::masks(case.strategy) { " keep less unmasked (`context.mask.keep`)," } else { "" };
+    format!("it is {over} tokens over: send less, ask for a shorter answer (`max_tokens`),{keep} {window}")
 }

@@ -111,8 +111,8 @@ impl Edits {
         let folded = match earlier {
             _ if !folds => None,
             // The same request again: a retry gets what the first try got.
-            Some((_, waypoint)) => folded_as_before(messages, memory, &policy.fold, waypoint.fold),
-            None => folded(messages, memory, &policy.fold),
+            Some((_, waypoint)) => folded_as_before(messages, memory, policy, waypoint.fold),
+            None => folded(messages, memory, policy),
         };
         if policy.strategy == Strategy::Summarization {
             let masking = Masking { frontier: 0, cause: None, tally: 0.0, edge: 0 };

@@ -1,7 +1,7 @@
 //! The fold pass: which old messages a summary stands for, and when there should be a new one.
 
 use crate::turns::{kept_from, request_at, turns_in, unresolved_from};
-use crate::{Budget, Cause, Digest, Keep, Memory, Message, Tokens, Trigger};
+use crate::{Budget, Cause, Digest, Keep, Memory, Message, Policy, Strategy, Tokens, Trigger};
 use std::num::NonZeroU32;
 use std::ops::Range;
 
@@ -84,7 +84,7 @@ pub enum Urgency {
 }
 
 /// The summary that reaches furthest and may stand in this request. One that would make it longer may not.
-pub(crate) fn folded(messages: &[Message], memory: &Memory, policy: &FoldPolicy) -> Option<Folded> {
+pub(crate) fn folded(messages: &[Message], memory: &Memory, policy: &Policy) -> Option<Folded> {
     let usable = memory.folds().iter().filter_map(|fold| place(messages, fold, policy));
     usable.max_by_key(|folded| folded.upto)
 }
@@ -93,14 +93,14 @@ pub(crate) fn folded(messages: &[Message], memory: &Memory, policy: &FoldPolicy)
 pub(crate) fn folded_as_before(
     messages: &[Message],
     memory: &Memory,
-    policy: &FoldPolicy,
+    policy: &Policy,
     covers: Option<Digest>,
 ) -> Option<Folded> {
     let fold = memory.folds().iter().find(|fold| Some(fold.covers) == covers)?;
     place(messages, fold, policy)
 }
 
-fn place(messages: &[Message], fold: &Fold, policy: &FoldPolicy) -> Option<Folded> {
+fn place(messages: &[Message], fold: &Fold, policy: &Policy) -> Option<Folded> {
     let last = messages
         .iter()
         .rposition(|message| !message.role.is_instruction() && message.digest == fold.covers)?;
@@ -109,8 +109,13 @@ fn place(messages: &[Message], fold: &Fold, policy: &FoldPolicy) -> Option<Folde
     if upto > unresolved_from(messages) || messages.get(upto).is_some_and(|message| message.joined) {
         return None;
     }
-    let removed = removed(messages, upto, fold.keeps_request, policy.pins_task);
-    let covered: Tokens = removed.iter().map(|&index| smallest(&messages[index])).sum();
+    let removed = removed(messages, upto, fold.keeps_request, policy.fold.pins_task);
+    // Where they could be masked instead, that is what the summary has to be better than.
+    let masks = policy.strategy == Strategy::Hybrid;
+    let cost = |message: &Message| {
+        if masks { message.tokens.saturating_sub(message.saving()) } else { message.tokens }
+    };
+    let covered: Tokens = removed.iter().map(|&index| cost(&messages[index])).sum();
     let made_at = behind(messages, fold.seen).max(upto);
     (fold.tokens < covered).then_some(Folded {
         covers: fold.covers,
@@ -139,10 +144,6 @@ fn removed(messages: &[Message], upto: usize, keeps_request: bool, pins_task: bo
         !messages[*index].role.is_instruction() && Some(*index) != request && Some(*index) != task
     };
     (0..upto).filter(goes).collect()
-}
-
-fn smallest(message: &Message) -> Tokens {
-    message.tokens.saturating_sub(message.saving())
 }
 
 /// What should be folded next, if anything should and anything can. `after` is what the request uses as planned so far.

@@ -3,6 +3,7 @@
 
 use crate::summary_message::{SummaryMessage, marker, message, tokens};
 use bytes::Bytes;
+use std::borrow::Cow;
 use std::sync::Arc;
 use tidegate_config::FoldRole;
 use tidegate_config::{Context, Mask, ModelSettings};
@@ -73,6 +74,16 @@ impl Question<'_> {
         self.assess_from(self.look_up(reader), reader, memory, Rule::Decide, now)
     }
 
+    /// Decides as if summarizing had failed: what does not fit is dropped.
+    pub fn truncate(
+        &self,
+        reader: &Reader,
+        memory: &Memory,
+        now: Timestamp,
+    ) -> Result<Assessment, Unreadable> {
+        self.assess_from(self.look_up(reader), reader, memory, Rule::Truncate, now)
+    }
+
     pub(crate) fn assess_from(
         &self,
         looked_up: LookedUp,
@@ -128,11 +139,15 @@ impl Assessment {
 
     /// The plan in the words of `splice`, in the order of the messages.
     fn edits(&self, question: &Question<'_>) -> Vec<Edit> {
-        let nothing =
-            Plan { masked: Vec::new(), folded: None, dropped: Vec::new(), ..self.decision.plan.clone() };
-        let plan = if question.context.observe { &nothing } else { &self.decision.plan };
+        let mut plan = Cow::Borrowed(&self.decision.plan);
+        if question.context.observe {
+            let Plan { masked, folded, dropped, .. } = plan.to_mut();
+            masked.clear();
+            dropped.clear();
+            *folded = None;
+        }
         let placeholder = Placeholder::new(&question.context.mask.placeholder);
-        let mut insertions = self.insertions(plan, question).into_iter().peekable();
+        let mut insertions = self.insertions(&plan, question).into_iter().peekable();
         let mut edits = Vec::new();
         let mut masked = plan.masked.iter().peekable();
         let removed = plan.folded.as_ref().map_or(&[][..], |folded| &folded.removed);

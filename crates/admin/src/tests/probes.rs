@@ -4,7 +4,8 @@ use http::Method;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_store::{
-    Answer, ConversationKey, Conversations, Head, Journal, Listing, MessageId, Recollection, Store, StoreError, Turn,
+    Answer, ConversationKey, Conversations, Head, Journal, Listing, MessageId, Recollection, Store,
+    StoreError, Turn,
 };
 
 #[tokio::test]

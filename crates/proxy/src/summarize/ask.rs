@@ -48,6 +48,12 @@ const MAX_ANSWER: usize = 1024 * 1024;
 /// How long a server that is down or busy is left alone if it does not say.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// The same question should get the same summary.
+const STEADY: f64 = 0.0;
+
+/// After nonsense, the same answer again is what nobody wants.
+const VARIED: f64 = 0.4;
+
 /// Asks, and asks once more if the failure may pass and the deadline is not over by then.
 pub(super) async fn ask(
     endpoint: &Endpoint<'_>,
@@ -55,7 +61,7 @@ pub(super) async fn ask(
     pass: Arc<Pass>,
     spent: &mut Spent,
 ) -> Result<Summary, Cause> {
-    let Setback { cause, pause } = match attempt(endpoint, passes, &pass, spent).await {
+    let Setback { cause, pause } = match attempt(endpoint, passes, &pass, STEADY, spent).await {
         Ok(summary) => return Ok(summary),
         Err(setback) => setback,
     };
@@ -64,7 +70,8 @@ pub(super) async fn ask(
         return Err(cause);
     }
     sleep(pause).await;
-    attempt(endpoint, passes, &pass, spent).await.map_err(|setback| setback.cause)
+    let temperature = if matches!(cause, Cause::Nonsense(_)) { VARIED } else { STEADY };
+    attempt(endpoint, passes, &pass, temperature, spent).await.map_err(|setback| setback.cause)
 }
 
 /// One answer, in the first dialect that the endpoint does not refuse.
@@ -72,6 +79,7 @@ async fn attempt(
     endpoint: &Endpoint<'_>,
     passes: &Arc<Passes>,
     pass: &Arc<Pass>,
+    temperature: f64,
     spent: &mut Spent,
 ) -> Result<Summary, Setback> {
     let llm = endpoint.llm;
@@ -79,7 +87,8 @@ async fn attempt(
     let mut dialect = known;
     loop {
         let (model, max_tokens, question) = (llm.model.clone(), passes.answer, pass.clone());
-        let body = off_worker(move || dialect.request(&model, &question.prompt, max_tokens)).await?;
+        let body =
+            off_worker(move || dialect.request(&model, &question.prompt, max_tokens, temperature)).await?;
         let Answered { status, headers, body } = call(endpoint, body.into(), spent).await?;
         if status.is_success() {
             if dialect != known {

@@ -85,7 +85,7 @@ impl Dialect {
     }
 
     /// The body of the request.
-    pub(super) fn request(self, model: &str, prompt: &Prompt, max_tokens: u64) -> Vec<u8> {
+    pub(super) fn request(self, model: &str, prompt: &Prompt, max_tokens: u64, temperature: f64) -> Vec<u8> {
         let mut request = json!({
             "model": model,
             "messages": [
@@ -97,7 +97,7 @@ impl Dialect {
         match self.knobs {
             Knobs::Classic => {
                 request["max_tokens"] = max_tokens.into();
-                request["temperature"] = 0.into();
+                request["temperature"] = temperature.into();
             }
             Knobs::Reasoning => {
                 request["max_completion_tokens"] = max_tokens.saturating_add(REASONING_TOKENS).into();

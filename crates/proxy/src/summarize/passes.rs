@@ -57,8 +57,8 @@ impl Passes {
         let window = room.window.unwrap_or(FALLBACK_WINDOW).0;
         let usable = match room.fit {
             Fit::Exact => window,
-            // Another tokenizer than ours may well need a fifth more.
-            Fit::Nearest => window / 5 * 4,
+            // Another tokenizer than ours needs a fifth more for paths and numbers, and sometimes a third.
+            Fit::Nearest => window / 4 * 3,
         };
         // What the endpoint puts around and between the messages, and the schema where it shows that to the model.
         let usable = usable - usable / 64;

@@ -19,7 +19,7 @@ async fn a_good_answer_is_the_summary() {
     assert_eq!((request.method.as_str(), request.target.as_str()), ("POST", "/v1/chat/completions"));
     let body = request.json();
     assert_eq!((&body["model"], &body["stream"]), (&json!("good"), &json!(false)));
-    assert_eq!((&body["temperature"], &body["max_tokens"]), (&json!(0), &json!(1256)));
+    assert_eq!((&body["temperature"], &body["max_tokens"]), (&json!(0.0), &json!(1256)));
     assert_eq!(body["response_format"]["json_schema"]["schema"], tidegate_summary::schema());
     assert_eq!(body["messages"][0]["role"], "system");
     assert!(body["messages"][1]["content"].as_str().unwrap().contains("The archive has 48,000 files."));
@@ -52,6 +52,20 @@ async fn a_failure_that_may_pass_is_tried_once_more() {
         let made = Bench::at(&upstream, name, "").summarize(material()).await.unwrap();
         assert_eq!(made.summary.decisions, decided("Use redb"), "{name}");
         assert_eq!(made.spent.calls, 2, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn after_nonsense_the_same_answer_is_not_asked_for_again() {
+    for (model, failure, second) in
+        [("dice", Answer::chat("No."), 0.4), ("down", Answer::error(500, "server_error", "oops"), 0.0)]
+    {
+        let upstream = MockUpstream::start().await;
+        upstream.then(failure).then(good("Use redb"));
+        Bench::at(&upstream, model, "").summarize(material()).await.unwrap();
+        let temperatures: Vec<Value> =
+            upstream.requests().iter().map(|request| request.json()["temperature"].clone()).collect();
+        assert_eq!(temperatures, [json!(0.0), json!(second)]);
     }
 }
 

@@ -1,0 +1,190 @@
+//! The summary that a request would get, made here by the built-in summarizer and kept nowhere.
+
+use super::figures::tokens;
+use super::{Case, Ending};
+use tidegate_config::{FoldMode, FoldRole, Summarizer};
+use tidegate_engine::{Cause, FoldJob, Memory, Strategy, Timestamp, Tokens, Verdict};
+use tidegate_proxy::{Assessment, Question, SummaryMessage, summarize_offline};
+use tidegate_wire::{Reader, Unreadable};
+
+/// What was decided about a request once the summary that it is due was there.
+#[derive(Debug)]
+pub(super) struct Folding {
+    pub(super) assessment: Assessment,
+    pub(super) summaries: Vec<SummaryMessage>,
+    pub(super) due: Option<Due>,
+}
+
+/// A summary that should be made.
+#[derive(Debug)]
+pub(super) struct Due {
+    job: FoldJob,
+    /// What the request uses without it.
+    without: Tokens,
+}
+
+/// A message of our own in the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Insertion {
+    Summary {
+        tokens: Tokens,
+        covered: usize,
+    },
+    /// It stands for messages that were dropped.
+    Marker,
+}
+
+/// So many summaries one request waits for in the proxy.
+const MOST_FOLDS: usize = 2;
+
+/// Makes the summary that `first` wants, if it wants one, and decides again.
+pub(super) fn fold(
+    question: &Question<'_>,
+    reader: &Reader,
+    first: Assessment,
+) -> Result<Folding, Unreadable> {
+    let mut folding = Folding { assessment: first, summaries: Vec::new(), due: None };
+    for _ in 0..MOST_FOLDS {
+        let Folding { assessment, summaries, due } = &mut folding;
+        let Some(job) = assessment.decision.wanted.clone() else { break };
+        // The built-in summarizer starts from nothing here, so a second summary has to read what the first one did.
+        let whole = FoldJob { messages: 0..job.messages.end, previous: None, ..job.clone() };
+        let made = summarize_offline(question, &assessment.chat, &whole);
+        let talk = assessment.chat.messages[..job.messages.end]
+            .iter()
+            .filter(|message| !message.role.is_instruction());
+        let sent: Tokens = talk.map(|message| message.tokens).sum();
+        // The proxy counts one that is as long as what it stands for as a failure.
+        let is_no_gain = made.as_ref().is_some_and(|summary| summary.fold.tokens >= sent);
+        due.get_or_insert(Due { job, without: assessment.decision.plan.after });
+        let Some(summary) = made.filter(|_| !is_no_gain) else {
+            // As when a summarizer fails: what does not fit is dropped.
+            if assessment.decision.plan.verdict == Verdict::OverBudget {
+                let question = Question { summaries, ..*question };
+                *assessment = question.truncate(reader, &Memory::default(), Timestamp(0))?;
+            }
+            break;
+        };
+        summaries.push(summary);
+        let question = Question { summaries, ..*question };
+        *assessment = question.assess(reader, &Memory::default(), Timestamp(0))?;
+    }
+    Ok(folding)
+}
+
+pub(super) fn folds(strategy: Strategy) -> bool {
+    match strategy {
+        Strategy::Summarization | Strategy::Hybrid => true,
+        Strategy::Passthrough | Strategy::Masking | Strategy::Window => false,
+    }
+}
+
+impl Case<'_> {
+    /// Our own messages, each with the client's before which it stands.
+    pub(super) fn insertions(&self) -> Vec<(usize, Insertion)> {
+        let (plan, messages) = (&self.assessment.decision.plan, &self.assessment.chat.messages);
+        if self.route.context.observe {
+            return Vec::new();
+        }
+        let mut insertions = Vec::new();
+        if let Some(folded) = &plan.folded {
+            let talk = messages.iter().enumerate().filter(|(_, message)| !message.role.is_instruction());
+            let (first, covered) =
+                (talk.clone().next(), talk.take_while(|(at, _)| *at < folded.upto).count());
+            let summary = Insertion::Summary { tokens: folded.tokens, covered };
+            insertions.extend(first.map(|(first, _)| (first, summary)));
+        }
+        insertions.extend(plan.dropped.first().map(|&first| (first, Insertion::Marker)));
+        insertions
+    }
+
+    /// The summary in the request, with the message before which it stands.
+    pub(super) fn summary(&self) -> Option<(usize, Tokens, usize)> {
+        self.insertions().into_iter().find_map(|(before, insertion)| match insertion {
+            Insertion::Summary { tokens, covered } => Some((before, tokens, covered)),
+            Insertion::Marker => None,
+        })
+    }
+
+    /// Whether a summary is due and this very request would go out without it, and only the next one with it.
+    pub(super) fn is_folded_later(&self) -> bool {
+        let waits = |due: &Due| due.job.is_urgent() || self.route.context.fold.mode == FoldMode::Inline;
+        self.summary().is_some() && self.due.as_ref().is_some_and(|due| !waits(due))
+    }
+
+    /// Whether a summary is due and would not make the request shorter.
+    pub(super) fn is_summary_useless(&self) -> bool {
+        self.due.is_some() && self.assessment.decision.plan.folded.is_none()
+    }
+
+    pub(super) fn fold_role(&self) -> &'static str {
+        match self.route.context.fold.role {
+            FoldRole::User => "user",
+            FoldRole::System => "system",
+        }
+    }
+
+    pub(super) fn fold_cause(&self) -> Option<Cause> {
+        self.due.as_ref().map(|due| due.job.cause)
+    }
+}
+
+/// Why a summary is due.
+pub(super) fn cause(case: &Case<'_>) -> String {
+    let Some(Due { job, .. }) = &case.due else { return "none: no summary is due".to_owned() };
+    let sentence = match job.cause {
+        Cause::Budget if job.is_urgent() => "the request would not fit otherwise",
+        Cause::Budget => "the request uses as many tokens as fold.when allows",
+        Cause::Messages => "as many messages as fold.when allows have no summary",
+        Cause::Turns => "as many turns as fold.when allows have come since the last summary",
+        Cause::Prune => "the request hardly fits: prune.when holds, and it cannot wait",
+        // These move the mask frontier, and never ask for a summary.
+        Cause::Free | Cause::EveryTurn | Cause::Batch | Cause::BreakEven => "",
+    };
+    format!("{}: {sentence}", job.cause.name())
+}
+
+/// What is otherwise in a running proxy, the most important last.
+pub(super) fn notes(case: &Case<'_>) -> Vec<String> {
+    let mut notes = vec![
+        "no earlier summary is known: in a running conversation turns count from the last one, and the next one takes it in"
+            .to_owned(),
+    ];
+    if case.due.is_some() {
+        notes.extend(stand_in(case));
+    }
+    if case.is_summary_useless() {
+        notes.push("the summary would not be shorter than what it stands for, so there is none".to_owned());
+    }
+    if case.due.is_some() && case.route.context.observe {
+        notes.push("`context.observe` is true: no summary would be made".to_owned());
+    }
+    notes.extend(later(case));
+    notes
+}
+
+/// What has to be said beside a view that shows nothing but the request.
+pub(super) fn caveats(case: &Case<'_>) -> Vec<String> {
+    let shown = case.ending() != Ending::Refused && case.summary().is_some();
+    let stand_in = shown.then(|| stand_in(case)).flatten();
+    stand_in.into_iter().chain(later(case)).collect()
+}
+
+fn stand_in(case: &Case<'_>) -> Option<String> {
+    let name = &case.route.context.fold.summarizer;
+    match case.settings.summarizers.get(name) {
+        Some(Summarizer::Llm(_)) => {
+            Some(format!("`{name}` is not asked here: the built-in summarizer stands in for it"))
+        }
+        Some(Summarizer::Extractive) | None => None,
+    }
+}
+
+fn later(case: &Case<'_>) -> Option<String> {
+    let due = case.due.as_ref().filter(|_| case.is_folded_later())?;
+    Some(format!(
+        "`fold.mode` is \"background\": this very request would go out without the summary, with {} input tokens, and the \
+         next one with it",
+        tokens(due.without)
+    ))
+}

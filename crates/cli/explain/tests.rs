@@ -1,0 +1,59 @@
+//! Plans that no saved request leads to: dropping needs a summarizer that fails.
+
+use super::{Case, diff, fate, json, table};
+use serde_json::json as value;
+use tidegate_config::{Flags, Source, load};
+use tidegate_engine::{Memory, Strategy, Timestamp};
+use tidegate_proxy::{Question, model_table};
+use tidegate_wire::{Reader, assemble};
+
+#[test]
+fn dropped_messages_and_their_marker_are_shown() {
+    let settings = load(Source::none(), &Flags::default(), &|_| None).unwrap();
+    let say = |role: &str, text: &str| value!({"role": role, "content": text});
+    let messages =
+        [say("user", "task"), say("assistant", "one"), say("assistant", "two"), say("user", "next")];
+    let body = value!({"model": "gpt-4o", "messages": messages}).to_string();
+    let reader = Reader::default();
+    let outline = reader.outline(body.as_bytes()).unwrap();
+    let model = model_table(&settings.models).lookup("gpt-4o");
+    let route = &settings.routes[0];
+    let question = Question {
+        body: body.as_bytes(),
+        outline: &outline,
+        context: &route.context,
+        strategy: Strategy::Summarization,
+        model: &model,
+        factor: 1.0,
+        summaries: &[],
+    };
+    let mut assessment = question.assess(&reader, &Memory::default(), Timestamp(0)).unwrap();
+    assessment.decision.plan.dropped = vec![1, 2];
+    let pieces = assessment.pieces(&question).unwrap();
+    let case = Case {
+        body: body.as_bytes(),
+        outline: &outline,
+        settings: &settings,
+        route,
+        strategy: question.strategy,
+        model: &model,
+        assessment: &assessment,
+        due: None,
+        fates: fate::fates(&question, &assessment),
+        rewritten: pieces.map(|pieces| assemble(body.as_bytes(), &pieces)),
+    };
+    let shown = table::render("request.json", &case);
+    assert!(shown.contains("insert  stands for what is dropped\n 1  assistant"), "{shown}");
+    assert_eq!(shown.matches("drop    no summary covers it, and it does not fit\n").count(), 2, "{shown}");
+    assert!(shown.contains("verdict: fits: forwarded with 2 messages dropped, "), "{shown}");
+    let object = json::of(&case);
+    assert_eq!(
+        (&object["verdict"]["dropped"], &object["messages"][1]["action"]),
+        (&value!(2), &value!("drop"))
+    );
+    let diff = diff::render(&case).unwrap();
+    let (marker, removed) = diff.split_once("--- messages[1] to [2] as sent, ").unwrap();
+    assert!(marker.starts_with("--- nothing before messages[1]\n+++ a marker as forwarded\n"), "{diff}");
+    assert!(marker.contains("2 earlier turns of this conversation are missing here"), "{diff}");
+    assert!(removed.contains("+++ nothing: dropped for the marker\n@@ -1,8 +0,0 @@\n"), "{diff}");
+}
