@@ -162,6 +162,14 @@ fn play(
     Ok(())
 }
 
+/// A request as it went out.
+struct Sent {
+    kept: Vec<usize>,
+    masked: Vec<usize>,
+    fold: Option<Digest>,
+    length: usize,
+}
+
 /// Whether a message is in the request that goes out.
 fn stays(decision: &Decision, index: usize) -> bool {
     let plan = &decision.plan;
@@ -245,21 +253,18 @@ proptest! {
     /// Promise 8: between two decisions, a request is the one before it plus new messages. Promise 7: a retry is the same.
     #[test]
     fn decisions_are_repeated(case in case()) {
-        let mut before: Option<(Vec<usize>, Vec<usize>, Option<Digest>, usize)> = None;
+        let mut before: Option<Sent> = None;
         play(&case, |messages, decision, memory| {
             let plan = &decision.plan;
             let fold = plan.folded.as_ref().map(|folded| folded.covers);
             let kept: Vec<usize> = (0..messages.len()).filter(|&index| stays(decision, index)).collect();
-            if let Some((kept_before, masked_before, fold_before, length)) = &before {
-                let same_fold = *fold_before == fold;
-                if same_fold && plan.dropped.is_empty() {
-                    let old: Vec<usize> = kept.iter().copied().filter(|index| index < length).collect();
-                    prop_assert_eq!(&old, kept_before);
-                    prop_assert!(masked_before.iter().all(|index| plan.masked.contains(index)));
-                }
+            if let Some(before) = before.as_ref().filter(|before| before.fold == fold && plan.dropped.is_empty()) {
+                let old: Vec<usize> = kept.iter().copied().filter(|index| *index < before.length).collect();
+                prop_assert_eq!(&old, &before.kept);
+                prop_assert!(before.masked.iter().all(|index| plan.masked.contains(index)));
             }
             if decision.waypoint.is_some() && plan.dropped.is_empty() {
-                before = Some((kept, plan.masked.clone(), fold, messages.len()));
+                before = Some(Sent { kept, masked: plan.masked.clone(), fold, length: messages.len() });
                 let retry = decide(&conversation(&case, messages), memory, &case.policy, Timestamp(9_999_999));
                 prop_assert_eq!(&retry.plan.folded, &plan.folded);
                 prop_assert_eq!(&retry.plan.masked, &plan.masked);
