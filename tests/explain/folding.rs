@@ -222,7 +222,7 @@ fn hybrid_masks_behind_the_summary() {
     assert_eq!(fates(&said)[9..], expected);
     assert_eq!((&said["masking"]["cause"], &said["folding"]["cause"]), (&json!("free"), &json!("turns")));
     let sentence = said["verdict"]["sentence"].as_str().unwrap();
-    let edits = "forwarded with 8 messages folded into a summary of 116 tokens and 1 message masked, ";
+    let edits = "forwarded with 8 messages folded into a summary of 89 tokens and 1 message masked, ";
     assert!(sentence.contains(edits), "{sentence}");
     let diff = explain(&config, &talk(4), &["--strategy", "hybrid", "--diff"]).out;
     let (_, behind) = diff.split_once("+++ messages[11] as forwarded, 20 tokens\n").unwrap();

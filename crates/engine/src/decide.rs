@@ -65,12 +65,26 @@ pub fn truncate(
     // The task and the instructions before it are not what is dropped first.
     let from = from.max(messages.iter().position(Message::is_user_turn).map_or(0, |task| task + 1));
     let request = request_at(messages);
-    let droppable = |index: &usize| !messages[*index].role.is_instruction() && Some(*index) != request;
-    let fits = |dropped: &Vec<usize>| edits.used(conversation, dropped) <= conversation.budget.input;
-    let end = legal(messages, messages.len());
-    let cuts = (from + 1..=end).filter(|&cut| !messages[cut].joined);
-    let cuts = cuts.map(|cut| (from..cut).filter(droppable).collect());
-    let dropped = std::iter::once(Vec::new()).chain(cuts).find(fits).unwrap_or_default();
+    let goes = |index: &usize| {
+        let is_sacred = messages[*index].role.is_instruction() || Some(*index) == request;
+        !is_sacred && edits.stays(*index, &[])
+    };
+    let used = edits.used(conversation, &[]).0;
+    let budget = conversation.budget.input.0;
+    // In steps, so that what is dropped stays the same for some turns, and with it the prompt that the provider has cached.
+    let step = (budget / 4).max(1);
+    let roomy = used.saturating_sub(used.saturating_sub(budget).div_ceil(step) * step);
+    let (mut left, mut cut, mut last_resort) = (used + conversation.marker.0, None, None);
+    for index in from..legal(messages, messages.len()) {
+        if used <= budget || cut.is_some() {
+            break;
+        }
+        left -= if goes(&index) { edits.cost(index, &messages[index]).0 } else { 0 };
+        let is_legal = !messages[index + 1].joined;
+        last_resort = last_resort.or((is_legal && left <= budget).then_some(index + 1));
+        cut = (is_legal && left <= roomy).then_some(index + 1);
+    }
+    let dropped = cut.or(last_resort).map_or_else(Vec::new, |cut| (from..cut).filter(goes).collect());
     edits.decision(conversation, memory, policy, now, dropped)
 }
 
@@ -143,7 +157,7 @@ impl Edits {
             // What a retry could want, the first try has wanted.
             Strategy::Summarization | Strategy::Hybrid if !(self.is_retry && fits) => {
                 let undropped = self.used(conversation, &[]);
-                wanted(messages, memory, self.folded.as_ref(), undropped, &budget, &policy.fold)
+                wanted(messages, memory, self.folded.as_ref(), undropped, &budget, policy)
             }
             _ => None,
         };
@@ -172,18 +186,21 @@ impl Edits {
         !is_folded && dropped.binary_search(&index).is_err()
     }
 
+    /// What a message costs as it would be sent.
+    fn cost(&self, index: usize, message: &Message) -> Tokens {
+        if index < self.masking.frontier {
+            message.tokens.saturating_sub(message.saving())
+        } else {
+            message.tokens
+        }
+    }
+
     /// What the request uses with the summary, everything maskable before the frontier masked, and a marker for what is
     /// dropped.
     fn used(&self, conversation: &Conversation<'_>, dropped: &[usize]) -> Tokens {
         let messages = conversation.messages.iter().enumerate();
         let counted = messages.filter(|(index, _)| self.stays(*index, dropped));
-        let counted = counted.map(|(index, message)| {
-            if index < self.masking.frontier {
-                message.tokens.saturating_sub(message.saving())
-            } else {
-                message.tokens
-            }
-        });
+        let counted = counted.map(|(index, message)| self.cost(index, message));
         let summary = self.folded.as_ref().map_or(Tokens::ZERO, |folded| folded.tokens);
         let marker = if dropped.is_empty() { Tokens::ZERO } else { conversation.marker };
         counted.sum::<Tokens>() + summary + marker + conversation.fixed

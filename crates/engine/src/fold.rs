@@ -68,6 +68,8 @@ pub struct FoldJob {
     /// The summary that it rewrites.
     pub previous: Option<Digest>,
     pub keeps_request: bool,
+    /// What the messages cost that go for it, as they would be sent. A summary that costs as much is of no use.
+    pub worth: Tokens,
     /// How many messages the conversation has, instructions not counted.
     pub seen: usize,
     pub cause: Cause,
@@ -110,12 +112,7 @@ fn place(messages: &[Message], fold: &Fold, policy: &Policy) -> Option<Folded> {
         return None;
     }
     let removed = removed(messages, upto, fold.keeps_request, policy.fold.pins_task);
-    // Where they could be masked instead, that is what the summary has to be better than.
-    let masks = policy.strategy == Strategy::Hybrid;
-    let cost = |message: &Message| {
-        if masks { message.tokens.saturating_sub(message.saving()) } else { message.tokens }
-    };
-    let covered: Tokens = removed.iter().map(|&index| cost(&messages[index])).sum();
+    let covered = worth(messages, &removed, policy.strategy);
     let made_at = behind(messages, fold.seen).max(upto);
     (fold.tokens < covered).then_some(Folded {
         covers: fold.covers,
@@ -124,6 +121,15 @@ fn place(messages: &[Message], fold: &Fold, policy: &Policy) -> Option<Folded> {
         tokens: fold.tokens,
         made_at,
     })
+}
+
+/// What messages cost that a summary would stand for. Where they could be masked instead, that is what it has to be better than.
+fn worth(messages: &[Message], removed: &[usize], strategy: Strategy) -> Tokens {
+    let masks = strategy == Strategy::Hybrid;
+    let cost = |message: &Message| {
+        if masks { message.tokens.saturating_sub(message.saving()) } else { message.tokens }
+    };
+    removed.iter().map(|&index| cost(&messages[index])).sum()
 }
 
 /// The index behind so many messages that are no instructions.
@@ -153,21 +159,21 @@ pub(crate) fn wanted(
     folded: Option<&Folded>,
     after: Tokens,
     budget: &Budget,
-    policy: &FoldPolicy,
+    policy: &Policy,
 ) -> Option<FoldJob> {
     let from = folded.map_or(0, |folded| folded.upto);
     let over = after > budget.input;
     let made_at = folded.map_or(0, |folded| folded.made_at);
     let since = Since { summarized: &messages[from..], made: &messages[made_at..] };
-    let pruned = fires(&policy.prune_when, &since, after, budget);
-    let (cause, urgency) = match fires(&policy.when, &since, after, budget) {
+    let pruned = fires(&policy.fold.prune_when, &since, after, budget);
+    let (cause, urgency) = match fires(&policy.fold.when, &since, after, budget) {
         _ if over || pruned.is_some() => (if over { Cause::Budget } else { Cause::Prune }, Urgency::Now),
         Some(cause) => (cause, Urgency::Later),
         None => return None,
     };
-    let mut upto = legal(messages, kept_from(messages, policy.keep));
+    let mut upto = legal(messages, kept_from(messages, policy.fold.keep));
     if urgency == Urgency::Now {
-        upto = upto.max(legal(messages, kept_from(messages, policy.prune_keep)));
+        upto = upto.max(legal(messages, kept_from(messages, policy.fold.prune_keep)));
     }
     if over && upto <= from {
         // Rather than refusing, everything but the unresolved end.
@@ -177,7 +183,8 @@ pub(crate) fn wanted(
     let keeps_request = !messages[upto..].iter().any(Message::is_user_turn);
     let before = folded.map_or(0, |folded| folded.removed.len());
     // Nothing but what stays anyway would be folded.
-    if removed(messages, upto, keeps_request, policy.pins_task).len() <= before {
+    let removed = removed(messages, upto, keeps_request, policy.fold.pins_task);
+    if removed.len() <= before {
         return None;
     }
     // There is a summary of just that, and it is not worth its place: another would not be either.
@@ -190,6 +197,7 @@ pub(crate) fn wanted(
         covers,
         previous: folded.map(|folded| folded.covers),
         keeps_request,
+        worth: worth(messages, &removed, policy.strategy),
         seen: messages.iter().filter(|message| !message.role.is_instruction()).count(),
         cause,
         urgency,

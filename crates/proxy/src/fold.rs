@@ -3,7 +3,7 @@
 //! One at a time for a conversation, in all processes together: who comes second waits for the first one's, or goes without.
 
 use crate::gate::Gate;
-use crate::material::sources;
+use crate::material::{longest, sources};
 use crate::rewrite::Draft;
 use crate::server::Worker;
 use crate::summarize::{CallerKey, Material, Spent, summarize};
@@ -11,7 +11,7 @@ use crate::summary_message::{State, tokens};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Fold, Summarizer};
-use tidegate_engine::{Digest, FoldJob, Timestamp, Tokens};
+use tidegate_engine::{Digest, FoldJob, Timestamp};
 use tidegate_store::{ConversationKey, StoredFold};
 use tidegate_summary::{Summary, cap, render};
 use tidegate_tokens::Model;
@@ -54,23 +54,37 @@ impl Folding {
         let Some(key) = self.key() else { return Err("summarizer_no_conversation") };
         let conversations = &self.worker.gate.conversations;
         let deadline = Instant::now() + self.timeout();
-        let Some(claim) = conversations.claim(key, self.timeout() + MARGIN).await else {
-            return self.wait(key, job, deadline).await;
-        };
-        // The one before may have finished between our reading and our claim.
-        let known = conversations.recall(key).await.folds;
-        let made = match known.into_iter().find(|fold| fold.covers == job.covers) {
-            Some(fold) => Ok(fold),
-            None => self.make(key, chat, job, deadline).await,
-        };
-        claim.release().await;
-        if let Err(reason) = made {
-            let until = Gate::now().0 + u64::try_from(COOL_DOWN.as_millis()).unwrap_or(0);
-            conversations.cool_down(key, until);
-            self.worker.gate.metrics.unsummarized(reason);
-            warn!(reason, "a conversation could not be summarized; it is tried again after a pause");
+        loop {
+            let claim = conversations.claim(key, self.timeout() + MARGIN).await;
+            // Whoever had the claim before may have finished since we last looked, or given up.
+            let known = conversations.recall(key).await.folds;
+            if let Some(fold) = known.into_iter().find(|fold| fold.covers == job.covers) {
+                if let Some(claim) = claim {
+                    claim.release().await;
+                }
+                return Ok(fold);
+            }
+            if let Some(claim) = claim {
+                let made = self.make(key, chat, job, deadline).await;
+                if let Err(reason) = made {
+                    self.note_failure(key, reason);
+                }
+                // Only now: who comes next must know that it failed.
+                claim.release().await;
+                return made;
+            }
+            if !job.is_urgent() || self.is_cooling() || Instant::now() >= deadline {
+                return Err("summarizer_busy");
+            }
+            sleep(LOOK_EVERY).await;
         }
-        made
+    }
+
+    fn note_failure(&self, key: ConversationKey, reason: &'static str) {
+        let until = Gate::now().0 + u64::try_from(COOL_DOWN.as_millis()).unwrap_or(0);
+        self.worker.gate.conversations.cool_down(key, until);
+        self.worker.gate.metrics.unsummarized(reason);
+        warn!(reason, "a conversation could not be summarized; it is tried again after a pause");
     }
 
     async fn make(
@@ -83,10 +97,11 @@ impl Folding {
         let settings = self.settings();
         let previous = job.previous.and_then(|covers| self.earlier(covers));
         let covered = self.covered(chat, job);
+        let limit = longest(settings, job);
         let material = Material {
             previous,
             sources: sources(&self.draft.body, &self.draft.outline, chat, job),
-            max_tokens: settings.max_tokens.0,
+            max_tokens: limit.0,
         };
         let (clients, snapshot) = (&self.worker.clients, &self.draft.snapshot);
         let summarizer = self.summarizer();
@@ -98,13 +113,15 @@ impl Folding {
         })?;
         self.count(&summarized.spent, true);
         let encoding = self.model.encoding;
-        let (limit, role) = (settings.max_tokens, settings.role);
+        let role = settings.role;
         let capped =
             move |summary: &Summary| cap(summary, covered, &|text| tokens(text, role, encoding) <= limit);
         let summary = tokio::task::spawn_blocking(move || capped(&summarized.summary));
         let summary = summary.await.map_err(|_| "summarizer_failed")?;
         // What does not shrink the request is not worth a place in it, and is not tried again at once.
-        if tokens(&render(&summary, covered), role, encoding) >= self.cost(chat, job) {
+        let factor = self.draft.question(&self.model).factor;
+        let cost = tokens(&render(&summary, covered), role, encoding).0 as f64 * factor;
+        if cost.ceil() >= job.worth.0 as f64 {
             return Err("summarizer_no_gain");
         }
         let state = State {
@@ -128,26 +145,6 @@ impl Folding {
             return Ok(known.into_iter().find(|known| known.covers == job.covers).unwrap_or(fold));
         }
         Ok(fold)
-    }
-
-    /// Another request makes the summary, perhaps in another process.
-    async fn wait(
-        &self,
-        key: ConversationKey,
-        job: &FoldJob,
-        deadline: Instant,
-    ) -> Result<StoredFold, &'static str> {
-        if !job.is_urgent() {
-            return Err("summarizer_busy");
-        }
-        while Instant::now() < deadline {
-            sleep(LOOK_EVERY).await;
-            let recalled = self.worker.gate.conversations.recall(key).await;
-            if let Some(fold) = recalled.folds.into_iter().find(|fold| fold.covers == job.covers) {
-                return Ok(fold);
-            }
-        }
-        Err("summarizer_busy")
     }
 
     fn key(&self) -> Option<ConversationKey> {
@@ -176,12 +173,6 @@ impl Folding {
     /// How many messages the new summary stands for.
     fn covered(&self, chat: &Chat, job: &FoldJob) -> usize {
         chat.messages[..job.messages.end].iter().filter(|message| !message.role.is_instruction()).count()
-    }
-
-    /// What they cost as the client sent them.
-    fn cost(&self, chat: &Chat, job: &FoldJob) -> Tokens {
-        let all = chat.messages[..job.messages.end].iter().filter(|message| !message.role.is_instruction());
-        all.map(|message| message.tokens).sum()
     }
 
     fn count(&self, spent: &Spent, is_made: bool) {

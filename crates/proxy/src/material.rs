@@ -4,7 +4,8 @@ use crate::assess::Question;
 use crate::summarize::{OwnedSource, OwnedSpeaker};
 use crate::summary_message::{State, SummaryMessage, tokens};
 use std::collections::HashMap;
-use tidegate_engine::{FoldJob, Kind, Role, Timestamp};
+use tidegate_config::Fold;
+use tidegate_engine::{FoldJob, Kind, Role, Timestamp, Tokens};
 use tidegate_store::StoredFold;
 use tidegate_summary::{Call, MessageRef, Source, cap, extract};
 use tidegate_wire::{CallId, Chat, Content, MessageView, Outline, Part, read_message};
@@ -16,9 +17,10 @@ pub fn summarize_offline(question: &Question<'_>, chat: &Chat, job: &FoldJob) ->
     let fold = &question.context.fold;
     let sources = sources(question.body, question.outline, chat, job);
     let sources: Vec<Source<'_>> = sources.iter().map(OwnedSource::borrowed).collect();
-    let summary = extract(None, &sources, u32::try_from(fold.max_tokens.0).unwrap_or(u32::MAX));
+    let limit = longest(fold, job);
+    let summary = extract(None, &sources, u32::try_from(limit.0).unwrap_or(u32::MAX));
     let encoding = question.model.encoding;
-    let fits = |text: &str| tokens(text, fold.role, encoding) <= fold.max_tokens;
+    let fits = |text: &str| tokens(text, fold.role, encoding) <= limit;
     let summary = cap(&summary, sources.len(), &fits);
     let state = State { summary, keeps_request: job.keeps_request, seen: job.seen, ..State::default() };
     let stored = StoredFold {
@@ -28,6 +30,11 @@ pub fn summarize_offline(question: &Question<'_>, chat: &Chat, job: &FoldJob) ->
         state: state.to_bytes(),
     };
     SummaryMessage::of(&stored, fold.role, encoding)
+}
+
+/// The longest that a summary may be: a tenth shorter than what it stands for, so that it is worth its place.
+pub(crate) fn longest(fold: &Fold, job: &FoldJob) -> Tokens {
+    fold.max_tokens.min(Tokens(job.worth.0 / 10 * 9))
 }
 
 /// The messages as a summarizer reads them. Instructions stay in the context, so nobody has to summarize them.

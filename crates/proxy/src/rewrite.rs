@@ -214,7 +214,7 @@ impl Draft {
         is_light.then(|| self.question(model).look_up(&self.gate.reader))
     }
 
-    fn question<'a>(&'a self, model: &'a Arc<Model>) -> Question<'a> {
+    pub(crate) fn question<'a>(&'a self, model: &'a Arc<Model>) -> Question<'a> {
         Question {
             body: &self.body,
             outline: &self.outline,

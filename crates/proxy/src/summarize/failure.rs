@@ -44,19 +44,23 @@ impl Failure {
 }
 
 impl Cause {
-    /// A label for metrics and logs.
+    /// The label for headers, metrics and logs.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
-            Cause::Timeout => "timeout",
-            Cause::Status(StatusCode::TOO_MANY_REQUESTS) => "rate_limited",
-            Cause::Status(status) if status.is_server_error() => "server_error",
-            Cause::Status(_) => "refused",
-            Cause::Unreachable(_) => "unreachable",
-            Cause::Broken(_) => "broken",
-            Cause::Nonsense(nonsense) => nonsense.reason(),
-            Cause::WindowTooSmall => "window_too_small",
-            Cause::Key(_) => "no_key",
-            Cause::Crashed => "crashed",
+            Cause::Timeout => "summarizer_timeout",
+            Cause::Status(StatusCode::TOO_MANY_REQUESTS) => "summarizer_rate_limited",
+            Cause::Status(status) if status.is_server_error() => "summarizer_server_error",
+            Cause::Status(_) => "summarizer_refused",
+            Cause::Unreachable(_) => "summarizer_unreachable",
+            Cause::Broken(_) => "summarizer_broken",
+            Cause::Nonsense(Nonsense::Empty) => "summarizer_empty",
+            Cause::Nonsense(Nonsense::NoJson) => "summarizer_no_json",
+            Cause::Nonsense(Nonsense::NothingInIt) => "summarizer_nothing_in_it",
+            Cause::Nonsense(Nonsense::TooLong) => "summarizer_too_long",
+            Cause::Nonsense(Nonsense::LooksLikeAnError) => "summarizer_looks_like_an_error",
+            Cause::WindowTooSmall => "summarizer_window_too_small",
+            Cause::Key(_) => "summarizer_no_key",
+            Cause::Crashed => "summarizer_crashed",
         }
     }
 

@@ -117,7 +117,7 @@ async fn an_endpoint_that_hangs_costs_no_more_than_the_deadline() {
         tokio::time::advance(PATIENCE).await;
         let failed = task.await.unwrap().unwrap_err();
         tokio::time::resume();
-        assert_eq!((failed.reason(), failed.spent.calls), ("timeout", 1));
+        assert_eq!((failed.reason(), failed.spent.calls), ("summarizer_timeout", 1));
         upstream.disconnected().await;
     }
 }
@@ -128,7 +128,7 @@ async fn no_retry_waits_beyond_the_deadline() {
         let upstream = MockUpstream::start().await;
         upstream.answer(Answer::error(429, "rate_limit", "slow down").header("retry-after", wait));
         let failed = Bench::at(&upstream, "busy", "").summarize(material()).await.unwrap_err();
-        assert_eq!((failed.reason(), failed.spent.calls), ("rate_limited", 1));
+        assert_eq!((failed.reason(), failed.spent.calls), ("summarizer_rate_limited", 1));
     }
 }
 
@@ -138,7 +138,7 @@ async fn nobody_listens() {
     let bench = Bench::at(&upstream, "gone", "");
     drop(upstream);
     let failed = bench.summarize(material()).await.unwrap_err();
-    assert_eq!((failed.reason(), failed.spent.calls), ("unreachable", 2));
+    assert_eq!((failed.reason(), failed.spent.calls), ("summarizer_unreachable", 2));
 }
 
 #[tokio::test]
@@ -181,5 +181,5 @@ async fn it_runs_as_a_task() {
     let task = tokio::spawn(async move { bench.summarize(material()).await });
     upstream.next_request().await;
     gate.open();
-    assert_eq!(task.await.unwrap().unwrap_err().reason(), "empty");
+    assert_eq!(task.await.unwrap().unwrap_err().reason(), "summarizer_empty");
 }

@@ -36,7 +36,7 @@ async fn what_is_refused_either_way_teaches_nothing() {
     let bench = Bench::at(&upstream, "missing", "");
     for _ in 0..2 {
         let failed = bench.summarize(material()).await.unwrap_err();
-        assert_eq!((failed.reason(), failed.spent.calls), ("refused", 2));
+        assert_eq!((failed.reason(), failed.spent.calls), ("summarizer_refused", 2));
     }
     assert_eq!(has(&upstream, "response_format"), [true, false, true, false]);
 }
@@ -47,7 +47,7 @@ async fn the_operator_can_insist() {
     refuses(&upstream, "response_format", 400, "what?");
     let failed =
         Bench::at(&upstream, "insist", "json_schema = true").summarize(material()).await.unwrap_err();
-    assert_eq!((failed.reason(), failed.spent.calls), ("refused", 1));
+    assert_eq!((failed.reason(), failed.spent.calls), ("summarizer_refused", 1));
     let made = Bench::at(&upstream, "insist", "json_schema = false").summarize(material()).await.unwrap();
     assert_eq!(made.spent.calls, 1);
     assert_eq!(has(&upstream, "response_format"), [true, false]);

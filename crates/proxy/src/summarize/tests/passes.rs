@@ -122,12 +122,12 @@ async fn a_failure_in_a_later_pass_fails_the_whole() {
     let upstream = MockUpstream::start().await;
     upstream.then(good("Decision 1")).answer(Answer::chat("No."));
     let failed = Bench::at(&upstream, "half", "window = 2500").summarize(long(12)).await.unwrap_err();
-    assert_eq!((failed.reason(), failed.spent.calls), ("no_json", 3));
+    assert_eq!((failed.reason(), failed.spent.calls), ("summarizer_no_json", 3));
 }
 
 #[tokio::test]
 async fn a_window_without_room_for_the_instructions() {
     let upstream = MockUpstream::start().await;
     let failed = Bench::at(&upstream, "tiny", "window = 400").summarize(material()).await.unwrap_err();
-    assert_eq!((failed.reason(), failed.spent.calls), ("window_too_small", 0));
+    assert_eq!((failed.reason(), failed.spent.calls), ("summarizer_window_too_small", 0));
 }

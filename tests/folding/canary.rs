@@ -1,0 +1,84 @@
+//! What a summary says is told to the upstream, and to nobody else.
+
+use crate::scene::{admin, degraded, say, summarization, upstream, with_budget, with_store, with_summarizer};
+use crate::talk::{chat, user};
+use crate::tidegate::Setup;
+use serde_json::json;
+use tempfile::TempDir;
+use tidegate_testkit::{Answer, MockUpstream};
+
+const SAID: &str = "the-canary-sings-at-dawn";
+const SUMMARIZED: &str = "the-canary-was-summarized";
+const KEY: &str = "sk-canary-of-the-summarizer";
+
+fn is_clean(what: &str, bytes: &[u8]) {
+    for canary in [SAID, SUMMARIZED, KEY] {
+        let found = bytes.windows(canary.len()).any(|window| window == canary.as_bytes());
+        assert!(!found, "{canary} is in {what}");
+    }
+}
+
+async fn everywhere(extractive: bool) {
+    let (directory, upstream, summarizer) =
+        (TempDir::new().unwrap(), upstream().await, MockUpstream::start().await);
+    let url = format!("embedded:{}", directory.path().join("data").display());
+    let settings = with_budget(&with_store(&summarization("mode = \"inline\"\n"), &url), 2500);
+    let settings = if extractive {
+        settings
+    } else {
+        with_summarizer(&settings, &summarizer, "1s") + "api_key_env = \"SUMMARIZER_KEY\"\n"
+    };
+    let setup = Setup::new(&format!("[log]\nlevel = \"trace\"\n{settings}"))
+        .upstream(&upstream.url())
+        .env("SUMMARIZER_KEY", KEY)
+        .env("TIDEGATE_STORE_KEY", &"5a".repeat(32));
+    let tidegate = setup.start().await;
+    let mut messages = chat(4);
+    messages[1] = user(&format!("We decided that the password is {SAID}."));
+    summarizer.answer(Answer::chat(&json!({ "summary_text": SUMMARIZED, "decisions": [SAID] }).to_string()));
+    let (_, forwarded) = say(&tidegate, &upstream, "good", &messages).await;
+    let text = forwarded.summary().expect("a summary").text;
+    assert!(text.contains(SAID), "the summary has lost the decision: {text}");
+
+    if !extractive {
+        // Failures that repeat what they were told.
+        let said = format!("{SAID} {SUMMARIZED} {KEY}");
+        for (name, answer) in [
+            ("status", Answer::error(500, "oops", &said)),
+            ("refused", Answer::error(400, &said.replace(' ', "_"), &said)),
+            ("nonsense", Answer::chat(&format!("Error: {said}"))),
+            ("broken", Answer::raw(format!("HTTP/1.1 {said}\r\n{said}\r\n\r\n"))),
+            ("hangs", Answer::json(200, &said).stall()),
+        ] {
+            summarizer.answer(answer);
+            let (reply, _) = say(&tidegate, &upstream, name, &messages).await;
+            let reason = degraded(&reply).unwrap_or_else(|| panic!("{name} is not degraded"));
+            is_clean("a header", reason.as_bytes());
+        }
+    }
+    for path in ["/metrics", "/readyz"] {
+        is_clean(path, &admin(&tidegate, path).await.body);
+    }
+    is_clean("the log", tidegate.stop().await.as_bytes());
+    let mut files = vec![directory.path().join("data")];
+    let mut read = 0;
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            is_clean("the directory", &std::fs::read(path).unwrap());
+            read += 1;
+        }
+    }
+    assert!(read > 0);
+}
+
+#[tokio::test]
+async fn the_built_in_summarizer() {
+    everywhere(true).await;
+}
+
+#[tokio::test]
+async fn a_model_as_summarizer() {
+    everywhere(false).await;
+}

@@ -1,0 +1,52 @@
+//! A process that dies in the middle of a summary does not keep the others from making one.
+
+use crate::scene::{
+    ask, degraded, edited, fits, good_summary, say, start, summarization, until, upstream, with_budget,
+    with_store, with_summarizer,
+};
+use crate::talk::chat;
+use rustix::process::Signal;
+use std::cell::Cell;
+use std::time::Duration;
+use tidegate_testkit::{Answer, MockUpstream, RedisServer};
+
+/// The summarizer's second and the margin of the claim, and what the machine adds.
+const LEASE: Duration = Duration::from_secs(1 + 5 + 4);
+
+#[tokio::test]
+async fn a_killed_holder_blocks_nobody_for_longer_than_its_lease() {
+    let (redis, upstream, summarizer) =
+        (RedisServer::start().await, upstream().await, MockUpstream::start().await);
+    summarizer.answer(good_summary());
+    summarizer.then(Answer::json(200, "").stall());
+    let settings = with_store(&with_budget(&summarization(""), 1500), &redis.url());
+    let settings = with_summarizer(&settings, &summarizer, "1s");
+    let mut holder = start(&settings, &upstream).await;
+    let other = start(&settings, &upstream).await;
+    let address = holder.address;
+    let hanging = tokio::spawn(async move {
+        let mut client = crate::client::Client::connect(address).await;
+        let headers = [("x-conversation-id", "a"), ("authorization", "Bearer ada")];
+        client.send(crate::client::post(crate::client::CHAT, &headers, crate::talk::body(&chat(6)))).await;
+        client.until_closed().await
+    });
+    summarizer.next_request().await;
+    holder.signal(Signal::KILL);
+    holder.ended().await;
+    assert!(hanging.await.unwrap().is_empty(), "it was answered before it died");
+
+    // Meanwhile nobody is refused.
+    let (reply, forwarded) = say(&other, &upstream, "a", &chat(6)).await;
+    fits(&reply);
+    assert_eq!(degraded(&reply), Some("summarizer_busy"));
+    assert!(forwarded.marker().is_some());
+    let asked = Cell::new(6);
+    let again = async || {
+        asked.set(asked.get() + 1);
+        ask(other.address, "a", &chat(asked.get())).await
+    };
+    let reply = until("it folds", LEASE, again, |reply| edited(reply, "folded") > 0).await;
+    fits(&reply);
+    assert_eq!((degraded(&reply), edited(&reply, "dropped")), (None, 0));
+    assert_eq!(summarizer.requests().len(), 2);
+}

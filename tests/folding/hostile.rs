@@ -1,0 +1,110 @@
+//! A summarizer that fails or talks nonsense: the conversation goes on without it.
+
+use crate::scene::{
+    degraded, edited, fits, say, start, summarization, trigger, upstream, with_budget, with_summarizer,
+};
+use crate::talk::{body, chat};
+use crate::tidegate::Tidegate;
+use std::time::Duration;
+use tidegate_testkit::{Answer, MockUpstream};
+use tokio::time::Instant;
+
+/// Longer than the summarizer may take and what the machine adds to it; shorter than a second try would take.
+const LONGEST_WAIT: Duration = Duration::from_secs(6);
+
+/// Nothing comes of these.
+struct Useless {
+    what: &'static str,
+    answer: Answer,
+    /// What the client is told.
+    reason: &'static str,
+}
+
+fn useless() -> Vec<Useless> {
+    let error = "Error generating summary";
+    let case = |what, answer, reason| Useless { what, answer, reason };
+    let half = Answer::chat(r#"{"summary_text":"x"}"#).stall_after_chunks(0);
+    let empty = Answer::chat(r#"{"summary_text":"","key_facts":[],"goals":[]}"#);
+    vec![
+        case("hangs", Answer::json(200, "").stall(), "summarizer_timeout"),
+        case("hangs in the middle", half, "summarizer_timeout"),
+        case("fails", Answer::error(500, "oops", error), "summarizer_server_error"),
+        case("refuses", Answer::error(401, "no", error), "summarizer_refused"),
+        case("is busy", Answer::error(429, "slow", error), "summarizer_rate_limited"),
+        case(
+            "is something else",
+            Answer::new(200).chunk(format!("<html>{error}</html>")),
+            "summarizer_no_json",
+        ),
+        case("says an error", Answer::chat(&format!("{error}: too long.")), "summarizer_looks_like_an_error"),
+        case("says nothing", Answer::chat(""), "summarizer_empty"),
+        case("says an empty object", Answer::chat("{}"), "summarizer_nothing_in_it"),
+        case("says empty fields", empty, "summarizer_nothing_in_it"),
+        case("says a number", Answer::chat("42"), "summarizer_no_json"),
+        case("says noise", Answer::chat("%% \u{0} \u{7} ???"), "summarizer_no_json"),
+    ]
+}
+
+/// The upstream, the summarizer that answers this way, and Tidegate.
+pub(crate) async fn scene(answer: &Answer, budget: usize) -> (MockUpstream, MockUpstream, Tidegate) {
+    let (upstream, summarizer) = (upstream().await, MockUpstream::start().await);
+    summarizer.answer(answer.clone());
+    let settings = with_budget(&summarization("mode = \"inline\"\n"), budget);
+    let tidegate = start(&with_summarizer(&settings, &summarizer, "1s"), &upstream).await;
+    (upstream, summarizer, tidegate)
+}
+
+#[tokio::test]
+async fn what_fits_goes_out_as_it_is() {
+    for Useless { what, answer, .. } in useless() {
+        let (upstream, summarizer, tidegate) = scene(&answer, 20_000).await;
+        let begun = Instant::now();
+        let (reply, forwarded) = say(&tidegate, &upstream, "a", &chat(4)).await;
+        assert!(begun.elapsed() < LONGEST_WAIT, "one that {what}: {:?}", begun.elapsed());
+        assert_eq!(forwarded.body, body(&chat(4)), "one that {what}");
+        assert!(degraded(&reply).is_some(), "one that {what}");
+        assert_eq!(trigger(&reply), Some("turns"), "one that {what}");
+        let asked = summarizer.requests().len();
+        assert!((1..=2).contains(&asked), "one that {what} was asked {asked} times");
+        // It is left alone for a while.
+        let (_, forwarded) = say(&tidegate, &upstream, "a", &chat(5)).await;
+        assert_eq!(forwarded.body, body(&chat(5)), "one that {what}");
+        assert_eq!(summarizer.requests().len(), asked, "one that {what}");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_cut_and_says_so() {
+    for Useless { what, answer, .. } in useless() {
+        let (upstream, _summarizer, tidegate) = scene(&answer, 1500).await;
+        for questions in 6..9 {
+            let messages = chat(questions);
+            let (reply, forwarded) = say(&tidegate, &upstream, "a", &messages).await;
+            fits(&reply);
+            assert!(degraded(&reply).is_some(), "one that {what}");
+            let (at, turns) =
+                forwarded.marker().unwrap_or_else(|| panic!("one that {what} leaves no marker"));
+            let kept = &forwarded.messages[at + 1..];
+            assert_eq!(forwarded.messages[..at], messages[..at], "one that {what}");
+            assert_eq!(*kept, messages[messages.len() - kept.len()..], "one that {what}");
+            let missing = &messages[at..messages.len() - kept.len()];
+            let answers = missing.iter().filter(|message| message.contains("\"assistant\"")).count();
+            assert_eq!((edited(&reply, "dropped"), turns), (missing.len(), answers), "one that {what}");
+            assert!(!forwarded.body.contains("Error generating"), "one that {what}: {}", forwarded.body);
+            assert_eq!(forwarded.summary(), None);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_client_is_told_what_went_wrong() {
+    let mut wrong = Vec::new();
+    for Useless { what, answer, reason } in useless() {
+        let (upstream, _summarizer, tidegate) = scene(&answer, 20_000).await;
+        let (reply, _) = say(&tidegate, &upstream, "a", &chat(4)).await;
+        if degraded(&reply) != Some(reason) {
+            wrong.push(format!("one that {what}: {:?} and not {reason}", degraded(&reply)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

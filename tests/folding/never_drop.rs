@@ -1,0 +1,75 @@
+//! What stays verbatim whatever is folded.
+
+use crate::scene::{edits, say, start, summarization, upstream};
+use crate::talk::{CONSTRAINT, calls, chat, output, question, result, system, user};
+
+const INLINE: &str = "mode = \"inline\"\n";
+
+#[tokio::test]
+async fn the_task_where_it_is_pinned() {
+    let upstream = upstream().await;
+    let tidegate = start(&summarization("mode = \"inline\"\npin_task = true\n"), &upstream).await;
+    for questions in 4..=9 {
+        let messages = chat(questions);
+        let (_, forwarded) = say(&tidegate, &upstream, "a", &messages).await;
+        assert_eq!(forwarded.summary().unwrap().at, 1);
+        assert_eq!(forwarded.messages[0], messages[0]);
+        assert_eq!(forwarded.messages[2], messages[1], "the task is not where it was");
+        let kept = forwarded.messages.len() - 3;
+        assert_eq!(forwarded.messages[3..], messages[messages.len() - kept..]);
+    }
+}
+
+#[tokio::test]
+async fn instructions_wherever_they_stand() {
+    let upstream = upstream().await;
+    let tidegate = start(&summarization(INLINE), &upstream).await;
+    let mut messages = chat(4);
+    let developer = "{\"role\":\"developer\",\"content\":\"Tools are metered.\"}".to_owned();
+    let late = system("From here on, be brief.");
+    messages.insert(1, developer.clone());
+    messages.insert(question(1) + 1, late.clone());
+    let (reply, forwarded) = say(&tidegate, &upstream, "a", &messages).await;
+    assert_eq!(edits(&reply), "masked=0,folded=9,dropped=0");
+    let summary = forwarded.summary().unwrap();
+    assert_eq!((summary.at, summary.covered), (2, 9));
+    assert_eq!(forwarded.messages[..2], [system(CONSTRAINT), developer]);
+    assert_eq!(forwarded.messages[3], late);
+    assert_eq!(forwarded.messages[4..], messages[question(2) + 2..]);
+    assert!(!summary.text.contains("metered") && !summary.text.contains("be brief"), "{}", summary.text);
+}
+
+#[tokio::test]
+async fn the_summary_as_an_instruction_where_the_route_says_so() {
+    let upstream = upstream().await;
+    let tidegate = start(&summarization("mode = \"inline\"\nrole = \"system\"\n"), &upstream).await;
+    let (_, forwarded) = say(&tidegate, &upstream, "a", &chat(4)).await;
+    let summary = forwarded.summary().unwrap();
+    assert_eq!((summary.at, summary.role.as_str()), (1, "system"));
+}
+
+/// An agent that was given one task and has called tools ever since: the task is the last thing the user said.
+#[tokio::test]
+async fn the_last_request_and_the_unresolved_end() {
+    let upstream = upstream().await;
+    let settings =
+        summarization(INLINE).replace(crate::scene::FOLD, "when = { turns = 5 }\nkeep = { turns = 1 }\n");
+    let tidegate = start(&settings, &upstream).await;
+    let mut messages = vec![system(CONSTRAINT), user("Mend every pier.")];
+    for turn in 0..12 {
+        let ids = [format!("call_{turn}_a"), format!("call_{turn}_b")];
+        messages.push(calls(&ids));
+        messages.extend(ids.iter().map(|id| result(id, &output(turn))));
+        let (_, forwarded) = say(&tidegate, &upstream, "a", &messages).await;
+        assert!(forwarded.messages.contains(&messages[0]) && forwarded.messages.contains(&messages[1]));
+        assert!(
+            forwarded.messages.ends_with(&messages[messages.len() - 3..]),
+            "turn {turn}: {}",
+            forwarded.body
+        );
+        if turn >= 4 {
+            assert_eq!(forwarded.summary().expect("a summary").at, 1);
+            assert_eq!(forwarded.messages[2], messages[1]);
+        }
+    }
+}

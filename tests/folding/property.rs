@@ -1,0 +1,260 @@
+//! For every request of generated conversations, whatever the policy: each message is there, or masked there, or covered by the
+//! summary there, or counted by the marker there.
+
+use crate::forwarded::{Forwarded, is_marker, is_summary};
+use crate::reply::Reply;
+use crate::scene::{ask, degraded, edited, fits, say, start, summarizer, upstream, with_summarizer};
+use crate::talk::{assistant, calls, result, system, user};
+use serde_json::Value;
+use std::collections::HashSet;
+use tidegate_testkit::{Answer, MockUpstream};
+
+const PLACEHOLDER: &str = "[OMITTED_OBSERVATION: too old; available in memory store]";
+
+/// Splitmix: the same conversations in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).unwrap()
+    }
+
+    fn words(&mut self, most: usize) -> String {
+        const WORDS: [&str; 8] =
+            ["pier", "tide", "decided", "must", "error", "src/quay.rs", "42", "\u{1f30a}"];
+        let count = 1 + self.below(most);
+        let words: Vec<&str> = (0..count).map(|_| WORDS[self.below(WORDS.len())]).collect();
+        words.join(" ")
+    }
+}
+
+/// A conversation and where its requests end.
+fn generate(seed: u64) -> (Vec<String>, Vec<usize>) {
+    let mut dice = Dice(seed);
+    let (mut messages, mut ends) = (Vec::new(), Vec::new());
+    for number in 0..dice.below(3) {
+        messages.push(system(&format!("Rule {number} {}", dice.words(20))));
+    }
+    while ends.len() < 14 {
+        let number = messages.len();
+        if ends.is_empty() || dice.below(3) > 0 {
+            messages.push(user(&format!("Said {number} {}", dice.words(60))));
+            ends.push(messages.len());
+        }
+        for step in 0..dice.below(3) {
+            let ids: Vec<String> =
+                (0..=dice.below(3)).map(|which| format!("c{number}_{step}_{which}")).collect();
+            messages.push(calls(&ids));
+            for id in &ids {
+                messages.push(result(id, &format!("Result {id} {}", dice.words(150))));
+            }
+            ends.push(messages.len());
+        }
+        if dice.below(8) == 0 {
+            messages.push(system(&format!("Rule {number} {}", dice.words(10))));
+        }
+        messages.push(assistant(&format!("Answer {number} {}", dice.words(60))));
+    }
+    (messages, ends)
+}
+
+/// A message as it is when masked; what cannot be masked as it is.
+pub(crate) fn masked(message: &str) -> String {
+    let value: Value = serde_json::from_str(message).unwrap();
+    if value["role"] != "tool" {
+        return message.to_owned();
+    }
+    let written = serde_json::to_string(&value["content"]).unwrap();
+    message.replace(&written, &format!("\"{PLACEHOLDER}\""))
+}
+
+fn role(message: &str) -> String {
+    let value: Value = serde_json::from_str(message).unwrap();
+    value["role"].as_str().unwrap().to_owned()
+}
+
+/// What happened to each message of the client.
+#[derive(Debug, Default)]
+struct Account {
+    masked: usize,
+    folded: usize,
+    dropped: usize,
+}
+
+fn account(messages: &[String], forwarded: &Forwarded, reply: &Reply) -> Account {
+    let covered = forwarded.summary().map_or(0, |summary| summary.covered);
+    let ours = |message: &String| is_summary(message) || is_marker(message);
+    let mut theirs = forwarded.messages.iter().filter(|message| !ours(message)).peekable();
+    let (mut account, mut spoken) = (Account::default(), 0);
+    let mut dropped_turns = 0;
+    let (mut first_dropped, mut behind_drop) = (None, None);
+    for message in messages {
+        let is_instruction = role(message) == "system";
+        if let Some(sent) = theirs.next_if(|sent| **sent == *message || **sent == masked(message)) {
+            account.masked += usize::from(sent != message);
+            if first_dropped.is_some() && behind_drop.is_none() {
+                behind_drop = Some(sent.clone());
+            }
+        } else {
+            assert!(!is_instruction, "an instruction is gone: {message}");
+            if spoken < covered {
+                account.folded += 1;
+            } else {
+                account.dropped += 1;
+                dropped_turns += usize::from(role(message) == "assistant");
+                first_dropped.get_or_insert(message.clone());
+            }
+        }
+        spoken += usize::from(!is_instruction);
+    }
+    assert_eq!(theirs.next(), None, "something is there that the client did not send, or not there");
+    match forwarded.marker() {
+        Some((_, turns)) => {
+            assert_eq!(turns, dropped_turns.max(1), "the marker counts wrong");
+            let reason = degraded(reply).unwrap_or_default();
+            assert!(reason.starts_with("summarizer_"), "cut although nothing failed: {:?}", reply.headers);
+        }
+        None => assert_eq!(account.dropped, 0, "dropped without a marker: {first_dropped:?}"),
+    }
+    account
+}
+
+/// Every call has all its results behind it, and every result its call before it.
+fn is_paired(forwarded: &Forwarded) {
+    let mut open: HashSet<String> = HashSet::new();
+    for message in &forwarded.messages {
+        let value: Value = serde_json::from_str(message).unwrap();
+        if value["role"] == "tool" {
+            let id = value["tool_call_id"].as_str().unwrap();
+            assert!(open.remove(id), "a result without its call: {id}");
+            continue;
+        }
+        assert!(open.is_empty(), "calls without results: {open:?}");
+        let calls = value["tool_calls"].as_array().into_iter().flatten();
+        open = calls.map(|call| call["id"].as_str().unwrap().to_owned()).collect();
+    }
+    assert!(open.is_empty(), "calls without results: {open:?}");
+}
+
+/// The instructions, the last request and the unresolved end are as the client sent them.
+fn keeps_what_is_sacred(messages: &[String], forwarded: &Forwarded, pinned: bool) {
+    let is = |what: &'static str| move |message: &&String| role(message) == what;
+    let request = messages.iter().rev().find(is("user")).unwrap();
+    assert!(forwarded.messages.contains(request), "the last request is gone: {request}");
+    if let Some(end) = messages.iter().rposition(|message| role(message) == "assistant") {
+        let end = &messages[end..];
+        assert!(forwarded.messages.ends_with(end), "the unresolved end is not the end");
+    }
+    if pinned {
+        let task = messages.iter().find(is("user")).unwrap();
+        assert!(forwarded.messages.contains(task), "the task is gone: {task}");
+    }
+}
+
+const CONVERSATIONS: u64 = 4;
+
+/// Plays conversations under one policy; how many messages were masked, folded and dropped in all.
+async fn play(settings: &str, pinned: bool, upstream: &MockUpstream) -> Account {
+    let tidegate = start(settings, upstream).await;
+    let mut all = Account::default();
+    for seed in 0..CONVERSATIONS {
+        let (messages, ends) = generate(seed);
+        let name = format!("seed-{seed}");
+        for end in ends {
+            let messages = &messages[..end];
+            let reply = ask(tidegate.address, &name, messages).await;
+            assert_eq!(reply.status, 200, "seed {seed}, {end} messages: {}", reply.text());
+            let forwarded = Forwarded::new(String::from_utf8(upstream.next_request().await.body).unwrap());
+            let account = account(messages, &forwarded, &reply);
+            let told = ["masked", "folded", "dropped"].map(|what| edited(&reply, what));
+            assert_eq!(
+                told,
+                [account.masked, account.folded, account.dropped],
+                "seed {seed}, {end} messages"
+            );
+            is_paired(&forwarded);
+            keeps_what_is_sacred(messages, &forwarded, pinned);
+            fits(&reply);
+            // A retry changes nothing.
+            if end % 3 == 0 {
+                let (_, again) = say(&tidegate, upstream, &name, messages).await;
+                assert_eq!(again.body, forwarded.body, "seed {seed}, {end} messages: a retry");
+            }
+            all.masked += account.masked;
+            all.folded += account.folded;
+            all.dropped += account.dropped;
+        }
+    }
+    all
+}
+
+fn policy(strategy: &str, fold: &str, budget: usize) -> String {
+    format!(
+        "[store]\nurl = \"memory:\"\n[context]\nstrategy = \"{strategy}\"\n[context.budget]\nmax_input = {budget}\n[context.mask]\n\
+         keep = {{ turns = 2 }}\npace = {{ batch = 2 }}\n[context.fold]\n{fold}"
+    )
+}
+
+#[tokio::test]
+async fn inline_by_turns() {
+    let upstream = upstream().await;
+    for fold in [
+        "mode = \"inline\"\nwhen = { turns = 4 }\nkeep = { turns = 1 }\n",
+        "mode = \"inline\"\nwhen = { messages = 8 }\nkeep = { messages = 3 }\npin_task = true\n",
+        "mode = \"inline\"\nwhen = { user_turns = 3 }\nkeep = { tokens = 400 }\nrole = \"system\"\n",
+    ] {
+        let pinned = fold.contains("pin_task");
+        let folded = play(&policy("summarization", fold, 20_000), pinned, &upstream).await;
+        assert!(folded.folded > 50 && folded.masked == 0 && folded.dropped == 0, "{fold}: {folded:?}");
+        let both = play(&policy("hybrid", fold, 20_000), pinned, &upstream).await;
+        assert!(both.folded > 50 && both.masked > 0 && both.dropped == 0, "{fold}: {both:?}");
+    }
+}
+
+#[tokio::test]
+async fn when_it_does_not_fit() {
+    let upstream = upstream().await;
+    let fold = "when = { budget_ratio = 0.6 }\nkeep = { turns = 2 }\nmax_tokens = 300\n[context.prune]\nkeep = { turns = 1 }\n";
+    for strategy in ["summarization", "hybrid"] {
+        let account = play(&policy(strategy, fold, 2200), false, &upstream).await;
+        assert!(account.folded > 50 && account.dropped == 0, "{strategy}: {account:?}");
+    }
+}
+
+#[tokio::test]
+async fn with_a_model_as_summarizer() {
+    let (upstream, summarizer) = (upstream().await, summarizer().await);
+    let fold = "when = { budget_ratio = 0.6, user_turns = 4 }\nkeep = { turns = 2 }\nmax_tokens = 300\n";
+    let settings = with_summarizer(&policy("hybrid", fold, 2500), &summarizer, "5s");
+    let account = play(&settings, false, &upstream).await;
+    assert!(account.folded > 50 && account.dropped == 0, "{account:?}");
+}
+
+#[tokio::test]
+async fn with_a_summarizer_that_fails() {
+    let (upstream, summarizer) = (upstream().await, MockUpstream::start().await);
+    summarizer.answer(Answer::new(500));
+    let fold = "when = { budget_ratio = 0.6 }\nkeep = { turns = 2 }\nmax_tokens = 300\n";
+    for strategy in ["summarization", "hybrid"] {
+        let settings = with_summarizer(&policy(strategy, fold, 2200), &summarizer, "5s");
+        let account = play(&settings, false, &upstream).await;
+        assert!(account.folded == 0 && account.dropped > 0, "{strategy}: {account:?}");
+    }
+}
+
+/// Fails until it has failed often enough: a conversation that was cut goes on with what another one folds.
+#[tokio::test]
+async fn with_a_summarizer_that_fails_now_and_then() {
+    let (upstream, summarizer) = (upstream().await, summarizer().await);
+    for _ in 0..4 {
+        summarizer.then(Answer::new(500));
+    }
+    let fold = "when = { budget_ratio = 0.6 }\nkeep = { turns = 2 }\nmax_tokens = 300\n";
+    let settings = with_summarizer(&policy("hybrid", fold, 2200), &summarizer, "5s");
+    let account = play(&settings, false, &upstream).await;
+    assert!(account.folded > 0 && account.dropped > 0, "{account:?}");
+}

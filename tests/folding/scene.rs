@@ -1,0 +1,143 @@
+//! The processes of a test: Tidegate, an upstream, a summarizer.
+
+use crate::client::{CHAT, exchange, post};
+use crate::forwarded::Forwarded;
+use crate::reply::Reply;
+use crate::talk::body;
+use crate::tidegate::{Setup, Tidegate};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tidegate_testkit::{Answer, MockUpstream};
+use tokio::time::Instant;
+
+/// Folds at the fourth question since the last fold, all but the last two of them.
+pub(crate) const FOLD: &str = "when = { user_turns = 4 }\nkeep = { user_turns = 2 }\n";
+
+/// What two questions of [`chat`](crate::talk::chat) leave: that many messages are folded at the first trigger.
+pub(crate) const FIRST_FOLD: &str = "masked=0,folded=9,dropped=0";
+
+/// The settings of `strategy = "summarization"` with these lines in `[context.fold]`.
+pub(crate) fn summarization(fold: &str) -> String {
+    format!(
+        "[store]\nurl = \"memory:\"\n[context]\nstrategy = \"summarization\"\n[context.fold]\n{FOLD}{fold}"
+    )
+}
+
+/// At most this much input. The reserves are what they are by default.
+pub(crate) fn with_budget(settings: &str, tokens: usize) -> String {
+    format!("{settings}\n[context.budget]\nmax_input = {tokens}\n")
+}
+
+/// A summarizer behind an upstream of its own, as `small`.
+pub(crate) fn with_summarizer(settings: &str, summarizer: &MockUpstream, timeout: &str) -> String {
+    let url = summarizer.url();
+    let settings = settings.replace("[context.fold]\n", "[context.fold]\nsummarizer = \"small\"\n");
+    format!(
+        "{settings}\n[upstreams.summarizer]\nurl = \"{url}\"\n[summarizers.small]\nkind = \"llm\"\nupstream = \"summarizer\"\n\
+         model = \"gpt-4o-mini\"\ntimeout = \"{timeout}\"\n"
+    )
+}
+
+pub(crate) fn with_store(settings: &str, url: &str) -> String {
+    settings.replace("url = \"memory:\"", &format!("url = \"{url}\""))
+}
+
+pub(crate) async fn start(settings: &str, upstream: &MockUpstream) -> Tidegate {
+    Setup::new(settings).upstream(&upstream.url()).start().await
+}
+
+/// An upstream that always says the same, and no figures that would correct our own.
+pub(crate) async fn upstream() -> MockUpstream {
+    let upstream = MockUpstream::start().await;
+    let said = r#"{"id":"c","object":"chat.completion","model":"gpt-4o","choices":[{"index":0,"finish_reason":"stop",
+        "message":{"role":"assistant","content":"ok"}}]}"#;
+    upstream.answer(Answer::json(200, said));
+    upstream
+}
+
+/// The fact that [`summarizer`] puts into every summary.
+pub(crate) const FACT: &str = "The pier is nine metres long.";
+
+/// A model that writes a good summary.
+pub(crate) async fn summarizer() -> MockUpstream {
+    let summarizer = MockUpstream::start().await;
+    summarizer.answer(good_summary());
+    summarizer
+}
+
+pub(crate) fn good_summary() -> Answer {
+    Answer::chat(
+        &json!({ "summary_text": "Piers were mended.", "key_facts": [{ "text": FACT }] }).to_string(),
+    )
+}
+
+/// Sends a request of the conversation `name`, and gives the answer with what reached the upstream.
+pub(crate) async fn say(
+    process: &Tidegate,
+    upstream: &MockUpstream,
+    name: &str,
+    messages: &[String],
+) -> (Reply, Forwarded) {
+    let reply = ask(process.address, name, messages).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let arrived = upstream.next_request().await;
+    (reply, Forwarded::new(String::from_utf8(arrived.body).unwrap()))
+}
+
+pub(crate) async fn ask(process: SocketAddr, name: &str, messages: &[String]) -> Reply {
+    let headers = [("x-conversation-id", name), ("authorization", "Bearer ada")];
+    exchange(process, post(CHAT, &headers, body(messages))).await
+}
+
+pub(crate) fn edits(reply: &Reply) -> &str {
+    reply.header("x-tidegate-edits").unwrap_or_else(|| panic!("no edits in {:?}", reply.headers))
+}
+
+/// One of the figures of `x-tidegate-edits`.
+pub(crate) fn edited(reply: &Reply, what: &str) -> usize {
+    let figure = edits(reply).split(',').find_map(|part| part.strip_prefix(what)?.strip_prefix('='));
+    figure.unwrap().parse().unwrap()
+}
+
+pub(crate) fn trigger(reply: &Reply) -> Option<&str> {
+    reply.header("x-tidegate-trigger")
+}
+
+pub(crate) fn degraded(reply: &Reply) -> Option<&str> {
+    reply.header("x-tidegate-degraded")
+}
+
+pub(crate) fn figure(reply: &Reply, name: &str) -> u64 {
+    let value = reply.header(name).unwrap_or_else(|| panic!("no {name} in {:?}", reply.headers));
+    value.parse().unwrap()
+}
+
+pub(crate) fn fits(reply: &Reply) {
+    let (after, budget) = (figure(reply, "x-tidegate-tokens-after"), figure(reply, "x-tidegate-budget"));
+    assert!(after <= budget, "{after} tokens for a budget of {budget}");
+}
+
+/// One answer of the admin address.
+pub(crate) async fn admin(process: &Tidegate, path: &str) -> Reply {
+    exchange(process.admin, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
+        .await
+}
+
+/// Asks again until something is so, and fails with its last answer if it does not become so in time.
+pub(crate) async fn until<T: std::fmt::Debug>(
+    what: &str,
+    limit: Duration,
+    ask: impl AsyncFn() -> T,
+    so: impl Fn(&T) -> bool,
+) -> T {
+    let begun = Instant::now();
+    loop {
+        let answer = ask().await;
+        if so(&answer) {
+            return answer;
+        }
+        assert!(begun.elapsed() < limit, "not within {limit:?}: {what}; last: {answer:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
