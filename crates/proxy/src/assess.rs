@@ -99,7 +99,7 @@ impl Question<'_> {
             fixed: chat.fixed,
             budget: self.context.budget.budget(self.model.window, asked.map(Tokens)),
             economy: economy(self.model),
-            marker: self.scaled(tokens(&marker(LONGEST_MARKER), FoldRole::User, self.model.encoding)),
+            marker: self.marker(),
         };
         let policy = Policy {
             strategy: self.strategy,
@@ -120,6 +120,16 @@ impl Question<'_> {
             decide(&conversation, &memory, &policy, now)
         };
         Ok(Assessment { chat, decision })
+    }
+
+    /// What a marker costs at most. Only what folds can come to need one.
+    fn marker(&self) -> Tokens {
+        match self.strategy {
+            Strategy::Summarization | Strategy::Hybrid => {
+                self.scaled(tokens(&marker(LONGEST_MARKER), FoldRole::User, self.model.encoding))
+            }
+            Strategy::Passthrough | Strategy::Masking | Strategy::Window => Tokens::ZERO,
+        }
     }
 
     fn scaled(&self, tokens: Tokens) -> Tokens {
