@@ -73,14 +73,14 @@ async fn after_nonsense_the_same_answer_is_not_asked_for_again() {
 async fn two_failures_are_the_end_and_count_as_spent() {
     let error = json!({ "error": { "message": "overloaded" } });
     let failures: [(&str, Answer); 8] = [
-        ("server_error", Answer::error(503, "server_error", "oops")),
-        ("no_json", Answer::chat("The user wants to move the index.")),
-        ("nothing_in_it", Answer::chat("{}")),
-        ("empty", Answer::chat("")),
-        ("too_long", Answer::chat(&"word ".repeat(40_000))),
-        ("too_long", Answer::new(200).fill(2 * MEGABYTE)),
-        ("looks_like_an_error", Answer::chat("Error generating summary")),
-        ("looks_like_an_error", Answer::json(200, error)),
+        ("summarizer_server_error", Answer::error(503, "server_error", "oops")),
+        ("summarizer_no_json", Answer::chat("The user wants to move the index.")),
+        ("summarizer_nothing_in_it", Answer::chat("{}")),
+        ("summarizer_empty", Answer::chat("")),
+        ("summarizer_too_long", Answer::chat(&"word ".repeat(40_000))),
+        ("summarizer_too_long", Answer::new(200).fill(2 * MEGABYTE)),
+        ("summarizer_looks_like_an_error", Answer::chat("Error generating summary")),
+        ("summarizer_looks_like_an_error", Answer::json(200, error)),
     ];
     for (reason, failure) in failures {
         let upstream = MockUpstream::start().await;
@@ -95,7 +95,9 @@ const MEGABYTE: u64 = 1024 * 1024;
 
 #[tokio::test]
 async fn what_is_refused_is_not_asked_again() {
-    for (status, reason) in [(401, "refused"), (403, "refused"), (302, "refused")] {
+    for (status, reason) in
+        [(401, "summarizer_refused"), (403, "summarizer_refused"), (302, "summarizer_refused")]
+    {
         let upstream = MockUpstream::start().await;
         upstream.answer(Answer::error(status, "no", "no"));
         let failed = Bench::at(&upstream, "closed", "").summarize(material()).await.unwrap_err();
