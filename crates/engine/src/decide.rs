@@ -1,6 +1,8 @@
-use crate::fold::{folded, folded_as_before, legal, wanted};
+use crate::fold::{Outlook, folded, folded_as_before, legal, wanted};
 use crate::mask::{Masking, mask};
+use crate::toll::{Toll, toll};
 use crate::turns::request_at;
+use crate::window::{Windowed, window};
 use crate::{
     Budget, Cause, Economy, FoldJob, Folded, Memory, Message, Plan, Policy, Strategy, Timestamp, Tokens,
     Urgency, Verdict, Waypoint,
@@ -16,6 +18,8 @@ pub struct Conversation<'a> {
     pub economy: Economy,
     /// What the message costs that stands for dropped ones.
     pub marker: Tokens,
+    /// What the message costs that holds what is pinned to the conversation.
+    pub pinned: Tokens,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -42,16 +46,17 @@ pub fn decide(conversation: &Conversation<'_>, memory: &Memory, policy: &Policy,
             now,
         )
         .decision(conversation, memory, policy, now, Vec::new()),
-        // The configuration refuses it until it is built; masking is the part of it that is.
         Strategy::Window => {
-            let policy = Policy { strategy: Strategy::Masking, ..*policy };
-            decide(conversation, memory, &policy, now)
+            let windowed = window(conversation, memory, &policy.window);
+            let dropped = windowed.dropped.clone();
+            Edits::of(windowed).decision(conversation, memory, policy, now, dropped)
         }
     }
 }
 
 /// Decides for a request that should have been summarized and could not be: what does not fit is dropped, the oldest first, and
-/// never what must stay. If nothing has to go, nothing goes.
+/// never what must stay. If nothing has to go, nothing goes. A history that is longer than its block may be goes as far as it
+/// would have been folded.
 #[must_use]
 pub fn truncate(
     conversation: &Conversation<'_>,
@@ -75,12 +80,14 @@ pub fn truncate(
     let step = (budget / 4).max(1);
     let roomy = used.saturating_sub(used.saturating_sub(budget).div_ceil(step) * step);
     let (mut left, mut cut, mut last_resort) = (used + conversation.marker.0, None, None);
+    let summary = edits.folded.as_ref().map_or(Tokens::ZERO, |folded| folded.size);
+    let block = policy.blocks.edge(messages, from, summary).unwrap_or(from);
     for index in from..legal(messages, messages.len()) {
-        if used <= budget || cut.is_some() {
+        if (used <= budget && index >= block) || cut.is_some() {
             break;
         }
         left -= if goes(&index) { edits.cost(index, &messages[index]).0 } else { 0 };
-        let is_legal = !messages[index + 1].joined;
+        let is_legal = !messages[index + 1].joined && index + 1 >= block;
         last_resort = last_resort.or((is_legal && left <= budget).then_some(index + 1));
         cut = (is_legal && left <= roomy).then_some(index + 1);
     }
@@ -101,6 +108,8 @@ fn pass(conversation: &Conversation<'_>) -> Decision {
         cause: None,
         postponed: 0,
         edge: 0,
+        window: None,
+        blocks: None,
     };
     Decision { plan, waypoint: None, wanted: None }
 }
@@ -114,7 +123,12 @@ struct Edits {
     folded: Option<Folded>,
     masking: Masking,
     is_retry: bool,
+    toll: Toll,
+    windowed: Option<Windowed>,
 }
+
+/// What a strategy that does not mask does.
+const UNMASKED: Masking = Masking { frontier: 0, cause: None, tally: 0.0, edge: 0 };
 
 impl Edits {
     fn make(conversation: &Conversation<'_>, memory: &Memory, policy: &Policy, now: Timestamp) -> Edits {
@@ -128,18 +142,23 @@ impl Edits {
             Some((_, waypoint)) => folded_as_before(messages, memory, policy, waypoint.fold),
             None => folded(messages, memory, policy),
         };
+        let toll = toll(messages, memory, folded.as_ref(), &policy.fold, &economy, now);
         if policy.strategy == Strategy::Summarization {
-            let masking = Masking { frontier: 0, cause: None, tally: 0.0, edge: 0 };
-            return Edits { folded, masking, is_retry };
+            return Edits { folded, masking: UNMASKED, is_retry, toll, windowed: None };
         }
         let masking =
             mask(messages, memory, policy.mask.keep, policy.mask.pace, &economy, now, folded.as_ref());
-        let mut edits = Edits { folded, masking, is_retry };
+        let mut edits = Edits { folded, masking, is_retry, toll, windowed: None };
         let Masking { frontier, edge, .. } = edits.masking;
         if frontier < edge && edits.used(conversation, &[]) > budget.input {
             edits.masking = Masking { frontier: edge, cause: Some(Cause::Budget), tally: 0.0, edge };
         }
         edits
+    }
+
+    fn of(windowed: Windowed) -> Edits {
+        let toll = Toll { is_paid: true, tally: 0.0 };
+        Edits { folded: None, masking: UNMASKED, is_retry: false, toll, windowed: Some(windowed) }
     }
 
     fn decision(
@@ -156,8 +175,10 @@ impl Edits {
         let wanted = match policy.strategy {
             // What a retry could want, the first try has wanted.
             Strategy::Summarization | Strategy::Hybrid if !(self.is_retry && fits) => {
-                let undropped = self.used(conversation, &[]);
-                wanted(messages, memory, self.folded.as_ref(), undropped, &budget, policy)
+                let after = self.used(conversation, &[]);
+                let (folded, toll) = (self.folded.as_ref(), &self.toll);
+                let outlook = Outlook { messages, folded, after, budget: &budget, toll };
+                wanted(&outlook, memory, policy)
             }
             _ => None,
         };
@@ -165,6 +186,9 @@ impl Edits {
         let is_masked = |index: &usize| messages[*index].saving() > Tokens::ZERO && stays(index);
         let Masking { frontier, edge, cause, .. } = self.masking;
         let waypoint = fits.then(|| self.waypoint(messages, now)).flatten();
+        let covered = self.folded.as_ref().map_or((0, Tokens::ZERO), |folded| (folded.upto, folded.size));
+        let windowed = self.windowed.as_ref();
+        let window_cause = windowed.filter(|windowed| windowed.is_new).map(|_| Cause::Budget);
         let plan = Plan {
             masked: (0..frontier).filter(is_masked).collect(),
             postponed: (frontier..edge).filter(is_masked).count(),
@@ -172,8 +196,10 @@ impl Edits {
             after,
             budget,
             verdict: if fits { Verdict::Fits } else { Verdict::OverBudget },
-            cause: wanted.as_ref().map(|job| job.cause).or(cause),
+            cause: wanted.as_ref().map(|job| job.cause).or(cause).or(window_cause),
             edge,
+            window: windowed.and_then(|windowed| windowed.figures),
+            blocks: policy.blocks.figures(messages, covered.0, covered.1),
             folded: self.folded,
             dropped,
         };
@@ -203,7 +229,7 @@ impl Edits {
         let counted = counted.map(|(index, message)| self.cost(index, message));
         let summary = self.folded.as_ref().map_or(Tokens::ZERO, |folded| folded.tokens);
         let marker = if dropped.is_empty() { Tokens::ZERO } else { conversation.marker };
-        counted.sum::<Tokens>() + summary + marker + conversation.fixed
+        counted.sum::<Tokens>() + summary + marker + conversation.fixed + conversation.pinned
     }
 
     fn waypoint(&self, messages: &[Message], now: Timestamp) -> Option<Waypoint> {
@@ -212,7 +238,15 @@ impl Edits {
         };
         let fold = self.folded.as_ref().map(|folded| folded.covers);
         let frontier = last(&messages[..self.masking.frontier]);
-        last(messages).map(|end| Waypoint { end, frontier, tally: self.masking.tally, at: now, fold })
+        last(messages).map(|end| Waypoint {
+            end,
+            frontier,
+            tally: self.masking.tally,
+            at: now,
+            fold,
+            fold_tally: self.toll.tally,
+            gap: self.windowed.as_ref().and_then(|windowed| windowed.gap),
+        })
     }
 }
 

@@ -1,48 +1,28 @@
 //! The fold pass: which old messages a summary stands for, and when there should be a new one.
 
-use crate::turns::{kept_from, request_at, turns_in, unresolved_from};
-use crate::{Budget, Cause, Digest, Keep, Memory, Message, Policy, Strategy, Tokens, Trigger};
-use std::num::NonZeroU32;
+use crate::prune::Spared;
+use crate::toll::Toll;
+use crate::trigger::{Since, fires, level};
+use crate::turns::{kept_from, request_at, unresolved_from};
+use crate::{Budget, Cause, Digest, FoldPolicy, Memory, Message, Policy, Strategy, Tokens};
 use std::ops::Range;
 
 /// A summary that was made of the beginning of a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fold {
     /// The digest of the conversation up to the last message that it covers.
     pub covers: Digest,
-    /// What the message costs that holds it.
+    /// What the message costs that holds it, and how long its text is in the unit that limits of blocks are given in.
     pub tokens: Tokens,
+    pub size: Tokens,
     /// Whether the last thing the user said before its end stays beside it, because it was the last of all when the summary
     /// was made.
     pub keeps_request: bool,
     /// How many messages the conversation had when it was made, instructions not counted. Turns are counted from there.
     pub seen: usize,
-}
-
-/// When to fold, and what to leave alone.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FoldPolicy {
-    pub when: Trigger,
-    pub keep: Keep,
-    /// When folding can no longer wait for the next request, and what is left alone then.
-    pub prune_when: Trigger,
-    pub prune_keep: Keep,
-    /// Whether the first thing the user said stays verbatim for ever.
-    pub pins_task: bool,
-}
-
-impl Default for FoldPolicy {
-    fn default() -> FoldPolicy {
-        let some = |count| NonZeroU32::new(count);
-        let four = Keep::Turns(some(4).unwrap_or(NonZeroU32::MIN));
-        FoldPolicy {
-            when: Trigger { budget_ratio: Some(0.70), user_turns: some(8), ..Trigger::default() },
-            keep: four,
-            prune_when: Trigger { budget_ratio: Some(0.90), ..Trigger::default() },
-            prune_keep: four,
-            pins_task: false,
-        }
-    }
+    /// Messages that it covers and that stay beside it all the same, each by how many come before it, instructions not
+    /// counted. In order.
+    pub kept: Vec<usize>,
 }
 
 /// A summary as it stands in one request.
@@ -54,6 +34,7 @@ pub struct Folded {
     /// The messages that go, in order.
     pub removed: Vec<usize>,
     pub tokens: Tokens,
+    pub size: Tokens,
     /// The conversation went on behind this message after the summary was made.
     pub made_at: usize,
 }
@@ -74,6 +55,8 @@ pub struct FoldJob {
     pub seen: usize,
     pub cause: Cause,
     pub urgency: Urgency,
+    /// Where the messages begin that go only as far as they have to; none if all of them go.
+    pub spared: Option<Spared>,
 }
 
 /// Whether a request should wait for a summary.
@@ -111,7 +94,11 @@ fn place(messages: &[Message], fold: &Fold, policy: &Policy) -> Option<Folded> {
     if upto > unresolved_from(messages) || messages.get(upto).is_some_and(|message| message.joined) {
         return None;
     }
-    let removed = removed(messages, upto, fold.keeps_request, policy.fold.pins_task);
+    let mut removed = removed(messages, upto, fold.keeps_request, policy.fold.pins_task);
+    if !fold.kept.is_empty() {
+        let kept = places(messages, &fold.kept);
+        removed.retain(|index| kept.binary_search(index).is_err());
+    }
     let covered = worth(messages, &removed, policy.strategy);
     let made_at = behind(messages, fold.seen).max(upto);
     (fold.tokens < covered).then_some(Folded {
@@ -119,6 +106,7 @@ fn place(messages: &[Message], fold: &Fold, policy: &Policy) -> Option<Folded> {
         upto,
         removed,
         tokens: fold.tokens,
+        size: fold.size,
         made_at,
     })
 }
@@ -140,6 +128,13 @@ fn behind(messages: &[Message], seen: usize) -> usize {
         .map_or(messages.len().min(seen), |at| at + 1)
 }
 
+/// The indexes of the messages that have so many before them, instructions not counted.
+fn places(messages: &[Message], counts: &[usize]) -> Vec<usize> {
+    let talk = messages.iter().enumerate().filter(|(_, message)| !message.role.is_instruction());
+    let talk = talk.map(|(index, _)| index).enumerate();
+    talk.filter(|(count, _)| counts.binary_search(count).is_ok()).map(|(_, index)| index).collect()
+}
+
 /// The messages before `upto` that a summary stands for. Instructions stay; so does what the user last asked for, where nothing
 /// came after it.
 fn removed(messages: &[Message], upto: usize, keeps_request: bool, pins_task: bool) -> Vec<usize> {
@@ -152,26 +147,46 @@ fn removed(messages: &[Message], upto: usize, keeps_request: bool, pins_task: bo
     (0..upto).filter(goes).collect()
 }
 
-/// What should be folded next, if anything should and anything can. `after` is what the request uses as planned so far.
-pub(crate) fn wanted(
-    messages: &[Message],
-    memory: &Memory,
-    folded: Option<&Folded>,
-    after: Tokens,
-    budget: &Budget,
-    policy: &Policy,
-) -> Option<FoldJob> {
-    let from = folded.map_or(0, |folded| folded.upto);
+/// What a request looks like before anything more is folded.
+pub(crate) struct Outlook<'a> {
+    pub(crate) messages: &'a [Message],
+    pub(crate) folded: Option<&'a Folded>,
+    /// What it uses as planned so far.
+    pub(crate) after: Tokens,
+    pub(crate) budget: &'a Budget,
+    pub(crate) toll: &'a Toll,
+}
+
+impl Outlook<'_> {
+    /// The first message that no summary stands for.
+    pub(crate) fn from(&self) -> usize {
+        self.folded.map_or(0, |folded| folded.upto)
+    }
+}
+
+/// What should be folded next, if anything should and anything can.
+pub(crate) fn wanted(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) -> Option<FoldJob> {
+    let Outlook { messages, folded, after, budget, .. } = *outlook;
+    let from = outlook.from();
     let over = after > budget.input;
     let made_at = folded.map_or(0, |folded| folded.made_at);
     let since = Since { summarized: &messages[from..], made: &messages[made_at..] };
     let pruned = fires(&policy.fold.prune_when, &since, after, budget);
+    let block = policy.blocks.edge(messages, from, folded.map_or(Tokens::ZERO, |folded| folded.size));
     let (cause, urgency) = match fires(&policy.fold.when, &since, after, budget) {
         _ if over || pruned.is_some() => (if over { Cause::Budget } else { Cause::Prune }, Urgency::Now),
+        _ if block.is_some() => (Cause::Blocks, Urgency::Now),
         Some(cause) => (cause, Urgency::Later),
         None => return None,
     };
-    let mut upto = legal(messages, kept_from(messages, policy.fold.keep));
+    if urgency == Urgency::Later && !outlook.toll.is_paid {
+        return None;
+    }
+    if let Some(edge) = block.filter(|_| !over) {
+        return job(outlook, memory, policy, edge, None, (cause, urgency));
+    }
+    let edge = legal(messages, kept_from(messages, policy.fold.keep));
+    let mut upto = edge;
     if urgency == Urgency::Now {
         upto = upto.max(legal(messages, kept_from(messages, policy.fold.prune_keep)));
     }
@@ -179,6 +194,37 @@ pub(crate) fn wanted(
         // Rather than refusing, everything but the unresolved end.
         upto = legal(messages, unresolved_from(messages));
     }
+    let spared = (edge.max(from) < upto).then(|| spared(outlook, edge.max(from), &policy.fold)).flatten();
+    if spared.as_ref().is_some_and(|spared| edge > from && spared.is_needless(&policy.fold)) {
+        return job(outlook, memory, policy, edge, None, (cause, urgency));
+    }
+    job(outlook, memory, policy, upto, spared, (cause, urgency))
+}
+
+/// What has to go of the messages that only pruning takes, besides all before `edge`; none if the hard budget is all there is to
+/// keep to.
+fn spared(outlook: &Outlook<'_>, edge: usize, policy: &FoldPolicy) -> Option<Spared> {
+    let goal = level(&policy.prune_when, outlook.budget)?;
+    // Down to where folding begins: a request that is only just short of the mark would be pruned again at the next turn.
+    let goal = level(&policy.when, outlook.budget).map_or(goal, |fold| goal.min(fold));
+    let before = &outlook.messages[outlook.from()..edge];
+    let goes: Tokens =
+        before.iter().filter(|message| !message.role.is_instruction()).map(|message| message.tokens).sum();
+    let summary = outlook.folded.map_or(Tokens::ZERO, |folded| folded.tokens);
+    let rest = outlook.after.saturating_sub(goes).saturating_sub(summary);
+    Some(Spared { from: edge, rest, goal: Tokens(goal.0.saturating_sub(1)), most: outlook.budget.input })
+}
+
+fn job(
+    outlook: &Outlook<'_>,
+    memory: &Memory,
+    policy: &Policy,
+    upto: usize,
+    spared: Option<Spared>,
+    (cause, urgency): (Cause, Urgency),
+) -> Option<FoldJob> {
+    let Outlook { messages, folded, .. } = *outlook;
+    let from = outlook.from();
     let last = (from..upto).rev().find(|&index| !messages[index].role.is_instruction())?;
     let keeps_request = !messages[upto..].iter().any(Message::is_user_turn);
     let before = folded.map_or(0, |folded| folded.removed.len());
@@ -201,6 +247,7 @@ pub(crate) fn wanted(
         seen: messages.iter().filter(|message| !message.role.is_instruction()).count(),
         cause,
         urgency,
+        spared,
     })
 }
 
@@ -211,30 +258,4 @@ pub(crate) fn legal(messages: &[Message], at: usize) -> usize {
         at -= 1;
     }
     at
-}
-
-/// What came since the last summary.
-struct Since<'a> {
-    /// Behind what it covers: what is sent raw.
-    summarized: &'a [Message],
-    /// Behind the request that it was made for.
-    made: &'a [Message],
-}
-
-/// The first condition that holds: of tokens, of messages that are sent raw, of turns since the last summary was made.
-fn fires(trigger: &Trigger, since: &Since<'_>, after: Tokens, budget: &Budget) -> Option<Cause> {
-    let reaches =
-        |count: usize, limit: NonZeroU32| u64::try_from(count).is_ok_and(|count| count >= limit.get().into());
-    let share = trigger.budget_ratio.is_some_and(|ratio| after.0 as f64 >= ratio * budget.input.0 as f64);
-    if share || trigger.tokens.is_some_and(|limit| after >= limit) {
-        return Some(Cause::Budget);
-    }
-    let talk = since.summarized.iter().filter(|message| !message.role.is_instruction()).count();
-    if trigger.messages.is_some_and(|limit| reaches(talk, limit)) {
-        return Some(Cause::Messages);
-    }
-    let users = since.made.iter().filter(|message| message.is_user_turn()).count();
-    let by_turns = trigger.turns.is_some_and(|limit| reaches(turns_in(since.made), limit))
-        || trigger.user_turns.is_some_and(|limit| reaches(users, limit));
-    by_turns.then_some(Cause::Turns)
 }

@@ -11,7 +11,8 @@
 //! use tidegate_engine::*;
 //!
 //! let message = |role, number: u8, tokens, masked| {
-//!     Message { role, digest: Digest([number; 32]), tokens: Tokens(tokens), masked, kind: Kind::of(role), joined: role == Role::Tool }
+//!     let (tokens, kind, joined) = (Tokens(tokens), Kind::of(role), role == Role::Tool);
+//!     Message { role, digest: Digest([number; 32]), tokens, size: tokens, masked, kind, joined }
 //! };
 //! let messages = [
 //!     message(Role::User, 1, 20, None),
@@ -26,15 +27,17 @@
 //!     budget: BudgetPolicy::default().budget(Some(Tokens(128_000)), None),
 //!     economy: Economy::WITHOUT_CACHE,
 //!     marker: Tokens(20),
+//!     pinned: Tokens::ZERO,
 //! };
 //! let keep = Keep::Turns(1.try_into().unwrap());
-//! let fold = FoldPolicy::default();
-//! let policy = Policy { strategy: Strategy::Masking, mask: MaskPolicy { keep, pace: Pace::EveryTurn }, fold };
+//! let mask = MaskPolicy { keep, pace: Pace::EveryTurn };
+//! let policy = Policy { strategy: Strategy::Masking, mask, ..Policy::default() };
 //! let decision = decide(&conversation, &Memory::default(), &policy, Timestamp(0));
 //! assert_eq!(decision.plan.masked, [2]);
 //! assert_eq!((decision.plan.before, decision.plan.after), (Tokens(1843), Tokens(963)));
 //! ```
 
+mod blocks;
 mod budget;
 mod decide;
 mod digest;
@@ -45,17 +48,24 @@ mod memory;
 mod message;
 mod plan;
 mod policy;
+mod prune;
 mod tokens;
+mod toll;
+mod trigger;
 mod turns;
+mod window;
 
+pub use blocks::{BlockFigures, BlockPolicy};
 pub use budget::{Budget, BudgetPolicy, OutputReserve, OverheadReserve};
 pub use decide::{Conversation, Decision, decide, truncate};
 pub use digest::Digest;
 pub use economy::{Economy, Timestamp};
-pub use fold::{Fold, FoldJob, FoldPolicy, Folded, Urgency};
+pub use fold::{Fold, FoldJob, Folded, Urgency};
 pub use memory::{Memory, Waypoint};
 pub use message::{Kind, Message, Role};
 pub use plan::{Cause, Plan, Verdict};
-pub use policy::{Keep, MaskPolicy, Pace, Policy, Strategy, Trigger};
+pub use policy::{FoldPace, FoldPolicy, Keep, MaskPolicy, Pace, Policy, Strategy, Trigger};
+pub use prune::Spared;
 pub use tokens::Tokens;
-pub use turns::unresolved_from;
+pub use turns::{turns_in, unresolved_from};
+pub use window::{Gap, WindowFigures, WindowPolicy};

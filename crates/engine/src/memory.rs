@@ -1,10 +1,10 @@
-use crate::{Digest, Fold, Message, Timestamp};
+use crate::{Digest, Fold, Gap, Message, Timestamp};
 
 /// What one request left behind: how far the conversation had come, and what had been decided.
 ///
 /// A waypoint is found by the digest of the conversation at its end, so that only a request that continues exactly that
 /// conversation can find it. It is never changed; a later request leaves another.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Waypoint {
     /// The last message of the request.
     pub end: Digest,
@@ -15,6 +15,10 @@ pub struct Waypoint {
     pub at: Timestamp,
     /// What the summary in use covered; absent without one.
     pub fold: Option<Digest>,
+    /// What not folding has cost since that summary was made.
+    pub fold_tally: f64,
+    /// The messages that the request went without, between a head and a tail; absent where it had all.
+    pub gap: Option<Gap>,
 }
 
 /// The waypoints of a conversation and its branches, the newest last.

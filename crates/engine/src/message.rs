@@ -10,6 +10,8 @@ pub struct Message {
     pub digest: Digest,
     /// What the message costs as the client sent it.
     pub tokens: Tokens,
+    /// How long it is in the unit that limits of blocks are given in: tokens, or words.
+    pub size: Tokens,
     /// What it would cost with a placeholder for its content; absent where its content must stay.
     pub masked: Option<Tokens>,
     /// Whether a call from before this message is answered by it or behind it: nothing may be cut off in front of it.

@@ -1,4 +1,4 @@
-use crate::{Budget, Folded, Tokens};
+use crate::{BlockFigures, Budget, Folded, Tokens, WindowFigures};
 
 /// What to do with one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,7 +7,8 @@ pub struct Plan {
     pub masked: Vec<usize>,
     /// The summary that stands for the beginning, and the messages that go for it.
     pub folded: Option<Folded>,
-    /// The messages that go although no summary covers them, because summarizing failed. A marker stands for them.
+    /// The messages that go although no summary covers them, because summarizing failed or the strategy is to keep a head
+    /// and a tail. A marker stands for them.
     pub dropped: Vec<usize>,
     /// What the request uses as the client sent it, and as it would be forwarded.
     pub before: Tokens,
@@ -20,6 +21,10 @@ pub struct Plan {
     pub postponed: usize,
     /// The first message that the policy protects: masks never reach further. Zero where nothing may be masked.
     pub edge: usize,
+    /// How a head and a tail were chosen, where they were.
+    pub window: Option<WindowFigures>,
+    /// How large the blocks are, where they have limits.
+    pub blocks: Option<BlockFigures>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +54,8 @@ pub enum Cause {
     Turns,
     /// The request hardly fitted with the summary that there was.
     Prune,
+    /// The history was longer than its block may be.
+    Blocks,
 }
 
 impl Cause {
@@ -64,6 +71,7 @@ impl Cause {
             Cause::Messages => "messages",
             Cause::Turns => "turns",
             Cause::Prune => "prune",
+            Cause::Blocks => "blocks",
         }
     }
 }

@@ -1,12 +1,13 @@
-use crate::{FoldPolicy, Tokens};
+use crate::{BlockPolicy, Tokens, WindowPolicy};
 use std::num::NonZeroU32;
 
 /// What a route does with the messages of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
     /// Do nothing: the upstream says itself what does not fit.
     Passthrough,
     /// Replace the content of old observations by a placeholder.
+    #[default]
     Masking,
     /// Fold old messages into a summary.
     Summarization,
@@ -57,10 +58,59 @@ pub struct MaskPolicy {
     pub pace: Pace,
 }
 
-/// What a route asks of the engine.
+/// When to fold, and what to leave alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FoldPolicy {
+    pub when: Trigger,
+    pub keep: Keep,
+    pub pace: FoldPace,
+    /// When folding can no longer wait for the next request, and what is left alone then.
+    pub prune_when: Trigger,
+    pub prune_keep: Keep,
+    /// Whether the first thing the user said stays verbatim for ever.
+    pub pins_task: bool,
+    /// What a summary may cost.
+    pub longest_summary: Tokens,
+}
+
+impl Default for MaskPolicy {
+    fn default() -> MaskPolicy {
+        let ten = NonZeroU32::new(10).unwrap_or(NonZeroU32::MIN);
+        MaskPolicy { keep: Keep::Turns(ten), pace: Pace::BreakEven }
+    }
+}
+
+/// Whether a summary that is due waits until it pays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoldPace {
+    /// No: the trigger alone says when.
+    AtTrigger,
+    /// Until not folding has cost as much as the cache misses that it brings.
+    BreakEven,
+}
+
+impl Default for FoldPolicy {
+    fn default() -> FoldPolicy {
+        let some = |count| NonZeroU32::new(count);
+        let four = Keep::Turns(some(4).unwrap_or(NonZeroU32::MIN));
+        FoldPolicy {
+            when: Trigger { budget_ratio: Some(0.70), user_turns: some(8), ..Trigger::default() },
+            keep: four,
+            pace: FoldPace::AtTrigger,
+            prune_when: Trigger { budget_ratio: Some(0.90), ..Trigger::default() },
+            prune_keep: four,
+            pins_task: false,
+            longest_summary: Tokens(1500),
+        }
+    }
+}
+
+/// What a route asks of the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Policy {
     pub strategy: Strategy,
     pub mask: MaskPolicy,
     pub fold: FoldPolicy,
+    pub window: WindowPolicy,
+    pub blocks: BlockPolicy,
 }

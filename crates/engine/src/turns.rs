@@ -9,7 +9,8 @@ pub(crate) fn kept_from(messages: &[Message], keep: Keep) -> usize {
         Keep::Turns(count) => nth_last(turn_starts(messages), count.get()),
         Keep::UserTurns(count) => nth_last(indices(messages, Message::is_user_turn), count.get()),
         Keep::Messages(count) => {
-            nth_last(indices(messages, |message| !message.role.is_instruction()), count.get())
+            let history = &messages[..open_from(messages)];
+            nth_last(indices(history, |message| !message.role.is_instruction()), count.get())
         }
         Keep::Tokens(most) => token_tail(messages, most),
     };
@@ -23,13 +24,20 @@ pub fn unresolved_from(messages: &[Message]) -> usize {
     messages.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(0)
 }
 
+/// Where the open turn begins: what the user has said since the assistant last spoke or acted.
+pub(crate) fn open_from(messages: &[Message]) -> usize {
+    let is_open = |message: &Message| message.is_user_turn() || message.role.is_instruction();
+    messages.iter().rposition(|message| !is_open(message)).map_or(0, |last| last + 1)
+}
+
 /// The last thing that the user said.
 pub(crate) fn request_at(messages: &[Message]) -> Option<usize> {
     messages.iter().rposition(Message::is_user_turn)
 }
 
 /// How many turns there are, the open one not counted.
-pub(crate) fn turns_in(messages: &[Message]) -> usize {
+#[must_use]
+pub fn turns_in(messages: &[Message]) -> usize {
     turn_starts(messages).len()
 }
 
@@ -92,7 +100,15 @@ mod tests {
                 't' => (Role::Tool, Kind::Observation),
                 _ => (Role::User, Kind::Observation),
             };
-            Message { role, kind, digest: Digest::default(), tokens: Tokens(10), masked: None, joined: false }
+            Message {
+                role,
+                kind,
+                digest: Digest::default(),
+                tokens: Tokens(10),
+                size: Tokens(10),
+                masked: None,
+                joined: false,
+            }
         };
         script.chars().map(one).collect()
     }

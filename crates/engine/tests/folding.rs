@@ -82,7 +82,7 @@ fn case() -> impl Strategy<Value = Case> {
         .prop_map(|(script, strategy, mask, (when, keep, prune_keep, pins_task), window, host)| {
             let fold = FoldPolicy { when, keep, prune_keep, pins_task, ..FoldPolicy::default() };
             let mask = MaskPolicy { keep: mask, pace: Pace::BreakEven };
-            Case { script, policy: Policy { strategy, mask, fold }, window, host }
+            Case { script, policy: Policy { strategy, mask, fold, ..Policy::default() }, window, host }
         })
 }
 
@@ -98,6 +98,7 @@ fn messages(script: &[(Role, Kind, u64)]) -> Vec<Message> {
             kind: *kind,
             digest,
             tokens: Tokens(*tokens),
+            size: Tokens(*tokens),
             masked,
             joined: *role == Role::Tool,
         }
@@ -114,11 +115,21 @@ fn ends(script: &[(Role, Kind, u64)]) -> Vec<usize> {
 fn conversation<'a>(case: &Case, messages: &'a [Message]) -> Conversation<'a> {
     let budget = BudgetPolicy::default().budget(Some(Tokens(case.window)), None);
     let economy = Economy { write: 1.0, cached: 0.1, cache_life: 300_000 };
-    Conversation { messages, fixed: Tokens(3), budget, economy, marker: MARKER }
+    Conversation { messages, fixed: Tokens(3), budget, economy, marker: MARKER, pinned: Tokens::ZERO }
 }
 
-fn fold(job: &FoldJob) -> Fold {
-    Fold { covers: job.covers, tokens: SUMMARY, keeps_request: job.keeps_request, seen: job.seen }
+/// The summary that a job asks for. It rests on every fifth message.
+fn fold(job: &FoldJob, messages: &[Message]) -> Fold {
+    let anchors: Vec<usize> = job.messages.clone().step_by(5).collect();
+    let kept = FoldJob::places(messages, &job.kept(messages, &anchors, SUMMARY));
+    Fold {
+        covers: job.covers,
+        tokens: SUMMARY,
+        size: SUMMARY,
+        keeps_request: job.keeps_request,
+        seen: job.seen,
+        kept,
+    }
 }
 
 /// What the host does with one request; it has what it made in `memory` afterwards.
@@ -133,12 +144,12 @@ fn serve(case: &Case, messages: &[Message], memory: &mut Memory, now: u64) -> De
                 break;
             }
             Host::Background if !job.is_urgent() => {
-                memory.add_fold(fold(&job));
+                memory.add_fold(fold(&job, messages));
                 break;
             }
             Host::Failing => break,
             Host::Inline | Host::Background => {
-                memory.add_fold(fold(&job));
+                memory.add_fold(fold(&job, messages));
                 decision = decide(&conversation, memory, &case.policy, Timestamp(now));
             }
         }
@@ -301,7 +312,7 @@ fn chat(turns: usize, budget: u64, when: Trigger, memory: &Memory) -> Decision {
     let keep = Keep::Turns(NonZeroU32::new(4).unwrap());
     let fold = FoldPolicy { when, keep, ..FoldPolicy::default() };
     let mask = MaskPolicy { keep, pace: Pace::BreakEven };
-    let policy = Policy { strategy: ContextStrategy::Summarization, mask, fold };
+    let policy = Policy { strategy: ContextStrategy::Summarization, mask, fold, ..Policy::default() };
     let reserve = BudgetPolicy::default();
     let mut budget_of = reserve.budget(Some(Tokens(1_000_000)), None);
     budget_of.input = Tokens(budget);
@@ -311,6 +322,7 @@ fn chat(turns: usize, budget: u64, when: Trigger, memory: &Memory) -> Decision {
         budget: budget_of,
         economy: Economy::WITHOUT_CACHE,
         marker: MARKER,
+        pinned: Tokens::ZERO,
     };
     decide(&conversation, memory, &policy, Timestamp(0))
 }
@@ -339,17 +351,17 @@ fn what_is_counted_is_counted_since_the_last_summary() {
     // The last four turns and the open one are kept: four of eight go.
     assert_eq!(job.messages, 0..6);
     let mut memory = Memory::default();
-    memory.add_fold(Fold { covers: job.covers, tokens: Tokens(20), keeps_request: false, seen: job.seen });
+    memory.add_fold(Fold { covers: job.covers, tokens: Tokens(20), seen: job.seen, ..Fold::default() });
     let later = chat(10, 10_000, turns, &memory);
     assert_eq!(later.plan.folded.as_ref().unwrap().removed, [0, 1, 2, 3, 4, 5]);
     assert_eq!((later.wanted, later.plan.after), (None, Tokens(150)));
     // Eight turns after the one that it was made for, whatever it has left raw.
     assert_eq!(chat(15, 10_000, turns, &memory).wanted, None);
     assert!(chat(16, 10_000, turns, &memory).wanted.is_some());
-    // The messages that are sent raw are counted as they are.
+    // The messages that are sent raw are counted as they are, but for what the user has just said.
     let raw = |count| Trigger { messages: NonZeroU32::new(count), ..Trigger::default() };
-    assert!(chat(10, 10_000, raw(13), &memory).wanted.is_some());
-    assert_eq!(chat(10, 10_000, raw(14), &memory).wanted, None);
+    assert!(chat(10, 10_000, raw(12), &memory).wanted.is_some());
+    assert_eq!(chat(10, 10_000, raw(13), &memory).wanted, None);
 }
 
 #[test]
@@ -357,6 +369,6 @@ fn a_summary_that_does_not_shrink_is_not_used() {
     let turns = Trigger { user_turns: NonZeroU32::new(8), ..Trigger::default() };
     let job = chat(8, 10_000, turns, &Memory::default()).wanted.unwrap();
     let mut memory = Memory::default();
-    memory.add_fold(Fold { covers: job.covers, tokens: Tokens(60), keeps_request: false, seen: job.seen });
+    memory.add_fold(Fold { covers: job.covers, tokens: Tokens(60), seen: job.seen, ..Fold::default() });
     assert_eq!(chat(9, 10_000, turns, &memory).plan.folded, None);
 }

@@ -122,15 +122,21 @@ impl<'a> Bill<'a> {
         let policy = Policy {
             strategy: Strategy::Masking,
             mask: MaskPolicy { keep, pace: Pace::BreakEven },
-            fold: FoldPolicy::default(),
+            ..Policy::default()
         };
         let budget = BudgetPolicy::default().budget(Some(Tokens(100_000_000)), None);
         let economy = Economy { write: self.write, cached: self.cached, cache_life: 300_000 };
         self.total(|turns, _| {
             // The system prompt, the task, then an assistant message and a tool's output a turn.
             let messages = &messages[..2 + 2 * turns];
-            let conversation =
-                Conversation { messages, fixed: Tokens::ZERO, budget, economy, marker: Tokens::ZERO };
+            let conversation = Conversation {
+                messages,
+                fixed: Tokens::ZERO,
+                budget,
+                economy,
+                marker: Tokens::ZERO,
+                pinned: Tokens::ZERO,
+            };
             let decision = decide(&conversation, &memory, &policy, Timestamp(turns as u64 * 10_000));
             memory.add(decision.waypoint.unwrap());
             decision.plan.masked.last().map_or(0, |&last| (last - 2) / 2 + 1)
@@ -169,6 +175,7 @@ fn messages(run: &Run) -> Vec<Message> {
             kind: Kind::of(role),
             digest,
             tokens: Tokens(tokens),
+            size: Tokens(tokens),
             masked: masked.map(Tokens),
             joined: role == Role::Tool,
         }

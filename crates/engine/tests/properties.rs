@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use tidegate_engine::{
-    BudgetPolicy, Conversation, Decision, Digest, Economy, FoldPolicy, Keep, Kind, MaskPolicy, Memory,
-    Message, Pace, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, decide,
+    BudgetPolicy, Conversation, Decision, Digest, Economy, Keep, Kind, MaskPolicy, Memory, Message, Pace,
+    Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, decide,
 };
 
 /// One message of a generated conversation, before it has a digest.
@@ -82,7 +82,7 @@ fn case() -> impl Strategy<Value = Case> {
             policy: Policy {
                 strategy: ContextStrategy::Masking,
                 mask: MaskPolicy { keep, pace },
-                fold: FoldPolicy::default(),
+                ..Policy::default()
             },
             economy,
             window,
@@ -108,6 +108,7 @@ fn messages(drafts: &[Draft], branch: usize) -> Vec<Message> {
             kind: draft.kind,
             digest,
             tokens: Tokens(draft.tokens),
+            size: Tokens(draft.tokens),
             masked: draft.masked.map(Tokens),
             joined: draft.role == Role::Tool && index > 0,
         });
@@ -125,8 +126,14 @@ fn ends(drafts: &[Draft]) -> Vec<usize> {
 
 fn ask(case: &Case, messages: &[Message], memory: &Memory, now: u64) -> Decision {
     let budget = BudgetPolicy::default().budget(Some(Tokens(case.window)), None);
-    let conversation =
-        Conversation { messages, fixed: Tokens(3), budget, economy: case.economy, marker: Tokens(15) };
+    let conversation = Conversation {
+        messages,
+        fixed: Tokens(3),
+        budget,
+        economy: case.economy,
+        marker: Tokens(15),
+        pinned: Tokens::ZERO,
+    };
     decide(&conversation, memory, &case.policy, Timestamp(now))
 }
 
