@@ -5,7 +5,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
-use tidegate_config::{Flags, is_available, strategy_name, strategy_named};
+use tidegate_config::{Flags, strategy_name, strategy_named};
 use tidegate_engine::Strategy;
 
 /// An OpenAI-compatible reverse proxy that keeps every conversation inside its model's context window and its owner's
@@ -199,11 +199,9 @@ pub(crate) fn print_completions(shell: Shell) {
 
 fn strategy(name: &str) -> Result<Strategy, String> {
     use Strategy::{Hybrid, Masking, Passthrough, Summarization, Window};
-    strategy_named(name).filter(|strategy| is_available(*strategy)).ok_or_else(|| {
+    strategy_named(name).ok_or_else(|| {
         let all = [Passthrough, Masking, Summarization, Hybrid, Window];
-        let known: Vec<&str> =
-            all.into_iter().filter(|strategy| is_available(*strategy)).map(strategy_name).collect();
-        format!("the strategies are {}", known.join(", "))
+        format!("the strategies are {}", all.map(strategy_name).join(", "))
     })
 }
 

@@ -98,6 +98,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         model: &model,
         factor: 1.0,
         summaries: &[],
+        pinned: None,
     };
     let first = match question.assess(&reader, &Memory::default(), Timestamp(0)) {
         Ok(first) => first,

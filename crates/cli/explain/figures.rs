@@ -46,7 +46,7 @@ pub(super) fn sources(case: &Case<'_>) -> (Source, Source) {
 
 pub(super) fn masks(strategy: Strategy) -> bool {
     match strategy {
-        Strategy::Masking | Strategy::Hybrid | Strategy::Window => true,
+        Strategy::Masking | Strategy::Hybrid => true,
         Strategy::Passthrough | Strategy::Summarization => false,
     }
 }
@@ -200,7 +200,7 @@ pub(super) fn cause(case: &Case<'_>) -> String {
                 Cause::Batch => "enough observations have left the window",
                 Cause::BreakEven => "keeping the observations has cost as much as masking them",
                 // These ask for a summary, and never move the mask frontier.
-                Cause::Messages | Cause::Turns | Cause::Prune => "",
+                Cause::Messages | Cause::Turns | Cause::Prune | Cause::Blocks => "",
             };
             format!("{}: {sentence}", cause.name())
         }

@@ -138,6 +138,7 @@ pub(super) fn cause(case: &Case<'_>) -> String {
         Cause::Messages => "as many messages as fold.when allows have no summary",
         Cause::Turns => "as many turns as fold.when allows have come since the last summary",
         Cause::Prune => "the request hardly fits: prune.when holds, and it cannot wait",
+        Cause::Blocks => "the history is longer than blocks.history_max or blocks.total_max allows",
         // These move the mask frontier, and never ask for a summary.
         Cause::Free | Cause::EveryTurn | Cause::Batch | Cause::BreakEven => "",
     };

@@ -26,6 +26,7 @@ fn dropped_messages_and_their_marker_are_shown() {
         model: &model,
         factor: 1.0,
         summaries: &[],
+        pinned: None,
     };
     let mut assessment = question.assess(&reader, &Memory::default(), Timestamp(0)).unwrap();
     assessment.decision.plan.dropped = vec![1, 2];

@@ -1,9 +1,10 @@
+use crate::fold::at_least_one;
 use crate::section::Section;
 use crate::value;
 use std::num::NonZeroU32;
 use tidegate_engine::Tokens;
 
-/// The largest size of each block of a context that is assembled from blocks.
+/// The largest size of each block of a context that is assembled from blocks, in tokens or in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocks {
     pub memory_max: Option<Tokens>,
@@ -12,7 +13,7 @@ pub struct Blocks {
     pub total_max: Option<Tokens>,
     /// Leave out summary lines that the memory already says.
     pub dedupe: bool,
-    pub min_recent_messages: u32,
+    pub min_recent_messages: NonZeroU32,
 }
 
 /// Where a conversation stops.
@@ -31,7 +32,7 @@ impl Blocks {
             history_max: section.optional("history_max", value::some_tokens),
             total_max: section.optional("total_max", value::some_tokens),
             dedupe: section.flag("dedupe", true),
-            min_recent_messages: section.or("min_recent_messages", 2, value::number, u32::to_string),
+            min_recent_messages: section.count("min_recent_messages", at_least_one(2)),
         };
         if let (Some(total), Some(history)) = (blocks.total_max, blocks.history_max)
             && total < history

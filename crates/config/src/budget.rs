@@ -1,11 +1,13 @@
+use crate::Glob;
 use crate::section::Section;
-use crate::value;
+use crate::tree::{Node, Value};
+use crate::value::{self, Wrong};
 use tidegate_engine::{BudgetPolicy, OutputReserve, OverheadReserve, Tokens};
 
 /// The engine's own defaults, so that the arithmetic and the file cannot disagree.
-pub(crate) fn read(section: &mut Section<'_>) -> BudgetPolicy {
+pub(crate) fn read(section: &mut Section<'_>) -> (BudgetPolicy, Vec<(Glob, Tokens)>) {
     let default = BudgetPolicy::default();
-    BudgetPolicy {
+    let policy = BudgetPolicy {
         fallback_window: section.some_tokens("fallback_window", default.fallback_window.0),
         safety_ratio: section.ratio("safety_ratio", default.safety_ratio),
         window_cap: section.optional("window_cap", value::some_tokens),
@@ -14,13 +16,33 @@ pub(crate) fn read(section: &mut Section<'_>) -> BudgetPolicy {
         output_reserve: section.section("output_reserve", |reserve| output(reserve, default.output_reserve)),
         overhead_reserve: section
             .section("overhead_reserve", |reserve| overhead(reserve, default.overhead_reserve)),
+    };
+    (policy, section.optional("windows", windows).unwrap_or_default())
+}
+
+/// `{ "gpt-*" = 128000 }`: the longest name that matches wins, so that one model can be told from its family.
+fn windows(node: &Node) -> Result<Vec<(Glob, Tokens)>, Wrong> {
+    let Value::Table(entries) = &node.value else {
+        return Err(Wrong::new("must be a table", "such as `{ \"my-model\" = 32768 }`"));
+    };
+    let one = |(name, window): (&String, &Node)| Ok((Glob::new(name), value::some_tokens(window)?));
+    let mut windows = entries.iter().map(one).collect::<Result<Vec<_>, Wrong>>()?;
+    windows.sort_by_key(|(glob, _)| std::cmp::Reverse(glob.as_str().len()));
+    Ok(windows)
+}
+
+/// A number of tokens, or `"none"`.
+fn cap(node: &Node) -> Result<Option<Tokens>, Wrong> {
+    match &node.value {
+        Value::Text(text) if text == "none" => Ok(None),
+        _ => value::tokens(node).map(Some),
     }
 }
 
 fn output(section: &mut Section<'_>, default: OutputReserve) -> OutputReserve {
-    let show = |cap: &Option<Tokens>| cap.map_or_else(|| "none".to_owned(), |cap| cap.0.to_string());
+    let show = |cap: &Option<Tokens>| cap.map_or_else(|| "\"none\"".to_owned(), |cap| cap.0.to_string());
     OutputReserve {
-        cap: section.or("cap", default.cap, |node| value::tokens(node).map(Some), show),
+        cap: section.or("cap", default.cap, cap, show),
         ratio: section.share("ratio", default.ratio),
         min: section.tokens("min", default.min.0),
     }

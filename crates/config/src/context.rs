@@ -3,8 +3,8 @@ use crate::fold::at_least_one;
 use crate::section::Section;
 use crate::tree::{Node, Value};
 use crate::value::{self, Wrong};
-use crate::{Blocks, Fold, Glob, Limits, Pattern, Prune, Window, budget};
-use tidegate_engine::{BudgetPolicy, Keep, MaskPolicy, Pace, Strategy};
+use crate::{Blocks, Fold, Glob, Limits, Pattern, Prune, Window, budget, profile};
+use tidegate_engine::{BudgetPolicy, Keep, MaskPolicy, Pace, Strategy, Tokens};
 
 /// The policy of a route: what may happen to the messages of its requests.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +17,8 @@ pub struct Context {
     pub observe: bool,
     pub allow_headers: AllowHeaders,
     pub budget: BudgetPolicy,
+    /// Windows of models that are other ones on this route than elsewhere.
+    pub windows: Vec<(Glob, Tokens)>,
     pub observations: Observations,
     pub mask: Mask,
     pub fold: Fold,
@@ -96,14 +98,16 @@ const PLACEHOLDER: &str = "[OMITTED_OBSERVATION: too old; available in memory st
 impl Context {
     /// `summarizers` are the names that `fold.summarizer` may have.
     pub(crate) fn read(section: &mut Section<'_>, summarizers: &[&str]) -> Context {
+        let (budget, windows) = section.section("budget", budget::read);
         Context {
             strategy: section.choice("strategy", Strategy::Masking),
-            profile: section.optional("profile", value::text),
+            profile: section.optional("profile", profile::name),
             history: section.choice("history", History::Client),
             unit: section.choice("unit", Unit::Tokens),
             observe: section.flag("observe", false),
             allow_headers: AllowHeaders::read(section),
-            budget: section.section("budget", budget::read),
+            budget,
+            windows,
             observations: section.section("observations", Observations::read),
             mask: section.section("mask", Mask::read),
             fold: section.section("fold", |fold| Fold::read(fold, summarizers)),
@@ -112,6 +116,14 @@ impl Context {
             blocks: section.section("blocks", Blocks::read),
             limits: section.section("limits", Limits::read),
         }
+    }
+}
+
+impl Context {
+    /// The window that this route says a model has.
+    #[must_use]
+    pub fn window_of(&self, model: &str) -> Option<Tokens> {
+        self.windows.iter().find(|(glob, _)| glob.matches(model)).map(|(_, window)| *window)
     }
 }
 

@@ -16,8 +16,6 @@ pub enum ConfigError {
     Missing { at: Origin, path: String, hint: String },
     #[error("{at}: `{path}` is `{written}` but {must}")]
     Invalid { at: Origin, path: String, written: String, must: String, hint: String },
-    #[error("{at}: `{path}` is `{written}` but this version cannot do that yet")]
-    Unavailable { at: Origin, path: String, written: String, hint: String },
 }
 
 impl ConfigError {
@@ -32,8 +30,7 @@ impl ConfigError {
             ConfigError::Syntax { .. } => "text needs quotes, and every line is `key = value` or `[section]`",
             ConfigError::UnknownKey { hint, .. }
             | ConfigError::Missing { hint, .. }
-            | ConfigError::Invalid { hint, .. }
-            | ConfigError::Unavailable { hint, .. } => hint,
+            | ConfigError::Invalid { hint, .. } => hint,
         }
     }
 
@@ -44,8 +41,7 @@ impl ConfigError {
             ConfigError::Syntax { at, .. }
             | ConfigError::UnknownKey { at, .. }
             | ConfigError::Missing { at, .. }
-            | ConfigError::Invalid { at, .. }
-            | ConfigError::Unavailable { at, .. } => at,
+            | ConfigError::Invalid { at, .. } => at,
         };
         match at {
             Origin::File { line, .. } => *line,

@@ -1,14 +1,15 @@
-use crate::choice::choices;
+use crate::choice::{Choice, choices};
 use crate::section::Section;
 use crate::value;
 use std::num::NonZeroU32;
 use std::time::Duration;
-use tidegate_engine::{Keep, Tokens, Trigger};
+use tidegate_engine::{FoldPace, Keep, Tokens, Trigger};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fold {
     pub when: Trigger,
     pub keep: Keep,
+    pub pace: FoldPace,
     pub mode: FoldMode,
     pub max_tokens: Tokens,
     pub timeout: Duration,
@@ -50,6 +51,11 @@ pub struct Window {
     pub tail_min: NonZeroU32,
 }
 
+impl Choice for FoldPace {
+    const ALL: &'static [(&'static str, FoldPace)] =
+        &[("at_trigger", FoldPace::AtTrigger), ("break_even", FoldPace::BreakEven)];
+}
+
 choices!(FoldMode { "inline" => Inline, "background" => Background });
 choices!(FoldRole { "user" => User, "system" => System });
 
@@ -57,9 +63,12 @@ impl Fold {
     pub(crate) fn read(section: &mut Section<'_>, summarizers: &[&str]) -> Fold {
         let when =
             Trigger { budget_ratio: Some(0.70), user_turns: Some(at_least_one(8)), ..Trigger::default() };
+        // Who names a moment wants it then; the moment that nobody chose waits until it costs nothing.
+        let pace = if section.has("when") { FoldPace::AtTrigger } else { FoldPace::BreakEven };
         Fold {
             when: section.trigger("when", when),
             keep: section.keep("keep", Keep::Turns(at_least_one(4))),
+            pace: section.choice("pace", pace),
             mode: section.choice("mode", FoldMode::Background),
             max_tokens: section.some_tokens("max_tokens", 1500),
             timeout: section.duration("timeout", Duration::from_secs(20)),

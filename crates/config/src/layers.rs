@@ -1,10 +1,11 @@
 use crate::Context;
+use crate::profile;
 use crate::report::Report;
 use crate::section::Section;
 use crate::tree::Node;
 
 /// What the policy of every route is made of: `[context]` below, the environment above, the route's own between them.
-/// Below all of them are the defaults, which stand where each key is read.
+/// Below them is the profile that they name, and below that are the defaults, which stand where each key is read.
 pub(crate) struct Layers<'a> {
     pub(crate) context: Option<&'a Node>,
     pub(crate) environment: Option<Node>,
@@ -14,8 +15,10 @@ pub(crate) struct Layers<'a> {
 impl Layers<'_> {
     /// The policy of the route whose own section is `own`.
     pub(crate) fn read(&self, report: &Report, own: Option<&Node>, path: &str) -> Context {
-        let layers = [self.context, own, self.environment.as_ref()];
-        let merged = layers.into_iter().flatten().fold(None, |below: Option<Node>, layer| match below {
+        let given = [self.context, own, self.environment.as_ref()];
+        let profile = profile::layer(given.into_iter().flatten());
+        let layers = [profile.as_ref()].into_iter().chain(given);
+        let merged = layers.flatten().fold(None, |below: Option<Node>, layer| match below {
             Some(below) => Some(below.under(layer)),
             None => Some(layer.clone()),
         });

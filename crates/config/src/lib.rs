@@ -4,13 +4,12 @@
 //! where every value is checked and present, or [`ConfigErrors`], which name every mistake with its line, its key, the
 //! value as it was written and a hint. `Settings::resolved` says of each value where it came from.
 //!
-//! The policy of a route has layers, and later ones win key by key: the defaults, `[context]`, the route's own
+//! The policy of a route has layers, and later ones win key by key: the defaults, the profile (`profiles/`), `[context]`, the route's own
 //! `[routes.context]`, the environment. The code that reads a section is its schema: key, type and default stand on one
 //! line (`fold.rs` is a good example), and a key that no code asks for is an error.
 //!
 //! It deliberately does no I/O except reading that one file, does not look at the process environment, resolves no
-//! names, opens no certificates and checks no secrets: whoever starts the proxy does. What this version cannot do yet is
-//! listed in `unavailable.rs` and refused.
+//! names, opens no certificates and checks no secrets: whoever starts the proxy does.
 //!
 //! ```
 //! use tidegate_config::{Flags, Source, load};
@@ -44,6 +43,7 @@ mod model;
 mod origin;
 mod pattern;
 mod policy;
+mod profile;
 mod report;
 mod route;
 mod section;
@@ -53,7 +53,6 @@ mod source;
 mod store;
 mod summarizer;
 mod tree;
-mod unavailable;
 mod units;
 mod upstream;
 mod value;
@@ -71,9 +70,8 @@ pub use origin::{Origin, Resolved};
 pub use pattern::Pattern;
 pub use route::{Matcher, Route};
 pub use server::{Admin, Log, LogFormat, LogLevel, Server, ServerTls};
-pub use settings::{Conversation, Flags, Settings, load};
+pub use settings::{Archive, Conversation, Flags, Settings, load};
 pub use source::Source;
 pub use store::{OnFailure, Store, StoreUrl};
 pub use summarizer::{JsonSchema, LlmSummarizer, Summarizer};
-pub use unavailable::is_available;
 pub use upstream::{Protocol, Upstream, UpstreamUrl};

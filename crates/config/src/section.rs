@@ -2,8 +2,7 @@ use crate::choice::Choice;
 use crate::policy;
 use crate::report::Report;
 use crate::tree::{Node, Table, Value, join, quoted};
-use crate::unavailable::refusal;
-use crate::value::{self, Wrong, nearest, shortened};
+use crate::value::{self, Wrong, nearest};
 use crate::{ConfigError, Origin, units};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -221,6 +220,11 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Whether any layer says something about a key.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.node.is_some_and(|node| node.get(key).is_some())
+    }
+
     /// A section that somebody else reads.
     pub(crate) fn child(&mut self, key: &'static str) -> Option<&'a Node> {
         self.asked.push(key);
@@ -234,10 +238,6 @@ impl<'a> Section<'a> {
     ) -> Option<(T, &'a Node)> {
         let node = self.take(key)?;
         let value = self.accept(node, parse(node))?;
-        if let Some(hint) = refusal(&join(&self.schema, key), node) {
-            let (at, path) = (node.origin.clone(), node.path.clone());
-            self.report.error(ConfigError::Unavailable { at, path, written: shortened(&node.written), hint });
-        }
         Some((value, node))
     }
 

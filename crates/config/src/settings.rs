@@ -4,8 +4,8 @@ use crate::section::Section;
 use crate::tree::{self, Node, Table, Value, quoted, without_password};
 use crate::value::{self, Wrong};
 use crate::{
-    Admin, ConfigErrors, Log, ModelSettings, Origin, Resolved, Route, Server, Source, Store, Summarizer,
-    Upstream, environment, route,
+    Admin, ConfigErrors, History, Log, ModelSettings, Origin, Resolved, Route, Server, Source, Store,
+    Summarizer, Upstream, environment, route,
 };
 use std::collections::BTreeMap;
 use std::iter;
@@ -18,6 +18,7 @@ pub struct Settings {
     pub admin: Admin,
     pub log: Log,
     pub store: Store,
+    pub archive: Option<Archive>,
     pub conversation: Conversation,
     pub models: BTreeMap<String, ModelSettings>,
     /// Always has `default`.
@@ -28,6 +29,20 @@ pub struct Settings {
     /// Every value that was read, and where it came from.
     pub resolved: Vec<Resolved>,
     pub warnings: Vec<String>,
+}
+
+/// Where every turn is written for good.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Archive {
+    /// `postgres://…`, with its password.
+    pub url: String,
+}
+
+/// The password stays out of logs.
+impl std::fmt::Debug for Archive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Archive").field("url", &without_password(&self.url)).finish()
+    }
 }
 
 /// How requests are told apart.
@@ -91,7 +106,7 @@ impl Settings {
         check_listeners(&server, &admin, root, report);
         let log = section.section("log", Log::read);
         let store = section.section("store", Store::read);
-        section.section("archive", |archive| archive.optional("url", value::text));
+        let archive = section.section("archive", Archive::read);
         let conversation = section.section("conversation", Conversation::read);
         let models = section.named("models", |_, model| ModelSettings::read(model));
 
@@ -115,6 +130,7 @@ impl Settings {
         };
         layers.check_context(report);
         let routes = route::read(report, section.list("routes"), &layers, &upstreams, &default);
+        check_histories(&routes, &store, root, report);
 
         let summarizers = summarizers.into_iter().filter_map(|(name, summarizer)| Some((name, summarizer?)));
         Settings {
@@ -122,6 +138,7 @@ impl Settings {
             admin,
             log,
             store,
+            archive,
             conversation,
             models,
             upstreams,
@@ -130,6 +147,18 @@ impl Settings {
             resolved: Vec::new(),
             warnings: Vec::new(),
         }
+    }
+}
+
+impl Archive {
+    fn read(section: &mut Section<'_>) -> Option<Archive> {
+        let url = section.optional("url", |node| {
+            let url = value::text(node)?;
+            let known = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
+            let hint = "such as `postgres://tidegate@db.example.com/tidegate?sslmode=require`";
+            if known { Ok(url) } else { Err(Wrong::new("must be the URL of a PostgreSQL database", hint)) }
+        });
+        url.map(|url| Archive { url })
     }
 }
 
@@ -162,6 +191,16 @@ impl Flags {
             }
         }
         Node::table("", Origin::Default, root)
+    }
+}
+
+/// A history that the proxy holds is made of the messages in the store.
+fn check_histories(routes: &[Route], store: &Store, root: &Node, report: &Report) {
+    let holds = routes.iter().any(|route| route.context.history == History::Proxy);
+    let raw = root.get("store").and_then(|store| store.get("raw"));
+    if let Some(raw) = raw.filter(|_| holds && !store.raw) {
+        let must = "must be `true` where a route has `history = \"proxy\"`";
+        report.error(Wrong::new(must, "the history is rebuilt from the messages in the store").at(raw));
     }
 }
 

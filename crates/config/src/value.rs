@@ -98,11 +98,6 @@ pub(crate) fn some_tokens(node: &Node) -> Result<Tokens, Wrong> {
     integer(node, 1..=MOST_TOKENS).map(Tokens)
 }
 
-/// A number of turns or messages, also none.
-pub(crate) fn number(node: &Node) -> Result<u32, Wrong> {
-    integer(node, 0..=1_000_000).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
-}
-
 pub(crate) fn count(node: &Node) -> Result<NonZeroU32, Wrong> {
     let number = integer(node, 1..=1_000_000)?;
     Ok(u32::try_from(number).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN))

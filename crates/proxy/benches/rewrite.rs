@@ -15,7 +15,7 @@ use tidegate_config::{Flags, Settings, Source, load};
 use tidegate_engine::{Memory, Timestamp};
 use tidegate_proxy::{Question, model_table};
 use tidegate_tokens::{Encoding, Model, count};
-use tidegate_wire::{Meter, Reader, read_message, split};
+use tidegate_wire::{Meter, Reader, Unit, read_message, split};
 
 fn main() {
     // The vocabulary is loaded once per process, not once per request.
@@ -60,6 +60,7 @@ impl Turn {
             model: &self.model,
             factor: 1.0,
             summaries: &[],
+            pinned: None,
         };
         let assessment = question.assess(reader, &self.memory, Timestamp(at)).unwrap();
         let pieces = assessment.pieces(&question).unwrap();
@@ -141,7 +142,7 @@ fn first_seen(bencher: Bencher) {
 #[divan::bench]
 fn tokenize_texts(bencher: Bencher) {
     let turn = Turn::unseen();
-    let meter = Meter { encoding: turn.model.encoding, images: turn.model.images };
+    let meter = Meter { encoding: turn.model.encoding, images: turn.model.images, unit: Unit::Tokens };
     let mut bodies = conversations();
     let views = || {
         // What has been read borrows from the body, and divan wants an input that borrows from nothing.

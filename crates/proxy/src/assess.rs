@@ -1,20 +1,18 @@
 //! What would happen to a request: read, measured, decided. The proxy does it for every request and `tidegate explain` for
 //! one, with the same code.
 
-use crate::summary_message::{SummaryMessage, marker, message, tokens};
-use bytes::Bytes;
-use std::borrow::Cow;
+use crate::look::{Look, unit};
+use crate::pinned_message::PinnedMessage;
+use crate::summary_message::{SummaryMessage, gap_marker, marker, tokens};
 use std::sync::Arc;
 use tidegate_config::FoldRole;
 use tidegate_config::{Context, Mask, ModelSettings};
 use tidegate_engine::{
-    Conversation, Decision, Economy, Fold, FoldPolicy, Memory, Message, Plan, Policy, Role, Strategy,
-    Timestamp, Tokens, decide, truncate,
+    BlockPolicy, Conversation, Decision, Economy, Fold, FoldPolicy, Memory, Policy, Strategy, Timestamp,
+    Tokens, WindowPolicy, decide, truncate,
 };
 use tidegate_tokens::{Model, ModelOverride, ModelTable, count};
-use tidegate_wire::{
-    BadEdit, Chat, Edit, LookedUp, Meter, Outline, Piece, Placeholder, Reader, Reading, Unreadable, splice,
-};
+use tidegate_wire::{Chat, LookedUp, Meter, Outline, Reader, Reading, Unreadable};
 
 /// One request, and everything that its plan depends on.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +27,8 @@ pub struct Question<'a> {
     pub factor: f64,
     /// The summaries of the conversation.
     pub summaries: &'a [SummaryMessage],
+    /// What is pinned to it.
+    pub pinned: Option<&'a PinnedMessage>,
 }
 
 /// What to do about a request that does not fit.
@@ -45,6 +45,8 @@ pub(crate) enum Rule {
 pub struct Assessment {
     pub chat: Chat,
     pub decision: Decision,
+    /// The summary and the notes where the total of the blocks leaves less of them.
+    pub(crate) trimmed: Option<(Option<SummaryMessage>, Option<PinnedMessage>)>,
 }
 
 impl Question<'_> {
@@ -56,7 +58,7 @@ impl Question<'_> {
         let excludes = |tool: &str| exclude_tools.iter().any(|glob| glob.matches(tool));
         let Model { encoding, images, .. } = **self.model;
         use_it(&Reading {
-            meter: Meter { encoding, images },
+            meter: Meter { encoding, images, unit: unit(self.context, self.model) },
             observes: pattern.map(|pattern| (pattern.as_str(), &observes as &dyn Fn(&str) -> bool)),
             excludes: (!exclude_tools.is_empty()).then_some(&excludes),
             placeholder: count(encoding, placeholder),
@@ -97,15 +99,12 @@ impl Question<'_> {
         let conversation = Conversation {
             messages: &chat.messages,
             fixed: chat.fixed,
-            budget: self.context.budget.budget(self.model.window, asked.map(Tokens)),
+            budget: self.context.budget.budget(self.window(), asked.map(Tokens)),
             economy: economy(self.model),
             marker: self.marker(),
+            pinned: self.scaled(self.pinned().map_or(Tokens::ZERO, |pinned| pinned.tokens)),
         };
-        let policy = Policy {
-            strategy: self.strategy,
-            mask: self.context.mask.policy,
-            fold: fold_policy(self.context),
-        };
+        let policy = self.policy();
         let decide = match rule {
             Rule::Decide => decide,
             Rule::Truncate => truncate,
@@ -115,99 +114,94 @@ impl Question<'_> {
         } else {
             let mut memory = memory.clone();
             for SummaryMessage { fold, .. } in self.summaries {
-                memory.add_fold(Fold { tokens: self.scaled(fold.tokens), ..*fold });
+                memory.add_fold(Fold { tokens: self.scaled(fold.tokens), ..fold.clone() });
             }
             decide(&conversation, &memory, &policy, now)
         };
-        Ok(Assessment { chat, decision })
+        let trimmed = self.trimmed(&decision);
+        Ok(Assessment { chat, decision, trimmed }.without_what_is_trimmed(self))
     }
 
-    /// What a marker costs at most. Only what folds can come to need one.
+    /// The window of the model: what the route says of it, else what is known of it.
+    fn window(&self) -> Option<Tokens> {
+        let asked = self.outline.model.as_deref().unwrap_or_default();
+        self.context.window_of(asked).or(self.model.window)
+    }
+
+    /// What is pinned, where the request is edited at all.
+    pub(crate) fn pinned(&self) -> Option<&PinnedMessage> {
+        let edits = self.strategy != Strategy::Passthrough && !self.context.observe;
+        self.pinned.filter(|pinned| edits && !pinned.json.is_empty())
+    }
+
+    pub(crate) fn look(&self) -> Look<'_> {
+        Look::of(self.context, self.model, self.pinned.map(|pinned| pinned.text.as_str()))
+    }
+
+    fn policy(&self) -> Policy {
+        let Context { mask, window, blocks, .. } = self.context;
+        let count = |number: std::num::NonZeroU32| usize::try_from(number.get()).unwrap_or(usize::MAX);
+        Policy {
+            strategy: self.strategy,
+            mask: mask.policy,
+            fold: fold_policy(self.context),
+            window: WindowPolicy {
+                head_ratio: window.head_ratio,
+                tail_ratio: window.tail_ratio,
+                head_max: count(window.head_max),
+                tail_max: count(window.tail_max),
+                head_min: count(window.head_min),
+                tail_min: count(window.tail_min),
+            },
+            blocks: BlockPolicy {
+                history_max: blocks.history_max,
+                total_max: blocks.total_max,
+                min_recent: count(blocks.min_recent_messages),
+                memory: self.pinned().map_or(Tokens::ZERO, |pinned| pinned.size),
+            },
+        }
+    }
+
+    /// The summary and the notes as short as the total of the blocks makes them; none where it leaves them whole.
+    fn trimmed(&self, decision: &Decision) -> Option<(Option<SummaryMessage>, Option<PinnedMessage>)> {
+        let blocks = decision.plan.blocks?;
+        if blocks.summary_max >= blocks.summary && blocks.memory_max >= blocks.memory {
+            return None;
+        }
+        let look = self.look();
+        let used = decision.plan.folded.as_ref();
+        let summary = used.and_then(|used| self.summaries.iter().find(|one| one.fold.covers == used.covers));
+        let summary = summary.map(|summary| summary.within(blocks.summary_max, &look));
+        let pinned = self.pinned().map(|pinned| {
+            if blocks.memory_max < blocks.memory {
+                PinnedMessage::within(&pinned.text, blocks.memory_max, &look)
+            } else {
+                pinned.clone()
+            }
+        });
+        Some((summary, pinned))
+    }
+
+    /// What a marker costs at most. Only what folds or leaves out a middle can come to need one.
     fn marker(&self) -> Tokens {
         match self.strategy {
             Strategy::Summarization | Strategy::Hybrid => {
                 self.scaled(tokens(&marker(LONGEST_MARKER), FoldRole::User, self.model.encoding))
             }
-            Strategy::Passthrough | Strategy::Masking | Strategy::Window => Tokens::ZERO,
+            Strategy::Window => {
+                self.scaled(tokens(&gap_marker(LONGEST_MARKER), FoldRole::User, self.model.encoding))
+            }
+            Strategy::Passthrough | Strategy::Masking => Tokens::ZERO,
         }
     }
 
-    fn scaled(&self, tokens: Tokens) -> Tokens {
+    pub(crate) fn scaled(&self, tokens: Tokens) -> Tokens {
         if self.factor == 1.0 { tokens } else { Tokens((tokens.0 as f64 * self.factor).ceil() as u64) }
     }
 }
 
-impl Assessment {
-    /// The request as it is to be forwarded; nothing if that is what the client sent.
-    pub fn pieces(&self, question: &Question<'_>) -> Result<Option<Vec<Piece>>, BadEdit> {
-        let edits = self.edits(question);
-        if edits.is_empty() {
-            return Ok(None);
-        }
-        splice(question.body, question.outline, &self.chat.known, &edits).map(Some)
-    }
-
-    /// The plan in the words of `splice`, in the order of the messages.
-    fn edits(&self, question: &Question<'_>) -> Vec<Edit> {
-        let mut plan = Cow::Borrowed(&self.decision.plan);
-        if question.context.observe {
-            let Plan { masked, folded, dropped, .. } = plan.to_mut();
-            masked.clear();
-            dropped.clear();
-            *folded = None;
-        }
-        let placeholder = Placeholder::new(&question.context.mask.placeholder);
-        let mut insertions = self.insertions(&plan, question).into_iter().peekable();
-        let mut edits = Vec::new();
-        let mut masked = plan.masked.iter().peekable();
-        let removed = plan.folded.as_ref().map_or(&[][..], |folded| &folded.removed);
-        let (mut removed, mut dropped) = (removed.iter().peekable(), plan.dropped.iter().peekable());
-        for (message, known) in self.chat.known.iter().enumerate() {
-            while let Some((before, with)) = insertions.next_if(|(before, _)| *before == message) {
-                edits.push(Edit::Insert { before, with });
-            }
-            if removed.next_if_eq(&&message).is_some() || dropped.next_if_eq(&&message).is_some() {
-                match edits.last_mut() {
-                    Some(Edit::Remove { messages }) if messages.end == message => messages.end += 1,
-                    _ => edits.push(Edit::Remove { messages: message..message + 1 }),
-                }
-                continue;
-            }
-            // The tag is between the client and us; providers refuse members that they do not know.
-            if known.facts.tag.is_some() {
-                edits.push(Edit::Untag { message });
-            }
-            if masked.next_if_eq(&&message).is_some() {
-                edits.push(Edit::Mask { message, placeholder: placeholder.clone() });
-            }
-        }
-        edits
-    }
-
-    /// The messages of our own, each with the client's before which it stands.
-    fn insertions(&self, plan: &Plan, question: &Question<'_>) -> Vec<(usize, Bytes)> {
-        let messages = &self.chat.messages;
-        let mut insertions = Vec::new();
-        if let Some(folded) = &plan.folded {
-            let summary = question.summaries.iter().find(|summary| summary.fold.covers == folded.covers);
-            let behind_instructions = messages.iter().position(|message| !message.role.is_instruction());
-            // The engine uses no summary that it was not given, and none that covers no message.
-            insertions.extend(behind_instructions.zip(summary.map(|summary| summary.json.clone())));
-        }
-        if let Some(first) = plan.dropped.first() {
-            let turns = plan.dropped.iter().filter(|&&index| begins_turn(&messages[index])).count();
-            insertions.push((*first, message(FoldRole::User, &marker(turns.max(1)))));
-        }
-        insertions
-    }
-}
-
-/// A marker never counts more turns than this many digits have room for.
+/// A marker never counts more than this many digits have room for.
 const LONGEST_MARKER: usize = 99_999;
-
-fn begins_turn(message: &Message) -> bool {
-    message.role == Role::Assistant
-}
 
 fn fold_policy(context: &Context) -> FoldPolicy {
     FoldPolicy {
@@ -216,6 +210,8 @@ fn fold_policy(context: &Context) -> FoldPolicy {
         prune_when: context.prune.when,
         prune_keep: context.prune.keep,
         pins_task: context.fold.pin_task,
+        pace: context.fold.pace,
+        longest_summary: context.fold.max_tokens,
     }
 }
 

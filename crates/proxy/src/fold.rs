@@ -3,7 +3,7 @@
 //! One at a time for a conversation, in all processes together: who comes second waits for the first one's, or goes without.
 
 use crate::gate::Gate;
-use crate::material::{longest, sources};
+use crate::material::{kept, longest, sources};
 use crate::rewrite::Draft;
 use crate::server::Worker;
 use crate::summarize::{CallerKey, Material, Spent, summarize};
@@ -11,7 +11,7 @@ use crate::summary_message::{State, tokens};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Fold, Summarizer};
-use tidegate_engine::{Digest, FoldJob, Timestamp};
+use tidegate_engine::{Cause, Digest, FoldJob, Timestamp, Tokens};
 use tidegate_store::{ConversationKey, StoredFold};
 use tidegate_summary::{Summary, cap, render};
 use tidegate_tokens::Model;
@@ -124,9 +124,14 @@ impl Folding {
         if cost.ceil() >= job.worth.0 as f64 {
             return Err("summarizer_no_gain");
         }
+        let kept = kept(chat, job, &summary, Tokens(cost.ceil() as u64));
+        if job.cause == Cause::Prune || !kept.is_empty() {
+            self.worker.gate.metrics.pruned();
+        }
         let state = State {
             summary,
             keeps_request: job.keeps_request,
+            kept,
             seen: job.seen,
             author: summarized.model,
             calls: summarized.spent.calls,

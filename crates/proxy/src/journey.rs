@@ -124,11 +124,12 @@ async fn complete_chat(
                 identity: identity.clone(),
                 recalled,
                 summaries: Vec::new(),
+                pinned: None,
                 body,
                 outline,
             };
             let caller = CallerKey::of(&head.headers, &route.upstream);
-            rewrite(worker, draft.with_summaries(), caller, Gate::now()).await?
+            rewrite(worker, draft.dressed(), caller, Gate::now()).await?
         }
     };
     match &rewritten {

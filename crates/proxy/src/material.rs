@@ -1,13 +1,14 @@
 //! What a summary is made of.
 
 use crate::assess::Question;
+use crate::look::Look;
 use crate::summarize::{OwnedSource, OwnedSpeaker};
 use crate::summary_message::{State, SummaryMessage, tokens};
 use std::collections::HashMap;
 use tidegate_config::Fold;
 use tidegate_engine::{FoldJob, Kind, Role, Timestamp, Tokens};
 use tidegate_store::StoredFold;
-use tidegate_summary::{Call, MessageRef, Source, cap, extract};
+use tidegate_summary::{Call, MessageRef, Source, Summary, cap, extract, render};
 use tidegate_wire::{CallId, Chat, Content, MessageView, Outline, Part, read_message};
 
 /// The summary that the built-in summarizer makes of a conversation that has none: what a request would get, without a network
@@ -18,18 +19,29 @@ pub fn summarize_offline(question: &Question<'_>, chat: &Chat, job: &FoldJob) ->
     let sources = sources(question.body, question.outline, chat, job);
     let sources: Vec<Source<'_>> = sources.iter().map(OwnedSource::borrowed).collect();
     let limit = longest(fold, job);
+    let look = Look::of(question.context, question.model, question.pinned.map(|pinned| pinned.text.as_str()));
     let summary = extract(None, &sources, u32::try_from(limit.0).unwrap_or(u32::MAX));
     let encoding = question.model.encoding;
     let fits = |text: &str| tokens(text, fold.role, encoding) <= limit;
     let summary = cap(&summary, sources.len(), &fits);
-    let state = State { summary, keeps_request: job.keeps_request, seen: job.seen, ..State::default() };
+    let cost = tokens(&render(&summary, sources.len()), fold.role, encoding);
+    let kept = kept(chat, job, &summary, cost);
+    let state = State { summary, keeps_request: job.keeps_request, kept, seen: job.seen, ..State::default() };
     let stored = StoredFold {
         covers: job.covers,
         covered: u32::try_from(sources.len()).unwrap_or(u32::MAX),
         at: Timestamp(0),
         state: state.to_bytes(),
     };
-    SummaryMessage::of(&stored, fold.role, encoding)
+    SummaryMessage::of(&stored, &look)
+}
+
+/// The messages that stay beside a summary, each by how many come before it: as many of those that only pruning takes as there
+/// is room for, and first of all those that its facts, decisions and open questions rest on.
+pub(crate) fn kept(chat: &Chat, job: &FoldJob, summary: &Summary, cost: Tokens) -> Vec<usize> {
+    let anchors = summary.anchors().into_iter();
+    let anchors: Vec<usize> = anchors.filter_map(|MessageRef(number)| usize::try_from(number).ok()).collect();
+    FoldJob::places(&chat.messages, &job.kept(&chat.messages, &anchors, cost))
 }
 
 /// The longest that a summary may be: a tenth shorter than what it stands for, so that it is worth its place.

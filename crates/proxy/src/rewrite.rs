@@ -4,6 +4,8 @@ use crate::assess::{Assessment, Question, Rule};
 use crate::fold::Folding;
 use crate::gate::{Gate, Snapshot};
 use crate::identify::Identity;
+use crate::look::Look;
+use crate::pinned_message::PinnedMessage;
 use crate::reply::{OverBudget, Refusal};
 use crate::server::Worker;
 use crate::summarize::CallerKey;
@@ -28,8 +30,9 @@ pub(crate) struct Draft {
     pub(crate) strategy: Strategy,
     pub(crate) identity: Option<Identity>,
     pub(crate) recalled: Recalled,
-    /// Its summaries as messages.
+    /// Its summaries, and what is pinned to it, as messages.
     pub(crate) summaries: Vec<SummaryMessage>,
+    pub(crate) pinned: Option<PinnedMessage>,
     pub(crate) body: Bytes,
     pub(crate) outline: Outline,
 }
@@ -182,13 +185,18 @@ impl Judged {
 }
 
 impl Draft {
-    /// The summaries that the conversation has, as this route shows them.
-    pub(crate) fn with_summaries(mut self) -> Draft {
-        if matches!(self.strategy, Strategy::Summarization | Strategy::Hybrid) {
-            let (role, encoding) = (self.context().fold.role, self.model().encoding);
-            let folds = self.recalled.folds.iter();
-            self.summaries = folds.filter_map(|fold| SummaryMessage::of(fold, role, encoding)).collect();
-        }
+    /// With the messages of our own that the conversation has, as this route shows them.
+    pub(crate) fn dressed(mut self) -> Draft {
+        let model = self.model();
+        let look = Look::of(self.context(), &model, self.recalled.pinned.as_deref());
+        let pinned = look.pinned.map(|text| PinnedMessage::of(text, &look));
+        let summaries = match self.strategy {
+            Strategy::Summarization | Strategy::Hybrid => {
+                self.recalled.folds.iter().filter_map(|fold| SummaryMessage::of(fold, &look)).collect()
+            }
+            Strategy::Passthrough | Strategy::Masking | Strategy::Window => Vec::new(),
+        };
+        (self.pinned, self.summaries) = (pinned, summaries);
         self
     }
 
@@ -223,14 +231,16 @@ impl Draft {
             model,
             factor: self.gate.calibration.factor(&self.calibration_key(model)),
             summaries: &self.summaries,
+            pinned: self.pinned.as_ref(),
         }
     }
 
     /// The same with one more summary.
     fn with(self: Arc<Self>, fold: StoredFold) -> Arc<Draft> {
         let mut draft = Arc::unwrap_or_clone(self);
-        let context = &draft.snapshot.settings.routes[draft.route].context;
-        draft.summaries.extend(SummaryMessage::of(&fold, context.fold.role, draft.model().encoding));
+        let look = Look::of(draft.context(), &draft.model(), draft.recalled.pinned.as_deref());
+        let summary = SummaryMessage::of(&fold, &look);
+        draft.summaries.extend(summary);
         draft.recalled.folds.push(fold);
         Arc::new(draft)
     }
@@ -260,7 +270,7 @@ impl Draft {
     ) -> Result<Rewritten, Refusal> {
         let Judged { assessment, pieces, entries, factor } = judged;
         let counted = counted(&assessment, factor);
-        let Assessment { chat, decision } = assessment;
+        let Assessment { chat, decision, .. } = assessment;
         if decision.plan.verdict == Verdict::OverBudget && !self.context().observe {
             let over = OverBudget { plan: decision.plan, model: model.clone() };
             return Err(Refusal::OverBudget(Box::new(over)));

@@ -2,7 +2,7 @@
 
 use crate::reply::Refusal;
 use http::HeaderMap;
-use tidegate_config::{Context, Matcher, Route, is_available, strategy_named};
+use tidegate_config::{Context, Matcher, Route, strategy_named};
 use tidegate_engine::Strategy;
 use tidegate_telemetry::names::header;
 
@@ -30,9 +30,7 @@ pub(crate) fn strategy(context: &Context, headers: &HeaderMap) -> Result<Strateg
         return Ok(context.strategy);
     };
     let named = std::str::from_utf8(value).ok().and_then(strategy_named);
-    named
-        .filter(|strategy| is_available(*strategy))
-        .ok_or(Refusal::Strategy { known: "passthrough, masking" })
+    named.ok_or(Refusal::Strategy { known: "passthrough, masking, summarization, hybrid, window" })
 }
 
 fn matches(matcher: &Matcher, path: &str, headers: &HeaderMap, model: Option<&str>) -> bool {

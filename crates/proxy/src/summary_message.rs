@@ -1,11 +1,12 @@
 //! A stored summary, and the message that it becomes in a request.
 
+use crate::look::Look;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tidegate_config::FoldRole;
 use tidegate_engine::{Fold, Tokens};
 use tidegate_store::StoredFold;
-use tidegate_summary::{Summary, render};
+use tidegate_summary::{Summary, cap, render, without};
 use tidegate_tokens::chat::message_tokens;
 use tidegate_tokens::{Encoding, count};
 
@@ -15,6 +16,8 @@ use tidegate_tokens::{Encoding, count};
 pub(crate) struct State {
     pub(crate) summary: Summary,
     pub(crate) keeps_request: bool,
+    /// The messages that stay beside it, each by how many come before it.
+    pub(crate) kept: Vec<usize>,
     /// How many messages the conversation had.
     pub(crate) seen: usize,
     /// Who wrote it, and what that cost.
@@ -28,8 +31,10 @@ pub(crate) struct State {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryMessage {
     pub fold: Fold,
-    /// The message, a JSON object.
+    /// The message, a JSON object; empty where what is pinned says everything already.
     pub json: Bytes,
+    summary: Summary,
+    covered: usize,
 }
 
 impl State {
@@ -45,16 +50,38 @@ impl State {
 }
 
 impl SummaryMessage {
-    pub(crate) fn of(fold: &StoredFold, role: FoldRole, encoding: Encoding) -> Option<SummaryMessage> {
-        let state = State::of(fold)?;
-        let text = render(&state.summary, usize::try_from(fold.covered).unwrap_or(usize::MAX));
+    pub(crate) fn of(stored: &StoredFold, look: &Look<'_>) -> Option<SummaryMessage> {
+        let state = State::of(stored)?;
+        let covered = usize::try_from(stored.covered).unwrap_or(usize::MAX);
+        let summary = match look.pinned {
+            Some(pinned) if look.blocks.dedupe => without(&state.summary, pinned),
+            Some(_) | None => state.summary,
+        };
         let fold = Fold {
-            covers: fold.covers,
-            tokens: tokens(&text, role, encoding),
+            covers: stored.covers,
             keeps_request: state.keeps_request,
             seen: state.seen,
+            kept: state.kept,
+            ..Fold::default()
         };
-        Some(SummaryMessage { fold, json: message(role, &text) })
+        let whole = SummaryMessage { fold, json: Bytes::new(), summary, covered };
+        Some(whole.within(look.blocks.summary_max.unwrap_or(Tokens(u64::MAX)), look))
+    }
+
+    /// With so much of the summary as fits into `most`, in the unit of the limits.
+    pub(crate) fn within(&self, most: Tokens, look: &Look<'_>) -> SummaryMessage {
+        let summary = cap(&self.summary, self.covered, &|text| look.size(text) <= most);
+        let mut shown = SummaryMessage { summary, ..self.clone() };
+        // A summary that is rid of everything is no longer there; one that found nothing worth saying still says how many messages
+        // it stands for.
+        let is_omitted = shown.summary.is_empty() && (look.pinned.is_some() || most < Tokens(u64::MAX));
+        let text = if is_omitted { String::new() } else { render(&shown.summary, self.covered) };
+        (shown.fold.tokens, shown.fold.size, shown.json) = if text.is_empty() {
+            (Tokens::ZERO, Tokens::ZERO, Bytes::new())
+        } else {
+            (tokens(&text, look.role, look.encoding), look.size(&text), message(look.role, &text))
+        };
+        shown
     }
 }
 
@@ -66,6 +93,14 @@ pub(crate) fn tokens(text: &str, role: FoldRole, encoding: Encoding) -> Tokens {
 /// A message of our own.
 pub(crate) fn message(role: FoldRole, text: &str) -> Bytes {
     serde_json::json!({ "role": name(role), "content": text }).to_string().into()
+}
+
+/// What stands where the middle of a conversation is left out.
+pub(crate) fn gap_marker(messages: usize) -> String {
+    let (verb, noun) = if messages == 1 { ("is", "message") } else { ("are", "messages") };
+    format!(
+        "[{messages} {noun} from the middle of this conversation {verb} left out here to fit the context window.]"
+    )
 }
 
 /// What stands where messages are missing that no summary covers.

@@ -116,8 +116,8 @@ impl Conversations {
     /// What the store knows of a conversation, with what only this process knows.
     async fn ask(self: &Arc<Self>, key: ConversationKey) -> Result<Recalled, &'static str> {
         let recollection = self.waited(self.store.recall(key)).await?;
-        let (waypoints, folds, damage) = self.decode(key, &recollection);
-        let mine = self.local.merge(key, waypoints, folds);
+        let (waypoints, folds, pinned, damage) = self.decode(key, &recollection);
+        let mine = self.local.merge(key, waypoints, folds, pinned);
         Ok(mine.recalled(damage.or(self.health.reason())))
     }
 
@@ -168,6 +168,27 @@ impl Conversations {
 
     pub async fn head(&self, key: ConversationKey) -> Result<Option<Head>, StoreError> {
         patiently(self.store.head(key)).await
+    }
+
+    /// What has been counted of a conversation, for a request that waits for it.
+    pub async fn counted(self: &Arc<Self>, key: ConversationKey) -> Result<Option<Head>, &'static str> {
+        self.waited(self.store.head(key)).await
+    }
+
+    /// Pins a text to a conversation, in the place of the one that was; none takes it away.
+    pub async fn pin(&self, key: ConversationKey, text: Option<&str>) -> Result<(), StoreError> {
+        let text = text.filter(|text| !text.is_empty());
+        let record = text.map(|text| record::encode_pin(key, text, self.options.keyring.as_ref()));
+        patiently(self.store.pin(key, record)).await?;
+        self.local.pin(key, text.map(Arc::from));
+        Ok(())
+    }
+
+    /// What is pinned to a conversation.
+    pub async fn pinned(&self, key: ConversationKey) -> Result<Option<String>, StoreError> {
+        let recollection = patiently(self.store.recall(key)).await?;
+        let (.., pinned, _) = self.decode(key, &recollection);
+        Ok(pinned.map(|pinned| pinned.to_string()))
     }
 
     /// Every turn, in order.
@@ -232,8 +253,8 @@ impl Conversations {
         &self,
         key: ConversationKey,
         recollection: &Recollection,
-    ) -> (Vec<Waypoint>, Vec<StoredFold>, Option<&'static str>) {
-        let Recollection { waypoints, folds } = recollection;
+    ) -> (Vec<Waypoint>, Vec<StoredFold>, Option<Arc<str>>, Option<&'static str>) {
+        let Recollection { waypoints, folds, pinned } = recollection;
         let keyring = self.options.keyring.as_ref();
         let mut damage = None;
         let mut say = |error: RecordError| damage = Some(error.reason());
@@ -241,7 +262,9 @@ impl Conversations {
         let waypoints = waypoints.iter().filter_map(waypoint).collect();
         let fold = |one: &Bytes| record::decode_fold(key, one, keyring).map_err(&mut say).ok();
         let folds = folds.iter().filter_map(fold).collect();
-        (waypoints, folds, damage)
+        let pin = |one: &Bytes| record::decode_pin(key, one, keyring).map_err(&mut say).ok();
+        let pinned = pinned.as_ref().and_then(pin).map(Arc::from);
+        (waypoints, folds, pinned, damage)
     }
 
     /// Waits for the store, if it is worth waiting for.

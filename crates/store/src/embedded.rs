@@ -107,7 +107,8 @@ impl Store for EmbeddedStore {
         self.read(move |transaction, moment| {
             let waypoints = read::waypoints(transaction, key, moment)?;
             let folds = read::folds(transaction, key, moment)?;
-            Ok(Recollection { waypoints, folds })
+            let pinned = read::pinned(transaction, key, moment)?;
+            Ok(Recollection { waypoints, folds, pinned })
         })
     }
 
@@ -117,6 +118,10 @@ impl Store for EmbeddedStore {
 
     fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
         Box::pin(self.writer.write(Change::Fold(key, covers, record)))
+    }
+
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()> {
+        Box::pin(async move { self.writer.write(Change::Pin(key, record)).await.map(drop) })
     }
 
     fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {

@@ -17,7 +17,7 @@
 //! let options = Options { timeout: Duration::from_millis(250), raw: true, keyring: None };
 //! let conversations = Conversations::new(store, options);
 //! let key = ConversationKey([1; 16]);
-//! let waypoint = Waypoint { end: Digest([2; 32]), frontier: None, tally: 0.0, at: Timestamp(5), fold: None };
+//! let waypoint = Waypoint { end: Digest([2; 32]), at: Timestamp(5), ..Waypoint::default() };
 //! conversations.journal(key, Entries { waypoint: Some(waypoint), ..Entries::default() }).await.unwrap();
 //! assert_eq!(conversations.recall(key).await.memory.waypoints(), [waypoint]);
 //! # }

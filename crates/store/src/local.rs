@@ -23,6 +23,7 @@ pub(crate) struct Mine {
     folds: Vec<StoredFold>,
     /// What the folds cover that the store does not have.
     unsaved_folds: Vec<Digest>,
+    pinned: Option<Arc<str>>,
     /// Whether the store was ever asked. Before that, this is only what came since.
     pub(crate) is_whole: bool,
 }
@@ -38,7 +39,8 @@ impl Weighter<ConversationKey, Arc<Mine>> for Size {
     fn weight(&self, _: &ConversationKey, mine: &Arc<Mine>) -> u64 {
         let folds = mine.folds.iter().map(|fold| size_of::<StoredFold>() + fold.state.len());
         let waypoints = size_of_val(mine.memory.waypoints());
-        (size_of::<Mine>() + waypoints + folds.sum::<usize>()) as u64
+        let pinned = mine.pinned.as_ref().map_or(0, |pinned| pinned.len());
+        (size_of::<Mine>() + waypoints + folds.sum::<usize>() + pinned) as u64
     }
 }
 
@@ -60,9 +62,11 @@ impl Local {
         key: ConversationKey,
         mut stored: Vec<Waypoint>,
         folds: Vec<StoredFold>,
+        pinned: Option<Arc<str>>,
     ) -> Arc<Mine> {
         self.change(key, |mine| {
             mine.is_whole = true;
+            mine.pinned = pinned;
             mine.merge_folds(folds);
             let is_missing = |one: &&Waypoint| !stored.iter().any(|waypoint| waypoint.end == one.end);
             let missing: Vec<Waypoint> = mine.memory.waypoints().iter().filter(is_missing).copied().collect();
@@ -102,6 +106,10 @@ impl Local {
         });
     }
 
+    pub(crate) fn pin(&self, key: ConversationKey, text: Option<Arc<str>>) {
+        self.change(key, |mine| mine.pinned = text);
+    }
+
     /// The folds that the store does not have, as far as is known.
     pub(crate) fn unsaved_folds(&self, key: ConversationKey) -> Vec<StoredFold> {
         let Some(mine) = self.get(key) else { return Vec::new() };
@@ -139,8 +147,8 @@ impl Local {
 
 impl Mine {
     pub(crate) fn recalled(&self, degraded: Option<&'static str>) -> Recalled {
-        let Mine { memory, unsaved, folds, .. } = self.clone();
-        Recalled { memory, folds, unsaved, degraded, is_unavailable: false }
+        let Mine { memory, unsaved, folds, pinned, .. } = self.clone();
+        Recalled { memory, folds, pinned, unsaved, degraded, is_unavailable: false }
     }
 
     /// What is known without the store: it may have less than this process believes.
@@ -178,7 +186,7 @@ mod tests {
     const KEY: ConversationKey = ConversationKey([7; 16]);
 
     fn waypoint(number: u8) -> Waypoint {
-        Waypoint { end: Digest([number; 32]), frontier: None, tally: 0.0, at: Timestamp(0), fold: None }
+        Waypoint { end: Digest([number; 32]), ..Waypoint::default() }
     }
 
     fn ends(memory: &Memory) -> Vec<u8> {
@@ -209,16 +217,16 @@ mod tests {
         let local = Local::default();
         local.add(KEY, waypoint(1), true);
         local.add(KEY, waypoint(2), false);
-        let merged = local.merge(KEY, vec![waypoint(1), waypoint(9)], vec![]).recalled(None);
+        let merged = local.merge(KEY, vec![waypoint(1), waypoint(9)], vec![], None).recalled(None);
         assert_eq!(ends(&merged.memory), [1, 9, 2]);
         // The second message was only ever remembered here, so it has to be recorded again.
         assert_eq!(merged.recorded(digests(&[1, 2, 3])), 1);
         local.add(KEY, waypoint(2), true);
-        let merged = local.merge(KEY, vec![waypoint(1), waypoint(2)], vec![]).recalled(None);
+        let merged = local.merge(KEY, vec![waypoint(1), waypoint(2)], vec![], None).recalled(None);
         assert_eq!(merged.recorded(digests(&[1, 2, 3])), 2);
         assert_eq!(merged.recorded(digests(&[5, 6])), 0);
         // A store that has lost everything is told everything again, also what another process had told it.
-        let merged = local.merge(KEY, vec![], vec![]).recalled(None);
+        let merged = local.merge(KEY, vec![], vec![], None).recalled(None);
         assert_eq!(ends(&merged.memory), [1, 2, 9]);
         assert_eq!(merged.recorded(digests(&[1, 2, 3])), 0);
     }
@@ -237,7 +245,7 @@ mod tests {
         }
         // The store has another for one of them, and one more than we know.
         let stored = vec![fold(3, "theirs"), fold(newest, "theirs")];
-        let merged = local.merge(KEY, vec![], stored);
+        let merged = local.merge(KEY, vec![], stored, None);
         let expected: Vec<StoredFold> = (1..=newest)
             .map(|number| fold(number, if number == 3 || number == newest { "theirs" } else { "mine" }))
             .collect();

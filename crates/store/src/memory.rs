@@ -47,6 +47,7 @@ struct Conversation {
     turns: HashMap<[u8; 16], Bytes>,
     ends: HashSet<MessageId>,
     head: Option<Head>,
+    pinned: Option<Bytes>,
     touched: u64,
     bytes: usize,
 }
@@ -162,7 +163,13 @@ impl Conversation {
     fn recollection(&self) -> Recollection {
         let waypoints = self.waypoints.iter().cloned().collect();
         let folds = self.folds.iter().map(|(_, record)| record.clone()).collect();
-        Recollection { waypoints, folds }
+        Recollection { waypoints, folds, pinned: self.pinned.clone() }
+    }
+
+    fn pin(&mut self, record: Option<Bytes>) {
+        let size = |record: &Option<Bytes>| record.as_ref().map_or(0, |record| record.len() + OVERHEAD);
+        self.bytes = self.bytes + size(&record) - size(&self.pinned);
+        self.pinned = record;
     }
 
     fn count(&mut self, turn: Turn) {
@@ -188,6 +195,10 @@ impl Store for MemoryStore {
 
     fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
         done(self.change(key, |conversation| conversation.fold(covers, record)))
+    }
+
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()> {
+        done(self.change(key, |conversation| conversation.pin(record)))
     }
 
     fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {

@@ -1,6 +1,7 @@
 //! What a request is told of its conversation.
 
 use crate::record::StoredFold;
+use std::sync::Arc;
 use tidegate_engine::{Digest, Memory, Waypoint};
 
 /// What is known of a conversation when a request of it arrives.
@@ -9,6 +10,8 @@ pub struct Recalled {
     pub memory: Memory,
     /// Its summaries, the newest last.
     pub folds: Vec<StoredFold>,
+    /// What a person has pinned to it.
+    pub pinned: Option<Arc<str>>,
     /// The ends of waypoints that the store does not have.
     pub(crate) unsaved: Vec<Digest>,
     /// Why it may not be all; none if it is.

@@ -4,16 +4,18 @@
 //! during an upgrade) leaves it alone and goes on without it.
 
 mod fold;
+mod pin;
 
 pub use fold::StoredFold;
 pub(crate) use fold::{decode_fold, encode_fold};
+pub(crate) use pin::{decode_pin, encode_pin};
 
 use crate::seal::{Keyring, Sealed};
 use crate::{ConversationKey, MessageId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use tidegate_engine::{Digest, Timestamp, Waypoint};
+use tidegate_engine::{Digest, Gap, Timestamp, Waypoint};
 
 /// The format that this version writes.
 const FORMAT: u8 = 1;
@@ -97,10 +99,15 @@ pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
     }
     record.extend_from_slice(&waypoint.tally.to_le_bytes());
     record.extend_from_slice(&waypoint.at.0.to_le_bytes());
+    record.extend_from_slice(&waypoint.fold_tally.to_le_bytes());
+    for digest in [waypoint.gap.and_then(|gap| gap.behind), waypoint.gap.map(|gap| gap.last)] {
+        record.push(u8::from(digest.is_some()));
+        record.extend_from_slice(&digest.unwrap_or_default().0);
+    }
     record.into()
 }
 
-const WAYPOINT: usize = 1 + 32 + 2 * (1 + 32) + 8 + 8;
+const WAYPOINT: usize = 1 + 32 + 4 * (1 + 32) + 3 * 8;
 
 pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
     let mut fields = Fields::of(record)?;
@@ -109,8 +116,17 @@ pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
     let fold = fields.take_digest()?;
     let tally = f64::from_le_bytes(fields.take()?);
     let at = Timestamp(u64::from_le_bytes(fields.take()?));
-    let is_whole = fields.0.is_empty() && tally >= 0.0 && tally.is_finite();
-    is_whole.then_some(Waypoint { end, frontier, fold, tally, at }).ok_or(RecordError::Damaged)
+    let (mut fold_tally, mut gap) = (0.0, None);
+    // The first waypoints ended here.
+    if !fields.0.is_empty() {
+        fold_tally = f64::from_le_bytes(fields.take()?);
+        let (behind, last) = (fields.take_digest()?, fields.take_digest()?);
+        gap = last.map(|last| Gap { behind, last });
+    }
+    let is_sum = |tally: f64| tally >= 0.0 && tally.is_finite();
+    let is_whole = fields.0.is_empty() && is_sum(tally) && is_sum(fold_tally);
+    let waypoint = Waypoint { end, frontier, fold, tally, at, fold_tally, gap };
+    is_whole.then_some(waypoint).ok_or(RecordError::Damaged)
 }
 
 /// The record of a message, its text encrypted where there is a key.
@@ -225,10 +241,13 @@ mod tests {
     proptest! {
         #[test]
         fn waypoints_read_as_they_were_written(
-            end: [u8; 32], frontier: Option<[u8; 32]>, fold: Option<[u8; 32]>, tally in 0.0..1e12f64, at: u64,
+            end: [u8; 32], frontier: Option<[u8; 32]>, fold: Option<[u8; 32]>, tallies in (0.0..1e12f64, 0.0..1e12f64), at: u64,
+            gap: Option<(Option<[u8; 32]>, [u8; 32])>,
         ) {
             let (frontier, fold) = (frontier.map(Digest), fold.map(Digest));
-            let waypoint = Waypoint { end: Digest(end), frontier, tally, at: Timestamp(at), fold };
+            let gap = gap.map(|(behind, last)| Gap { behind: behind.map(Digest), last: Digest(last) });
+            let (tally, fold_tally) = tallies;
+            let waypoint = Waypoint { end: Digest(end), frontier, tally, at: Timestamp(at), fold, fold_tally, gap };
             prop_assert_eq!(decode_waypoint(&encode_waypoint(&waypoint)), Ok(waypoint));
         }
 

@@ -23,7 +23,7 @@ use bytes::Bytes;
 use error::store_error;
 use keys::{INDEX, PARTS, Part, Slot, key};
 use redis::{Cmd, FromRedisValue, RedisResult};
-use script::{CLAIM, COUNT, ENLIST, FOLD, Invocation, JOURNAL, RELEASE, Script};
+use script::{CLAIM, COUNT, ENLIST, FOLD, Invocation, JOURNAL, PIN, RELEASE, Script};
 use servers::Servers;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,6 +81,14 @@ impl RedisStore {
         self.ask(&key, &command).await
     }
 
+    /// A single value that belongs to a conversation.
+    async fn read_value(&self, key: ConversationKey, part: Part) -> RedisResult<Option<Vec<u8>>> {
+        let key = keys::key(key, part);
+        let mut command = redis::cmd("GET");
+        command.arg(&key);
+        self.ask(&key, &command).await
+    }
+
     /// The whole of a list that belongs to a conversation.
     async fn read_list(&self, key: ConversationKey, part: Part) -> RedisResult<Vec<Vec<u8>>> {
         let key = keys::key(key, part);
@@ -116,21 +124,23 @@ fn on(script: &'static Script, conversation: ConversationKey) -> Invocation {
 }
 
 impl Store for RedisStore {
-    /// Three commands that leave together, so that it is one round trip. Not a script: that could not read while the keys are on
+    /// A few commands that leave together, so that it is one round trip. Not a script: that could not read while the keys are on
     /// their way from one server of a cluster to another.
     fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection> {
         Box::pin(async move {
             let all = async {
-                let (waypoints, order, folds) = tokio::join!(
+                let (pinned, waypoints, order, folds) = tokio::join!(
+                    self.read_value(key, Part::Pin),
                     self.read_list(key, Part::Waypoints),
                     self.read_list(key, Part::FoldOrder),
                     self.read(key, Part::Folds),
                 );
-                Ok((waypoints?, order?, folds?))
+                Ok((waypoints?, order?, folds?, pinned?))
             };
-            let (waypoints, order, folds) = self.within(self.timeout, all).await?;
+            let (waypoints, order, folds, pinned) = self.within(self.timeout, all).await?;
             let waypoints = waypoints.into_iter().map(Bytes::from).collect();
-            Ok(Recollection { waypoints, folds: folds::in_order(folds, &order) })
+            let folds = folds::in_order(folds, &order);
+            Ok(Recollection { waypoints, folds, pinned: pinned.map(Bytes::from) })
         })
     }
 
@@ -153,6 +163,15 @@ impl Store for RedisStore {
         Box::pin(async move {
             let invocation = on(&FOLD, key).arg(self.ttl()).arg(FOLDS).arg(&covers.0[..]).arg(&record[..]);
             self.agrees(&invocation).await
+        })
+    }
+
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let is_there = u8::from(record.is_some());
+            let invocation =
+                on(&PIN, key).arg(self.ttl()).arg(is_there).arg(record.as_deref().unwrap_or_default());
+            self.within(self.timeout, self.servers.run(&invocation)).await.map(drop)
         })
     }
 

@@ -25,6 +25,10 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// record, so that asking again after a lost answer gives the same answer.
     fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool>;
 
+    /// Pins a record to a conversation, in the place of the one that was; none takes it away. The one thing here that is
+    /// overwritten: a person writes it.
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()>;
+
     /// The right to fold a conversation, which one has at a time, and for `lease` at most: a holder that crashes blocks
     /// nobody for longer. Whether `holder` has it now; one that had it already has it for `lease` from now on. Not a write:
     /// it keeps no conversation alive.
@@ -77,6 +81,7 @@ pub struct Recollection {
     pub waypoints: Vec<Bytes>,
     /// At most [`FOLDS`].
     pub folds: Vec<Bytes>,
+    pub pinned: Option<Bytes>,
 }
 
 /// What a request leaves before it is sent.

@@ -5,12 +5,11 @@ use crate::{Section, Summary};
 
 /// The summary without the lines that the pinned memory says already.
 ///
-/// Conservative: only whole lines that are equal but for case, spacing, bullets, emphasis and final
-/// punctuation go. A line that says the same in other words, or says more, stays, because losing a fact is
-/// worse than reading it twice.
+/// Conservative: only whole lines that are equal but for case, spacing and a bullet go. A line that says the same in other words,
+/// or says more, stays, because losing a fact is worse than reading it twice.
 pub fn without(summary: &Summary, pinned: &str) -> Summary {
-    let known: HashSet<String> = pinned.lines().map(normal).filter(|line| !line.is_empty()).collect();
-    let is_new = |line: &str| !known.contains(&normal(line));
+    let known: HashSet<String> = pinned.lines().map(plain).filter(|line| !line.is_empty()).collect();
+    let is_new = |line: &str| !known.contains(&plain(line));
     let mut kept = summary.clone();
     if summary.summary_text.lines().any(|line| !is_new(line)) {
         kept.summary_text =
@@ -22,7 +21,13 @@ pub fn without(summary: &Summary, pinned: &str) -> Summary {
     kept
 }
 
-/// A line as it is compared: lower case, one space between words, without the bullet or heading mark before
+/// A line as it is compared with the pinned memory: lower case, one space between words, without a bullet.
+fn plain(line: &str) -> String {
+    let body = line.trim().trim_start_matches(['-', '*', '•']);
+    body.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+/// A line as two of one summary are compared: lower case, one space between words, without the bullet or heading mark before
 /// it, the emphasis around its words and the punctuation at its end. Signs inside (`C++`, `1.5`, `-5`) make a
 /// difference.
 pub(crate) fn normal(line: &str) -> String {
@@ -81,14 +86,14 @@ mod tests {
         let summary = Summary {
             summary_text: "Lives in Oslo.\nMoved there in 2019.".into(),
             key_facts: vec![Entry::new("Allergic to nuts", []), Entry::new("Allergic to nuts and milk", [])],
-            decisions: vec![Entry::new("- Use metric units.", [])],
+            decisions: vec![Entry::new("- Use METRIC  units.", []), Entry::new("Use metric units", [])],
             ..Summary::default()
         };
         let kept =
-            without(&summary, "# Memory\n- lives in Oslo\n- **Allergic** to nuts\n\n* use metric units\n");
+            without(&summary, "# Memory\n- lives in Oslo.\n• allergic to  nuts\n\n* use metric units.\n");
         assert_eq!(kept.summary_text, "Moved there in 2019.");
         assert_eq!(kept.key_facts, [Entry::new("Allergic to nuts and milk", [])]);
-        assert!(kept.decisions.is_empty());
+        assert_eq!(kept.decisions, [Entry::new("Use metric units", [])]);
     }
 
     #[test]

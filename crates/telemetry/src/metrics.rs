@@ -13,6 +13,7 @@ pub struct Metrics {
     uncounted: Mutex<BTreeMap<&'static str, u64>>,
     unsummarized: Mutex<BTreeMap<&'static str, u64>>,
     summaries: AtomicU64,
+    prunes: AtomicU64,
     summarizer_calls: AtomicU64,
     summarizer_input: AtomicU64,
     summarizer_output: AtomicU64,
@@ -42,6 +43,11 @@ impl Metrics {
         self.summarizer_output.fetch_add(output, Ordering::Relaxed);
     }
 
+    /// More than usual went for a summary, because the request hardly fitted.
+    pub fn pruned(&self) {
+        self.prunes.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A summary that was wanted and is not there.
     pub fn unsummarized(&self, reason: &'static str) {
         add(&self.unsummarized, reason);
@@ -60,6 +66,7 @@ impl Metrics {
         family(&mut text, "tidegate_degraded_total", help, "reason", degraded);
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         single(&mut text, "context_summary_count", "Summaries made.", count(&self.summaries));
+        single(&mut text, "context_prune_count", "Times that pruning was needed.", count(&self.prunes));
         let help = "Requests to summarizers.";
         single(&mut text, "agent_context_summary_calls_total", help, count(&self.summarizer_calls));
         let tokens = [("input", count(&self.summarizer_input)), ("output", count(&self.summarizer_output))];

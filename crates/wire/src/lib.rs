@@ -62,7 +62,7 @@ pub use error_body::{error_body, error_event};
 pub use events::SideReader;
 pub use facts::{Call, CallId, ContentKind, MessageFacts, facts};
 pub use fingerprint::{Fingerprint, Fingerprinter};
-pub use measure::{Measure, Meter};
+pub use measure::{Measure, Meter, Unit, words};
 pub use message::{MessageView, read_message};
 pub use reader::{Chat, Known, LookedUp, Reader, Reading, Remembered, Test};
 pub use span::Span;

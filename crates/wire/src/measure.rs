@@ -9,6 +9,22 @@ use tidegate_tokens::{Detail, Encoding, ImageRule, audio_tokens, count, file_tok
 pub struct Meter {
     pub encoding: Encoding,
     pub images: ImageRule,
+    pub unit: Unit,
+}
+
+/// What the size of a message is told in, beside its tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Unit {
+    #[default]
+    Tokens,
+    /// What white space parts in its texts.
+    Words,
+}
+
+/// The words of a text.
+#[must_use]
+pub fn words(text: &str) -> Tokens {
+    Tokens(text.split_whitespace().count() as u64)
 }
 
 /// What a message costs.
@@ -18,6 +34,8 @@ pub struct Measure {
     pub tokens: Tokens,
     /// The part of it that its content is.
     pub content: Tokens,
+    /// Its words, where that is the unit.
+    pub words: Option<Tokens>,
 }
 
 impl Meter {
@@ -30,7 +48,8 @@ impl Meter {
         let functions = view.tool_calls.iter().map(|call| &call.function).chain(&view.function_call);
         let calls: Tokens =
             functions.map(|call| tool_call_tokens(self.encoding, &call.name, &call.arguments)).sum();
-        Measure { tokens: frame + content + refusal + calls + unknown(view), content }
+        let words = (self.unit == Unit::Words).then(|| words_of(view));
+        Measure { tokens: frame + content + refusal + calls + unknown(view), content, words }
     }
 
     fn content(&self, content: &Content<'_>) -> Tokens {
@@ -59,6 +78,21 @@ impl Meter {
     }
 }
 
+fn words_of(view: &MessageView<'_>) -> Tokens {
+    let part = |part: &Part<'_>| match part {
+        Part::Text(text) | Part::Refusal(text) => words(text),
+        Part::Image { .. } | Part::Audio { .. } | Part::File { .. } | Part::Other(_) => Tokens::ZERO,
+    };
+    let content = match &view.content {
+        Content::Text(text) => words(text),
+        Content::Parts(parts) => parts.iter().map(part).sum(),
+        Content::Absent | Content::Null | Content::Odd(_) => Tokens::ZERO,
+    };
+    let functions = view.tool_calls.iter().map(|call| &call.function).chain(&view.function_call);
+    let calls: Tokens = functions.map(|call| words(&call.name) + words(&call.arguments)).sum();
+    content + view.refusal.as_deref().map_or(Tokens::ZERO, words) + calls
+}
+
 /// Members that we do not know, such as reasoning that the client sends back: four bytes a token. Whether the model sees
 /// them is the provider's secret; the calibration finds out.
 fn unknown(view: &MessageView<'_>) -> Tokens {
@@ -71,7 +105,7 @@ mod tests {
     use crate::read_message;
 
     fn measure(json: &str) -> Measure {
-        let meter = Meter { encoding: Encoding::O200k, images: ImageRule::DEFAULT };
+        let meter = Meter { encoding: Encoding::O200k, images: ImageRule::DEFAULT, unit: Unit::Words };
         meter.measure(&read_message(json.as_bytes()).unwrap())
     }
 

@@ -259,11 +259,13 @@ fn engine_messages(known: &[Known], digests: &[Digest], reading: &Reading<'_>) -
         let saving = masked.map_or(Tokens::ZERO, |masked| measure.tokens.saturating_sub(masked));
         let rest = scale(measure.tokens.saturating_sub(saving), reading.factor);
         let placeholder = |masked| if saving > Tokens::ZERO { rest } else { scale(masked, reading.factor) };
+        let tokens = rest + scale(saving, reading.factor);
         Message {
             role: facts.role,
             kind: *kind,
             digest: *digest,
-            tokens: rest + scale(saving, reading.factor),
+            tokens,
+            size: measure.words.unwrap_or(tokens),
             masked: masked.map(placeholder),
             joined: joined[index],
         }

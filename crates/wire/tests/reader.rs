@@ -4,9 +4,9 @@
 
 use tidegate_engine::{Digest, Kind, Role, Tokens};
 use tidegate_tokens::{Encoding, ImageRule, count};
-use tidegate_wire::{Chat, Meter, Reader, Reading, chain, facts, read_message, split};
+use tidegate_wire::{Chat, Meter, Reader, Reading, Unit, chain, facts, read_message, split};
 
-const METER: Meter = Meter { encoding: Encoding::O200k, images: ImageRule::DEFAULT };
+const METER: Meter = Meter { encoding: Encoding::O200k, images: ImageRule::DEFAULT, unit: Unit::Tokens };
 
 fn plain() -> Reading<'static> {
     Reading { meter: METER, observes: None, excludes: None, placeholder: Tokens(10), factor: 1.0 }

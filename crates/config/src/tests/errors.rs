@@ -13,7 +13,7 @@ frobnicate = 1"#), @r#"
     proxy.toml:2: unknown key `server.lisen`
       hint: did you mean `listen`?
     proxy.toml:4: unknown key `context.fold.frobnicate`
-      hint: the keys here are when, keep, mode, max_tokens, timeout, role, summarizer, pin_task
+      hint: the keys here are when, keep, pace, mode, max_tokens, timeout, role, summarizer, pin_task
     "#);
 }
 
@@ -134,7 +134,7 @@ fn a_variable_that_cannot_be() {
         ("AGENT_CONTEXT_STRATEGY", "Masking"),
         ("AGENT_CONTEXT_MASKING_WINDOW", "0"),
         ("AGENT_CONTEXT_RESERVED", "lots"),
-        ("AGENT_CONTEXT_MAX_TURNS", "7"),
+        ("AGENT_CONTEXT_MAX_TURNS", "0"),
     ]);
     let flags = Flags { listen: Some(("here".into(), "--listen")), ..Flags::default() };
     assert_snapshot!(load(Source::none(), &flags, &env).unwrap_err(), @r#"
@@ -146,8 +146,8 @@ fn a_variable_that_cannot_be() {
       hint: did you mean `masking`?
     AGENT_CONTEXT_MASKING_WINDOW: `context.mask.keep` is `{ turns = 0 }` but must be at least 1
       hint: use 1 or more
-    AGENT_CONTEXT_MAX_TURNS: `context.limits.max_turns` is `7` but this version cannot do that yet
-      hint: leave the limit out, and stop the conversation in the client
+    AGENT_CONTEXT_MAX_TURNS: `context.limits.max_turns` is `0` but must be at least 1
+      hint: use 1 or more
     "#);
 }
 

@@ -10,7 +10,7 @@ fn unset(_: &str) -> Option<String> {
     None
 }
 
-fn loaded(text: &str) -> Settings {
+pub(crate) fn loaded(text: &str) -> Settings {
     load(Source::new("proxy.toml", text), &Flags::default(), &unset)
         .unwrap_or_else(|errors| panic!("{errors}"))
 }

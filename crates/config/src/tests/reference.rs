@@ -2,7 +2,7 @@
 
 use super::{loaded, unset};
 use crate::settings::examine;
-use crate::{ConfigError, Flags, Settings, Source};
+use crate::{Flags, Settings, Source};
 use regex::Regex;
 
 const REFERENCE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../proxy.toml"));
@@ -16,12 +16,9 @@ fn it_states_the_defaults() {
 #[test]
 fn it_sets_every_key_that_has_a_default() {
     let settings = loaded(REFERENCE);
-    // A route is an example, and the sections of what is not available stay commented out.
-    let optional = |path: &str| {
-        let context = path.strip_prefix("routes[0].").unwrap_or(path);
-        context.starts_with("context.blocks.")
-            || (path.starts_with("routes[0].") && !context.starts_with("context."))
-    };
+    // A route is an example.
+    let optional =
+        |path: &str| path.strip_prefix("routes[0].").is_some_and(|path| !path.starts_with("context."));
     let defaults = settings.resolved.iter().filter(|resolved| resolved.origin == crate::Origin::Default);
     let missing: Vec<&str> =
         defaults.map(|resolved| resolved.path.as_str()).filter(|path| !optional(path)).collect();
@@ -38,11 +35,7 @@ fn it_names_every_key_and_its_examples_are_valid() {
     assert!(missing.is_empty(), "not in proxy.toml: {missing:?}");
     assert!(findings.keys.len() > 80, "the keys were not collected: {}", findings.keys.len());
 
-    for error in &findings.errors {
-        let ConfigError::Unavailable { path, .. } = error else { panic!("{error}") };
-        let known = ["archive.", "context.profile", "context.blocks.", "context.limits."];
-        assert!(known.iter().any(|prefix| path.starts_with(prefix)), "{error}");
-    }
+    assert_eq!(findings.errors, []);
     assert_eq!(settings.routes[0].name, "agents");
     assert_eq!(settings.models["my-model"].output, Some(10.0));
     assert_eq!(settings.summarizers.len(), 1);

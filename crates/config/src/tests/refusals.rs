@@ -145,34 +145,41 @@ forward-key = true"#
 }
 
 #[test]
-fn what_this_version_cannot_do() {
+fn profiles_blocks_and_the_archive() {
     assert_snapshot!(errors(
         r#"[context]
-strategy = "window"
-profile = "agent"
-history = "proxy"
-unit = "words"
-[context.limits]
-max_turns = 5
+profile = "agents"
 [context.blocks]
-dedupe = false
+memory_max = 0
+history_max = 100
+total_max = 99
+min_recent_messages = 0
 [archive]
-url = "postgres://me:secret@db/x""#
+url = "mysql://me:secret@db/x""#
     ), @r#"
-    proxy.toml:2: `context.strategy` is `"window"` but this version cannot do that yet
-      hint: use `masking`, `summarization`, `hybrid` or `passthrough`
-    proxy.toml:3: `context.profile` is `"agent"` but this version cannot do that yet
-      hint: leave it out, and set the keys of the profile one by one
-    proxy.toml:4: `context.history` is `"proxy"` but this version cannot do that yet
-      hint: use `client`: the client resends its history
-    proxy.toml:5: `context.unit` is `"words"` but this version cannot do that yet
-      hint: use `tokens`
-    proxy.toml:7: `context.limits.max_turns` is `5` but this version cannot do that yet
-      hint: leave the limit out, and stop the conversation in the client
-    proxy.toml:9: `context.blocks.dedupe` is `false` but this version cannot do that yet
-      hint: leave the section out
-    proxy.toml:11: `archive.url` is `"postgres://***@db/x"` but this version cannot do that yet
-      hint: leave the section out: this version keeps no archive
+    proxy.toml:2: `context.profile` is `"agents"` but must be one of `budgeted-chat`, `agent`, `story`, `assistant`, `rolling-memory`
+      hint: did you mean `agent`?
+    proxy.toml:4: `context.blocks.memory_max` is `0` but must be at least 1
+      hint: use 1 or more
+    proxy.toml:6: `context.blocks.total_max` is `99` but must be at least `history_max`
+      hint: the history is part of the total
+    proxy.toml:7: `context.blocks.min_recent_messages` is `0` but must be at least 1
+      hint: use 1 or more
+    proxy.toml:9: `archive.url` is `"mysql://***@db/x"` but must be the URL of a PostgreSQL database
+      hint: such as `postgres://tidegate@db.example.com/tidegate?sslmode=require`
+    "#);
+}
+
+#[test]
+fn a_history_that_nobody_records() {
+    assert_snapshot!(errors(
+        r#"[store]
+raw = false
+[context]
+history = "proxy""#
+    ), @r#"
+    proxy.toml:2: `store.raw` is `false` but must be `true` where a route has `history = "proxy"`
+      hint: the history is rebuilt from the messages in the store
     "#);
 }
 

@@ -1,8 +1,8 @@
 use super::{loaded, unset};
-use crate::{AllowHeaders, Flags, JsonSchema, Source, StoreUrl, Summarizer, is_available, load};
+use crate::{AllowHeaders, Flags, JsonSchema, Source, StoreUrl, Summarizer, load};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tidegate_engine::Strategy;
+use tidegate_engine::{FoldPace, Strategy, Tokens};
 
 #[test]
 fn without_a_file_there_is_one_route() {
@@ -122,11 +122,29 @@ fn whether_a_summarizer_sends_the_schema() {
 }
 
 #[test]
-fn a_strategy_is_refused_exactly_if_it_is_not_available() {
-    use Strategy::{Hybrid, Masking, Passthrough, Summarization, Window};
-    for strategy in [Passthrough, Masking, Summarization, Hybrid, Window] {
-        let text = format!("[context]\nstrategy = \"{}\"\n", crate::strategy_name(strategy));
-        let loaded = load(Source::new("proxy.toml", text), &Flags::default(), &unset);
-        assert_eq!(loaded.is_ok(), is_available(strategy), "{strategy:?}");
-    }
+fn a_moment_that_somebody_chose_is_kept_and_one_that_nobody_chose_waits_until_it_pays() {
+    let pace = |text: &str| loaded(text).routes[0].context.fold.pace;
+    assert_eq!(pace(""), FoldPace::BreakEven);
+    assert_eq!(pace("[context.fold]\nwhen = { user_turns = 3 }\n"), FoldPace::AtTrigger);
+    assert_eq!(
+        pace("[context.fold]\nwhen = { user_turns = 3 }\npace = \"break_even\"\n"),
+        FoldPace::BreakEven
+    );
+}
+
+#[test]
+fn windows_of_a_route() {
+    let text = "[context.budget.windows]\n\"gpt-*\" = 1000\n\"gpt-4o-mini\" = 2000\n[models.x]\nwindow = 5\n";
+    let context = &loaded(text).routes[0].context;
+    assert_eq!(context.window_of("gpt-4o-mini"), Some(Tokens(2000)));
+    assert_eq!(context.window_of("gpt-4o"), Some(Tokens(1000)));
+    assert_eq!(context.window_of("other"), None);
+}
+
+#[test]
+fn an_archive_is_a_postgresql_database_and_its_password_is_shown_nowhere() {
+    let settings = loaded("[archive]\nurl = \"postgres://me:hunter2@db/tidegate\"\n");
+    assert_eq!(settings.archive.as_ref().unwrap().url, "postgres://me:hunter2@db/tidegate");
+    assert!(!format!("{settings:?}").contains("hunter2"));
+    assert!(load(Source::new("p", "[archive]\nurl = \"mysql://db\"\n"), &Flags::default(), &unset).is_err());
 }

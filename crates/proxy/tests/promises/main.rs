@@ -202,6 +202,7 @@ fn counts(exchange: &Exchange<'_>, body: &[u8], reader: &Reader, factor: f64) ->
         model: &exchange.resolved.model,
         factor,
         summaries: &[],
+        pinned: None,
     };
     let assessment = question.assess(reader, &Memory::default(), tidegate_engine::Timestamp(0)).unwrap();
     assessment.chat.messages.iter().map(|message| message.tokens.0).collect()

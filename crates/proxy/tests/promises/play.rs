@@ -236,6 +236,7 @@ fn ask(
         model: &resolved.model,
         factor,
         summaries: &[],
+        pinned: None,
     };
     let assessment = question.assess(reader, memory, Timestamp(now)).unwrap();
     let pieces = assessment.pieces(&question).unwrap();

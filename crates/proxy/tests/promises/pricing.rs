@@ -70,7 +70,14 @@ impl Rule {
                 prop_assert!(pays && !is_cold && price > 0.0, "moved although {} < {}", tally, price)
             }
             Some(Cause::Free) => prop_assert!(pays && (is_cold || price == 0.0), "{} is not free", price),
-            Some(Cause::EveryTurn | Cause::Batch | Cause::Messages | Cause::Turns | Cause::Prune) => {
+            Some(
+                Cause::EveryTurn
+                | Cause::Batch
+                | Cause::Messages
+                | Cause::Turns
+                | Cause::Prune
+                | Cause::Blocks,
+            ) => {
                 prop_assert!(false, "{:?}", plan.cause)
             }
         }

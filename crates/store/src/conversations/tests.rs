@@ -25,13 +25,7 @@ fn fold(number: u8, state: &'static str) -> StoredFold {
 }
 
 fn waypoint() -> Waypoint {
-    Waypoint {
-        end: Digest([9; 32]),
-        frontier: None,
-        tally: 0.0,
-        at: Timestamp(5),
-        fold: Some(Digest([1; 32])),
-    }
+    Waypoint { end: Digest([9; 32]), at: Timestamp(5), fold: Some(Digest([1; 32])), ..Waypoint::default() }
 }
 
 async fn journal(replica: &Arc<Conversations>) -> Result<(), &'static str> {

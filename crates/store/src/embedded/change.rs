@@ -12,6 +12,7 @@ use redb::{ReadableTable, StorageError, WriteTransaction};
 pub(super) enum Change {
     Journal(ConversationKey, Journal),
     Fold(ConversationKey, MessageId, Bytes),
+    Pin(ConversationKey, Option<Bytes>),
     Count(ConversationKey, Turn),
     Delete(ConversationKey),
     Probe,
@@ -33,6 +34,7 @@ pub(super) fn apply<'c>(
         outcomes.push(match change {
             Change::Journal(key, journal) => tables.journal(*key, journal, moment)?,
             Change::Fold(key, covers, record) => tables.fold(*key, *covers, record, moment)?,
+            Change::Pin(key, record) => tables.pin(*key, record.as_ref(), moment)?,
             Change::Count(key, turn) => tables.count(*key, turn, moment)?,
             Change::Delete(key) => tables.delete(*key, moment)?,
             Change::Probe => {
@@ -94,6 +96,21 @@ impl Tables<'_> {
         Ok(Ok(is_kept))
     }
 
+    fn pin(
+        &mut self,
+        key: ConversationKey,
+        record: Option<&Bytes>,
+        moment: Moment,
+    ) -> Result<Outcome, StorageError> {
+        self.forget_expired(key, moment)?;
+        match record {
+            Some(record) => drop(self.pins.insert(&key.0[..], &record[..])?),
+            None => drop(self.pins.remove(&key.0[..])?),
+        }
+        self.touch(key, moment)?;
+        Ok(Ok(true))
+    }
+
     fn kept_fold(&self, key: ConversationKey, covers: MessageId) -> Result<Option<Bytes>, StorageError> {
         let (first, last) = range_of(key);
         for row in self.folds.range::<&[u8]>(&first[..]..=&last[..])? {
@@ -151,9 +168,8 @@ impl Tables<'_> {
     /// Removes a conversation, or as many rows of it as `rows` allows, which is counted down. The rows by which it is
     /// known as expired go last, so that what is left is never taken for a living conversation.
     pub(super) fn clear(&mut self, key: ConversationKey, rows: &mut usize) -> Result<(), StorageError> {
-        for table in
-            [&mut self.waypoints, &mut self.folds, &mut self.messages, &mut self.turns, &mut self.ends]
-        {
+        let talk = [&mut self.waypoints, &mut self.folds, &mut self.pins];
+        for table in talk.into_iter().chain([&mut self.messages, &mut self.turns, &mut self.ends]) {
             remove_range(table, key, rows)?;
         }
         if *rows == 0 {

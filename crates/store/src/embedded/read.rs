@@ -4,7 +4,7 @@ use super::change::{split_fold, touched_at};
 use super::head;
 use super::lifetime::Moment;
 use super::tables::{
-    BY_LAST, BY_TOUCHED, Definition, FOLD, HEAD, MESSAGE, TOUCHED, TURN, WAYPOINT, parse_at, range_of,
+    BY_LAST, BY_TOUCHED, Definition, FOLD, HEAD, MESSAGE, PIN, TOUCHED, TURN, WAYPOINT, parse_at, range_of,
 };
 use crate::store::{FOLDS, Listing, MessageId, WAYPOINTS};
 use crate::{ConversationKey, Head, StoreError};
@@ -40,6 +40,16 @@ pub(super) fn folds(transaction: &ReadTransaction, key: ConversationKey, moment:
             .collect::<Read<Vec<Bytes>>>()?;
         folds.reverse();
         Ok(folds)
+    })
+}
+
+pub(super) fn pinned(
+    transaction: &ReadTransaction,
+    key: ConversationKey,
+    moment: Moment,
+) -> Read<Option<Bytes>> {
+    in_conversation(transaction, PIN, key, moment, |mut rows| {
+        rows.next().map(|row| Ok(copy(row?.1.value()))).transpose()
     })
 }
 

@@ -12,6 +12,8 @@ pub(super) type Rows<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 pub(super) const WAYPOINT: Definition = TableDefinition::new("waypoint");
 /// Conversation and number to the prefix that is covered and the fold. The numbers are as those of waypoints.
 pub(super) const FOLD: Definition = TableDefinition::new("fold");
+/// Conversation to what is pinned to it.
+pub(super) const PIN: Definition = TableDefinition::new("pin");
 /// Conversation and message id to record.
 pub(super) const MESSAGE: Definition = TableDefinition::new("message");
 /// Conversation and turn id to record.
@@ -33,6 +35,7 @@ pub(super) const META: TableDefinition<'static, &'static str, u64> = TableDefini
 pub(super) struct Tables<'t> {
     pub(super) waypoints: Rows<'t>,
     pub(super) folds: Rows<'t>,
+    pub(super) pins: Rows<'t>,
     pub(super) messages: Rows<'t>,
     pub(super) turns: Rows<'t>,
     pub(super) ends: Rows<'t>,
@@ -48,6 +51,7 @@ impl<'t> Tables<'t> {
         Ok(Tables {
             waypoints: transaction.open_table(WAYPOINT)?,
             folds: transaction.open_table(FOLD)?,
+            pins: transaction.open_table(PIN)?,
             messages: transaction.open_table(MESSAGE)?,
             turns: transaction.open_table(TURN)?,
             ends: transaction.open_table(END)?,

@@ -10,7 +10,7 @@ use std::fs;
 use std::future::ready;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use tables::{BY_LAST, BY_TOUCHED, END, FOLD, HEAD, MESSAGE, META, TOUCHED, TURN, WAYPOINT};
+use tables::{BY_LAST, BY_TOUCHED, END, FOLD, HEAD, MESSAGE, META, PIN, TOUCHED, TURN, WAYPOINT};
 use tempfile::{TempDir, tempdir};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -219,7 +219,7 @@ pub(super) fn turn(number: u8) -> Turn {
 /// The rows of all tables of conversations.
 pub(super) fn rows_in(database: &Database) -> u64 {
     let transaction = database.begin_read().unwrap();
-    [WAYPOINT, FOLD, MESSAGE, TURN, END, HEAD, TOUCHED, BY_LAST, BY_TOUCHED]
+    [WAYPOINT, FOLD, PIN, MESSAGE, TURN, END, HEAD, TOUCHED, BY_LAST, BY_TOUCHED]
         .into_iter()
         .map(|table| transaction.open_table(table).unwrap().len().unwrap())
         .sum()

@@ -1,5 +1,5 @@
 -- Adds a fold behind all others, unless there is one for what it covers. Whether the one that is kept is this.
--- KEYS: waypoints, messages, turns, ends, head, folds, their order.
+-- KEYS: waypoints, messages, turns, ends, head, folds, their order, what is pinned.
 -- ARGV: time to live, folds to keep, what it covers, record.
 local folds, order = KEYS[6], KEYS[7]
 local kept = redis.call('HGET', folds, ARGV[3])

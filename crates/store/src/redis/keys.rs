@@ -17,14 +17,24 @@ pub(super) enum Part {
     Folds,
     /// What they cover, in the order in which they came.
     FoldOrder,
+    /// What a person has pinned to it.
+    Pin,
     /// Who may fold.
     Claim,
 }
 
 /// Those that live as long as the conversation, in the order in which every script on it takes them. A claim is none of
 /// them: it has a lease of its own, which no write may lengthen.
-pub(super) const PARTS: [Part; 7] =
-    [Part::Waypoints, Part::Messages, Part::Turns, Part::Ends, Part::Head, Part::Folds, Part::FoldOrder];
+pub(super) const PARTS: [Part; 8] = [
+    Part::Waypoints,
+    Part::Messages,
+    Part::Turns,
+    Part::Ends,
+    Part::Head,
+    Part::Folds,
+    Part::FoldOrder,
+    Part::Pin,
+];
 
 pub(super) fn key(conversation: ConversationKey, part: Part) -> String {
     let letter = match part {
@@ -35,6 +45,7 @@ pub(super) fn key(conversation: ConversationKey, part: Part) -> String {
         Part::Head => 'h',
         Part::Folds => 'f',
         Part::FoldOrder => 'o',
+        Part::Pin => 'p',
         Part::Claim => 'c',
     };
     format!("tg:1:{{{conversation}}}:{letter}")
@@ -81,7 +92,7 @@ mod tests {
     fn a_conversation_lives_in_one_slot() {
         let conversation = ConversationKey([7; 16]);
         let slots = PARTS.map(|part| Slot::of(&key(conversation, part)));
-        assert_eq!(slots, [Slot::of(&conversation.to_string()); 7]);
+        assert_eq!(slots, [Slot::of(&conversation.to_string()); 8]);
         assert_eq!(slots[0], Slot::of(&key(conversation, Part::Claim)));
         assert_eq!(key(conversation, Part::Head), "tg:1:{07070707070707070707070707070707}:h");
     }

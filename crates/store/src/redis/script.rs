@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 pub(super) static JOURNAL: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("journal.lua")));
 pub(super) static FOLD: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("fold.lua")));
+pub(super) static PIN: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("pin.lua")));
 pub(super) static CLAIM: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("claim.lua")));
 pub(super) static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("release.lua")));
 pub(super) static COUNT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("count.lua")));

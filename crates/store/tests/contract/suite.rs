@@ -30,6 +30,7 @@ pub(crate) async fn everything(open: impl AsyncFn(Duration) -> Arc<dyn Store>) {
     conversations_do_not_meet(&*store).await;
     what_is_deleted_is_gone(&*store).await;
     folds::everything(&store).await;
+    what_is_pinned_stays_until_it_is_changed(&*store).await;
     claims::everything(&store).await;
     store.probe().await.unwrap();
     what_is_not_written_to_expires(&*open(Duration::from_millis(400)).await).await;
@@ -53,6 +54,22 @@ async fn waypoints_come_back_in_order_and_the_oldest_go(store: &dyn Store) {
     }
     let expected: Vec<Bytes> = (3..WAYPOINTS + 3).map(|number| format!("waypoint {number}").into()).collect();
     assert_eq!(store.recall(key).await.unwrap().waypoints, expected);
+}
+
+async fn what_is_pinned_stays_until_it_is_changed(store: &dyn Store) {
+    let (here, there) = (key(), key());
+    store.pin(here, Some("first".into())).await.unwrap();
+    store.journal(here, waypoint("one")).await.unwrap();
+    assert_eq!(store.recall(here).await.unwrap().pinned, Some("first".into()));
+    store.pin(here, Some(Bytes::from_static(b"second\0"))).await.unwrap();
+    assert_eq!(store.recall(here).await.unwrap().pinned, Some(Bytes::from_static(b"second\0")));
+    assert_eq!(store.recall(there).await.unwrap(), Recollection::default());
+    store.pin(here, None).await.unwrap();
+    assert_eq!(store.recall(here).await.unwrap().pinned, None);
+    // It goes with its conversation.
+    store.pin(here, Some("third".into())).await.unwrap();
+    assert!(store.delete(here).await.unwrap());
+    assert_eq!(store.recall(here).await.unwrap(), Recollection::default());
 }
 
 async fn a_message_is_added_once(store: &dyn Store) {
@@ -81,8 +98,11 @@ async fn records_are_any_bytes(store: &dyn Store) {
         self::messages(store, key).await,
         [(id(0), odd.clone()), (id(10), Bytes::new()), (id(255), long.clone())]
     );
-    let recollection =
-        Recollection { waypoints: vec![odd.clone()], folds: vec![odd.clone(), Bytes::new(), long] };
+    let recollection = Recollection {
+        waypoints: vec![odd.clone()],
+        folds: vec![odd.clone(), Bytes::new(), long],
+        pinned: None,
+    };
     assert_eq!(store.recall(key).await.unwrap(), recollection);
     assert_eq!(store.turns(key).await.unwrap(), [odd]);
 }
@@ -181,7 +201,7 @@ async fn what_is_deleted_is_gone(store: &dyn Store) {
     assert!(store.delete(gone).await.unwrap());
     nothing_is_left(store, gone).await;
     assert_eq!(store.list(0, 1).await.unwrap().total, before - 1);
-    let recollection = Recollection { waypoints: vec!["w".into()], folds: vec!["f".into()] };
+    let recollection = Recollection { waypoints: vec!["w".into()], folds: vec!["f".into()], pinned: None };
     assert_eq!(store.recall(stays).await.unwrap(), recollection);
     // It can begin anew, and what was counted before counts again.
     store.count(gone, turn(1, Some(1), 10)).await.unwrap();

@@ -47,6 +47,9 @@ impl Store for Flaky {
     fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
         self.unless_broken(|| self.inner.fold(key, covers, record))
     }
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()> {
+        self.unless_broken(|| self.inner.pin(key, record))
+    }
     fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {
         self.unless_broken(|| self.inner.claim(key, holder, lease))
     }

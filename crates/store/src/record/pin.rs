@@ -1,0 +1,57 @@
+//! How what is pinned to a conversation is stored.
+
+use super::{FORMAT, Fields, PLAIN, RecordError, SEALED};
+use crate::ConversationKey;
+use crate::seal::Keyring;
+use bytes::Bytes;
+
+/// The record of a text, encrypted where there is a key.
+#[must_use]
+pub(crate) fn encode_pin(key: ConversationKey, text: &str, keyring: Option<&Keyring>) -> Bytes {
+    match keyring {
+        None => [&[FORMAT, PLAIN][..], text.as_bytes()].concat().into(),
+        Some(keyring) => {
+            let head = [FORMAT, SEALED];
+            [&head[..], &keyring.seal(text.as_bytes(), &bound(key, head))].concat().into()
+        }
+    }
+}
+
+pub(crate) fn decode_pin(
+    key: ConversationKey,
+    record: &[u8],
+    keyring: Option<&Keyring>,
+) -> Result<String, RecordError> {
+    let mut fields = Fields::of(record)?;
+    let [kind] = fields.take()?;
+    let text = match kind {
+        PLAIN => fields.0.to_vec(),
+        SEALED => keyring.ok_or(RecordError::NoKey)?.open(fields.0, &bound(key, [FORMAT, SEALED]))?,
+        _ => return Err(RecordError::Damaged),
+    };
+    String::from_utf8(text).map_err(|_| RecordError::Damaged)
+}
+
+/// In another conversation, or in another place, it does not open.
+fn bound(key: ConversationKey, head: [u8; 2]) -> Vec<u8> {
+    [&key.0[..], b"pin", &head].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pinned_reads_as_it_was_written_and_only_where_it_was() {
+        let (here, there) = (ConversationKey([1; 16]), ConversationKey([2; 16]));
+        let keyring = "11".repeat(32).parse::<Keyring>().unwrap();
+        let text = "The ship is called Ada.\n";
+        assert_eq!(decode_pin(here, &encode_pin(here, text, None), None), Ok(text.to_owned()));
+        let sealed = encode_pin(here, text, Some(&keyring));
+        assert!(!sealed.windows(3).any(|window| window == b"Ada"));
+        assert_eq!(decode_pin(here, &sealed, Some(&keyring)), Ok(text.to_owned()));
+        assert_eq!(decode_pin(there, &sealed, Some(&keyring)), Err(RecordError::Damaged));
+        assert_eq!(decode_pin(here, &sealed, None), Err(RecordError::NoKey));
+        assert_eq!(decode_pin(here, b"\x01", None), Err(RecordError::Damaged));
+    }
+}
