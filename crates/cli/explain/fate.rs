@@ -52,6 +52,8 @@ pub(super) enum Why {
     Covered,
     ObservedCovered,
     Dropped,
+    LeftOut,
+    HeadOrTail,
     LastRequest,
     PinnedTask,
     BehindSummary,
@@ -103,6 +105,8 @@ impl Why {
             Why::Covered => "covered",
             Why::ObservedCovered => "observe",
             Why::Dropped => "dropped",
+            Why::LeftOut => "left_out",
+            Why::HeadOrTail => "head_or_tail",
             Why::LastRequest => "last_request",
             Why::PinnedTask => "pinned_task",
             Why::BehindSummary => "behind_summary",
@@ -142,7 +146,7 @@ pub(super) fn fates(question: &Question<'_>, assessment: &Assessment) -> Vec<Fat
 fn action(why: Why, is_tagged: bool) -> Action {
     match (why, is_tagged) {
         (Why::Covered, _) => Action::Fold,
-        (Why::Dropped, _) => Action::Drop,
+        (Why::Dropped | Why::LeftOut, _) => Action::Drop,
         (Why::OutsideWindow, false) => Action::Mask,
         (Why::OutsideWindow, true) => Action::MaskAndUntag,
         (_, false) => Action::Keep,
@@ -167,7 +171,9 @@ fn why(
     } else if plan.folded.as_ref().is_some_and(|folded| folded.removed.binary_search(&index).is_ok()) {
         if question.context.observe { Why::ObservedCovered } else { Why::Covered }
     } else if plan.dropped.binary_search(&index).is_ok() {
-        Why::Dropped
+        if question.strategy == Strategy::Window { Why::LeftOut } else { Why::Dropped }
+    } else if question.strategy == Strategy::Window {
+        Why::HeadOrTail
     } else if folds(question.strategy)
         && (question.strategy == Strategy::Summarization || message.kind == Kind::Speech)
     {

@@ -47,7 +47,7 @@ pub(super) fn sources(case: &Case<'_>) -> (Source, Source) {
 pub(super) fn masks(strategy: Strategy) -> bool {
     match strategy {
         Strategy::Masking | Strategy::Hybrid => true,
-        Strategy::Passthrough | Strategy::Summarization => false,
+        Strategy::Passthrough | Strategy::Summarization | Strategy::Window => false,
     }
 }
 
@@ -167,6 +167,8 @@ pub(super) fn why(case: &Case<'_>, why: Why) -> String {
         Why::Covered => "covered by the summary".to_owned(),
         Why::ObservedCovered => "observe = true, else folded: covered by the summary".to_owned(),
         Why::Dropped => "no summary covers it, and it does not fit".to_owned(),
+        Why::LeftOut => "between the head and the tail, and not all of it fits".to_owned(),
+        Why::HeadOrTail => "in the head or in the tail".to_owned(),
         Why::LastRequest => "what the user asked for last".to_owned(),
         Why::PinnedTask => "the task: fold.pin_task = true".to_owned(),
         Why::BehindSummary => {

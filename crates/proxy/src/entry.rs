@@ -94,6 +94,9 @@ impl Entry {
             // Nobody saw the answer: the entry stays what every entry begins as.
             return;
         }
+        if matches!(refusal, Refusal::OverBudget(_)) {
+            self.gate.metrics.overflowed();
+        }
         self.status = status;
         self.outcome = Outcome::Refused;
         self.reason = Some(refusal.code());

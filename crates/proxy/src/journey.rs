@@ -5,28 +5,32 @@ use crate::entry::Entry;
 use crate::forward::forward;
 use crate::framing::{REFUSED_METHOD, Verdict};
 use crate::gate::{Gate, Snapshot};
-use crate::identify::identify;
+use crate::identify::{Identity, identify};
+use crate::limit;
 use crate::path::canonical;
 use crate::recall::recall;
 use crate::receive::{Received, is_chat_completion, receive};
 use crate::relay::relay;
-use crate::remember::Keepsake;
+use crate::remember::{Keepsake, remember_refusal};
 use crate::reply::{Refusal, refuse};
 use crate::report;
 use crate::request_id::RequestId;
-use crate::rewrite::{Draft, rewrite};
+use crate::restore::restore;
+use crate::rewrite::{Draft, Rewritten, rewrite};
 use crate::route::{route, strategy};
 use crate::server::Worker;
 use crate::summarize::CallerKey;
 use crate::upstream::{AnswerBody, Prepared};
-use http::header::{CONTENT_ENCODING, HeaderMap};
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use std::sync::Arc;
-use tidegate_config::Upstream;
+use tidegate_config::{History, Limits, Route, Upstream};
 use tidegate_engine::Strategy;
 use tidegate_telemetry::names;
+use tidegate_wire::Outline;
 use tokio::time::Instant;
 
 /// Answers one request, whatever it is. It cannot fail: what goes wrong becomes an answer.
@@ -108,30 +112,8 @@ async fn complete_chat(
     entry.route = Some(route.name.clone());
     let upstream = snapshot.prepared(&route.upstream);
     let strategy = strategy(&route.context, &head.headers)?;
-    let reader = &worker.gate.reader;
-    let opening = || chat.as_ref().and_then(|(body, outline)| reader.opening(body, outline));
-    let identity = identify(&head.headers, &settings.conversation, &worker.gate.secret, opening)?;
-    let rewritten = match chat.filter(|(body, _)| needs_rewrite(strategy, body)) {
-        None => None,
-        Some((body, outline)) => {
-            let recalled = recall(&worker.gate, identity.as_ref(), settings.store.on_failure).await?;
-            entry.degraded = recalled.degraded;
-            let draft = Draft {
-                gate: worker.gate.clone(),
-                snapshot: snapshot.clone(),
-                route: index,
-                strategy,
-                identity: identity.clone(),
-                recalled,
-                summaries: Vec::new(),
-                pinned: None,
-                body,
-                outline,
-            };
-            let caller = CallerKey::of(&head.headers, &route.upstream);
-            rewrite(worker, draft.dressed(), caller, Gate::now()).await?
-        }
-    };
+    let leg = Leg { worker, snapshot, index, route, strategy };
+    let Edited { head, sent, identity, rewritten } = leg.edit(Received { head, sent, chat }, entry).await?;
     match &rewritten {
         Some(rewritten) => entry.degraded = rewritten.trouble.or(entry.degraded),
         None if strategy == Strategy::Passthrough => {}
@@ -151,9 +133,95 @@ async fn complete_chat(
     send(worker, upstream, head, body, entry, own, keepsake).await
 }
 
+/// The part of the way on which a route's policy counts.
+struct Leg<'a> {
+    worker: &'a Arc<Worker>,
+    snapshot: &'a Arc<Snapshot>,
+    index: usize,
+    route: &'a Route,
+    strategy: Strategy,
+}
+
+/// A request that is ready to be forwarded.
+struct Edited {
+    head: Parts,
+    /// What goes out if nothing was rewritten.
+    sent: Bytes,
+    identity: Option<Identity>,
+    rewritten: Option<Rewritten>,
+}
+
+impl Leg<'_> {
+    /// Identify, recall, restore, rewrite.
+    async fn edit(&self, received: Received, entry: &mut Entry) -> Result<Edited, Refusal> {
+        let Leg { worker, snapshot, index, route, strategy } = *self;
+        let (settings, gate) = (&snapshot.settings, &worker.gate);
+        let Received { mut head, mut sent, chat } = received;
+        let holds_history = route.context.history == History::Proxy;
+        // Where the history is ours to keep, what a request begins with says nothing about which conversation it continues.
+        let opening = || {
+            let chat = chat.as_ref().filter(|_| !holds_history);
+            chat.and_then(|(body, outline)| gate.reader.opening(body, outline))
+        };
+        let identity = identify(&head.headers, &settings.conversation, &gate.secret, opening)?;
+        let is_edited = |(body, _): &(Bytes, Outline)| holds_history || needs_rewrite(strategy, body);
+        let Some((mut body, mut outline)) = chat.filter(is_edited) else {
+            return Ok(Edited { head, sent, identity, rewritten: None });
+        };
+        let (recalled, spent) = tokio::join!(
+            recall(gate, identity.as_ref(), settings.store.on_failure),
+            spent(gate, identity.as_ref(), &route.context.limits),
+        );
+        let mut recalled = recalled?;
+        if holds_history {
+            let Some(identity) = &identity else {
+                return Err(Refusal::NoConversation { header: settings.conversation.header.clone() });
+            };
+            let restored = restore(gate, identity, &head.headers, body, outline).await?;
+            recalled.degrade(restored.degraded);
+            (body, outline) = (restored.body, restored.outline);
+            (head, sent) = (readable(decoded(head)), body.clone());
+        }
+        entry.degraded = recalled.degraded;
+        let draft = Draft {
+            gate: gate.clone(),
+            snapshot: snapshot.clone(),
+            route: index,
+            strategy,
+            identity: identity.clone(),
+            recalled,
+            summaries: Vec::new(),
+            pinned: None,
+            body,
+            outline,
+            holds_history,
+            spent,
+        };
+        let caller = CallerKey::of(&head.headers, &route.upstream);
+        let rewritten =
+            rewrite(worker, draft.dressed(), caller, Gate::now()).await.inspect_err(|refusal| {
+                remember_refusal(worker, identity.as_ref(), route, strategy, refusal, entry);
+            })?;
+        Ok(Edited { head, sent, identity, rewritten })
+    }
+}
+
 /// Whether there can be anything to do. Without a strategy that edits, only our own tag has to be taken out.
 fn needs_rewrite(strategy: Strategy, body: &[u8]) -> bool {
     strategy != Strategy::Passthrough || memchr::memmem::find(body, b"\"observation\"").is_some()
+}
+
+/// What a conversation has cost so far. Nothing where that is not limited, or cannot be known: a limit that cannot be checked stops
+/// nobody.
+async fn spent(gate: &Gate, identity: Option<&Identity>, limits: &Limits) -> Option<f64> {
+    let identity = identity.filter(|_| limits.max_cost_usd.is_some())?;
+    gate.conversations.counted(identity.key).await.ok().flatten().map(|head| limit::spent(&head))
+}
+
+/// We have to read the answer to remember it.
+fn readable(mut head: Parts) -> Parts {
+    head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    head
 }
 
 /// An edited body goes out plain, however the client had compressed it.

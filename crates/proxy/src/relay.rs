@@ -122,7 +122,7 @@ impl Relay {
             }
             Poll::Ready(None) => {
                 if let Some(keepsake) = &mut relay.keepsake {
-                    ready!(keepsake.poll_journaled(cx));
+                    ready!(keepsake.poll_settled(&relay.listener, cx));
                 }
                 relay.state = State::Ended;
                 relay.end();
@@ -147,7 +147,7 @@ impl Relay {
     /// Gives out the frame that was held, once what the next request needs is written.
     fn release(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
         if let Some(keepsake) = &mut self.keepsake {
-            ready!(keepsake.poll_journaled(cx));
+            ready!(keepsake.poll_settled(&self.listener, cx));
         }
         // An answer of known length is not polled again after its last byte.
         if self.body.is_end_stream() {

@@ -6,18 +6,20 @@
 use crate::entry::Entry;
 use crate::gate::Gate;
 use crate::identify::Identity;
+use crate::limit::{COST, nanousd};
 use crate::listener::Listener;
+use crate::reply::Refusal;
 use crate::request_id::unique;
 use crate::rewrite::{Rewritten, calibration_key};
 use crate::server::Worker;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tidegate_config::{Route, strategy_name};
-use tidegate_engine::{Digest, Strategy, Tokens};
+use tidegate_config::{History, Route, strategy_name};
+use tidegate_engine::{Digest, Plan, Strategy, Tokens};
 use tidegate_store::{Entries, MessageId, RawMessage, Turn, TurnRecord, encode_turn};
-use tidegate_telemetry::Outcome;
-use tidegate_tokens::Fit;
+use tidegate_telemetry::{Outcome, Planned};
+use tidegate_tokens::{Fit, Model, count};
 use tidegate_wire::{Answer, answer_message, chain, facts, read_message};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -29,6 +31,8 @@ pub(crate) struct Keepsake {
     gate: Arc<Gate>,
     tasks: TaskTracker,
     journal: Journaling,
+    /// The answer, where the history is ours to keep: the next request may not bring it back.
+    answer: Answering,
     turn: Option<Box<Remembered>>,
     /// What was counted, and under which name to note how far off that was; none where our count is the model's own.
     lesson: Option<(String, Tokens)>,
@@ -41,12 +45,25 @@ enum Journaling {
     Done(Result<(), &'static str>),
 }
 
+/// Where the write of the answer is, which the end of the answer waits for where the history is ours to keep.
+#[derive(Debug)]
+enum Answering {
+    /// The client will send it back.
+    NotOurs,
+    Unheard,
+    Running(JoinHandle<()>),
+    Done,
+}
+
 /// A turn of a conversation, as far as it is known before its answer.
 #[derive(Debug)]
 struct Remembered {
     identity: Identity,
     record: TurnRecord,
     end: Option<Digest>,
+    model: Arc<Model>,
+    /// What the forwarded request costs by our own count.
+    counted: Tokens,
 }
 
 impl Keepsake {
@@ -58,6 +75,7 @@ impl Keepsake {
         route: &Route,
         strategy: Strategy,
     ) -> Keepsake {
+        let holds_history = route.context.history == History::Proxy;
         let gate = &worker.gate;
         let plan = &rewritten.plan;
         let is_observed = route.context.observe && plan.before != plan.after;
@@ -73,6 +91,7 @@ impl Keepsake {
                 if let Some(waypoint) = entries.waypoint {
                     gate.conversations.keep_here(identity.key, waypoint);
                 }
+                gate.conversations.note(identity.key, &entries.messages);
                 Journaling::Done(Ok(()))
             }
             Some(identity) if entries != Entries::default() => {
@@ -82,11 +101,15 @@ impl Keepsake {
             }
             Some(_) | None => Journaling::Done(Ok(())),
         };
-        let turn = identity.filter(|_| strategy != Strategy::Passthrough).map(|identity| {
+        gate.metrics.planned(&figures(&rewritten));
+        let is_recorded = strategy != Strategy::Passthrough || holds_history;
+        let turn = identity.filter(|_| is_recorded).map(|identity| {
             let record = record(&rewritten, route, strategy);
-            Box::new(Remembered { identity, record, end: rewritten.end })
+            let Rewritten { end, model, counted, .. } = rewritten;
+            Box::new(Remembered { identity, record, end, model, counted })
         });
-        Keepsake { gate: gate.clone(), tasks: worker.tasks.clone(), journal, turn, lesson }
+        let answer = if holds_history { Answering::Unheard } else { Answering::NotOurs };
+        Keepsake { gate: gate.clone(), tasks: worker.tasks.clone(), journal, answer, turn, lesson }
     }
 
     /// Ready when what had to be written is, or cannot be. It takes no longer than the store's timeout.
@@ -94,6 +117,33 @@ impl Keepsake {
         if let Journaling::Running(task) = &mut self.journal {
             let written = ready!(Pin::new(task).poll(cx)).unwrap_or(Err("store_failed"));
             self.journal = Journaling::Done(written);
+        }
+        Poll::Ready(())
+    }
+
+    /// Ready when the end of the answer may be given out: what the next request needs is written, and so is the answer where the
+    /// next request will not bring it.
+    pub(crate) fn poll_settled(&mut self, listener: &Listener, cx: &mut Context<'_>) -> Poll<()> {
+        ready!(self.poll_journaled(cx));
+        if matches!(self.answer, Answering::Unheard) {
+            let message = listener.answer().and_then(|answer| self.turn.as_ref()?.message(&answer));
+            self.answer = match (message, &self.turn) {
+                (Some(message), Some(turn)) => {
+                    let (conversations, key) = (self.gate.conversations.clone(), turn.identity.key);
+                    let entries = Entries { messages: vec![message], ..Entries::default() };
+                    // What fails is noted in this process, and written with the next request.
+                    let write = async move {
+                        let _ = conversations.journal(key, entries).await;
+                    };
+                    Answering::Running(self.tasks.spawn(write))
+                }
+                _ => Answering::Done,
+            };
+        }
+        if let Answering::Running(task) = &mut self.answer {
+            // A write that ends early has noted what it could.
+            let _ = ready!(Pin::new(task).poll(cx));
+            self.answer = Answering::Done;
         }
         Poll::Ready(())
     }
@@ -122,34 +172,89 @@ impl Keepsake {
         }
         let Some(mut turn) = self.turn.take() else { return };
         turn.note(entry);
+        let is_kept = matches!(self.answer, Answering::Done);
         // There is none when the process ends with the answer still under way.
         let Ok(runtime) = Handle::try_current() else { return };
         let gate = self.gate.clone();
         let remember = async move {
             let answer = answer.or_else(|| listener.answer());
-            turn.remember(&gate, answer.as_ref()).await;
+            turn.remember(&gate, answer.as_ref(), is_kept).await;
         };
         drop(self.tasks.spawn_on(remember, &runtime));
     }
 }
 
 fn record(rewritten: &Rewritten, route: &Route, strategy: Strategy) -> TurnRecord {
-    let plan = &rewritten.plan;
+    let made = rewritten.made;
+    let after = rewritten.plan.after;
+    TurnRecord {
+        model: rewritten.asked.clone(),
+        messages: rewritten.messages,
+        end: rewritten.end.map(|end| end.to_string()).unwrap_or_default(),
+        tokens_after_summary: made.and_then(|made| made.unpruned).unwrap_or(after).0,
+        summary_triggered: made.is_some(),
+        prune_triggered: made.is_some_and(|made| made.has_pruned),
+        masked_tokens: rewritten.masked_tokens.0,
+        blocks: rewritten.blocks,
+        stop_hint: rewritten.stop_hint,
+        ..planned(&rewritten.plan, route, strategy)
+    }
+}
+
+/// What is recorded of any plan, carried out or not.
+fn planned(plan: &Plan, route: &Route, strategy: Strategy) -> TurnRecord {
     TurnRecord {
         at: Gate::now().0,
         route: route.name.clone(),
-        model: rewritten.asked.clone(),
         strategy: strategy_name(strategy).to_owned(),
-        messages: rewritten.messages,
-        end: rewritten.end.map(|end| end.to_string()).unwrap_or_default(),
         tokens_before: plan.before.0,
         tokens_after: plan.after.0,
+        tokens_after_summary: plan.after.0,
+        tokens_after_prune: plan.after.0,
         budget: plan.budget.input.0,
+        window: plan.budget.window.0,
         masked: plan.masked.clone(),
+        folded: plan.folded.as_ref().map_or(0, |folded| folded.removed.len()),
+        dropped: plan.dropped.len(),
+        summary_tokens: plan.folded.as_ref().map_or(0, |folded| folded.tokens.0),
         postponed: plan.postponed,
         trigger: plan.cause.map(|cause| cause.name().to_owned()),
         ..TurnRecord::default()
     }
+}
+
+fn figures(rewritten: &Rewritten) -> Planned {
+    let plan = &rewritten.plan;
+    Planned {
+        before: plan.before.0,
+        after: plan.after.0,
+        masked: rewritten.masked_tokens.0,
+        summary: plan.folded.as_ref().map_or(0, |folded| folded.tokens.0),
+        has_stop_hint: rewritten.stop_hint.is_some(),
+    }
+}
+
+/// A request that was refused for what it is has had a turn too.
+pub(crate) fn remember_refusal(
+    worker: &Worker,
+    identity: Option<&Identity>,
+    route: &Route,
+    strategy: Strategy,
+    refusal: &Refusal,
+    entry: &Entry,
+) {
+    let (Refusal::OverBudget(over), Some(identity)) = (refusal, identity) else { return };
+    let record = TurnRecord {
+        model: over.model.name.clone(),
+        overflow_rejected: true,
+        request_id: entry.request_id.as_str().to_owned(),
+        status: http::StatusCode::UNPROCESSABLE_ENTITY.as_u16(),
+        outcome: Outcome::Refused.name().to_owned(),
+        ..planned(&over.plan, route, strategy)
+    };
+    let (gate, model, identity) = (worker.gate.clone(), over.model.clone(), identity.clone());
+    let turn = Remembered { identity, record, end: None, model, counted: Tokens::ZERO };
+    drop(worker.tasks.spawn(async move { turn.remember(&gate, None, true).await }));
 }
 
 impl Remembered {
@@ -166,16 +271,20 @@ impl Remembered {
     }
 
     /// Writes the answer into the timeline and the turn into the counts.
-    async fn remember(mut self, gate: &Gate, answer: Option<&Answer>) {
+    async fn remember(mut self, gate: &Gate, answer: Option<&Answer>, is_kept: bool) {
         let conversations = &gate.conversations;
         let key = self.identity.key;
         let usage = answer.and_then(|answer| answer.usage);
         self.record.prompt_tokens = usage.map(|usage| usage.prompt_tokens);
         self.record.completion_tokens = usage.map(|usage| usage.completion_tokens);
         self.record.cached_tokens = usage.map(|usage| usage.cached_tokens);
+        self.record.cost_usd = self.cost(answer);
+        if let Some(cost) = self.record.cost_usd {
+            gate.metrics.spent(cost);
+        }
         let is_whole = self.record.outcome == Outcome::Answered.name();
         if let Some(message) = answer
-            .filter(|_| is_whole && conversations.records_messages())
+            .filter(|_| is_whole && !is_kept && conversations.records_messages())
             .and_then(|answer| self.message(answer))
         {
             // What fails here is written with the next request, which brings the answer back.
@@ -195,6 +304,7 @@ impl Remembered {
                 ("prompt_tokens", reported(record.prompt_tokens)),
                 ("completion_tokens", reported(record.completion_tokens)),
                 ("cached_tokens", reported(record.cached_tokens)),
+                (COST, record.cost_usd.map_or(0, nanousd)),
             ],
             labels: vec![
                 ("name", self.identity.name.clone()),
@@ -207,6 +317,20 @@ impl Remembered {
         if let Err(reason) = conversations.count(key, turn).await {
             gate.metrics.uncounted(reason);
         }
+    }
+
+    /// What the turn cost: by what the upstream reported, else by our own count of what went out and came back.
+    fn cost(&self, answer: Option<&Answer>) -> Option<f64> {
+        let (answer, prices) = (answer?, self.model.prices?);
+        let (input, cached, output) = match answer.usage {
+            Some(usage) => (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens),
+            None => {
+                let texts = answer.content.iter().chain(answer.tool_calls.iter().map(|call| &call.arguments));
+                let said: Tokens = texts.map(|text| count(self.model.encoding, text)).sum();
+                (self.counted.0, 0, said.0)
+            }
+        };
+        prices.cost(Tokens(input), Tokens(cached), Tokens(output))
     }
 
     /// The answer as the client will send it back.

@@ -43,6 +43,20 @@ pub(crate) enum Refusal {
         known: &'static str,
     },
     OverBudget(Box<OverBudget>),
+    /// The client sends only what is new, and does not say in which conversation.
+    NoConversation {
+        header: String,
+    },
+    /// The conversation has as many turns as it may have.
+    MaxTurns {
+        turns: usize,
+        most: u32,
+    },
+    /// It has cost as much as it may, in billionths of a dollar.
+    MaxCost {
+        spent: u64,
+        most: u64,
+    },
     /// The store does not answer, and the operator wants no request without it.
     Store {
         reason: &'static str,
@@ -104,6 +118,9 @@ impl Refusal {
             Refusal::Ambiguous { .. } => (StatusCode::BAD_REQUEST, "ambiguous_request"),
             Refusal::Strategy { .. } => (StatusCode::BAD_REQUEST, "invalid_strategy"),
             Refusal::OverBudget(_) => (StatusCode::UNPROCESSABLE_ENTITY, "context_budget_exceeded"),
+            Refusal::NoConversation { .. } => (StatusCode::BAD_REQUEST, "conversation_id_required"),
+            Refusal::MaxTurns { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "max_turns_exceeded"),
+            Refusal::MaxCost { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "max_cost_exceeded"),
             Refusal::Store { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
             Refusal::Upstream(failure) => failure.parts(),
         }
@@ -153,6 +170,20 @@ impl Refusal {
                 )
             }
             Refusal::OverBudget(over) => over.message(),
+            Refusal::NoConversation { header } => format!(
+                "This route keeps the history of conversations (`context.history = \"proxy\"`), so each request must say which one it \
+                 continues, in the header `{header}`."
+            ),
+            Refusal::MaxTurns { turns, most } => format!(
+                "The conversation has {turns} turns, and {most} is the most it may have (`context.limits.max_turns`). Start a new \
+                 conversation, or raise the limit."
+            ),
+            Refusal::MaxCost { spent, most } => format!(
+                "The conversation has cost {}, and {} is the most it may cost (`context.limits.max_cost_usd`). Start a new conversation, \
+                 or raise the limit.",
+                usd(*spent),
+                usd(*most)
+            ),
             Refusal::Store { reason } => format!(
                 "The store of conversations is not available ({reason}), and this gateway forwards nothing without it \
                  (`store.on_failure`). Try again soon."
@@ -172,9 +203,9 @@ impl Refusal {
     fn param(&self) -> Option<&str> {
         match self {
             Refusal::Ambiguous { key } => Some(key),
-            Refusal::ConversationId { header } => Some(header),
+            Refusal::ConversationId { header } | Refusal::NoConversation { header } => Some(header),
             Refusal::Strategy { .. } => Some("x-tidegate-strategy"),
-            Refusal::OverBudget(_) => Some("messages"),
+            Refusal::OverBudget(_) | Refusal::MaxTurns { .. } => Some("messages"),
             _ => None,
         }
     }
@@ -194,10 +225,19 @@ impl Refusal {
             | Refusal::Ambiguous { .. }
             | Refusal::Strategy { .. }
             | Refusal::OverBudget(_)
+            | Refusal::NoConversation { .. }
+            | Refusal::MaxTurns { .. }
+            | Refusal::MaxCost { .. }
             | Refusal::Store { .. }
             | Refusal::Upstream(_) => false,
         }
     }
+}
+
+/// Billionths of a dollar, as people write dollars.
+fn usd(nano: u64) -> String {
+    let amount = nano as f64 / 1e9;
+    if amount >= 0.01 { format!("${amount:.2}") } else { format!("${amount:.6}") }
 }
 
 impl OverBudget {

@@ -25,6 +25,9 @@ pub(crate) fn headers(
     }
     if let Some(rewritten) = rewritten {
         plan_headers(&mut headers, &rewritten.plan);
+        if let Some(turns) = rewritten.stop_hint {
+            put(&mut headers, header::STOP_HINT, &format!("plateau={turns}"));
+        }
     }
     if let Some(reason) = degraded {
         put(&mut headers, header::DEGRADED, reason);

@@ -4,21 +4,24 @@ use crate::assess::{Assessment, Question, Rule};
 use crate::fold::Folding;
 use crate::gate::{Gate, Snapshot};
 use crate::identify::Identity;
+use crate::limit;
 use crate::look::Look;
 use crate::pinned_message::PinnedMessage;
+use crate::plateau::plateau;
 use crate::reply::{OverBudget, Refusal};
 use crate::server::Worker;
 use crate::summarize::CallerKey;
-use crate::summary_message::SummaryMessage;
+use crate::summary_message::{SummaryMessage, before_blocks};
 use crate::timeline::unrecorded;
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_config::{Context, FoldMode};
-use tidegate_engine::{Digest, FoldJob, Message, Plan, Strategy, Timestamp, Tokens, Verdict};
-use tidegate_store::{Entries, Recalled, StoredFold};
+use tidegate_config::{Context, FoldMode, Unit};
+use tidegate_engine::{Cause, Digest, FoldJob, Message, Plan, Strategy, Timestamp, Tokens, Verdict};
+use tidegate_store::{BlockSizes, Entries, Recalled, StoredFold};
 use tidegate_tokens::{Model, is_loaded};
+use tidegate_wire::Unit::Words;
 use tidegate_wire::{Chat, LookedUp, Outline, Piece};
-use tracing::warn;
+use tracing::{debug, warn};
 
 /// A chat completion on its way to be rewritten.
 #[derive(Clone, Debug)]
@@ -35,6 +38,10 @@ pub(crate) struct Draft {
     pub(crate) pinned: Option<PinnedMessage>,
     pub(crate) body: Bytes,
     pub(crate) outline: Outline,
+    /// Whether the history is ours to keep, so that everything is recorded whatever the strategy.
+    pub(crate) holds_history: bool,
+    /// What the conversation has cost so far, where there is a limit to that.
+    pub(crate) spent: Option<f64>,
 }
 
 /// What became of it.
@@ -55,10 +62,27 @@ pub(crate) struct Rewritten {
     pub(crate) model: Arc<Model>,
     /// What the forwarded request costs by our own count, before any correction.
     pub(crate) counted: Tokens,
+    /// What the masked observations would have cost.
+    pub(crate) masked_tokens: Tokens,
+    /// How large its blocks are, where they have limits.
+    pub(crate) blocks: Option<BlockSizes>,
+    /// How many turns have brought nothing new, where that is worth a hint.
+    pub(crate) stop_hint: Option<u32>,
+    /// The summary that was made for it.
+    pub(crate) made: Option<Made>,
     /// Why a summary that it waited for is not there.
     pub(crate) trouble: Option<&'static str>,
     /// A summary for the next request.
     pub(crate) later: Option<Later>,
+}
+
+/// A summary that a request has waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// Whether more had to go than a summary usually takes.
+    pub(crate) has_pruned: bool,
+    /// What the request would use if all of that had stayed.
+    pub(crate) unpruned: Option<Tokens>,
 }
 
 /// A summary that nobody waits for.
@@ -108,7 +132,8 @@ pub(crate) async fn rewrite(
     let model = draft.model();
     let mut draft = Arc::new(draft);
     let Some(mut judged) = judge(&draft, &model, Rule::Decide, now).await else { return Ok(None) };
-    let mut trouble = None;
+    limit::check(&draft.context().limits, &judged.assessment.chat.messages, draft.spent)?;
+    let (mut trouble, mut made_for_it) = (None, None);
     let folding = |draft: &Arc<Draft>| Folding {
         worker: worker.clone(),
         draft: draft.clone(),
@@ -128,6 +153,11 @@ pub(crate) async fn rewrite(
         match made {
             Ok(fold) => {
                 draft = draft.with(fold);
+                let summary = draft.summaries.last().map_or(Tokens::ZERO, |one| one.fold.tokens);
+                made_for_it = Some(Made {
+                    has_pruned: job.spared.is_some() || job.cause == Cause::Prune,
+                    unpruned: job.spared.map(|spared| spared.rest + summary),
+                });
                 let Some(again) = judge(&draft, &model, Rule::Decide, now).await else { return Ok(None) };
                 judged = again;
                 // What the summary was made for is why this request is what it is.
@@ -146,7 +176,8 @@ pub(crate) async fn rewrite(
     let later =
         judged.assessment.decision.wanted.clone().filter(|_| trouble.is_none() && !draft.context().observe);
     let later = later.map(|job| (folding(&draft), job));
-    draft.rewritten(&model, judged, trouble, later).map(Some)
+    let rewritten = draft.rewritten(&model, judged, trouble, later)?;
+    Ok(Some(Rewritten { made: made_for_it, ..rewritten }))
 }
 
 /// Reads and decides: at once, or out of everybody's way where that takes long.
@@ -276,6 +307,10 @@ impl Draft {
             return Err(Refusal::OverBudget(Box::new(over)));
         }
         let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
+        let masked = decision.plan.masked.iter().map(|&index| chat.messages[index].tokens);
+        let (masked_tokens, blocks) = (masked.sum(), self.block_sizes(model, &chat, &decision.plan));
+        let window = self.context().limits.plateau_window;
+        let stop_hint = window.and_then(|most| plateau(&self.body, &self.outline, &chat, most.get()));
         let talk = |message: &&Message| !message.role.is_instruction();
         Ok(Rewritten {
             entries: Entries { waypoint, ..entries },
@@ -287,15 +322,43 @@ impl Draft {
             plan: decision.plan,
             counted,
             model: model.clone(),
+            masked_tokens,
+            blocks,
+            stop_hint,
+            made: None,
             trouble,
             later: later.map(|(folding, job)| Later { folding, chat, job }),
         })
     }
 
+    /// How large the blocks were and are.
+    fn block_sizes(&self, model: &Model, chat: &Chat, plan: &Plan) -> Option<BlockSizes> {
+        let figures = plan.blocks?;
+        let look = Look::of(self.context(), model, self.recalled.pinned.as_deref());
+        let talk = chat.messages.iter().filter(|message| !message.role.is_instruction());
+        let used = plan
+            .folded
+            .as_ref()
+            .and_then(|folded| self.recalled.folds.iter().find(|fold| fold.covers == folded.covers));
+        let (summary_before, removed_lines) = used.map_or((0, 0), |fold| before_blocks(fold, &look));
+        let sizes = BlockSizes {
+            memory_before: look.pinned.map_or(0, |text| look.size(text).0),
+            memory_after: figures.memory_max.0,
+            summary_before,
+            summary_after: figures.summary_max.0,
+            history_before: talk.map(|message| message.size).sum::<Tokens>().0,
+            history_after: figures.history.0,
+            removed_lines,
+            fell_back_to_words: self.context().unit == Unit::Tokens && look.unit == Words,
+        };
+        debug!(?sizes, "the blocks of a request");
+        Some(sizes)
+    }
+
     /// What the timeline lacks. A strategy that edits nothing is for those who want nothing to be kept either.
     fn unrecorded(&self, chat: &Chat) -> Entries {
         match &self.identity {
-            Some(identity) if self.strategy != Strategy::Passthrough => {
+            Some(identity) if self.strategy != Strategy::Passthrough || self.holds_history => {
                 let read = (&self.body, &self.outline);
                 unrecorded(&self.gate.conversations, identity.key, &self.recalled, read, chat)
             }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_config::FoldRole;
 use tidegate_engine::{Fold, Tokens};
 use tidegate_store::StoredFold;
-use tidegate_summary::{Summary, cap, render, without};
+use tidegate_summary::{Section, Summary, cap, render, without};
 use tidegate_tokens::chat::message_tokens;
 use tidegate_tokens::{Encoding, count};
 
@@ -83,6 +83,21 @@ impl SummaryMessage {
         };
         shown
     }
+}
+
+/// How long a summary is before anything is taken from it, and how many of its lines what is pinned says already.
+pub(crate) fn before_blocks(fold: &StoredFold, look: &Look<'_>) -> (u64, usize) {
+    let Some(state) = State::of(fold) else { return (0, 0) };
+    let whole = render(&state.summary, usize::try_from(fold.covered).unwrap_or(usize::MAX));
+    let lines = |summary: &Summary| {
+        let text = summary.summary_text.lines().filter(|line| !line.trim().is_empty()).count();
+        text + Section::ALL.iter().map(|section| summary.list(*section).len()).sum::<usize>()
+    };
+    let left = match look.pinned {
+        Some(pinned) if look.blocks.dedupe => lines(&without(&state.summary, pinned)),
+        Some(_) | None => lines(&state.summary),
+    };
+    (look.size(&whole).0, lines(&state.summary) - left)
 }
 
 /// What a summary with this text costs.

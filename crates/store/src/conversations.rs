@@ -1,10 +1,12 @@
 //! What the proxy uses: conversations that can always be recalled.
 
 mod folding;
+mod history;
 #[cfg(test)]
 mod tests;
 
 pub use folding::Claim;
+pub use history::History;
 
 use crate::claims::Claims;
 use crate::health::{Change, Health};
@@ -32,6 +34,8 @@ pub struct Conversations {
     local: Local,
     /// Instructions stand outside the chain of digests and are resent with every request: those that were recorded.
     instructions: Cache<(ConversationKey, MessageId), ()>,
+    /// Histories that the proxy holds for their clients, for when the store does not answer.
+    histories: Cache<ConversationKey, Arc<History>>,
     /// Asked before the store is: two in this process never both fold, whatever the store says or fails to say.
     claims: Claims,
     /// Until when folding a conversation is not worth trying again, in milliseconds since 1970.
@@ -83,6 +87,7 @@ impl Conversations {
             options,
             local: Local::default(),
             instructions: Cache::new(16_384),
+            histories: Cache::new(1_024),
             claims: Claims::default(),
             cooling: Cache::new(16_384),
             health: Health::default(),
@@ -129,6 +134,7 @@ impl Conversations {
         entries: Entries,
     ) -> Result<(), &'static str> {
         let Entries { instructions, mut messages, waypoint } = entries;
+        self.note(key, &messages);
         let ids: Vec<MessageId> = instructions.iter().map(|instruction| instruction.id).collect();
         messages.extend(instructions);
         let journal = self.encode(key, messages, waypoint).await;
@@ -216,6 +222,7 @@ impl Conversations {
 
     pub async fn delete(&self, key: ConversationKey) -> Result<bool, StoreError> {
         self.local.forget(key);
+        self.histories.remove(&key);
         self.cooling.remove(&key);
         let deleted = patiently(self.store.delete(key)).await?;
         // A request may have brought it back in the meantime, with what it knew before.
@@ -269,10 +276,18 @@ impl Conversations {
 
     /// Waits for the store, if it is worth waiting for.
     async fn waited<T>(self: &Arc<Self>, answer: Answer<'_, T>) -> Result<T, &'static str> {
+        self.waited_for(self.options.timeout, answer).await
+    }
+
+    async fn waited_for<T>(
+        self: &Arc<Self>,
+        limit: Duration,
+        answer: Answer<'_, T>,
+    ) -> Result<T, &'static str> {
         if let Some(reason) = self.health.down() {
             return Err(reason);
         }
-        let answer = timeout(self.options.timeout, answer).await.unwrap_or(Err(StoreError::Timeout));
+        let answer = timeout(limit, answer).await.unwrap_or(Err(StoreError::Timeout));
         answer.inspect(|_| self.health.answered()).map_err(|error| {
             if self.health.failed(&error) == Change::Worse {
                 warn!(%error, reason = error.reason(), "conversations are served without their store");

@@ -37,13 +37,13 @@ mod redis;
 mod seal;
 mod store;
 
-pub use conversations::{Claim, Conversations, Entries, Options, Timeline};
+pub use conversations::{Claim, Conversations, Entries, History, Options, Timeline};
 pub use embedded::EmbeddedStore;
 pub use head::Head;
 pub use key::{BadKey, ConversationKey};
 pub use memory::{Clock, MemoryStore, wall_clock};
 pub use recalled::Recalled;
-pub use record::{RawMessage, RecordError, StoredFold, TurnRecord, decode_turn, encode_turn};
+pub use record::{BlockSizes, RawMessage, RecordError, StoredFold, TurnRecord, decode_turn, encode_turn};
 pub use redis::RedisStore;
 pub use seal::{BadKeyring, Keyring};
 pub use store::{

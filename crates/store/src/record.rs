@@ -74,6 +74,23 @@ pub struct TurnRecord {
     pub tokens_before: u64,
     pub tokens_after: u64,
     pub budget: u64,
+    /// The model's window, as far as it is known or assumed.
+    pub window: u64,
+    /// What it used with the summary, and once more had gone than that covers by itself.
+    pub tokens_after_summary: u64,
+    pub tokens_after_prune: u64,
+    /// Whether a summary was made for it, whether more had to go, and whether it was refused for its length.
+    pub summary_triggered: bool,
+    pub prune_triggered: bool,
+    pub overflow_rejected: bool,
+    /// How many messages a summary stands for, and how many a marker does.
+    pub folded: usize,
+    pub dropped: usize,
+    /// What the summary in it costs, and what the masked observations would have.
+    pub summary_tokens: u64,
+    pub masked_tokens: u64,
+    /// How large its blocks are, where they have limits.
+    pub blocks: Option<BlockSizes>,
     /// The indexes of the messages that were masked.
     pub masked: Vec<usize>,
     pub postponed: usize,
@@ -83,9 +100,29 @@ pub struct TurnRecord {
     pub prompt_tokens: Option<u64>,
     pub completion_tokens: Option<u64>,
     pub cached_tokens: Option<u64>,
+    /// What it cost in USD, by what the upstream reported or else by our own count; absent where a price is unknown.
+    pub cost_usd: Option<f64>,
+    /// How many turns have brought nothing new, where that is worth a hint.
+    pub stop_hint: Option<u32>,
     pub first_byte_ms: Option<u64>,
     pub duration_ms: u64,
     pub overhead_us: u64,
+}
+
+/// How large the blocks of a request are, in the unit of their limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BlockSizes {
+    pub memory_before: u64,
+    pub memory_after: u64,
+    pub summary_before: u64,
+    pub summary_after: u64,
+    pub history_before: u64,
+    pub history_after: u64,
+    /// Lines of the summary that the memory says already.
+    pub removed_lines: usize,
+    /// Whether words were counted although the route asks for tokens.
+    pub fell_back_to_words: bool,
 }
 
 #[must_use]

@@ -22,5 +22,5 @@ mod panics;
 pub use access::{Access, Outcome};
 pub use lines::{Lines, Written};
 pub use logs::{Format, Level, init};
-pub use metrics::Metrics;
+pub use metrics::{Metrics, Planned};
 pub use panics::log_panics;

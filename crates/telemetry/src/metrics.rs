@@ -14,9 +14,32 @@ pub struct Metrics {
     unsummarized: Mutex<BTreeMap<&'static str, u64>>,
     summaries: AtomicU64,
     prunes: AtomicU64,
+    turns: AtomicU64,
+    tokens_in: AtomicU64,
+    tokens_out: AtomicU64,
+    masked_tokens: AtomicU64,
+    summary_tokens: AtomicU64,
+    overflows: AtomicU64,
+    stop_hints: AtomicU64,
+    /// In billionths of a dollar.
+    cost: AtomicU64,
     summarizer_calls: AtomicU64,
     summarizer_input: AtomicU64,
     summarizer_output: AtomicU64,
+}
+
+const NANO: f64 = 1e9;
+
+/// What was done to one request, in tokens.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Planned {
+    /// As the client sent it, and as it goes out.
+    pub before: u64,
+    pub after: u64,
+    /// What the masked observations would have cost, and what the summary does.
+    pub masked: u64,
+    pub summary: u64,
+    pub has_stop_hint: bool,
 }
 
 const OUTCOMES: [Outcome; 4] = [Outcome::Answered, Outcome::Refused, Outcome::ClientGone, Outcome::Broken];
@@ -43,6 +66,31 @@ impl Metrics {
         self.summarizer_output.fetch_add(output, Ordering::Relaxed);
     }
 
+    /// A request was measured and edited, and goes out.
+    pub fn planned(&self, planned: &Planned) {
+        let Planned { before, after, masked, summary, has_stop_hint } = *planned;
+        for (counter, amount) in [
+            (&self.turns, 1),
+            (&self.tokens_in, before),
+            (&self.tokens_out, after),
+            (&self.masked_tokens, masked),
+            (&self.summary_tokens, summary),
+            (&self.stop_hints, u64::from(has_stop_hint)),
+        ] {
+            counter.fetch_add(amount, Ordering::Relaxed);
+        }
+    }
+
+    /// A request was refused because it does not fit.
+    pub fn overflowed(&self) {
+        self.overflows.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What a request cost, in USD.
+    pub fn spent(&self, usd: f64) {
+        self.cost.fetch_add((usd * NANO).round().clamp(0.0, 1e18) as u64, Ordering::Relaxed);
+    }
+
     /// More than usual went for a summary, because the request hardly fitted.
     pub fn pruned(&self) {
         self.prunes.fetch_add(1, Ordering::Relaxed);
@@ -66,6 +114,31 @@ impl Metrics {
         family(&mut text, "tidegate_degraded_total", help, "reason", degraded);
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         single(&mut text, "context_summary_count", "Summaries made.", count(&self.summaries));
+        for (name, help, counter) in [
+            ("agent_context_tokens_in", "Tokens of requests as clients sent them.", &self.tokens_in),
+            ("agent_context_tokens_out", "Tokens of requests as they were forwarded.", &self.tokens_out),
+            (
+                "agent_context_masked_observation_tokens",
+                "Tokens of observations that were masked.",
+                &self.masked_tokens,
+            ),
+            ("agent_context_summary_tokens", "Tokens of summaries in requests.", &self.summary_tokens),
+            ("agent_context_turn_count", "Requests that were measured and forwarded.", &self.turns),
+            ("context_overflow_reject_count", "Requests refused because they do not fit.", &self.overflows),
+            (
+                "tidegate_stop_hints_total",
+                "Answers that hinted at stopping, because nothing new had come for some turns.",
+                &self.stop_hints,
+            ),
+        ] {
+            single(&mut text, name, help, count(counter));
+        }
+        let cost = count(&self.cost) as f64 / NANO;
+        let help = "What requests have cost in USD, where prices are known.";
+        number(&mut text, "agent_context_estimated_cost_usd", help, "counter", cost);
+        let average = count(&self.tokens_out) as f64 / (count(&self.turns).max(1)) as f64;
+        let help = "Tokens of a forwarded request, on average.";
+        number(&mut text, "avg_prompt_tokens_per_turn", help, "gauge", average);
         single(&mut text, "context_prune_count", "Times that pruning was needed.", count(&self.prunes));
         let help = "Requests to summarizers.";
         single(&mut text, "agent_context_summary_calls_total", help, count(&self.summarizer_calls));
@@ -93,6 +166,11 @@ fn read(counts: &Mutex<BTreeMap<&'static str, u64>>) -> BTreeMap<&'static str, u
 fn single(text: &mut String, name: &str, help: &str, count: u64) {
     // Writing into a string does not fail.
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {count}");
+}
+
+fn number(text: &mut String, name: &str, help: &str, kind: &str, value: f64) {
+    // Writing into a string does not fail.
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
 }
 
 fn family(

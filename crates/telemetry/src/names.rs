@@ -13,6 +13,7 @@ pub mod header {
     pub const BUDGET: &str = "x-tidegate-budget";
     pub const EDITS: &str = "x-tidegate-edits";
     pub const TRIGGER: &str = "x-tidegate-trigger";
+    pub const STOP_HINT: &str = "x-tidegate-stop-hint";
     pub const DEGRADED: &str = "x-tidegate-degraded";
     pub const OVERHEAD: &str = "x-tidegate-overhead-us";
 }

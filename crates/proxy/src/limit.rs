@@ -1,0 +1,37 @@
+//! Where a conversation stops: after so many turns, or when it has cost so much.
+
+use crate::reply::Refusal;
+use tidegate_config::Limits;
+use tidegate_engine::{Message, turns_in};
+use tidegate_store::Head;
+
+/// What has been spent on conversations is counted in billionths of a dollar, so that counters stay whole numbers.
+pub(crate) const COST: &str = "cost_nanousd";
+const NANO: f64 = 1e9;
+
+/// An amount as a counter takes it.
+pub(crate) fn nanousd(usd: f64) -> u64 {
+    // A negative or absurd amount is nobody's bill.
+    (usd * NANO).round().clamp(0.0, 1e18) as u64
+}
+
+/// What a conversation has cost so far, in USD.
+pub(crate) fn spent(head: &Head) -> f64 {
+    head.counts.get(COST).copied().unwrap_or(0) as f64 / NANO
+}
+
+/// Refuses the turn that would be one too many, or one too expensive.
+pub(crate) fn check(limits: &Limits, messages: &[Message], spent: Option<f64>) -> Result<(), Refusal> {
+    let turns = turns_in(messages);
+    if let Some(most) = limits.max_turns
+        && u64::try_from(turns).is_ok_and(|turns| turns >= u64::from(most.get()))
+    {
+        return Err(Refusal::MaxTurns { turns, most: most.get() });
+    }
+    if let (Some(most), Some(spent)) = (limits.max_cost_usd, spent)
+        && spent >= most
+    {
+        return Err(Refusal::MaxCost { spent: nanousd(spent), most: nanousd(most) });
+    }
+    Ok(())
+}
