@@ -42,6 +42,7 @@ mod chat;
 mod http1;
 mod http2;
 mod incoming;
+mod loopback;
 mod multipart;
 mod openai;
 mod override_header;
