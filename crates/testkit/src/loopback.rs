@@ -11,7 +11,7 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Asks again and again, and fails loudly in the end.
-pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !condition().await {
         assert!(Instant::now() < end, "waited {PATIENCE:?} in vain: {what}");
