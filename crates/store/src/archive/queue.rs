@@ -3,6 +3,7 @@
 
 use super::record::ArchiveRecord;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -48,7 +49,6 @@ struct State {
 }
 
 /// A record with its size.
-#[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) record: Box<ArchiveRecord>,
     pub(super) size: usize,
@@ -195,5 +195,12 @@ impl State {
     fn settle(&mut self, done: &[Waiting]) {
         self.stats.queued -= done.len();
         self.stats.queued_bytes -= done.iter().map(|one| one.size).sum::<usize>();
+    }
+}
+
+/// Without what the record says.
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("table", &self.record.table()).field("size", &self.size).finish()
     }
 }

@@ -73,7 +73,9 @@ pub(super) fn parse(url: &str, timeout: Duration) -> Result<Target, ArchiveError
         config.application_name(NAME);
     }
     if config.get_connect_timeout().is_none() {
-        config.connect_timeout(timeout);
+        // So that there is time for the last one of them.
+        let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX).max(1);
+        config.connect_timeout(timeout / hosts);
     }
     // One of several hosts may be a copy that can only be read.
     if config.get_hosts().len() > 1 && !others.iter().any(|pair| pair.starts_with("target_session_attrs=")) {

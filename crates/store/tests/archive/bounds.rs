@@ -1,12 +1,14 @@
 //! A queue that is full.
 
 use super::*;
+use crate::log::Log;
 use std::thread;
 
 #[tokio::test]
 async fn what_there_is_no_room_for_is_counted_and_the_rest_arrives() {
     let server = PostgresServer::start().await;
     server.kill();
+    let log = Log::listen();
     let archive =
         Archive::open(&server.url(), ArchiveOptions { max_records: 100, ..ArchiveOptions::default() })
             .unwrap();
@@ -22,6 +24,9 @@ async fn what_there_is_no_room_for_is_counted_and_the_rest_arrives() {
     let stats = archive.stats();
     assert_eq!((stats.written, stats.dropped, stats.queued_bytes), (200, 150, 0));
     assert_eq!(turns(&server).await, (200, 200));
+    for line in ["the archive's queue is full", "there is room in the archive's queue again"] {
+        assert_eq!(log.text().matches(line).count(), 1, "{}", log.text());
+    }
 }
 
 #[tokio::test]

@@ -39,15 +39,18 @@ async fn two_that_write_the_same_in_another_order_do_not_stand_in_each_others_wa
     assert_eq!(turns(&server).await, (4000, 4000));
 }
 
+/// As seen through a proxy that can be cut off.
+fn open_through(proxy: &TcpProxy, server: &PostgresServer) -> Archive {
+    open(&format!("postgres://postgres:{}@{}/postgres", server.password(), proxy.address()))
+}
+
 #[tokio::test]
-async fn a_batch_whose_answer_was_lost_is_there_once() {
+async fn connections_that_break_under_load_lose_nothing_and_repeat_nothing() {
     let server = PostgresServer::start().await;
     let proxy = TcpProxy::start(([127, 0, 0, 1], server.port()).into()).await;
-    let password = server.password();
-    let archive = open(&format!("postgres://postgres:{password}@{}/postgres", proxy.address()));
+    let archive = open_through(&proxy, &server);
     let mut next = 0;
     for _ in 0..10 {
-        // Cut off somewhere between the first row and the last answer.
         let before = archive.stats().written;
         record(&archive, next..next + 700);
         next += 700;
@@ -57,6 +60,44 @@ async fn a_batch_whose_answer_was_lost_is_there_once() {
     settled(&archive).await;
     let stats = archive.stats();
     assert_eq!((stats.written, stats.dropped, stats.rejected), (next, 0, 0));
-    assert!(stats.failed_batches > 0, "{stats:?}");
     assert_eq!(turns(&server).await, (7000, 7000));
+}
+
+#[tokio::test]
+async fn a_batch_that_was_committed_and_whose_answer_was_lost_is_there_once() {
+    let server = PostgresServer::start().await;
+    let proxy = TcpProxy::start(([127, 0, 0, 1], server.port()).into()).await;
+    let archive = open_through(&proxy, &server);
+    until("it connects", async || archive.stats().connected).await;
+    // A commit waits for whoever holds this lock.
+    server
+        .psql(
+            "create function wait() returns trigger language plpgsql as \
+             $$ begin perform pg_advisory_xact_lock_shared(5); return null; end $$; \
+             create constraint trigger wait after insert on agent_context_turns \
+             deferrable initially deferred for each row execute function wait()",
+        )
+        .await;
+    let lock = server.psql("select pg_advisory_lock(5), pg_sleep(3600)");
+    let meanwhile = async {
+        let held = "select count(*) from pg_locks where locktype = 'advisory' and granted";
+        until("the lock is held", async || server.psql(held).await == "1").await;
+        record(&archive, 0..300);
+        let commits = "select count(*) from pg_stat_activity where application_name = 'tidegate' \
+                       and query = 'COMMIT' and wait_event = 'advisory'";
+        until("it commits", async || server.psql(commits).await == "1").await;
+        proxy.pause();
+    };
+    tokio::select! {
+        _ = lock => panic!("the lock was not held"),
+        () = meanwhile => {}
+    }
+    server.psql("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'PgSleep'").await;
+    until("it is committed", async || turns(&server).await == (300, 300)).await;
+    assert_eq!(archive.stats().written, 0);
+    proxy.cut();
+    proxy.resume();
+    settled(&archive).await;
+    assert_eq!((archive.stats().written, archive.stats().failed_batches), (300, 1));
+    assert_eq!(turns(&server).await, (300, 300));
 }

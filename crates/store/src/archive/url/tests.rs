@@ -42,6 +42,7 @@ fn of_several_hosts_one_that_takes_writes_is_wanted() {
     let several = target("postgres://u@a:1,b:2/x");
     assert_eq!(several.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
     assert_eq!(several.place, "a:1,b:2");
+    assert_eq!(several.config.get_connect_timeout(), Some(&(TIMEOUT / 2)));
     let any = target("postgres://u@a,b/x?target_session_attrs=any");
     assert_eq!(any.config.get_target_session_attrs(), TargetSessionAttrs::Any);
     assert_eq!(any.place, "a:5432,b:5432");
