@@ -5,6 +5,7 @@
 //!   API, well enough for the official SDKs.
 //! - [`TcpProxy`]: a TCP proxy that pauses, delays, cuts and refuses.
 //! - [`RedisServer`], [`RedisCluster`] and [`Sentinels`]: real Redis servers that freeze, die and come back.
+//! - [`PostgresServer`]: a real PostgreSQL server that does the same and keeps what it holds.
 //! - [`Unreachable`]: an address at which nobody answers.
 //! - the binaries `mock-upstream` and `load`, for SDK suites and for `tests/bench`.
 //!
@@ -42,9 +43,11 @@ mod chat;
 mod http1;
 mod http2;
 mod incoming;
+mod loopback;
 mod multipart;
 mod openai;
 mod override_header;
+mod postgres;
 mod recorded;
 mod redis;
 mod schema;
@@ -57,6 +60,8 @@ mod upstream;
 pub mod flags;
 
 pub use answer::Answer;
+pub use loopback::until;
+pub use postgres::PostgresServer;
 pub use recorded::{Arrival, Recorded, Recording, Version};
 pub use redis::{RedisCluster, RedisServer, Sentinels};
 pub use step::{Ending, Framing, Gate, Step, Timing, filler};

@@ -9,6 +9,7 @@ pub use sentinels::Sentinels;
 
 use std::path::PathBuf;
 
+use crate::loopback::free_port;
 use process::{Process, Program};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
@@ -53,7 +54,7 @@ impl RedisServer {
         let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])
             .and_then(|params| params.signed_by(&key, &issuer))
             .expect("the server's parameters are valid");
-        let port = process::free_port();
+        let port = free_port();
         let lines = [
             format!("tls-port {port}"),
             format!("tls-ca-cert-file {}", file("ca.pem", issuer.pem()).display()),

@@ -2,32 +2,16 @@
 
 use super::url::TlsFiles;
 use crate::StoreError;
+use crate::roots::{certificates, roots, unusable};
+use rustls::ClientConfig;
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
-use std::fmt::Display;
-use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
 
 /// There is no way to turn verification off: the certificate authority of one's own servers can be named instead.
 pub(super) fn connector(files: &TlsFiles) -> Result<TlsConnector, StoreError> {
-    let mut roots = RootCertStore::empty();
-    match &files.ca {
-        Some(path) => {
-            for certificate in certificates(path)? {
-                roots.add(certificate).map_err(|error| unusable(path, &error))?;
-            }
-        }
-        None => {
-            // Some systems have a broken certificate among their good ones.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if roots.is_empty() {
-                let text = "the system trusts no certificate authority; name one with `?ca=FILE`";
-                return Err(StoreError::Failed(text.to_owned()));
-            }
-        }
-    }
+    let roots = roots(files.ca.as_deref(), "ca").map_err(StoreError::Failed)?;
     // The provider is named here: other parts of the process may have chosen another as their default, or none.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -36,22 +20,14 @@ pub(super) fn connector(files: &TlsFiles) -> Result<TlsConnector, StoreError> {
         .with_root_certificates(roots);
     let config = match (&files.cert, &files.key) {
         (Some(cert), Some(key)) => {
-            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
+            let refused = |error: String| StoreError::Failed(error);
+            let private =
+                PrivateKeyDer::from_pem_file(key).map_err(|error| refused(unusable(key, &error)))?;
             config
-                .with_client_auth_cert(certificates(cert)?, private)
-                .map_err(|error| unusable(key, &error))?
+                .with_client_auth_cert(certificates(cert).map_err(refused)?, private)
+                .map_err(|error| refused(unusable(key, &error)))?
         }
         _ => config.with_no_client_auth(),
     };
     Ok(TlsConnector::from(Arc::new(config)))
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, StoreError> {
-    let read = CertificateDer::pem_file_iter(path).map_err(|error| unusable(path, &error))?;
-    let all = read.collect::<Result<Vec<_>, _>>().map_err(|error| unusable(path, &error))?;
-    if all.is_empty() { Err(unusable(path, &"it holds no certificate")) } else { Ok(all) }
-}
-
-fn unusable(path: &Path, error: &dyn Display) -> StoreError {
-    StoreError::Failed(format!("`{}` cannot be used: {error}", path.display()))
 }

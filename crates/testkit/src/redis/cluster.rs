@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::Stdio;
 
 use super::RedisServer;
-use super::process::until;
+use crate::loopback::until;
 
 #[derive(Debug)]
 pub struct RedisCluster {

@@ -1,7 +1,8 @@
 //! A master with two replicas, and three sentinels that watch it.
 
 use super::RedisServer;
-use super::process::{Process, Program, until};
+use super::process::{Process, Program};
+use crate::loopback::until;
 
 #[derive(Debug)]
 pub struct Sentinels {

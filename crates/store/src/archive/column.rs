@@ -1,0 +1,163 @@
+//! How values become the columns of an insert: one array for each, whatever the number of rows.
+
+use super::RowId;
+use bytes::BytesMut;
+use std::borrow::Cow;
+use std::error::Error;
+use std::time::{Duration, SystemTime};
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+
+/// A column of some rows.
+pub(super) struct Column<'a> {
+    pub(super) name: &'static str,
+    /// That of the array.
+    pub(super) kind: Type,
+    pub(super) values: Box<dyn ToSql + Sync + Send + 'a>,
+}
+
+/// The rows of one table, from which its columns are read.
+pub(super) struct Rows<'a, R>(pub(super) Vec<&'a R>);
+
+impl<'a, R> Rows<'a, R> {
+    pub(super) fn id(&self, name: &'static str, of: impl Fn(&'a R) -> RowId) -> Column<'a> {
+        self.column(name, Type::UUID_ARRAY, of)
+    }
+
+    pub(super) fn optional_id(&self, name: &'static str, of: impl Fn(&'a R) -> Option<RowId>) -> Column<'a> {
+        self.column(name, Type::UUID_ARRAY, of)
+    }
+
+    /// As it is, every byte of it.
+    pub(super) fn raw(&self, name: &'static str, of: impl Fn(&'a R) -> &'a str) -> Column<'a> {
+        self.column(name, Type::TEXT_ARRAY, of)
+    }
+
+    pub(super) fn text(&self, name: &'static str, of: impl Fn(&'a R) -> &'a str) -> Column<'a> {
+        self.column(name, Type::TEXT_ARRAY, |row| clean(of(row)))
+    }
+
+    pub(super) fn owned_text(&self, name: &'static str, of: impl Fn(&'a R) -> String) -> Column<'a> {
+        self.column(name, Type::TEXT_ARRAY, of)
+    }
+
+    pub(super) fn optional_text(
+        &self,
+        name: &'static str,
+        of: impl Fn(&'a R) -> Option<&'a String>,
+    ) -> Column<'a> {
+        self.column(name, Type::TEXT_ARRAY, |row| of(row).map(|text| clean(text)))
+    }
+
+    /// As an array of JSON strings.
+    pub(super) fn list(&self, name: &'static str, of: impl Fn(&'a R) -> &'a [String]) -> Column<'a> {
+        self.column(name, Type::JSONB_ARRAY, |row| List::of(of(row)))
+    }
+
+    pub(super) fn number(&self, name: &'static str, of: impl Fn(&'a R) -> u64) -> Column<'a> {
+        self.column(name, Type::INT8_ARRAY, |row| signed(of(row)))
+    }
+
+    pub(super) fn optional_number(
+        &self,
+        name: &'static str,
+        of: impl Fn(&'a R) -> Option<u64>,
+    ) -> Column<'a> {
+        self.column(name, Type::INT8_ARRAY, |row| of(row).map(signed))
+    }
+
+    pub(super) fn small_number(&self, name: &'static str, of: impl Fn(&'a R) -> u16) -> Column<'a> {
+        self.column(name, Type::INT4_ARRAY, |row| i32::from(of(row)))
+    }
+
+    pub(super) fn optional_fraction(
+        &self,
+        name: &'static str,
+        of: impl Fn(&'a R) -> Option<f64>,
+    ) -> Column<'a> {
+        self.column(name, Type::FLOAT8_ARRAY, of)
+    }
+
+    pub(super) fn flag(&self, name: &'static str, of: impl Fn(&'a R) -> bool) -> Column<'a> {
+        self.column(name, Type::BOOL_ARRAY, of)
+    }
+
+    pub(super) fn time(&self, name: &'static str, of: impl Fn(&'a R) -> u64) -> Column<'a> {
+        self.column(name, Type::TIMESTAMPTZ_ARRAY, |row| time(of(row)))
+    }
+
+    fn column<V>(&self, name: &'static str, kind: Type, of: impl Fn(&'a R) -> V) -> Column<'a>
+    where
+        V: ToSql + Sync + Send + 'a,
+    {
+        let values: Vec<V> = self.0.iter().map(|row| of(row)).collect();
+        Column { name, kind, values: Box::new(values) }
+    }
+}
+
+/// PostgreSQL's texts hold every character but this one, which a summary or the name of a model may hold.
+fn clean(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn time(millis: u64) -> SystemTime {
+    // A clock that is further off than the year 10,000 is not worth losing a row for.
+    const LATEST: u64 = 253_402_300_799_999;
+    SystemTime::UNIX_EPOCH + Duration::from_millis(millis.min(LATEST))
+}
+
+/// A JSON array of strings.
+#[derive(Debug)]
+struct List(String);
+
+impl List {
+    fn of(lines: &[String]) -> List {
+        let lines: Vec<Cow<'_, str>> = lines.iter().map(|line| clean(line)).collect();
+        // Strings only: there is nothing in them that JSON cannot say.
+        List(serde_json::to_string(&lines).unwrap_or_else(|_| "[]".to_owned()))
+    }
+}
+
+impl ToSql for List {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        // The version of the format, then the text.
+        out.extend_from_slice(&[1]);
+        out.extend_from_slice(self.0.as_bytes());
+        Ok(IsNull::No)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::JSONB
+    }
+
+    to_sql_checked!();
+}
+
+impl ToSql for RowId {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        out.extend_from_slice(&self.0);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::UUID
+    }
+
+    to_sql_checked!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_column_cannot_hold_is_replaced_by_what_it_can() {
+        assert_eq!(clean("a\0b"), "a\u{fffd}b");
+        assert_eq!(List::of(&["a\0\"".to_owned(), "ü".to_owned()]).0, "[\"a\u{fffd}\\\"\",\"ü\"]");
+        assert_eq!(signed(u64::MAX), i64::MAX);
+        assert!(time(u64::MAX) > time(1_700_000_000_000));
+    }
+}

@@ -1,0 +1,70 @@
+use crate::{ConversationKey, MessageId};
+use std::fmt;
+
+/// What a row is known by. It follows from what the row says, so that the same message written again, by a retry or by another
+/// replica, is the same row.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowId(pub [u8; 16]);
+
+impl RowId {
+    /// Of a message: the digest of the conversation up to it names it, in its conversation.
+    #[must_use]
+    pub fn of_message(conversation: ConversationKey, message: MessageId) -> RowId {
+        derive("tidegate archive message 1", conversation, message)
+    }
+
+    /// Of a summary: one stands for each prefix of a conversation, which the digest at its end names.
+    #[must_use]
+    pub fn of_summary(conversation: ConversationKey, covers: MessageId) -> RowId {
+        derive("tidegate archive summary 1", conversation, covers)
+    }
+}
+
+/// The purpose keeps a summary apart from the message at which it ends.
+fn derive(purpose: &str, conversation: ConversationKey, digest: MessageId) -> RowId {
+    let mut hasher = blake3::Hasher::new_derive_key(purpose);
+    hasher.update(&conversation.0).update(&digest.0);
+    let mut id = RowId([0; 16]);
+    hasher.finalize_xof().fill(&mut id.0);
+    id
+}
+
+/// As PostgreSQL prints a `uuid`.
+impl fmt::Display for RowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, byte) in self.0.iter().enumerate() {
+            let dash = if matches!(place, 4 | 6 | 8 | 10) { "-" } else { "" };
+            write!(f, "{dash}{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for RowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RowId({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: ConversationKey = ConversationKey([1; 16]);
+    const MESSAGE: MessageId = MessageId([2; 32]);
+
+    #[test]
+    fn an_id_follows_from_the_conversation_and_the_message_alone() {
+        let id = RowId::of_message(KEY, MESSAGE);
+        assert_eq!(id, RowId::of_message(KEY, MESSAGE));
+        assert_ne!(id, RowId::of_message(ConversationKey([3; 16]), MESSAGE));
+        assert_ne!(id, RowId::of_message(KEY, MessageId([3; 32])));
+        assert_ne!(id, RowId::of_summary(KEY, MESSAGE));
+    }
+
+    #[test]
+    fn it_prints_as_a_uuid() {
+        let id = RowId(*b"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\xff");
+        assert_eq!(id.to_string(), "00010203-0405-0607-0809-0a0b0c0d0eff");
+    }
+}

@@ -1,0 +1,60 @@
+//! The end of an archive.
+
+use super::*;
+use std::time::Instant;
+
+#[tokio::test]
+async fn closing_writes_what_waits_and_takes_no_more() {
+    let server = PostgresServer::start().await;
+    let archive = open(&server.url());
+    record(&archive, 0..2000);
+    assert_eq!(archive.close(Duration::from_secs(30)).await, 0);
+    assert_eq!(turns(&server).await, (2000, 2000));
+    record(&archive, 2000..2003);
+    let stats = archive.stats();
+    assert_eq!((stats.written, stats.dropped, stats.connected), (2000, 3, false));
+    assert_eq!(archive.clone().close(Duration::from_secs(30)).await, 0);
+    let ours = "select count(*) from pg_stat_activity where application_name = 'tidegate'";
+    until("no connection is left", async || server.psql(ours).await == "0").await;
+}
+
+#[tokio::test]
+async fn closing_waits_no_longer_than_it_may_and_says_what_was_left() {
+    let server = PostgresServer::start().await;
+    let archive = open(&server.url());
+    until("it connects", async || archive.stats().connected).await;
+    server.freeze();
+    record(&archive, 0..20);
+    let begun = Instant::now();
+    assert_eq!(archive.close(Duration::from_millis(300)).await, 20);
+    let took = begun.elapsed();
+    assert!((Duration::from_millis(300)..Duration::from_secs(5)).contains(&took), "{took:?}");
+    assert_eq!((archive.stats().queued, archive.stats().dropped), (0, 20));
+    server.thaw();
+}
+
+#[tokio::test]
+async fn nothing_is_waited_for_where_nothing_is_left() {
+    let server = PostgresServer::start().await;
+    server.kill();
+    let archive = open(&server.url());
+    let begun = Instant::now();
+    assert_eq!(archive.close(Duration::from_secs(60)).await, 0);
+    assert!(begun.elapsed() < Duration::from_secs(30));
+}
+
+#[tokio::test]
+async fn an_archive_that_everybody_dropped_still_writes_what_waits() {
+    let server = PostgresServer::start().await;
+    let archive = open(&server.url());
+    record(&archive, 0..50);
+    drop(archive);
+    let ours = "select count(*) from pg_stat_activity where application_name = 'tidegate'";
+    let count = "select coalesce((select count(*) from agent_context_turns), 0)";
+    until("the tables are there", async || {
+        server.psql("select to_regclass('agent_context_turns') is not null").await == "t"
+    })
+    .await;
+    until("everything is written", async || server.psql(count).await == "50").await;
+    until("no connection is left", async || server.psql(ours).await == "0").await;
+}

@@ -1,0 +1,130 @@
+//! What an archive holds, and what becomes of records when its database freezes, dies, fills up or refuses them.
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
+
+mod bounds;
+mod closing;
+mod exactly_once;
+mod fidelity;
+mod log;
+mod outage;
+mod poison;
+mod refusal;
+mod roles;
+mod schema;
+mod tls;
+
+use std::time::Duration;
+use tidegate_store::{
+    Archive, ArchiveOptions, ArchiveRecord, ArchivedAudit, ArchivedSummary, ArchivedTurn, ConversationKey,
+    MessageId, RowId,
+};
+use tidegate_testkit::{PostgresServer, until};
+
+const KEY: ConversationKey = ConversationKey([7; 16]);
+
+/// 2026-01-02 03:04:05.678 UTC.
+const AT: u64 = 1_767_323_045_678;
+
+fn open(url: &str) -> Archive {
+    Archive::open(url, ArchiveOptions::default()).unwrap()
+}
+
+/// With a deadline that a test can wait for, where a database is not going to keep it.
+fn open_hasty(url: &str) -> Archive {
+    let options = ArchiveOptions { timeout: Duration::from_secs(2), ..ArchiveOptions::default() };
+    Archive::open(url, options).unwrap()
+}
+
+fn message_id(number: u64) -> RowId {
+    let mut digest = [0; 32];
+    digest[..8].copy_from_slice(&number.to_be_bytes());
+    RowId::of_message(KEY, MessageId(digest))
+}
+
+fn turn(number: u64) -> ArchivedTurn {
+    ArchivedTurn {
+        id: message_id(number),
+        parent_id: number.checked_sub(1).map(message_id),
+        conversation_id: "team/a:1".to_owned(),
+        conversation: KEY,
+        tenant: "0123456789abcdef".to_owned(),
+        route: "default".to_owned(),
+        turn_number: Some(3),
+        position: u32::try_from(number).unwrap(),
+        role: "user".to_owned(),
+        message: format!(r#"{{"role":"user","content":"{number}"}}"#),
+        estimated_tokens: Some(12),
+        at: AT,
+    }
+}
+
+fn summary(number: u64) -> ArchivedSummary {
+    ArchivedSummary {
+        id: RowId::of_summary(KEY, MessageId([u8::try_from(number % 256).unwrap(); 32])),
+        session_id: "team/a:1".to_owned(),
+        conversation: KEY,
+        tenant: "0123456789abcdef".to_owned(),
+        route: "default".to_owned(),
+        from_message_id: message_id(0),
+        to_message_id: message_id(number),
+        covered_messages: 9,
+        summary_text: "They met.".to_owned(),
+        key_facts: vec!["one \"fact\"".to_owned(), "zwölf".to_owned()],
+        decisions: Vec::new(),
+        open_questions: vec!["why?".to_owned()],
+        action_items: vec!["go".to_owned()],
+        goals: vec!["arrive".to_owned()],
+        artifacts: vec!["a.rs".to_owned()],
+        author: "small".to_owned(),
+        model: Some("gpt-5-mini".to_owned()),
+        estimated_tokens: Some(40),
+        at: AT,
+    }
+}
+
+fn audit(number: u64) -> ArchivedAudit {
+    ArchivedAudit {
+        id: RowId((0x1000_0000_0000_0000_u128 + u128::from(number)).to_be_bytes()),
+        turn_id: message_id(number),
+        session_id: "team/a:1".to_owned(),
+        conversation: KEY,
+        tenant: "0123456789abcdef".to_owned(),
+        route: "default".to_owned(),
+        model_alias: "gpt-5".to_owned(),
+        model_context_limit: 8192,
+        input_budget: 5529,
+        estimated_input_tokens_before: 6000,
+        estimated_input_tokens_after_summary: 5600,
+        estimated_input_tokens_after_prune: 5000,
+        summary_triggered: true,
+        prune_triggered: true,
+        overflow_rejected: false,
+        strategy: "hybrid".to_owned(),
+        trigger: Some("budget_ratio".to_owned()),
+        reported_prompt_tokens: Some(4990),
+        reported_completion_tokens: None,
+        reported_cached_tokens: Some(1024),
+        cost_usd: Some(0.0125),
+        status: 200,
+        degraded: None,
+        at: AT,
+    }
+}
+
+/// Hands over turns with these numbers.
+fn record(archive: &Archive, numbers: std::ops::Range<u64>) {
+    numbers.for_each(|number| archive.record(ArchiveRecord::Turn(turn(number))));
+}
+
+/// Until nothing waits any more.
+async fn settled(archive: &Archive) {
+    until("the archive has written everything", async || archive.stats().queued == 0).await;
+}
+
+/// How many rows there are, and how many different ones: the ids are made to be the same where the records are.
+async fn turns(server: &PostgresServer) -> (usize, usize) {
+    let sql = "select count(*), count(distinct raw_message) from agent_context_turns";
+    let answer = server.psql(sql).await;
+    let (rows, messages) = answer.split_once('|').unwrap();
+    (rows.parse().unwrap(), messages.parse().unwrap())
+}
