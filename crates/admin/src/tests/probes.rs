@@ -47,6 +47,9 @@ impl Store for Down {
     fn fold(&self, _: ConversationKey, _: MessageId, _: bytes::Bytes) -> Answer<'_, bool> {
         down()
     }
+    fn pin(&self, _: ConversationKey, _: Option<Bytes>) -> Answer<'_, ()> {
+        down()
+    }
     fn claim(&self, _: ConversationKey, _: [u8; 16], _: Duration) -> Answer<'_, bool> {
         down()
     }
