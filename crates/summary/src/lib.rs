@@ -41,6 +41,7 @@ mod fence;
 mod json;
 mod loose;
 mod nonsense;
+mod once;
 mod parse;
 mod pinned;
 mod prompt;
@@ -50,6 +51,7 @@ mod schema;
 mod sentence;
 mod source;
 mod summary;
+mod whole;
 mod word;
 
 pub use cap::cap;
