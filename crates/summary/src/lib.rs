@@ -39,6 +39,7 @@ mod excerpt;
 mod extract;
 mod fence;
 mod json;
+mod keep;
 mod loose;
 mod nonsense;
 mod once;
@@ -56,6 +57,7 @@ mod word;
 
 pub use cap::cap;
 pub use extract::extract;
+pub use keep::keep;
 pub use nonsense::Nonsense;
 pub use parse::parse;
 pub use pinned::without;
