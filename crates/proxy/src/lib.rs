@@ -9,6 +9,7 @@
 //!
 //! This crate never parses a configuration, never writes to a terminal, and never decides what to edit: the engine does.
 
+mod archive;
 mod assess;
 mod body;
 mod decode;
@@ -40,6 +41,7 @@ mod restore;
 mod rewrite;
 mod route;
 mod server;
+mod state;
 mod summarize;
 mod summary_message;
 mod timeline;

@@ -3,6 +3,7 @@
 //! What the next request of the conversation needs is written while the upstream works, and the answer does not end before
 //! it is safe. What is only counted is written after it. Both are tasks that a shutdown waits for.
 
+use crate::archive;
 use crate::entry::Entry;
 use crate::gate::Gate;
 use crate::identify::Identity;
@@ -85,6 +86,9 @@ impl Keepsake {
             drop(worker.tasks.spawn(later.run()));
         }
         let entries = std::mem::take(&mut rewritten.entries);
+        if let (Some(archive), Some(identity)) = (&gate.archive, &identity) {
+            archive::messages(archive, identity, &route.name, &entries);
+        }
         let journal = match &identity {
             // The request has waited for the store once, which is as long as it may.
             Some(identity) if rewritten.without_store => {
@@ -129,6 +133,9 @@ impl Keepsake {
             let message = listener.answer().and_then(|answer| self.turn.as_ref()?.message(&answer));
             self.answer = match (message, &self.turn) {
                 (Some(message), Some(turn)) => {
+                    if let Some(archive) = &self.gate.archive {
+                        archive::message(archive, &turn.identity, &turn.record.route, &message);
+                    }
                     let (conversations, key) = (self.gate.conversations.clone(), turn.identity.key);
                     let entries = Entries { messages: vec![message], ..Entries::default() };
                     // What fails is noted in this process, and written with the next request.
@@ -287,6 +294,9 @@ impl Remembered {
             .filter(|_| is_whole && !is_kept && conversations.records_messages())
             .and_then(|answer| self.message(answer))
         {
+            if let Some(archive) = &gate.archive {
+                archive::message(archive, &self.identity, &self.record.route, &message);
+            }
             // What fails here is written with the next request, which brings the answer back.
             let _ =
                 conversations.journal(key, Entries { messages: vec![message], ..Entries::default() }).await;
@@ -314,6 +324,9 @@ impl Remembered {
                 ("strategy", record.strategy.clone()),
             ],
         };
+        if let Some(archive) = &gate.archive {
+            archive::audit(archive, &self.identity, self.end, &self.record);
+        }
         if let Err(reason) = conversations.count(key, turn).await {
             gate.metrics.uncounted(reason);
         }

@@ -16,12 +16,14 @@ use crate::timeline::unrecorded;
 use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_config::{Context, FoldMode, Unit};
-use tidegate_engine::{Cause, Digest, FoldJob, Message, Plan, Strategy, Timestamp, Tokens, Verdict};
+use tidegate_engine::{
+    Budget, Cause, Cut, Digest, FoldJob, Message, Plan, Strategy, Timestamp, Tokens, Verdict, WindowFigures,
+};
 use tidegate_store::{BlockSizes, Entries, Recalled, StoredFold};
 use tidegate_tokens::{Model, is_loaded};
 use tidegate_wire::Unit::Words;
 use tidegate_wire::{Chat, LookedUp, Outline, Piece};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 /// A chat completion on its way to be rewritten.
 #[derive(Clone, Debug)]
@@ -235,6 +237,10 @@ impl Draft {
         &self.snapshot.settings.routes[self.route].context
     }
 
+    pub(crate) fn route_name(&self) -> &str {
+        &self.snapshot.settings.routes[self.route].name
+    }
+
     fn model(&self) -> Arc<Model> {
         self.snapshot.models.lookup(self.outline.model.as_deref().unwrap_or_default())
     }
@@ -306,6 +312,7 @@ impl Draft {
             let over = OverBudget { plan: decision.plan, model: model.clone() };
             return Err(Refusal::OverBudget(Box::new(over)));
         }
+        log_window(self.outline.model.as_deref().unwrap_or_default(), &decision.plan);
         let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
         let masked = decision.plan.masked.iter().map(|&index| chat.messages[index].tokens);
         let (masked_tokens, blocks) = (masked.sum(), self.block_sizes(model, &chat, &decision.plan));
@@ -371,6 +378,35 @@ impl Draft {
             Piece::Client(range) => self.body.slice(range.clone()),
             Piece::New(bytes) => bytes.clone(),
         }
+    }
+}
+
+/// The arithmetic of a window, as it was done.
+fn log_window(model: &str, plan: &Plan) {
+    let Some(WindowFigures { scaffold, room, history, cut }) = plan.window else { return };
+    let Budget { window, safe, output, overhead, .. } = plan.budget;
+    let model: String = model.chars().take(LONGEST_MODEL).collect();
+    let Some(Cut { average, head_room, tail_room, planned, kept }) = cut else {
+        debug!(%model, model_limit = window.0, safe_budget = safe.0, scaffold = (scaffold + overhead).0, output_reserve = output.0,
+            story_budget = room.0, actual_story = history.0, "the budget of a window, which holds all of it");
+        return;
+    };
+    info!(%model, model_limit = window.0, safe_budget = safe.0, scaffold = (scaffold + overhead).0, scaffold_raw = scaffold.0,
+        fixed_reserve = overhead.0, output_reserve = output.0, story_budget = room.0, actual_story = history.0,
+        "the budget of a window, which is over");
+    info!(
+        average = average.0,
+        start_budget = head_room.0,
+        start_turns = planned.0,
+        end_budget = tail_room.0,
+        end_turns = planned.1,
+        "head and tail by their shares"
+    );
+    if kept != planned {
+        warn!(
+            "adaptive truncation reduced head and tail to {}+{} (from {}+{}) to fit the budget",
+            kept.0, kept.1, planned.0, planned.1
+        );
     }
 }
 
