@@ -134,7 +134,9 @@ pub(crate) async fn rewrite(
     let model = draft.model();
     let mut draft = Arc::new(draft);
     let Some(mut judged) = judge(&draft, &model, Rule::Decide, now).await else { return Ok(None) };
-    limit::check(&draft.context().limits, &judged.assessment.chat.messages, draft.spent)?;
+    if !draft.context().observe {
+        limit::check(&draft.context().limits, &judged.assessment.chat.messages, draft.spent)?;
+    }
     let (mut trouble, mut made_for_it) = (None, None);
     let folding = |draft: &Arc<Draft>| Folding {
         worker: worker.clone(),
