@@ -3,9 +3,9 @@
 //! One at a time for a conversation, in all processes together: who comes second waits for the first one's, or goes without.
 
 use crate::archive;
+use crate::draft::Draft;
 use crate::gate::Gate;
 use crate::material::{kept, longest, sources};
-use crate::rewrite::Draft;
 use crate::server::Worker;
 use crate::summarize::{CallerKey, Material, Spent, summarize};
 use crate::summary_message::{State, tokens};

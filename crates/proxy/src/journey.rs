@@ -1,6 +1,7 @@
 //! The whole way of a request: receive → route → identify → recall → rewrite → forward → relay → remember.
 
 use crate::body::{ReplyBody, SendBody, Upload};
+use crate::draft::Draft;
 use crate::entry::Entry;
 use crate::forward::forward;
 use crate::framing::{REFUSED_METHOD, Verdict};
@@ -11,16 +12,17 @@ use crate::path::canonical;
 use crate::recall::recall;
 use crate::receive::{Received, is_chat_completion, receive};
 use crate::relay::relay;
-use crate::remember::{Keepsake, remember_refusal};
+use crate::remember::Keepsake;
 use crate::reply::{Refusal, refuse};
 use crate::report;
 use crate::request_id::RequestId;
 use crate::restore::restore;
-use crate::rewrite::{Draft, Rewritten, rewrite};
+use crate::rewrite::{Rewritten, rewrite};
 use crate::route::{route, strategy};
 use crate::server::Worker;
 use crate::state::{is_state, state};
 use crate::summarize::CallerKey;
+use crate::turn::remember_refusal;
 use crate::upstream::{AnswerBody, Prepared};
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};

@@ -13,6 +13,7 @@ mod archive;
 mod assess;
 mod body;
 mod decode;
+mod draft;
 mod edits;
 mod entry;
 mod fold;
@@ -46,6 +47,7 @@ mod summarize;
 mod summary_message;
 mod timeline;
 mod tls;
+mod turn;
 mod upstream;
 
 pub use assess::{Assessment, Question, model_table};
