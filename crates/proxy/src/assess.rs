@@ -3,15 +3,15 @@
 
 use crate::look::{Look, unit};
 use crate::pinned_message::PinnedMessage;
-use crate::summary_message::{SummaryMessage, gap_marker, marker, tokens};
+use crate::summary_message::{SummaryMessage, gap_marker, marker};
 use std::sync::Arc;
-use tidegate_config::FoldRole;
 use tidegate_config::{Context, Mask, ModelSettings};
 use tidegate_engine::{
     BlockPolicy, Conversation, Decision, Economy, Fold, FoldPolicy, Memory, Policy, Strategy, Timestamp,
     Tokens, WindowPolicy, decide, truncate,
 };
-use tidegate_tokens::{Model, ModelOverride, ModelTable, count};
+use tidegate_tokens::chat::message_tokens;
+use tidegate_tokens::{Model, ModelOverride, ModelTable};
 use tidegate_wire::{Chat, LookedUp, Meter, Outline, Reader, Reading, Unreadable};
 
 /// One request, and everything that its plan depends on.
@@ -51,7 +51,7 @@ pub struct Assessment {
 
 impl Question<'_> {
     /// Calls `use_it` with how the request is to be read. The rules borrow from the context, so they cannot be returned.
-    fn with_reading<T>(&self, use_it: impl FnOnce(&Reading<'_>) -> T) -> T {
+    fn with_reading<T>(&self, reader: &Reader, use_it: impl FnOnce(&Reading<'_>) -> T) -> T {
         let Mask { placeholder, exclude_tools, .. } = &self.context.mask;
         let pattern = self.context.observations.user_pattern.as_ref();
         let observes = |text: &str| pattern.is_some_and(|pattern| pattern.is_match(text));
@@ -61,14 +61,18 @@ impl Question<'_> {
             meter: Meter { encoding, images, unit: unit(self.context, self.model) },
             observes: pattern.map(|pattern| (pattern.as_str(), &observes as &dyn Fn(&str) -> bool)),
             excludes: (!exclude_tools.is_empty()).then_some(&excludes),
-            placeholder: count(encoding, placeholder),
+            placeholder: reader.counted(encoding, placeholder),
             factor: self.factor,
+            cuts: match self.strategy {
+                Strategy::Summarization | Strategy::Hybrid | Strategy::Window => true,
+                Strategy::Passthrough | Strategy::Masking => false,
+            },
         })
     }
 
     /// What is known of its messages already, which decides whether it is done at once or out of the way.
     pub(crate) fn look_up(&self, reader: &Reader) -> LookedUp {
-        self.with_reading(|reading| reader.look_up(self.outline, reading))
+        self.with_reading(reader, |reading| reader.look_up(self.outline, reading))
     }
 
     /// Reads the request and decides what to do with it.
@@ -94,14 +98,15 @@ impl Question<'_> {
         rule: Rule,
         now: Timestamp,
     ) -> Result<Assessment, Unreadable> {
-        let chat = self.with_reading(|reading| reader.read(self.body, self.outline, reading, looked_up))?;
+        let chat =
+            self.with_reading(reader, |reading| reader.read(self.body, self.outline, reading, looked_up))?;
         let asked = self.outline.max_completion_tokens.or(self.outline.max_tokens);
         let conversation = Conversation {
             messages: &chat.messages,
             fixed: chat.fixed,
             budget: self.context.budget.budget(self.window(), asked.map(Tokens)),
             economy: economy(self.model),
-            marker: self.marker(),
+            marker: self.marker(reader),
             pinned: self.scaled(self.pinned().map_or(Tokens::ZERO, |pinned| pinned.tokens)),
         };
         let policy = self.policy();
@@ -183,16 +188,14 @@ impl Question<'_> {
     }
 
     /// What a marker costs at most. Only what folds or leaves out a middle can come to need one.
-    fn marker(&self) -> Tokens {
-        match self.strategy {
-            Strategy::Summarization | Strategy::Hybrid => {
-                self.scaled(tokens(&marker(LONGEST_MARKER), FoldRole::User, self.model.encoding))
-            }
-            Strategy::Window => {
-                self.scaled(tokens(&gap_marker(LONGEST_MARKER), FoldRole::User, self.model.encoding))
-            }
-            Strategy::Passthrough | Strategy::Masking => Tokens::ZERO,
-        }
+    fn marker(&self, reader: &Reader) -> Tokens {
+        let text = match self.strategy {
+            Strategy::Summarization | Strategy::Hybrid => marker(LONGEST_MARKER),
+            Strategy::Window => gap_marker(LONGEST_MARKER),
+            Strategy::Passthrough | Strategy::Masking => return Tokens::ZERO,
+        };
+        let encoding = self.model.encoding;
+        self.scaled(message_tokens(encoding, "user", None) + reader.counted(encoding, &text))
     }
 
     pub(crate) fn scaled(&self, tokens: Tokens) -> Tokens {

@@ -14,7 +14,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use tidegate_engine::{Digest, Kind, Message, Role, Tokens};
 use tidegate_tokens::chat::REPLY_PRIMING;
-use tidegate_tokens::{count, tools_tokens};
+use tidegate_tokens::{Encoding, count, tools_tokens};
 
 /// Reads requests, and remembers what it read: clients resend their whole history with every request, so nearly every
 /// message of a request has been read, checked and counted before.
@@ -71,6 +71,8 @@ pub struct Reading<'a> {
     pub placeholder: Tokens,
     /// What counts are multiplied by, because this model has counted that much more or less before.
     pub factor: f64,
+    /// Whether anybody wants to know where a conversation can be cut.
+    pub cuts: bool,
 }
 
 impl std::fmt::Debug for Reading<'_> {
@@ -211,6 +213,13 @@ impl Reader {
         tools.chain(format).sum::<Tokens>() + REPLY_PRIMING
     }
 
+    /// What a text costs that is asked for again and again, such as a placeholder.
+    #[must_use]
+    pub fn counted(&self, encoding: Encoding, text: &str) -> Tokens {
+        let key = self.hasher.hash_one(encoding);
+        self.value(text.as_bytes(), key, |_| count(encoding, text))
+    }
+
     fn value(&self, raw: &[u8], key: u64, count: impl Fn(&[u8]) -> Tokens) -> Tokens {
         let key = (self.fingerprinter.of(raw), key);
         self.values.get(&key).unwrap_or_else(|| {
@@ -245,7 +254,7 @@ fn says(view: &MessageView<'_>, test: Test<'_>) -> bool {
 
 fn engine_messages(known: &[Known], digests: &[Digest], reading: &Reading<'_>) -> Vec<Message> {
     let excluded = excluded(known, reading);
-    let joined = joined(known);
+    let joined = if reading.cuts { joined(known) } else { Vec::new() };
     let one = |(index, (known, digest)): (usize, (&Known, &Digest))| {
         let Remembered { facts, measure, kind } = &**known;
         let is_maskable = *kind == Kind::Observation
@@ -267,7 +276,7 @@ fn engine_messages(known: &[Known], digests: &[Digest], reading: &Reading<'_>) -
             tokens,
             size: measure.words.unwrap_or(tokens),
             masked: masked.map(placeholder),
-            joined: joined[index],
+            joined: joined.get(index).copied().unwrap_or(false),
         }
     };
     known.iter().zip(digests).enumerate().map(one).collect()

@@ -9,7 +9,7 @@ use tidegate_wire::{Chat, Meter, Reader, Reading, Unit, chain, facts, read_messa
 const METER: Meter = Meter { encoding: Encoding::O200k, images: ImageRule::DEFAULT, unit: Unit::Tokens };
 
 fn plain() -> Reading<'static> {
-    Reading { meter: METER, observes: None, excludes: None, placeholder: Tokens(10), factor: 1.0 }
+    Reading { meter: METER, observes: None, excludes: None, placeholder: Tokens(10), factor: 1.0, cuts: true }
 }
 
 fn read(reader: &Reader, body: &str, reading: &Reading<'_>) -> Chat {
