@@ -22,6 +22,7 @@ mod talk;
 mod background;
 mod canary;
 mod crash;
+mod deleted;
 mod forged;
 mod hostile;
 mod inline;

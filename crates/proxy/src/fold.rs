@@ -145,6 +145,9 @@ impl Folding {
             at: Timestamp(Gate::now().0),
             state: state.to_bytes(),
         };
+        if self.is_deleted(key).await {
+            return Ok(fold);
+        }
         if let Some((archive, identity)) = self.worker.gate.archive.as_ref().zip(self.draft.identity.as_ref())
         {
             let first = chat.messages.iter().find(|message| !message.role.is_instruction());
@@ -158,6 +161,12 @@ impl Folding {
             return Ok(known.into_iter().find(|known| known.covers == job.covers).unwrap_or(fold));
         }
         Ok(fold)
+    }
+
+    /// Whether somebody has deleted the conversation since its request came. What is deleted must not come back with a summary.
+    async fn is_deleted(&self, key: ConversationKey) -> bool {
+        let was_known = !self.draft.recalled.memory.waypoints().is_empty();
+        was_known && self.worker.gate.conversations.recall(key).await.memory.waypoints().is_empty()
     }
 
     fn key(&self) -> Option<ConversationKey> {

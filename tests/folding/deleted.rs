@@ -1,0 +1,64 @@
+//! A conversation that is deleted while its summary is being made stays deleted.
+
+use crate::client::exchange;
+use crate::scene::{edited, say, start, summarization, summarizer, upstream, with_store, with_summarizer};
+use crate::talk::chat;
+use crate::within;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidegate_testkit::{Answer, Gate};
+
+#[tokio::test]
+async fn its_summary_does_not_come_back() {
+    let (directory, upstream, summarizer) = (TempDir::new().unwrap(), upstream().await, summarizer().await);
+    let gate = Gate::new();
+    let summary =
+        json!({ "summary_text": "Piers were mended.", "key_facts": [{ "text": "It is nine metres long." }] });
+    let message = json!({ "role": "assistant", "content": summary.to_string() });
+    let said =
+        json!({ "choices": [{ "index": 0, "finish_reason": "stop", "message": message }] }).to_string();
+    summarizer
+        .then(Answer::new(200).header("content-type", "application/json").wait(&gate).chunk(said).chunked());
+    let url = format!("embedded:{}", directory.path().join("data").display());
+    let settings = with_summarizer(&with_store(&summarization(""), &url), &summarizer, "50s");
+    let mut tidegate = start(&settings, &upstream).await;
+    say(&tidegate, &upstream, "a", &chat(3)).await;
+    say(&tidegate, &upstream, "a", &chat(4)).await;
+    within("the summarizer is asked", summarizer.next_request()).await;
+
+    let get = "GET /api/conversations HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let listed = async || -> Value {
+        let list: Value =
+            serde_json::from_slice(&exchange(tidegate.admin, get.to_owned()).await.body).unwrap();
+        list["conversations"][0].clone()
+    };
+    let counted = async {
+        loop {
+            let conversation = listed().await;
+            if conversation["requests"] == 2 {
+                return conversation["id"].as_str().unwrap().to_owned();
+            }
+        }
+    };
+    let id = within("both requests are counted", counted).await;
+    let delete =
+        format!("DELETE /api/conversations/{id} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n");
+    assert_eq!(exchange(tidegate.admin, delete).await.status, 204);
+    gate.open();
+    let metrics = "GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let made = async {
+        while !exchange(tidegate.admin, metrics.to_owned()).await.text().contains("context_summary_count 1") {
+        }
+    };
+    within("the summary is made", made).await;
+    // A shutdown waits until it is where it goes.
+    tidegate.signal(Signal::TERM);
+    tidegate.ended().await;
+
+    let tidegate = start(&settings, &upstream).await;
+    let (reply, forwarded) = say(&tidegate, &upstream, "a", &chat(3)).await;
+    assert_eq!((edited(&reply, "folded"), forwarded.summary()), (0, None));
+    let (reply, forwarded) = say(&tidegate, &upstream, "a", &chat(5)).await;
+    assert_eq!((edited(&reply, "folded"), forwarded.summary()), (0, None), "what was deleted is back");
+}
