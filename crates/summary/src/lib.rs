@@ -51,6 +51,7 @@ mod pinned;
 mod prompt;
 mod reference;
 mod render;
+mod revoke;
 mod schema;
 mod sentence;
 mod source;

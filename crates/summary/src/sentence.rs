@@ -79,7 +79,7 @@ pub(crate) fn sentences(text: &str) -> Vec<Sentence<'_>> {
             in_code = !in_code && line.matches("```").count() == 1;
             continue;
         }
-        let line = without_bullet(line.trim());
+        let line = without_number(without_bullet(line.trim()));
         if in_code || is_code(line) {
             continue;
         }
@@ -88,6 +88,15 @@ pub(crate) fn sentences(text: &str) -> Vec<Sentence<'_>> {
         }
     }
     found
+}
+
+/// The line without the number of an item before it: `2. Tidy up`, `3) Go home`.
+fn without_number(line: &str) -> &str {
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_short = (1..3).contains(&(line.len() - rest.len()));
+    rest.strip_prefix(['.', ')'])
+        .filter(|rest| is_short && rest.starts_with(' '))
+        .map_or(line, |rest| without_bullet(rest.trim_start()))
 }
 
 /// The ranges of a line between the signs that end sentences.
@@ -117,38 +126,47 @@ pub(crate) fn parts(line: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Joins a short sentence about `it`, and a fragment like `I prefer 8:40`, to the one before, which says what
-/// it is about: apart, neither could stand in a summary. `Scrap 8:40.` at the beginning joins the one after
-/// it.
+/// Joins sentences that could not stand apart in a summary: a short one about `it` to the one before, which says
+/// what it is about, and `Scrap 8:40.` to the one that says what comes instead.
 fn joined(line: &str, parts: Vec<Range<usize>>) -> Vec<Range<usize>> {
     let mut joined: Vec<Range<usize>> = Vec::new();
-    let mut is_fragment_before = false;
+    let mut gave_up = false;
     for part in parts {
-        let words = words(&line[part.clone()]);
-        let opening =
-            words.first().map(|word| word.text.to_lowercase().replace('’', "'")).unwrap_or_default();
-        let second = words.get(1).map(|word| word.text.to_lowercase()).unwrap_or_default();
+        let words: Vec<String> = words(&line[part.clone()])
+            .iter()
+            .map(|word| word.text.to_lowercase().replace('’', "'"))
+            .collect();
+        let is_any = |at: usize, list: &str| {
+            words.get(at).is_some_and(|word| phrases(list).any(|listed| listed == word))
+        };
         let refers = words.len() < 10
-            && phrases("it, it's, they, they're, that's, he, she").any(|word| word == opening);
-        let wants = words.len() < 6 && phrases("prefer, want, take").any(|word| word == second);
+            && (is_any(0, "it, it's, they, they're, that's, he, she")
+                || (is_any(0, "the") && (is_any(1, "one") || is_any(2, "one"))));
+        let wants = words.len() < 6 && is_any(1, "prefer, want, take");
         // In a script without spaces a whole sentence is one word.
-        let is_fragment = (2..5).contains(&words.len()) && words.iter().any(|word| word.kind != Kind::Plain);
+        let gives_up = (2..7).contains(&words.len()) && (0..words.len()).any(|at| is_any(at, GIVING_UP));
         match joined.last_mut() {
             Some(before)
-                if (refers || wants || is_fragment || is_fragment_before)
+                if (refers || wants || (gave_up && words.len() > 1))
                     && part.end - before.start < MAX_CHARS =>
             {
                 before.end = part.end;
-                is_fragment_before = false;
+                gave_up = false;
             }
             _ => {
                 joined.push(part);
-                is_fragment_before = is_fragment;
+                gave_up = gives_up;
             }
         }
     }
     joined
 }
+
+/// How short sentences say that something is no longer so, and nothing else.
+const GIVING_UP: &str = "\
+    scrap, forget, drop, kill, cancel, ditch, scratch, skip, not, won't, isn't, can't, doesn't, out, void, dead, \
+    gone, cancelled, wrong, off, closed, shut, burned, flooded, fell, quit, resigned, broke, failed, withdrew, \
+    declined, refused, expired";
 
 fn is_abbreviation(before: &str) -> bool {
     let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or(before);

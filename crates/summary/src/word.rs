@@ -9,6 +9,8 @@ pub(crate) struct Word<'a> {
     pub(crate) kind: Kind,
     /// Whether punctuation after it ends a clause.
     pub(crate) ends_clause: bool,
+    /// Whether a colon follows.
+    pub(crate) introduces: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,25 +23,53 @@ pub(crate) enum Kind {
 }
 
 pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
-    let mut words = Vec::new();
+    let mut words: Vec<Word<'_>> = Vec::new();
     let mut before = '.';
-    for raw in text.split_whitespace() {
+    for raw in text.split_whitespace().flat_map(assigned) {
         let word = raw.trim_matches(is_edge);
         if word.is_empty() {
+            if is_arrow(raw) {
+                words.push(Word { text: raw, kind: Kind::Plain, ends_clause: false, introduces: false });
+            } else if let Some(last) = words.last_mut().filter(|_| raw.chars().all(is_dash)) {
+                last.ends_clause = true;
+            }
             continue;
         }
         let quoted = raw.starts_with(['"', '`', '“', '«']) || raw.ends_with('`');
-        let ends_clause = raw.ends_with([',', ';', ':', '.', '!', '?', '。', '，', ')']);
+        let closed = raw.trim_end_matches(['*', '_', '"', '”', '`', '»']);
+        let ends_clause = closed.ends_with([',', ';', ':', '.', '!', '?', '。', '，', ')', '—']);
         // After a colon a sentence can begin, but `The winner: Ann` names somebody.
         let starts_sentence = match before {
             '.' | '!' | '?' => true,
-            ':' => is_stopword(&word.to_lowercase()),
+            ':' => word != "May" && is_stopword(&word.to_lowercase()),
             _ => false,
         };
-        words.push(Word { text: word, kind: kind(word, quoted, starts_sentence), ends_clause });
+        let kind = kind(word, quoted, starts_sentence);
+        words.push(Word { text: word, kind, ends_clause, introduces: closed.ends_with(':') });
         before = raw.chars().next_back().unwrap_or(' ');
     }
     words
+}
+
+/// `retries=5` as three words. Links, paths and comparisons stay whole.
+fn assigned(raw: &str) -> impl Iterator<Item = &str> {
+    let parts = raw.split_once('=').filter(|(name, value)| {
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '`');
+        !name.is_empty() && !value.is_empty() && name.chars().all(is_name) && !value.contains('=')
+    });
+    let parts = match parts {
+        Some((name, value)) => [name, &raw[name.len()..=name.len()], value],
+        None => [raw, "", ""],
+    };
+    parts.into_iter().filter(|part| !part.is_empty())
+}
+
+fn is_arrow(raw: &str) -> bool {
+    matches!(raw, "->" | "-->" | "=>" | "==>")
+}
+
+fn is_dash(c: char) -> bool {
+    matches!(c, '-' | '–' | '—')
 }
 
 /// Whether the text names something or somebody, or holds a number.
@@ -52,9 +82,21 @@ pub(crate) fn phrases(list: &str) -> impl Iterator<Item = &str> {
     list.split(", ")
 }
 
+/// Words that are looked up one by one.
+pub(crate) type Words = LazyLock<HashSet<&'static str>>;
+
+/// A list of [`Words`], written as a sentence would be.
+macro_rules! word_list {
+    ($(#[$doc:meta])* $name:ident = $list:expr) => {
+        $(#[$doc])*
+        pub(crate) static $name: crate::word::Words = std::sync::LazyLock::new(|| crate::word::phrases($list).collect());
+    };
+}
+pub(crate) use word_list;
+
 /// Whether a word says nothing about what its sentence is about.
 pub(crate) fn is_stopword(lower: &str) -> bool {
-    static ALL: LazyLock<HashSet<&str>> = LazyLock::new(|| phrases(STOPWORDS).collect());
+    static ALL: Words = LazyLock::new(|| phrases(STOPWORDS).collect());
     ALL.contains(lower)
 }
 
@@ -68,6 +110,14 @@ pub(crate) fn stem(word: &str) -> String {
     let mut stem = lower;
     if stem.ends_with('s') && !stem.ends_with("ss") {
         stem = &stem[..stem.len() - 1];
+    }
+    // `delivery` and `deliver`, `entries` and `entry`.
+    if let Some(short) = stem
+        .strip_suffix("ie")
+        .or(stem.strip_suffix('y'))
+        .filter(|short| short.len() > 3 && !short.ends_with(['a', 'e', 'i', 'o', 'u']))
+    {
+        stem = short;
     }
     for ending in ["ing", "ed"] {
         if let Some(short) = stem.strip_suffix(ending).filter(|short| short.len() > 2) {
@@ -165,7 +215,14 @@ const STOPWORDS: &str = "\
     correction, everyone, everything, something, anything, turns, end, finally, final, new, really, quite, \
     wait, sorry, hmm, oh, bump, raise, lower, increase, reduce, push, pushed, put, back, came, come, \
     comes, call, called, works, work, better, best, good, great, time, today, because, since, while, \
-    though, however, anyway, swap, revised, revise, rename, renamed";
+    though, however, anyway, swap, swapped, revised, revise, rename, renamed, isn't, aren't, wasn't, weren't, \
+    won't, wouldn't, doesn't, didn't, can't, cannot, couldn't, shouldn't, hasn't, haven't, hadn't, it'll, \
+    that's, there's, he's, she's, they're, they've, they'll, they'd, you're, you've, you'll, you'd, \
+    what's, who's, here's, that'll, else, nah, nope, yeah, yep, never, ever, always, maybe, perhaps, \
+    therefore, meanwhile, otherwise, unfortunately, apparently, basically, honestly, reflection, recap, \
+    regarding, concerning, according, definitely, certainly, hm, nothing, nobody, none, typo, meant, mean, thank, thanks, \
+    fine, every, ordered, booked, reserved, \
+    hired, selected";
 
 #[cfg(test)]
 mod tests {

@@ -157,6 +157,90 @@ fn an_earlier_summary_is_merged_and_overruled() {
 }
 
 #[test]
+fn decisions_on_different_matters_stand_beside_each_other() {
+    let talk = conversation(&[
+        ("user", "Help me set up the search service."),
+        ("user", "Use Postgres for the index."),
+        ("user", "Use Redis for the cache."),
+        ("user", "The staging budget is 500 euros."),
+        ("user", "The production budget is 4,000 euros."),
+        ("user", "We moved the backups to Oslo."),
+        ("user", "We moved the logs to Tartu."),
+        ("user", "The lab opens at 9:00."),
+        ("user", "The lab closes at 18:30."),
+    ]);
+    let first = extract(None, &talk[..5], 1_500);
+    for text in [
+        render(&extract(None, &talk, 1_500), talk.len()),
+        render(&extract(Some(&first), &talk[5..], 1_500), talk.len()),
+    ] {
+        for value in ["Postgres", "Redis", "500", "4,000", "Oslo", "Tartu", "9:00", "18:30"] {
+            assert!(text.contains(value), "{value} is missing in {text}");
+        }
+    }
+}
+
+#[test]
+fn a_list_of_many_things_is_not_taken_for_routine() {
+    let mut talk = conversation(&[("user", "Keep the list of our rooms.")]);
+    for number in 1..=12 {
+        for (speaker, text) in [
+            (Speaker::User, format!("Room {number} has {} seats.", 100 + 7 * number)),
+            (Speaker::Assistant, format!("Noted, that makes {number} rooms.")),
+        ] {
+            let place = MessageRef(talk.len() as u32 + 1);
+            talk.push(Source { number: place, speaker, text: text.into(), calls: vec![] });
+        }
+    }
+    let mut summary = None;
+    for messages in talk.chunks(5) {
+        summary = Some(extract(summary.as_ref(), messages, 1_500));
+    }
+    let text = render(&summary.unwrap(), talk.len());
+    for number in 1..=12 {
+        let fact = format!("Room {number} has {} seats.", 100 + 7 * number);
+        assert!(text.contains(&fact), "{fact} is missing in {text}");
+    }
+}
+
+#[test]
+fn who_changes_his_mind_inside_a_message_is_understood() {
+    let talk = conversation(&[
+        ("user", "Help me plan the archive."),
+        (
+            "user",
+            "Let's use Postgres for the index. Hold on, change the index to redb. Put the logs on tape.",
+        ),
+    ]);
+    let text = render(&extract(None, &talk, 1_500), 2);
+    assert!(text.contains("redb") && text.contains("tape") && !text.contains("Postgres"), "{text}");
+}
+
+#[test]
+fn the_later_word_on_a_matter_stands_alone() {
+    for (earlier, later, old, new) in [
+        ("Use Postgres for the index.", "Scrap Postgres, go with redb.", "Use Postgres", "redb"),
+        ("The deadline is April 30.", "The deadline moved to May 12.", "April", "May 12"),
+        ("The budget is 3000 euros.", "Correction: 4500 euros, not 3000.", "budget is 3000", "4500"),
+        (
+            "The venue is the boathouse.",
+            "The boathouse is off the table; the town hall it is.",
+            "venue is",
+            "town hall",
+        ),
+        ("Our database is MySQL.", "We're moving from MySQL to Postgres.", "database is", "Postgres"),
+        ("timeout = 30s", "timeout = 45s", "30s", "45s"),
+        ("Ingrid Moe leads the team.", "Tom Hale takes over from Ingrid Moe.", "leads", "Tom Hale"),
+    ] {
+        let talk = conversation(&[("user", "Help me with the plan for the move."), ("user", earlier)]);
+        let first = extract(None, &talk, 1_500);
+        let change = conversation(&[("assistant", "Sure."), ("user", later)]);
+        let text = render(&extract(Some(&first), &change, 1_500), 4);
+        assert!(text.contains(new) && !text.contains(old), "{later}: {text}");
+    }
+}
+
+#[test]
 fn things_to_do_are_kept() {
     let talk = conversation(&[
         ("user", "Let us prepare the release. Remember to rotate the signing key before Friday."),

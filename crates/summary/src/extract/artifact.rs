@@ -1,10 +1,11 @@
 //! Files, links and commands.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
 use super::candidate::Origin;
+use super::reading::without_numbers;
 use crate::excerpt::head;
 use crate::fence::clean_line;
 use crate::word::phrases;
@@ -28,6 +29,7 @@ struct Named {
 /// References kept for one artifact: where it came up first, and the latest.
 const MAX_REFERENCES: usize = 4;
 const MAX_COMMAND_CHARS: usize = 120;
+const COMMAND_PREFIX: &str = "command: ";
 
 impl Artifacts {
     pub(super) fn read_earlier(&mut self, entries: &[Entry]) {
@@ -55,7 +57,7 @@ impl Artifacts {
         }
         if origin != Origin::Tool {
             for command in quoted_commands(text) {
-                self.add(format!("command: {command}"), weight, &[number]);
+                self.add(format!("{COMMAND_PREFIX}{command}"), weight, &[number]);
             }
         }
     }
@@ -77,7 +79,7 @@ impl Artifacts {
                     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
                     let command = head(&clean_line(line), MAX_COMMAND_CHARS);
                     if !command.is_empty() {
-                        self.add(format!("command: {command}"), 1, &[number]);
+                        self.add(format!("{COMMAND_PREFIX}{command}"), 1, &[number]);
                     }
                     self.read_text(line, Origin::Assistant, number);
                 }
@@ -96,7 +98,12 @@ impl Artifacts {
             self.named.into_iter().enumerate().filter(|(_, named)| named.score() > 0).collect();
         ranked.sort_by_key(|(place, named)| std::cmp::Reverse((named.score(), *place)));
         let mut room = max_chars;
+        // Of commands that differ only in their numbers one tells of all.
+        let mut commands = HashSet::new();
         ranked.retain(|(_, named)| {
+            if named.text.starts_with(COMMAND_PREFIX) && !commands.insert(without_numbers(&named.text)) {
+                return false;
+            }
             let cost = named.text.chars().count() + 3;
             let fits = cost <= room;
             room -= if fits { cost } else { 0 };
@@ -163,7 +170,11 @@ fn quoted_commands(text: &str) -> impl Iterator<Item = &str> {
     let spans = text.split('`').skip(1).step_by(2).filter(move |_| outside_blocks);
     spans.filter(|span| {
         let starts = span.starts_with(|c: char| c.is_ascii_lowercase() || c == '.' || c == '/');
-        starts && span.trim().contains(' ') && span.len() <= MAX_COMMAND_CHARS && !span.contains('\n')
+        starts
+            && !span.contains(" = ")
+            && span.trim().contains(' ')
+            && span.len() <= MAX_COMMAND_CHARS
+            && !span.contains('\n')
     })
 }
 

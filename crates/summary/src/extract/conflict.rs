@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::candidate::{Candidate, SETTLING};
+use super::candidate::{Candidate, Origin, SETTLING, TASK_SCORE};
 use super::claim::likeness;
+use super::supersede::{UNSURE, supersedes};
 use crate::Section;
 use crate::pinned::normal;
 
@@ -13,6 +14,9 @@ const MAX_COMPARED: usize = 24;
 
 /// From this share of common words on, one statement is taken to repeat another.
 const ECHO_PERCENT: usize = 65;
+
+/// From this certainty on, everything that a statement can replace is replaced, and not only the likeliest.
+const SURE: usize = 80;
 
 /// How far back, in messages, a bare `make it 40` can refer.
 const BARE_REACH: usize = 8;
@@ -27,31 +31,42 @@ pub(super) fn resolved(candidates: Vec<Candidate>) -> Vec<Candidate> {
     let mut index: HashMap<String, Vec<usize>> = HashMap::new();
     let mut gone = vec![false; candidates.len()];
     for later in 0..candidates.len() {
-        if !matters(candidates[later].section) {
+        if !matters(&candidates[later]) {
             continue;
         }
-        let compared = compared(&index, &candidates[later]);
+        if echoes_user(later, &candidates, &index, &gone) {
+            gone[later] = true;
+            continue;
+        }
+        let compared: Vec<usize> =
+            compared(&index, &candidates[later]).into_iter().filter(|&earlier| !gone[earlier]).collect();
         let is_rare = |stem: &str| {
             stem.len() >= RARE_LENGTH && index.get(stem).is_none_or(|places| places.len() <= RARE_PLACES)
         };
-        let replaced = replaced_by(later, &compared, &candidates, &is_rare);
-        if !replaced.is_empty() && candidates[later].section == Section::KeyFacts {
+        let mut replaced = replaced_by(later, &compared, &candidates, &is_rare);
+        if replaced.is_empty()
+            && let Some(meant) = meant_by(later, &candidates, &gone)
+        {
+            replaced = vec![meant];
+            replaced.extend(echoes_of(meant, later, &compared, &candidates));
+        }
+        if let Some(&meant) = replaced.first()
+            && candidates[later].claim.is_bare()
+        {
+            let earlier = candidates[meant].claim.clone();
+            candidates[later].tell_about(earlier);
+        }
+        if !replaced.is_empty() && candidates[later].section != Section::Decisions {
             // Whatever it sounded like, a statement that overrules another settles something.
             candidates[later].section = Section::Decisions;
             candidates[later].score += SETTLING;
         }
+        replaced.sort_unstable();
+        replaced.dedup();
         for earlier in replaced {
             gone[earlier] = true;
         }
-        if let Some(meant) = meant_by(later, &candidates, &gone) {
-            gone[meant] = true;
-            let about = candidates[meant].claim.about.join(" ");
-            candidates[later].text.push_str(&format!(" (about: {about})"));
-            let subject = candidates[meant].claim.subject.clone();
-            candidates[later].claim.subject = subject;
-        }
-        let claim = &candidates[later].claim;
-        for stem in claim.subject.iter().chain(&claim.values) {
+        for stem in &candidates[later].claim.all {
             index.entry(stem.clone()).or_default().push(later);
         }
     }
@@ -60,11 +75,12 @@ pub(super) fn resolved(candidates: Vec<Candidate>) -> Vec<Candidate> {
     candidates
 }
 
-/// Goals and artifacts are not statements that others replace.
-fn matters(section: Section) -> bool {
-    match section {
-        Section::Decisions | Section::KeyFacts | Section::ActionItems => true,
-        Section::Goals | Section::OpenQuestions | Section::Artifacts => false,
+/// Neither the task nor questions, artifacts and what tools said are statements that others replace.
+fn matters(candidate: &Candidate) -> bool {
+    match candidate.section {
+        Section::Decisions | Section::KeyFacts | Section::ActionItems => !candidate.is_observed(),
+        Section::Goals => candidate.score < TASK_SCORE,
+        Section::OpenQuestions | Section::Artifacts => false,
     }
 }
 
@@ -84,65 +100,111 @@ fn merged(candidates: Vec<Candidate>) -> Vec<Candidate> {
 }
 
 fn compared(index: &HashMap<String, Vec<usize>>, candidate: &Candidate) -> Vec<usize> {
-    let claim = &candidate.claim;
-    let stems = claim.subject.iter().chain(&claim.replaced).chain(&claim.values);
     let mut found = BTreeSet::new();
-    for places in stems.filter_map(|stem| index.get(stem)) {
+    for places in candidate.claim.all.iter().filter_map(|stem| index.get(stem)) {
         found.extend(places.iter().rev().take(MAX_COMPARED).copied());
     }
     found.into_iter().collect()
 }
 
-/// The earlier candidates that the later one replaces: those it names, and the one that is most about the
-/// same thing together with those that only echo it.
+/// The earlier candidates that the later one replaces: those that it is surely about, or else the one that it
+/// is most likely about, together with those that only echo it.
 fn replaced_by(
     later: usize,
     compared: &[usize],
     candidates: &[Candidate],
     is_rare: &dyn Fn(&str) -> bool,
 ) -> Vec<usize> {
-    let claim = &candidates[later].claim;
     if !candidates[later].binds {
         return Vec::new();
     }
-    let is_before = |&&earlier: &&usize| candidates[earlier].place < candidates[later].place;
-    let mut replaced: Vec<usize> = Vec::new();
-    let mut best = (0, None);
-    for &earlier in compared.iter().filter(is_before) {
-        if claim.takes_back(&candidates[earlier].claim) {
-            replaced.push(earlier);
+    let claim = &candidates[later].claim;
+    // Inside one message only an announced change replaces anything.
+    let place = candidates[later].place - usize::from(!claim.is_change && candidates[later].place > 0);
+    let is_before = |&&earlier: &&usize| {
+        let earlier = candidates[earlier].place;
+        earlier <= place && (earlier > 0 || candidates[later].place > 0)
+    };
+    let certain: Vec<(usize, usize)> = compared
+        .iter()
+        .filter(is_before)
+        .map(|&earlier| (supersedes(claim, &candidates[earlier].claim, is_rare), earlier))
+        .filter(|&(certainty, _)| certainty > 0)
+        .collect();
+    let Some(&(best, latest)) = certain.iter().max() else { return Vec::new() };
+    let mut replaced: Vec<usize> = certain
+        .iter()
+        .filter(|&&(certainty, _)| certainty == best && best >= SURE)
+        .map(|&(_, at)| at)
+        .collect();
+    if replaced.is_empty() {
+        // `The budget` can be any of three budgets. Then nobody knows which, and all of them stay.
+        let matter = |at: usize| {
+            let topics = candidates[at].claim.topics.iter();
+            topics.flat_map(|topic| topic.words.iter()).collect::<BTreeSet<_>>()
+        };
+        let mut rivals = certain.iter().filter(|&&(certainty, at)| certainty == best && at != latest);
+        if rivals.any(|&(_, at)| best <= UNSURE || matter(at) != matter(latest)) {
+            return Vec::new();
         }
-        let overlap = claim.overlap(&candidates[earlier].claim, is_rare);
-        if overlap > 0 && overlap >= best.0 {
-            best = (overlap, Some(earlier));
-        }
+        replaced.push(latest);
     }
-    replaced.extend(best.1);
-    // What repeats a replaced statement in other words goes with it, unless it says what the later one says.
-    for &earlier in compared.iter().filter(is_before) {
-        let echo = &candidates[earlier].claim;
-        let echoes = |&old: &usize| likeness(echo, &candidates[old].claim) >= ECHO_PERCENT;
-        let agrees = claim.gives_only(echo);
-        if replaced.iter().any(echoes)
-            && !agrees
-            && claim.subject.iter().any(|stem| echo.subject.contains(stem))
-        {
-            replaced.push(earlier);
-        }
+    for old in replaced.clone() {
+        replaced.extend(echoes_of(old, later, compared, candidates));
     }
     replaced
+}
+
+/// Whether an assistant only says again what is known already.
+fn echoes_user(
+    later: usize,
+    candidates: &[Candidate],
+    index: &HashMap<String, Vec<usize>>,
+    gone: &[bool],
+) -> bool {
+    let candidate = &candidates[later];
+    let is_echo = |&at: &usize| !gone[at] && candidate.claim.all.is_subset(&candidates[at].claim.all);
+    candidate.section == Section::KeyFacts
+        && candidate.origin == Origin::Assistant
+        && candidate.claim.all.len() > 1
+        && compared(index, candidate).iter().any(is_echo)
+}
+
+/// What repeats a replaced statement in other words goes with it, unless it says what the later one says.
+fn echoes_of(old: usize, later: usize, compared: &[usize], candidates: &[Candidate]) -> Vec<usize> {
+    let (old, claim) = (&candidates[old].claim, &candidates[later].claim);
+    let echoes = |&&at: &&usize| {
+        let echo = &candidates[at].claim;
+        // Who gives another value in the same words speaks of something else.
+        let is_same = likeness(echo, old) >= ECHO_PERCENT
+            && echo.all.len() > 1
+            && echo.values.is_subset(&old.all)
+            && !echo.is_rival_of(old)
+            && (echo.topics.iter().flat_map(|topic| &topic.words).any(|stem| claim.all.contains(stem))
+                || echo.gives_only(old));
+        candidates[at].place < candidates[later].place && is_same && !claim.gives_only(echo)
+    };
+    compared.iter().filter(echoes).copied().collect()
 }
 
 /// What a change without a subject is about: the latest statement before it that gives the same sort of
 /// value.
 fn meant_by(later: usize, candidates: &[Candidate], gone: &[bool]) -> Option<usize> {
     let candidate = &candidates[later];
-    if !candidate.binds || !candidate.claim.is_bare() {
+    let corrects = candidate.origin == Origin::User && candidate.binds;
+    if !corrects || !candidate.claim.is_bare() {
         return None;
     }
-    (0..later).rev().take_while(|&at| candidates[at].place + BARE_REACH >= candidate.place).find(|&at| {
+    let reach = (0..later).rev().take_while(|&at| candidates[at].place + BARE_REACH >= candidate.place);
+    let fitting = reach.filter(|&at| {
         let earlier = &candidates[at];
-        let fits = matters(earlier.section) && !gone[at] && earlier.place < candidate.place;
-        fits && !earlier.claim.subject.is_empty() && candidate.claim.is_like(&earlier.claim)
+        let fits = matters(earlier) && !gone[at] && earlier.place < candidate.place;
+        let fits = fits && (earlier.binds || earlier.origin == Origin::Earlier);
+        fits && candidate.claim.can_mean(&earlier.claim)
+    });
+    fitting.max_by_key(|&at| {
+        let earlier = &candidates[at].claim;
+        let shared = candidate.claim.loose.intersection(&earlier.all).count();
+        (shared, candidate.claim.has_shape_of(earlier), at)
     })
 }

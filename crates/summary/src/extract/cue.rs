@@ -3,21 +3,22 @@
 //! Phrases are in lower case and match whole words. They are hints: a sentence without any of them can still
 //! be kept as a fact.
 
+use super::claim::Claim;
 use crate::sentence::Sentence;
 use crate::word::Kind;
 
 /// Whether the sentence settles something.
-pub(super) fn settles(sentence: &Sentence<'_>, from_user: bool) -> bool {
+pub(super) fn settles(sentence: &Sentence<'_>, claim: &Claim, from_user: bool) -> bool {
     if sentence.is_question() || sentence.says(HEDGES) {
         return false;
     }
     let rule = from_user && (sentence.says(RULES) || sentence.starts_with(ORDERS));
-    sentence.says(DECISIONS) || rule || (from_user && changes(sentence) && has_object(sentence))
+    sentence.says(DECISIONS) || rule || (from_user && claim.is_change && gives_something(claim))
 }
 
 /// Whether the sentence takes back or replaces something said before.
 pub(super) fn changes(sentence: &Sentence<'_>) -> bool {
-    sentence.says(CHANGES)
+    sentence.says(CHANGES) && !sentence.starts_with("don't, do not, please don't, please do not, never, only")
 }
 
 /// Whether the sentence may replace something said before, if it is about the same thing and gives the same
@@ -27,11 +28,21 @@ pub(super) fn may_change(sentence: &Sentence<'_>) -> bool {
         .says("now, again, earlier, previous, previously, before, sorry, wrong, mistake, new, other, better")
 }
 
+/// Whether the sentence sets out to correct what was just said.
+pub(super) fn hesitates(sentence: &Sentence<'_>) -> bool {
+    let is_short = sentence.words.len() < 6;
+    !sentence.starts_with("never mind")
+        && (sentence.starts_with("no, nope, nah, wait, sorry, rather, better")
+            || (is_short && sentence.starts_with("hm, hmm, oh, or, well, ah"))
+            || sentence
+                .says("typo, i meant, i mean, let's say, should be, should read, is better, on reflection"))
+}
+
 /// Whether the sentence speaks of what somebody wants or takes.
 pub(super) fn chooses(sentence: &Sentence<'_>) -> bool {
     sentence.says(
         "want, wants, prefer, prefers, rather, take, takes, took, pick, picked, choose, chose, happy, vote, voted, go, going, \
-         use, using, put, treat, consider, settle, settled, decided, plan, make, keep, have, like",
+         use, using, put, treat, consider, settle, settled, decided, plan, make, keep, have, having, like",
     )
 }
 
@@ -48,6 +59,12 @@ pub(super) fn announces(sentence: &Sentence<'_>) -> bool {
 /// Whether a user asks for something now.
 pub(super) fn requests(sentence: &Sentence<'_>) -> bool {
     sentence.starts_with(REQUESTS) || sentence.says("please")
+}
+
+/// Whether a question is an order in disguise.
+pub(super) fn asks_politely(sentence: &Sentence<'_>) -> bool {
+    sentence.starts_with("could, can, may, might")
+        || sentence.says("could you, can you, would you, may i, might i, can we, could we")
 }
 
 /// Whether a user says what it is all for.
@@ -69,8 +86,12 @@ pub(super) fn is_chatter(sentence: &Sentence<'_>) -> bool {
         || sentence.says(SMALL_TALK)
 }
 
-fn has_object(sentence: &Sentence<'_>) -> bool {
-    sentence.words.len() >= 3 || sentence.count(Kind::Plain) < sentence.words.len()
+/// Whether there is something that a change can be about or lead to: `I switched it off and on again` has
+/// neither.
+fn gives_something(claim: &Claim) -> bool {
+    !claim.values.is_empty()
+        || !claim.disowned.is_empty()
+        || claim.topics.iter().any(|topic| topic.head.is_some())
 }
 
 const DECISIONS: &str = "\
@@ -102,7 +123,13 @@ const CHANGES: &str = "\
     postpone, pushed, push, brought forward, delayed, after all, in the end, turns out, overruled, \
     overrule, rename, renamed, new plan, but now, now it's, is now, are now, should now, will now, make \
     that, make it, take back, took back, no more, swap, swapped, swapping, out with, rethink, rethought, not going to be, won't be, \
-    supersedes, extended";
+    supersedes, extended, extension, move, cut, slip, slips, slipped, takes over, took over, off the table, \
+    shift, shifted, shifting, rescheduled, amended, amend, overridden, out of the question, from now on, from \
+    here on, henceforth, mistyped, misspoke, misread, meant, typo, in place of, cancel, cancelled, topped up, goes up, \
+    went up, goes down, went down, on reflection, fell through, nah, nope, ->, →, replaces, succeeds, withdrawn, \
+    corrected, is out, are out, wrong, mistaken, migrate, migrated, migrating, convert, converted, upgrade, \
+    upgraded, downgrade, downgraded, delay, reschedule, extend, shorten, shortened, doubled, halved, \
+    reassigned, relocate, relocated, retarget, redo";
 
 const HEDGES: &str = "\
     could use, might use, maybe we, perhaps, what if, how about, we could, you could, should we, shall we, \
@@ -149,6 +176,11 @@ const SMALL_TALK: &str = "\
 mod tests {
     use super::*;
 
+    fn settles(text: &str, from_user: bool) -> bool {
+        let sentence = Sentence::new(text);
+        super::settles(&sentence, &Claim::of(&sentence), from_user)
+    }
+
     #[test]
     fn decisions_are_told_from_proposals() {
         for text in [
@@ -158,19 +190,19 @@ mod tests {
             "Use tabs.",
             "It should be blue.",
         ] {
-            assert!(settles(&Sentence::new(text), true), "{text}");
+            assert!(settles(text, true), "{text}");
         }
         for text in
             ["Should we use Kafka?", "Maybe we go with Kafka.", "We could use Kafka.", "The sky is blue."]
         {
-            assert!(!settles(&Sentence::new(text), true), "{text}");
+            assert!(!settles(text, true), "{text}");
         }
     }
 
     #[test]
     fn rules_are_for_users_to_make() {
-        assert!(!settles(&Sentence::new("It should be ready now."), false));
-        assert!(settles(&Sentence::new("I went with redb rather than sled."), false));
+        assert!(!settles("It should be ready now.", false));
+        assert!(settles("I went with redb rather than sled.", false));
     }
 
     #[test]

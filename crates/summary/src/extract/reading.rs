@@ -1,9 +1,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::artifact::Artifacts;
-use super::candidate::{Candidate, Origin};
+use super::candidate::{Candidate, Origin, TASK_SCORE};
+use super::claim::Claim;
 use super::cue;
-use super::observation::{ERROR_PREFIX, findings};
+use super::observation::{Answer, ERROR_PREFIX, findings};
 use super::question::{Statement, is_answered};
 use super::worth::{WORTH_KEEPING, worth};
 use crate::excerpt::head;
@@ -20,8 +21,6 @@ const ROUTINE: usize = 3;
 /// How the prose of an extract begins.
 pub(super) const REPORT_PREFIX: &str = "Last report: ";
 
-/// Above everything that a sentence can reach by its words.
-const TASK_SCORE: i32 = 20;
 const OFFERS: &str = "\
     would you like, shall i, do you want, should i, anything else, is there anything, want me, can i";
 
@@ -30,17 +29,25 @@ const OFFERS: &str = "\
 pub(super) struct Reading<'a> {
     pub(super) candidates: Vec<Candidate>,
     pub(super) errors: Vec<Candidate>,
-    pub(super) results: Vec<Candidate>,
+    answers: Vec<(usize, MessageRef, Answer)>,
     /// Questions, and what an earlier fold left to be done: both go when a later message deals with them.
     questions: Vec<(Sentence<'a>, Origin, Candidate)>,
     statements: Vec<Statement>,
     pub(super) artifacts: Artifacts,
-    /// In how many messages a sentence came up, numbers aside, and the last of them.
-    routine: HashMap<String, (usize, usize)>,
-    /// The names and figures of the latest user message.
-    user_named: BTreeSet<String>,
+    /// The sentences that came up, numbers aside.
+    routine: HashMap<String, Routine>,
+    /// The words of the latest user message.
+    user_said: BTreeSet<String>,
     pub(super) last_report: Option<String>,
     has_task: bool,
+}
+
+/// How often something was said.
+#[derive(Debug, Default)]
+struct Routine {
+    messages: usize,
+    last: usize,
+    by_user: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -58,6 +65,7 @@ impl<'a> Reading<'a> {
                 let sentence = Sentence::new(&entry.text);
                 let mut candidate = Candidate::new(section, &sentence, Origin::Earlier, 0, &entry.rests_on);
                 candidate.binds = section == Section::Decisions;
+                self.count(0, &candidate.text, Origin::Earlier);
                 if section == Section::Goals && index == 0 {
                     candidate.score = TASK_SCORE;
                 }
@@ -75,7 +83,7 @@ impl<'a> Reading<'a> {
         // The prose is rewritten, so what it alone says has to move into the lists.
         for sentence in sentences(&previous.summary_text) {
             if !sentence.text.starts_with(REPORT_PREFIX)
-                && worth(&sentence, Origin::Assistant) >= WORTH_KEEPING
+                && worth(&sentence, &Claim::of(&sentence), Origin::Assistant) >= WORTH_KEEPING
             {
                 self.candidates.push(Candidate::new(Section::KeyFacts, &sentence, Origin::Assistant, 0, &[]));
             }
@@ -105,11 +113,12 @@ impl<'a> Reading<'a> {
             self.last_report = Some(head(&clean_line(sentence.text), 240));
         }
         if origin == Origin::User {
-            self.user_named = said.iter().flat_map(named).collect();
+            self.user_said =
+                said.iter().flat_map(|sentence| &sentence.words).map(|word| stem(word.text)).collect();
         }
         for sentence in &said {
             self.statements.push(Statement::new(place, origin, sentence));
-            self.count(place, &clean_line(sentence.text));
+            self.count(place, &clean_line(sentence.text), origin);
         }
         for sentence in said.into_iter().skip(of_task) {
             self.sentence(place, sentence, origin, source.number, from_end);
@@ -143,17 +152,22 @@ impl<'a> Reading<'a> {
             return;
         }
         let is_recent = from_end <= PENDING_REACH;
-        let value = worth(&sentence, origin);
-        let settles = cue::settles(&sentence, from_user);
+        let claim = Claim::of(&sentence);
+        let value = worth(&sentence, &claim, origin);
+        let asks = from_user
+            && (cue::requests(&sentence) || (sentence.is_question() && cue::asks_politely(&sentence)));
+        // `Could you make that Friday?` settles it, however polite it is.
+        let settles =
+            cue::settles(&sentence, &claim, from_user) || (asks && settles_by_asking(&sentence, &claim));
         let section = if cue::is_chatter(&sentence) && value < WORTH_KEEPING && !settles {
             return;
-        } else if from_user && cue::requests(&sentence) && (sentence.is_question() || !settles) {
+        } else if asks && !settles {
             match (is_recent, value > WORTH_KEEPING) {
                 (true, _) => Section::ActionItems,
                 (false, true) => Section::KeyFacts,
                 (false, false) => return,
             }
-        } else if sentence.is_question() {
+        } else if sentence.is_question() && !settles {
             let offers = !from_user && sentence.starts_with(OFFERS);
             if !offers && sentence.words.len() >= 3 {
                 let open = Candidate::new(Section::OpenQuestions, &sentence, origin, place, &[number]);
@@ -175,37 +189,61 @@ impl<'a> Reading<'a> {
         } else {
             return;
         };
-        self.candidates.push(Candidate::new(section, &sentence, origin, place, &[number]));
+        self.candidates.push(Candidate::claiming(claim, section, &sentence, origin, place, &[number]));
     }
 
     fn observation(&mut self, place: usize, tool: Option<&str>, source: &Source<'_>) {
         let found = findings(tool, &source.text);
-        for text in found.errors.iter().chain(&found.result) {
-            self.count(place, text);
+        for text in found.errors.iter().chain(found.answer.iter().flat_map(|answer| &answer.lines)) {
+            self.count(place, text, Origin::Tool);
         }
-        let fact = |text: &String| {
-            Candidate::new(Section::KeyFacts, &Sentence::new(text), Origin::Tool, place, &[source.number])
-        };
-        self.errors.extend(found.errors.iter().map(fact));
-        self.results.extend(found.result.iter().map(fact));
+        self.errors.extend(found.errors.iter().map(|text| told(text, place, source.number)));
+        self.answers.extend(found.answer.map(|answer| (place, source.number, answer)));
     }
 
-    fn count(&mut self, place: usize, text: &str) {
-        let (times, last) = self.routine.entry(without_numbers(text)).or_default();
-        *times += usize::from(*last != place);
-        *last = place;
+    /// What tools answered, without the lines that they say all the time.
+    pub(super) fn results(&mut self) -> Vec<Candidate> {
+        let mut results = Vec::new();
+        for (place, number, answer) in std::mem::take(&mut self.answers) {
+            if let Some(text) = answer.text(|line| !self.is_old_line(line, place)) {
+                self.count(place, &text, Origin::Tool);
+                results.push(told(&text, place, number));
+            }
+        }
+        results
+    }
+
+    fn is_old_line(&self, line: &str, place: usize) -> bool {
+        let routine = self.routine.get(&without_numbers(line));
+        routine.is_some_and(|routine| routine.messages >= ROUTINE - 1 && place != routine.last)
+    }
+
+    fn count(&mut self, place: usize, text: &str, origin: Origin) {
+        let routine = self.routine.entry(without_numbers(text)).or_default();
+        routine.messages += usize::from(routine.last != place || place == 0);
+        routine.last = place;
+        routine.by_user |= origin == Origin::User;
     }
 
     /// Whether an assistant only confirms what the user just said: `Noted, 40 for the limit.`
     fn is_echo(&self, sentence: &Sentence<'_>) -> bool {
         let mut named = named(sentence).peekable();
-        !sentence.is_question() && named.peek().is_some() && named.all(|name| self.user_named.contains(&name))
+        !sentence.is_question() && named.peek().is_some() && named.all(|name| self.user_said.contains(&name))
     }
 
-    /// Whether the same was said again and again, and this was not the last time.
+    /// Whether the same was said again with other numbers, and this was not the last time.
+    ///
+    /// What was settled is left to those who compare what it is about. And who says to another room another
+    /// number speaks of many things: `Room 12 has 40 seats`.
     pub(super) fn is_stale_routine(&self, candidate: &Candidate) -> bool {
-        let routine = self.routine.get(&without_numbers(&candidate.text));
-        routine.is_some_and(|&(times, last)| times >= ROUTINE && candidate.place != last)
+        if candidate.section == Section::Decisions {
+            return false;
+        }
+        self.routine.get(&without_numbers(&candidate.text)).is_some_and(|routine| {
+            let often = if routine.by_user { ROUTINE } else { ROUTINE - 1 };
+            let is_list = routine.by_user && candidate.figures > 1;
+            routine.messages >= often && candidate.place != routine.last && !is_list
+        })
     }
 
     /// Keeps the questions without an answer. Of very many only the latest are looked at, each against
@@ -218,6 +256,17 @@ impl<'a> Reading<'a> {
             }
         }
     }
+}
+
+/// What a tool said, as a fact.
+fn told(text: &str, place: usize, number: MessageRef) -> Candidate {
+    Candidate::new(Section::KeyFacts, &Sentence::new(text), Origin::Tool, place, &[number])
+}
+
+fn settles_by_asking(sentence: &Sentence<'_>, claim: &Claim) -> bool {
+    let gives = !claim.values.is_empty() || !claim.disowned.is_empty() || !sentence.is_question();
+    let sets = claim.is_setting() && !claim.values.is_empty();
+    gives && (claim.is_change || sets || !claim.disowned.is_empty())
 }
 
 fn named<'s>(sentence: &'s Sentence<'_>) -> impl Iterator<Item = String> + use<'s> {

@@ -1,0 +1,165 @@
+//! People who plan a project: dates, names, money.
+
+use crate::book::{Book, Change, Reach, assistant, tool, twins, user};
+
+pub(crate) const PLANNING: Book = Book {
+    name: "project planning",
+    tasks: &[
+        "We're kicking off the new visitor centre and I want you to keep the plan straight while we talk it through.",
+        "Let's plan the relaunch of our magazine. I'll throw things at you and you keep order.",
+    ],
+    facts: &[
+        user("Legal is represented by {v}.", "legal", &["Annika Thorsen", "Paulo Reis", "Hadiza Bello"]),
+        user("The architect wants {v} up front.", "architect", &["30 percent", "12,500 pounds"]),
+        user("Don't schedule anything in week {v}, the whole office is out.", "office", &["29", "33", "41"]),
+        user("{v} from the council has to sign the permit.", "permit", &["Councillor Hughes", "Mrs Petrov"]),
+        user("We have {v} square metres on the ground floor.", "ground", &["640", "415"]),
+        user("The insurance needs the inventory by {v}.", "insurance", &["11 April", "23 June"]),
+        user("Print run for the brochure is {v}.", "brochure", &["14,000", "8,500"]),
+        user("Our sponsor, {v}, wants the logo on page one.", "sponsor", &["Nordlys Bank", "Tarrant & Sons"]),
+        user("The car park holds {v} cars and no more.", "park", &["86", "131"]),
+        user("I promised {v} a draft for review.", "draft", &["Leonie", "Matteo"]),
+        user("Travel is capped at {v} per person.", "travel", &["380 euros", "525 euros"]),
+        user("The union insists on breaks every {v}.", "union", &["90 minutes", "two hours"]),
+        assistant("By my count the plan has {v} of slack.", "slack", &["9 working days", "3 weeks"]),
+        assistant(
+            "The critical path runs through {v}.",
+            "critical",
+            &["the roof permit", "the glass delivery"],
+        ),
+        tool("calendar: room {v} booked for the steering group", "steering", &["Aurora", "Cedar"]),
+        tool("row 14 | contingency | {v}", "contingency", &["48,200", "61,750"]),
+    ],
+    changes: &[
+        Change {
+            settled: &[
+                "The deadline is {v}.",
+                "We have to be done by {v}, that's the deadline.",
+                "Deadline: {v}.",
+            ],
+            revised: &[
+                "The deadline moved to {v}.",
+                "New deadline: {v}.",
+                "Good news, they gave us until {v} for the deadline.",
+                "We got an extension, the deadline is {v}.",
+                "Deadline slips to {v}.",
+                "Scratch {o}, we deliver on {v}.",
+            ],
+            values: &["May 12", "May 30", "June 17"],
+            reach: Reach::Far,
+        },
+        Change {
+            settled: &[
+                "The budget is {v}.",
+                "Finance gave us a budget of {v}.",
+                "We're working with a budget of {v}.",
+            ],
+            revised: &[
+                "Budget update: {v}.",
+                "Finance cut the budget to {v}.",
+                "The budget went from {o} to {v}.",
+                "The budget isn't {o} after all, it's {v}.",
+                "They topped up the budget, we now have {v}.",
+                "Correction on the budget: {v}, not {o}.",
+            ],
+            values: &["210,000 euros", "185,000 euros", "260,000 euros"],
+            reach: Reach::Far,
+        },
+        Change {
+            settled: &[
+                "{v} leads the exhibition team.",
+                "I asked {v} to run the exhibition team and it's a yes.",
+                "The exhibition lead is {v}.",
+            ],
+            revised: &[
+                "{v} takes over from {o}.",
+                "{o} is leaving us; {v} will lead the exhibition team.",
+                "The exhibition lead is {v} from Monday on.",
+                "Put {v} in charge of the exhibition team instead.",
+                "We replaced {o} with {v}.",
+            ],
+            values: &["Farida Haddad", "Gustav Lind", "Bronwyn Pryce"],
+            reach: Reach::Far,
+        },
+        Change {
+            settled: &[
+                "We open with {v}.",
+                "The opening show will be {v}.",
+                "For the opening we picked {v}.",
+            ],
+            revised: &[
+                "{o} is off the table; {v} it is.",
+                "We're not opening with {o}, it'll be {v}.",
+                "Change of plan for the opening: {v}.",
+                "{v} is the opening show now.",
+                "The opening show got swapped for {v}.",
+            ],
+            values: &["a jazz quartet", "the puppet theatre", "a drone display"],
+            reach: Reach::Far,
+        },
+        Change {
+            settled: &["Let's invite {v} to the preview.", "Plan for {v} at the preview."],
+            revised: &[
+                "On reflection, {v}.",
+                "Make it {v}.",
+                "No wait, {v} is more realistic.",
+                "Hmm, let's say {v}.",
+            ],
+            values: &["70 people", "120 people", "155 people"],
+            reach: Reach::Near,
+        },
+    ],
+    twins: &[
+        twins("The staging budget is 7,300.", "7,300", "The lighting budget is 9,900.", "9,900"),
+        twins(
+            "Invitations go out on 3 February.",
+            "3 february",
+            "Posters go out on 21 February.",
+            "21 february",
+        ),
+        twins("Sanjay approves the texts.", "sanjay", "Ulrike approves the photos.", "ulrike"),
+        twins(
+            "We moved the shop to the east wing.",
+            "east",
+            "We moved the cloakroom to the west wing.",
+            "west",
+        ),
+        twins(
+            "The website will be in Welsh first.",
+            "welsh",
+            "The leaflet will be in Cornish first.",
+            "cornish",
+        ),
+        twins("Let's go with oak for the floor.", "oak", "Let's go with slate for the counter.", "slate"),
+    ],
+    echoes: &[
+        "Noted: {v}.",
+        "I've updated the plan with {v}.",
+        "Right, that changes a few dates further down.",
+        "Okay, {v} goes into the plan.",
+    ],
+    user_filler: &[
+        "Where does that leave us?",
+        "Ok, moving on.",
+        "I'd like to see that as a chart some day.",
+        "Half the team is sick, so I'm doing {n} things at once.",
+        "How long did the last one take?",
+        "My inbox has {n} unread mails, wish me luck.",
+        "Can you read me the list again?",
+        "Agreed.",
+        "That's for the people downstairs to worry about.",
+    ],
+    assistant_filler: &[
+        "The plan now has {n} tasks. The next milestone is close, so I would look at the dependencies before adding more.",
+        "I can think of three risks:\n\n- suppliers deliver late\n- the permit takes longer than usual\n- people fall ill\n\nNone of them is unusual for a project of this size, but each of them needs somebody who watches it. I would write a short note for each and go through them once a week with everybody at the table.",
+        "As far as I can tell nothing else depends on it.",
+        "I sorted the tasks by start date. {n} of them overlap.",
+        "That is a good question for the next meeting. Should I put it on the agenda?",
+        "It would save about {n} hours over the year.",
+    ],
+    tool_filler: &[
+        "row {n} | paint | open\nrow {n} | floor | done\nrow 9 | doors | open\n",
+        "synced {n} events\nsynced {n} contacts\n",
+        "{\"tasks\": {n}, \"late\": 0}",
+    ],
+};
