@@ -47,7 +47,7 @@ impl Store for Down {
     fn fold(&self, _: ConversationKey, _: MessageId, _: bytes::Bytes) -> Answer<'_, bool> {
         down()
     }
-    fn pin(&self, _: ConversationKey, _: Option<Bytes>) -> Answer<'_, ()> {
+    fn pin(&self, _: ConversationKey, _: Option<bytes::Bytes>) -> Answer<'_, ()> {
         down()
     }
     fn claim(&self, _: ConversationKey, _: [u8; 16], _: Duration) -> Answer<'_, bool> {
