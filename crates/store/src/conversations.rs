@@ -70,6 +70,13 @@ pub struct Timeline {
     pub unreadable: Vec<RecordError>,
 }
 
+/// What is pinned to a conversation: a text, or one that cannot be read, or nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pinned {
+    pub text: Option<String>,
+    pub unreadable: Option<RecordError>,
+}
+
 /// How often a store that fails is tried.
 const PROBE_EVERY: Duration = Duration::from_millis(250);
 
@@ -190,11 +197,16 @@ impl Conversations {
         Ok(())
     }
 
-    /// What is pinned to a conversation.
-    pub async fn pinned(&self, key: ConversationKey) -> Result<Option<String>, StoreError> {
-        let recollection = patiently(self.store.recall(key)).await?;
-        let (.., pinned, _) = self.decode(key, &recollection);
-        Ok(pinned.map(|pinned| pinned.to_string()))
+    /// What is pinned to a conversation, for a person. One that cannot be read is told from none: whoever sees nothing there
+    /// would write another in its place.
+    pub async fn pinned(&self, key: ConversationKey) -> Result<Pinned, StoreError> {
+        let record = patiently(self.store.recall(key)).await?.pinned;
+        let read = record.map(|record| record::decode_pin(key, &record, self.options.keyring.as_ref()));
+        Ok(match read {
+            None => Pinned::default(),
+            Some(Ok(text)) => Pinned { text: Some(text), unreadable: None },
+            Some(Err(error)) => Pinned { text: None, unreadable: Some(error) },
+        })
     }
 
     /// Every turn, in order.
