@@ -4,6 +4,7 @@ use crate::reload::{Cause, Reloader, settled, watch};
 use crate::{settings, store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tidegate_admin::{Admin, Readiness, Token};
 use tidegate_config::{LogFormat, LogLevel, Settings};
 use tidegate_proxy::{Gate, Proxy};
@@ -36,7 +37,9 @@ async fn serve(args: &ServeArgs, settings: Settings, lines: Lines, format: Forma
     let admin = listen(settings.admin.listen, "admin.listen", "--admin")?;
     let conversations = store::conversations(&settings)?;
     let secret = store::secret(&settings);
-    let gate = Arc::new(Gate::new(settings.clone(), conversations.clone(), secret, lines, format)?);
+    let archive = store::archive(&settings)?;
+    let gate = Gate::new(settings.clone(), conversations.clone(), secret, lines, format)?;
+    let gate = Arc::new(gate.with_archive(archive.clone()));
     let mut stop = StopSignals::new()?;
     let mut hangup = signal(SignalKind::hangup())?;
     let proxy = Proxy::start(&gate, listener)?;
@@ -63,10 +66,22 @@ async fn serve(args: &ServeArgs, settings: Settings, lines: Lines, format: Forma
     info!(timeout_s = drain.as_secs_f64(), "draining");
     tokio::select! {
         () = proxy.shut_down(drain) => info!("stopped"),
-        () = stop.received() => warn!("stopped at once by a second signal"),
+        () = stop.received() => {
+            warn!("stopped at once by a second signal");
+            return Ok(());
+        }
+    }
+    if let Some(archive) = archive {
+        let left = archive.close(LAST_ROWS).await;
+        if left > 0 {
+            warn!(left, "the archive did not take everything in time");
+        }
     }
     Ok(())
 }
+
+/// How long the archive may take for what is still waiting when the last answer has ended.
+const LAST_ROWS: Duration = Duration::from_secs(10);
 
 /// What the admin address tells.
 fn told(
@@ -82,7 +97,7 @@ fn told(
         readiness: Box::new(readiness),
         conversations,
         token: token(&settings.admin.token_env).as_deref().map(Token::new),
-        metrics: Box::new(move || gate.metrics().text()),
+        metrics: Box::new(move || gate.metrics_text()),
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tidegate_config::{Settings, StoreUrl};
 use tidegate_proxy::Secret;
 use tidegate_store::{
-    Conversations, EmbeddedStore, Keyring, MemoryStore, Options, RedisStore, Store, StoreError,
+    Archive, ArchiveOptions, Conversations, EmbeddedStore, Keyring, MemoryStore, Options, RedisStore, Store,
+    StoreError,
 };
 use tracing::warn;
 
@@ -14,6 +15,13 @@ use tracing::warn;
 pub(crate) fn conversations(settings: &Settings) -> anyhow::Result<Arc<Conversations>> {
     let store = open(settings).or_else(|error| fall_back(settings, error))?;
     Ok(Conversations::new(store, options(settings)?))
+}
+
+/// The archive that the configuration names. It connects by itself, and nobody waits for it.
+pub(crate) fn archive(settings: &Settings) -> anyhow::Result<Option<Archive>> {
+    let Some(archive) = &settings.archive else { return Ok(None) };
+    let archive = Archive::open(&archive.url, ArchiveOptions::default());
+    archive.map(Some).context("`archive.url` is not usable")
 }
 
 /// The secret that tenants are hashed under.

@@ -218,11 +218,27 @@ async fn inline_by_turns() {
 #[tokio::test]
 async fn when_it_does_not_fit() {
     let upstream = upstream().await;
-    let fold = "when = { budget_ratio = 0.6 }\nkeep = { turns = 2 }\nmax_tokens = 300\n[context.prune]\nkeep = { turns = 1 }\n";
-    for strategy in ["summarization", "hybrid"] {
-        let account = play(&policy(strategy, fold, 2200), false, &upstream).await;
-        assert!(account.folded > 50 && account.dropped == 0, "{strategy}: {account:?}");
+    for keep in [2, 6] {
+        let fold = format!(
+            "when = {{ budget_ratio = 0.6 }}\nkeep = {{ turns = {keep} }}\nmax_tokens = 300\n[context.prune]\nkeep = {{ turns = 1 }}\n"
+        );
+        for strategy in ["summarization", "hybrid"] {
+            let account = play(&policy(strategy, &fold, 2200), false, &upstream).await;
+            assert!(account.folded > 50 && account.dropped == 0, "{strategy}, {keep} turns: {account:?}");
+        }
     }
+}
+
+#[tokio::test]
+async fn when_it_pays() {
+    let upstream = upstream().await;
+    let fold = "mode = \"inline\"\nwhen = { turns = 3 }\nkeep = { turns = 1 }\npace = \"break_even\"\n";
+    let waiting = play(&policy("summarization", fold, 20_000), false, &upstream).await;
+    let at_once =
+        play(&policy("summarization", &fold.replace("break_even", "at_trigger"), 20_000), false, &upstream)
+            .await;
+    assert!(waiting.dropped == 0 && at_once.dropped == 0);
+    assert!(0 < waiting.folded && waiting.folded < at_once.folded, "{waiting:?} against {at_once:?}");
 }
 
 #[tokio::test]

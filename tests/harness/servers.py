@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from harness.process import START_DEADLINE, Process, poll
 
@@ -19,10 +20,11 @@ ROOT = HARNESS.parent.parent
 
 @dataclasses.dataclass(frozen=True)
 class Server:
-    """A running server: `origin` is `http://host:port`, without a path."""
+    """A running server: `origin` is `http://host:port`, without a path. `admin` is the same of Tidegate's admin address."""
 
     origin: str
     process: Process
+    admin: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +33,13 @@ class Sides:
 
     direct: Server
     through: Server
+
+
+class Upstream(Protocol):
+    """What Tidegate can stand in front of: a server, or what stands in front of one."""
+
+    @property
+    def origin(self) -> str: ...
 
 
 @contextmanager
@@ -49,7 +58,7 @@ def small_llm(directory: pathlib.Path) -> Iterator[Server]:
 
 
 @contextmanager
-def tidegate(upstream: Server, directory: pathlib.Path, config: str = "") -> Iterator[Server]:
+def tidegate(upstream: Upstream, directory: pathlib.Path, config: str = "") -> Iterator[Server]:
     """Tidegate in front of `upstream`. It runs in `directory`, so that its default store lands there too."""
     file = directory / "proxy.toml"
     file.write_text(config)
@@ -63,7 +72,7 @@ def tidegate(upstream: Server, directory: pathlib.Path, config: str = "") -> Ite
             return status_of(f"http://{admin}/readyz") == 200
 
         poll(ready, "Tidegate to be ready", START_DEADLINE, process.output)
-        yield Server(f"http://{listen}", process)
+        yield Server(f"http://{listen}", process, f"http://{admin}")
 
 
 @contextmanager

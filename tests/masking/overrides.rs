@@ -42,7 +42,7 @@ async fn a_client_can_ask_for_masking() {
 async fn a_strategy_that_there_is_not_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
-    for name in ["window", "Masking", ""] {
+    for name in ["rolling", "Masking", ""] {
         let request = post(CHAT, &[("x-tidegate-strategy", name)], body("gpt-4o", &conversation(1), &[]));
         let reply = exchange(tidegate.address, request).await;
         assert_eq!((reply.status, reply.error_code().as_str()), (400, "invalid_strategy"), "{name}");

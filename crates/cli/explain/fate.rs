@@ -55,6 +55,7 @@ pub(super) enum Why {
     LeftOut,
     HeadOrTail,
     LastRequest,
+    Spared,
     PinnedTask,
     BehindSummary,
     NoSummary,
@@ -108,6 +109,7 @@ impl Why {
             Why::LeftOut => "left_out",
             Why::HeadOrTail => "head_or_tail",
             Why::LastRequest => "last_request",
+            Why::Spared => "spared",
             Why::PinnedTask => "pinned_task",
             Why::BehindSummary => "behind_summary",
             Why::NoSummary => "no_summary",
@@ -207,8 +209,10 @@ fn why_unfolded(index: usize, question: &Question<'_>, assessment: &Assessment) 
         Some(folded) if index < folded.upto => {
             if question.context.fold.pin_task && is_task() {
                 Why::PinnedTask
-            } else {
+            } else if messages.iter().rposition(Message::is_user_turn) == Some(index) {
                 Why::LastRequest
+            } else {
+                Why::Spared
             }
         }
         _ if index >= unresolved_from(messages) => Why::UnresolvedEnd,

@@ -170,6 +170,9 @@ pub(super) fn why(case: &Case<'_>, why: Why) -> String {
         Why::LeftOut => "between the head and the tail, and not all of it fits".to_owned(),
         Why::HeadOrTail => "in the head or in the tail".to_owned(),
         Why::LastRequest => "what the user asked for last".to_owned(),
+        Why::Spared => {
+            "covered by the summary, but there is room for it or the summary rests on it".to_owned()
+        }
         Why::PinnedTask => "the task: fold.pin_task = true".to_owned(),
         Why::BehindSummary => {
             format!("behind what the summary covers: fold.keep = {}", case.setting("fold.keep"))

@@ -188,7 +188,7 @@ impl Edits {
         let waypoint = fits.then(|| self.waypoint(messages, now)).flatten();
         let covered = self.folded.as_ref().map_or((0, Tokens::ZERO), |folded| (folded.upto, folded.size));
         let windowed = self.windowed.as_ref();
-        let window_cause = windowed.filter(|windowed| windowed.is_new).map(|_| Cause::Budget);
+        let window_cause = windowed.and_then(|windowed| windowed.figures.cut).map(|_| Cause::Budget);
         let plan = Plan {
             masked: (0..frontier).filter(is_masked).collect(),
             postponed: (frontier..edge).filter(is_masked).count(),
@@ -198,7 +198,7 @@ impl Edits {
             verdict: if fits { Verdict::Fits } else { Verdict::OverBudget },
             cause: wanted.as_ref().map(|job| job.cause).or(cause).or(window_cause),
             edge,
-            window: windowed.and_then(|windowed| windowed.figures),
+            window: windowed.map(|windowed| windowed.figures),
             blocks: policy.blocks.figures(messages, covered.0, covered.1),
             folded: self.folded,
             dropped,

@@ -68,4 +68,4 @@ pub use policy::{FoldPace, FoldPolicy, Keep, MaskPolicy, Pace, Policy, Strategy,
 pub use prune::Spared;
 pub use tokens::Tokens;
 pub use turns::{turns_in, unresolved_from};
-pub use window::{Gap, WindowFigures, WindowPolicy};
+pub use window::{Cut, Gap, WindowFigures, WindowPolicy};

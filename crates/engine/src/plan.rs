@@ -21,7 +21,7 @@ pub struct Plan {
     pub postponed: usize,
     /// The first message that the policy protects: masks never reach further. Zero where nothing may be masked.
     pub edge: usize,
-    /// How a head and a tail were chosen, where they were.
+    /// The arithmetic of head and tail, where that is the strategy.
     pub window: Option<WindowFigures>,
     /// How large the blocks are, where they have limits.
     pub blocks: Option<BlockFigures>,

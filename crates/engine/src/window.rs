@@ -46,7 +46,18 @@ pub struct WindowFigures {
     /// What is left for the history, and what it uses.
     pub room: Tokens,
     pub history: Tokens,
-    /// Head and tail in messages: by their shares, and as they came out.
+    /// How it was cut, if it was cut now.
+    pub cut: Option<Cut>,
+}
+
+/// Head and tail in messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// What their shares hold of messages of average length.
+    pub average: Tokens,
+    pub head_room: Tokens,
+    pub tail_room: Tokens,
+    /// By their shares, and as they came out.
     pub planned: (usize, usize),
     pub kept: (usize, usize),
 }
@@ -56,9 +67,7 @@ pub struct WindowFigures {
 pub(crate) struct Windowed {
     pub(crate) dropped: Vec<usize>,
     pub(crate) gap: Option<Gap>,
-    pub(crate) figures: Option<WindowFigures>,
-    /// Whether this was decided now and not before.
-    pub(crate) is_new: bool,
+    pub(crate) figures: WindowFigures,
 }
 
 pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &WindowPolicy) -> Windowed {
@@ -77,7 +86,8 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
     let replayed = earlier.map_or_else(Vec::new, |gap| replay(messages, &story, gap));
     if fits(&replayed) {
         let gap = gap(messages, &replayed);
-        return Windowed { dropped: replayed, gap, figures: None, is_new: false };
+        let figures = WindowFigures { scaffold, room, history, cut: None };
+        return Windowed { dropped: replayed, gap, figures };
     }
     let planned = planned(story.len(), history, room, policy);
     let floor = (policy.head_min.min(story.len()), policy.tail_min.min(story.len()));
@@ -89,8 +99,15 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
             Some(_) | None => break dropped,
         }
     };
-    let figures = Some(WindowFigures { scaffold, room, history, planned, kept });
-    Windowed { gap: gap(messages, &dropped), dropped, figures, is_new: true }
+    let cut = Cut {
+        average: Tokens(history.0 / story.len().max(1) as u64),
+        head_room: room.share(policy.head_ratio),
+        tail_room: room.share(policy.tail_ratio),
+        planned,
+        kept,
+    };
+    let figures = WindowFigures { scaffold, room, history, cut: Some(cut) };
+    Windowed { gap: gap(messages, &dropped), dropped, figures }
 }
 
 /// What may go: everything but instructions, what the user last asked for, and the open or unresolved end.

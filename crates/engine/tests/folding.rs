@@ -6,9 +6,9 @@
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use tidegate_engine::{
-    BudgetPolicy, Conversation, Decision, Digest, Economy, Fold, FoldJob, FoldPolicy, Keep, Kind, MaskPolicy,
-    Memory, Message, Pace, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Trigger, Verdict,
-    decide, truncate, unresolved_from,
+    BudgetPolicy, Conversation, Decision, Digest, Economy, Fold, FoldJob, FoldPace, FoldPolicy, Keep, Kind,
+    MaskPolicy, Memory, Message, Pace, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Trigger,
+    Verdict, decide, truncate, unresolved_from,
 };
 
 const SUMMARY: Tokens = Tokens(60);
@@ -78,9 +78,10 @@ fn trigger() -> impl Strategy<Value = Trigger> {
 fn case() -> impl Strategy<Value = Case> {
     let strategies = prop_oneof![Just(ContextStrategy::Summarization), Just(ContextStrategy::Hybrid)];
     let hosts = prop_oneof![2 => Just(Host::Inline), 2 => Just(Host::Background), 1 => Just(Host::Failing)];
-    (script(), strategies, keep(), (trigger(), keep(), keep(), any::<bool>()), 3_000u64..40_000, hosts)
-        .prop_map(|(script, strategy, mask, (when, keep, prune_keep, pins_task), window, host)| {
-            let fold = FoldPolicy { when, keep, prune_keep, pins_task, ..FoldPolicy::default() };
+    let pace = prop_oneof![Just(FoldPace::AtTrigger), Just(FoldPace::BreakEven)];
+    (script(), strategies, keep(), (trigger(), keep(), keep(), any::<bool>(), pace), 3_000u64..40_000, hosts)
+        .prop_map(|(script, strategy, mask, (when, keep, prune_keep, pins_task, pace), window, host)| {
+            let fold = FoldPolicy { when, keep, prune_keep, pins_task, pace, ..FoldPolicy::default() };
             let mask = MaskPolicy { keep: mask, pace: Pace::BreakEven };
             Case { script, policy: Policy { strategy, mask, fold, ..Policy::default() }, window, host }
         })

@@ -122,10 +122,13 @@ fn what_fits_is_left_alone_whatever_its_length() {
     let messages = messages(&script);
     let fits = decided(&messages, 2_000, WindowPolicy::default(), &Memory::default());
     assert!(fits.plan.dropped.is_empty() && fits.plan.cause.is_none());
+    assert_eq!(fits.plan.window.unwrap().cut, None);
     let tight = decided(&messages, 600, WindowPolicy::default(), &Memory::default());
     let figures = tight.plan.window.unwrap();
     // 600 less 3, 9 and the ten tokens that the user has just said.
     assert_eq!((figures.scaffold, figures.room, figures.history), (Tokens(22), Tokens(578), Tokens(1_000)));
-    assert_eq!((figures.planned, figures.kept), ((14, 20), (14, 20)));
+    let cut = figures.cut.unwrap();
+    assert_eq!((cut.planned, cut.kept), ((14, 20), (14, 20)));
+    assert_eq!((cut.average, cut.head_room, cut.tail_room), (Tokens(10), Tokens(144), Tokens(404)));
     assert_eq!(tight.plan.dropped, (14..80).collect::<Vec<_>>());
 }

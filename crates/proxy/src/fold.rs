@@ -2,9 +2,10 @@
 //!
 //! One at a time for a conversation, in all processes together: who comes second waits for the first one's, or goes without.
 
+use crate::archive;
+use crate::draft::Draft;
 use crate::gate::Gate;
 use crate::material::{kept, longest, sources};
-use crate::rewrite::Draft;
 use crate::server::Worker;
 use crate::summarize::{CallerKey, Material, Spent, summarize};
 use crate::summary_message::{State, tokens};
@@ -144,6 +145,13 @@ impl Folding {
             at: Timestamp(Gate::now().0),
             state: state.to_bytes(),
         };
+        if let Some((archive, identity)) = self.worker.gate.archive.as_ref().zip(self.draft.identity.as_ref())
+        {
+            let first = chat.messages.iter().find(|message| !message.role.is_instruction());
+            let first = first.map_or(job.covers, |message| message.digest);
+            let made = (&state.summary, state.author.as_str(), cost.ceil() as u64);
+            archive::summary(archive, identity, self.draft.route_name(), &fold, first, made);
+        }
         // If it cannot be written, this process goes on with it all the same.
         if let Ok(false) = self.worker.gate.conversations.fold(key, fold.clone()).await {
             let known = self.worker.gate.conversations.recall(key).await.folds;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use thiserror::Error;
 use tidegate_config::{Settings, Summarizer, Upstream};
 use tidegate_engine::Timestamp;
-use tidegate_store::{Conversations, wall_clock};
-use tidegate_telemetry::{Format, Lines, Metrics};
+use tidegate_store::{Archive, Conversations, wall_clock};
+use tidegate_telemetry::{ArchiveCounts, Format, Lines, Metrics, archive_text};
 use tidegate_tokens::{Calibration, ModelTable};
 use tidegate_wire::Reader;
 
@@ -23,6 +23,7 @@ pub struct Gate {
     pub(crate) reader: Reader,
     pub(crate) calibration: Calibration,
     pub(crate) conversations: Arc<Conversations>,
+    pub(crate) archive: Option<Archive>,
     pub(crate) secret: Secret,
     pub(crate) metrics: Metrics,
 }
@@ -68,9 +69,16 @@ impl Gate {
             reader: Reader::default(),
             calibration: Calibration::new(),
             conversations,
+            archive: None,
             secret,
             metrics: Metrics::default(),
         })
+    }
+
+    /// Writes everything into an archive too.
+    #[must_use]
+    pub fn with_archive(self, archive: Option<Archive>) -> Gate {
+        Gate { archive, ..self }
     }
 
     /// Puts another configuration in force. Requests that are under way end under the old one; connections to upstreams
@@ -87,9 +95,20 @@ impl Gate {
         Timestamp(wall_clock())
     }
 
-    /// What has been counted since the start.
-    pub fn metrics(&self) -> &Metrics {
-        &self.metrics
+    /// What has been counted since the start, in the text format of Prometheus.
+    pub fn metrics_text(&self) -> String {
+        let mut text = self.metrics.text();
+        if let Some(archive) = &self.archive {
+            let stats = archive.stats();
+            text.push_str(&archive_text(&ArchiveCounts {
+                queued: stats.queued as u64,
+                written: stats.written,
+                dropped: stats.dropped,
+                rejected: stats.rejected,
+                connected: stats.connected,
+            }));
+        }
+        text
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {

@@ -1,6 +1,7 @@
 //! The whole way of a request: receive → route → identify → recall → rewrite → forward → relay → remember.
 
 use crate::body::{ReplyBody, SendBody, Upload};
+use crate::draft::Draft;
 use crate::entry::Entry;
 use crate::forward::forward;
 use crate::framing::{REFUSED_METHOD, Verdict};
@@ -11,15 +12,17 @@ use crate::path::canonical;
 use crate::recall::recall;
 use crate::receive::{Received, is_chat_completion, receive};
 use crate::relay::relay;
-use crate::remember::{Keepsake, remember_refusal};
+use crate::remember::Keepsake;
 use crate::reply::{Refusal, refuse};
 use crate::report;
 use crate::request_id::RequestId;
 use crate::restore::restore;
-use crate::rewrite::{Draft, Rewritten, rewrite};
+use crate::rewrite::{Rewritten, rewrite};
 use crate::route::{route, strategy};
 use crate::server::Worker;
+use crate::state::{is_state, state};
 use crate::summarize::CallerKey;
+use crate::turn::remember_refusal;
 use crate::upstream::{AnswerBody, Prepared};
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
@@ -44,8 +47,16 @@ pub(crate) async fn travel(
     let enabled = snapshot.settings.log.access;
     let mut entry = Entry::begin(&worker.gate, enabled, id, request.method(), request.uri());
     match attempt(worker, &snapshot, verdict, request, &mut entry).await {
-        Ok(Answer { response, own, upstream, keepsake }) => {
+        Ok(Ending::Upstream(Answer { response, own, upstream, keepsake })) => {
             relay(response, own, &upstream, &worker.cut, keepsake, entry)
+        }
+        Ok(Ending::Own(mut response)) => {
+            if let Some(id) = entry.request_id.to_header() {
+                response.headers_mut().insert(names::header::REQUEST_ID, id);
+            }
+            entry.answering(response.status());
+            entry.answered();
+            response
         }
         Err(refusal) => {
             let mut response = refuse(&refusal);
@@ -59,6 +70,13 @@ pub(crate) async fn travel(
             response
         }
     }
+}
+
+/// How a journey ends that nothing stopped.
+enum Ending {
+    Upstream(Answer),
+    /// What we know ourselves, without asking anybody.
+    Own(Response<ReplyBody>),
 }
 
 /// An upstream's answer, the headers that we put beside its own, and what to remember when it has come.
@@ -75,7 +93,7 @@ async fn attempt(
     verdict: &Verdict,
     request: Request<Incoming>,
     entry: &mut Entry,
-) -> Result<Answer, Refusal> {
+) -> Result<Ending, Refusal> {
     if let Some(violation) = verdict.get().filter(|_| request.method() == REFUSED_METHOD) {
         return Err(Refusal::Framing(*violation));
     }
@@ -84,11 +102,15 @@ async fn attempt(
     }
     let path = request.uri().path().to_owned();
     let path = canonical(&path).map_err(Refusal::Path)?;
-    if is_chat_completion(request.method(), &path) {
+    if is_state(request.method(), &path) {
+        return state(&worker.gate, &snapshot.settings, request.headers()).await.map(Ending::Own);
+    }
+    let answer = if is_chat_completion(request.method(), &path) {
         complete_chat(worker, snapshot, request, &path, entry).await
     } else {
         pass_through(worker, snapshot, request, &path, entry).await
-    }
+    };
+    answer.map(Ending::Upstream)
 }
 
 /// A chat completion: read whole, so that its messages can be edited.

@@ -9,9 +9,11 @@
 //!
 //! This crate never parses a configuration, never writes to a terminal, and never decides what to edit: the engine does.
 
+mod archive;
 mod assess;
 mod body;
 mod decode;
+mod draft;
 mod edits;
 mod entry;
 mod fold;
@@ -40,10 +42,12 @@ mod restore;
 mod rewrite;
 mod route;
 mod server;
+mod state;
 mod summarize;
 mod summary_message;
 mod timeline;
 mod tls;
+mod turn;
 mod upstream;
 
 pub use assess::{Assessment, Question, model_table};

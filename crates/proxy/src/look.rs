@@ -23,6 +23,12 @@ impl<'a> Look<'a> {
         Look { role, encoding, unit: unit(context, model), blocks: &context.blocks, pinned }
     }
 
+    /// How long a message of our own is in the unit of the limits; nothing where there are none, for counting takes time.
+    pub(crate) fn size_of_own(&self, text: &str) -> Tokens {
+        let is_bounded = self.blocks.history_max.or(self.blocks.total_max).is_some();
+        if is_bounded { self.size(text) } else { Tokens::ZERO }
+    }
+
     /// How long a text is in the unit of the limits.
     pub(crate) fn size(&self, text: &str) -> Tokens {
         match self.unit {

@@ -78,6 +78,9 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
+/// Of a longer result only the beginning tells whether it is a failure.
+const LONGEST: usize = 16 * 1024;
+
 /// What tools say when they fail: there is no field for it in the protocol.
 fn is_failure(text: &str) -> bool {
     let text = text.trim_start();
@@ -88,8 +91,10 @@ fn is_failure(text: &str) -> bool {
     if words.iter().any(begins) || text.contains("Traceback (most recent call last)") {
         return true;
     }
-    match serde_json::from_str::<serde_json::Value>(text) {
-        Ok(serde_json::Value::Object(result)) => {
+    // A longer result is data, and not worth the time to look into.
+    let result = (text.len() <= LONGEST).then(|| serde_json::from_str::<serde_json::Value>(text));
+    match result {
+        Some(Ok(serde_json::Value::Object(result))) => {
             let is = |key: &str, value: serde_json::Value| result.get(key) == Some(&value);
             let error = result.get("error").or(result.get("errors"));
             let has_error = error.is_some_and(|error| !is_nothing(error));

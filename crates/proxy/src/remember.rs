@@ -3,24 +3,23 @@
 //! What the next request of the conversation needs is written while the upstream works, and the answer does not end before
 //! it is safe. What is only counted is written after it. Both are tasks that a shutdown waits for.
 
+use crate::archive;
+use crate::draft::calibration_key;
 use crate::entry::Entry;
 use crate::gate::Gate;
 use crate::identify::Identity;
-use crate::limit::{COST, nanousd};
 use crate::listener::Listener;
-use crate::reply::Refusal;
-use crate::request_id::unique;
-use crate::rewrite::{Rewritten, calibration_key};
+use crate::rewrite::Rewritten;
 use crate::server::Worker;
+use crate::turn::{Remembered, figures, record};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tidegate_config::{History, Route, strategy_name};
-use tidegate_engine::{Digest, Plan, Strategy, Tokens};
-use tidegate_store::{Entries, MessageId, RawMessage, Turn, TurnRecord, encode_turn};
-use tidegate_telemetry::{Outcome, Planned};
-use tidegate_tokens::{Fit, Model, count};
-use tidegate_wire::{Answer, answer_message, chain, facts, read_message};
+use tidegate_config::{History, Route};
+use tidegate_engine::{Strategy, Tokens};
+use tidegate_store::Entries;
+use tidegate_telemetry::Outcome;
+use tidegate_tokens::Fit;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
@@ -55,17 +54,6 @@ enum Answering {
     Done,
 }
 
-/// A turn of a conversation, as far as it is known before its answer.
-#[derive(Debug)]
-struct Remembered {
-    identity: Identity,
-    record: TurnRecord,
-    end: Option<Digest>,
-    model: Arc<Model>,
-    /// What the forwarded request costs by our own count.
-    counted: Tokens,
-}
-
 impl Keepsake {
     /// Begins to write what the next request needs.
     pub(crate) fn begin(
@@ -85,6 +73,9 @@ impl Keepsake {
             drop(worker.tasks.spawn(later.run()));
         }
         let entries = std::mem::take(&mut rewritten.entries);
+        if let (Some(archive), Some(identity)) = (&gate.archive, &identity) {
+            archive::messages(archive, identity, &route.name, &entries);
+        }
         let journal = match &identity {
             // The request has waited for the store once, which is as long as it may.
             Some(identity) if rewritten.without_store => {
@@ -129,6 +120,9 @@ impl Keepsake {
             let message = listener.answer().and_then(|answer| self.turn.as_ref()?.message(&answer));
             self.answer = match (message, &self.turn) {
                 (Some(message), Some(turn)) => {
+                    if let Some(archive) = &self.gate.archive {
+                        archive::message(archive, &turn.identity, &turn.record.route, &message);
+                    }
                     let (conversations, key) = (self.gate.conversations.clone(), turn.identity.key);
                     let entries = Entries { messages: vec![message], ..Entries::default() };
                     // What fails is noted in this process, and written with the next request.
@@ -181,168 +175,5 @@ impl Keepsake {
             turn.remember(&gate, answer.as_ref(), is_kept).await;
         };
         drop(self.tasks.spawn_on(remember, &runtime));
-    }
-}
-
-fn record(rewritten: &Rewritten, route: &Route, strategy: Strategy) -> TurnRecord {
-    let made = rewritten.made;
-    let after = rewritten.plan.after;
-    TurnRecord {
-        model: rewritten.asked.clone(),
-        messages: rewritten.messages,
-        end: rewritten.end.map(|end| end.to_string()).unwrap_or_default(),
-        tokens_after_summary: made.and_then(|made| made.unpruned).unwrap_or(after).0,
-        summary_triggered: made.is_some(),
-        prune_triggered: made.is_some_and(|made| made.has_pruned),
-        masked_tokens: rewritten.masked_tokens.0,
-        blocks: rewritten.blocks,
-        stop_hint: rewritten.stop_hint,
-        ..planned(&rewritten.plan, route, strategy)
-    }
-}
-
-/// What is recorded of any plan, carried out or not.
-fn planned(plan: &Plan, route: &Route, strategy: Strategy) -> TurnRecord {
-    TurnRecord {
-        at: Gate::now().0,
-        route: route.name.clone(),
-        strategy: strategy_name(strategy).to_owned(),
-        tokens_before: plan.before.0,
-        tokens_after: plan.after.0,
-        tokens_after_summary: plan.after.0,
-        tokens_after_prune: plan.after.0,
-        budget: plan.budget.input.0,
-        window: plan.budget.window.0,
-        masked: plan.masked.clone(),
-        folded: plan.folded.as_ref().map_or(0, |folded| folded.removed.len()),
-        dropped: plan.dropped.len(),
-        summary_tokens: plan.folded.as_ref().map_or(0, |folded| folded.tokens.0),
-        postponed: plan.postponed,
-        trigger: plan.cause.map(|cause| cause.name().to_owned()),
-        ..TurnRecord::default()
-    }
-}
-
-fn figures(rewritten: &Rewritten) -> Planned {
-    let plan = &rewritten.plan;
-    Planned {
-        before: plan.before.0,
-        after: plan.after.0,
-        masked: rewritten.masked_tokens.0,
-        summary: plan.folded.as_ref().map_or(0, |folded| folded.tokens.0),
-        has_stop_hint: rewritten.stop_hint.is_some(),
-    }
-}
-
-/// A request that was refused for what it is has had a turn too.
-pub(crate) fn remember_refusal(
-    worker: &Worker,
-    identity: Option<&Identity>,
-    route: &Route,
-    strategy: Strategy,
-    refusal: &Refusal,
-    entry: &Entry,
-) {
-    let (Refusal::OverBudget(over), Some(identity)) = (refusal, identity) else { return };
-    let record = TurnRecord {
-        model: over.model.name.clone(),
-        overflow_rejected: true,
-        request_id: entry.request_id.as_str().to_owned(),
-        status: http::StatusCode::UNPROCESSABLE_ENTITY.as_u16(),
-        outcome: Outcome::Refused.name().to_owned(),
-        ..planned(&over.plan, route, strategy)
-    };
-    let (gate, model, identity) = (worker.gate.clone(), over.model.clone(), identity.clone());
-    let turn = Remembered { identity, record, end: None, model, counted: Tokens::ZERO };
-    drop(worker.tasks.spawn(async move { turn.remember(&gate, None, true).await }));
-}
-
-impl Remembered {
-    fn note(&mut self, entry: &Entry) {
-        let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        let record = &mut self.record;
-        record.request_id = entry.request_id.as_str().to_owned();
-        record.status = entry.status.as_u16();
-        record.outcome = entry.outcome.name().to_owned();
-        record.first_byte_ms = entry.first_byte.map(millis);
-        record.duration_ms = millis(entry.started.elapsed());
-        record.overhead_us = entry.overhead_us;
-        record.degraded = entry.degraded.map(str::to_owned);
-    }
-
-    /// Writes the answer into the timeline and the turn into the counts.
-    async fn remember(mut self, gate: &Gate, answer: Option<&Answer>, is_kept: bool) {
-        let conversations = &gate.conversations;
-        let key = self.identity.key;
-        let usage = answer.and_then(|answer| answer.usage);
-        self.record.prompt_tokens = usage.map(|usage| usage.prompt_tokens);
-        self.record.completion_tokens = usage.map(|usage| usage.completion_tokens);
-        self.record.cached_tokens = usage.map(|usage| usage.cached_tokens);
-        self.record.cost_usd = self.cost(answer);
-        if let Some(cost) = self.record.cost_usd {
-            gate.metrics.spent(cost);
-        }
-        let is_whole = self.record.outcome == Outcome::Answered.name();
-        if let Some(message) = answer
-            .filter(|_| is_whole && !is_kept && conversations.records_messages())
-            .and_then(|answer| self.message(answer))
-        {
-            // What fails here is written with the next request, which brings the answer back.
-            let _ =
-                conversations.journal(key, Entries { messages: vec![message], ..Entries::default() }).await;
-        }
-        let record = &self.record;
-        let reported = |value: Option<u64>| value.unwrap_or(0);
-        let turn = Turn {
-            id: unique().to_be_bytes(),
-            end: self.end.map(|end| MessageId(end.0)),
-            at: record.at,
-            record: encode_turn(record),
-            counts: vec![
-                ("tokens_before", record.tokens_before),
-                ("tokens_after", record.tokens_after),
-                ("prompt_tokens", reported(record.prompt_tokens)),
-                ("completion_tokens", reported(record.completion_tokens)),
-                ("cached_tokens", reported(record.cached_tokens)),
-                (COST, record.cost_usd.map_or(0, nanousd)),
-            ],
-            labels: vec![
-                ("name", self.identity.name.clone()),
-                ("tenant", self.identity.tenant.clone()),
-                ("route", record.route.clone()),
-                ("model", record.model.clone()),
-                ("strategy", record.strategy.clone()),
-            ],
-        };
-        if let Err(reason) = conversations.count(key, turn).await {
-            gate.metrics.uncounted(reason);
-        }
-    }
-
-    /// What the turn cost: by what the upstream reported, else by our own count of what went out and came back.
-    fn cost(&self, answer: Option<&Answer>) -> Option<f64> {
-        let (answer, prices) = (answer?, self.model.prices?);
-        let (input, cached, output) = match answer.usage {
-            Some(usage) => (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens),
-            None => {
-                let texts = answer.content.iter().chain(answer.tool_calls.iter().map(|call| &call.arguments));
-                let said: Tokens = texts.map(|text| count(self.model.encoding, text)).sum();
-                (self.counted.0, 0, said.0)
-            }
-        };
-        prices.cost(Tokens(input), Tokens(cached), Tokens(output))
-    }
-
-    /// The answer as the client will send it back.
-    fn message(&self, answer: &Answer) -> Option<RawMessage> {
-        let (end, json) = (self.end?, answer_message(answer)?);
-        let canonical = facts(&read_message(&json).ok()?).canonical;
-        Some(RawMessage {
-            id: MessageId(chain(end, &canonical).0),
-            parent: MessageId(end.0),
-            position: u32::try_from(self.record.messages).ok()?,
-            at: Gate::now().0,
-            json: json.into(),
-        })
     }
 }

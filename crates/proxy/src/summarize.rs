@@ -27,7 +27,7 @@ use crate::gate::Snapshot;
 use crate::upstream::Clients;
 use std::sync::Arc;
 use tidegate_config::{LlmSummarizer, Summarizer};
-use tidegate_summary::{Source, Summary, extract};
+use tidegate_summary::{Source, Summary, extract, keep};
 use tidegate_wire::Usage;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
@@ -132,10 +132,14 @@ async fn fold(
     let passes = Arc::new(passes);
     let mut from = 0;
     while from < passes.len() {
-        let next = (passes.clone(), state.take());
+        let next = (passes.clone(), state.clone());
         let pass = off_worker(move || next.0.pass(next.1, from)).await??;
         from = pass.end;
-        state = Some(ask(endpoint, &passes, Arc::new(pass), spent).await?);
+        let made = ask(endpoint, &passes, Arc::new(pass), spent).await?;
+        state = Some(match &state {
+            Some(before) => keep(before, made),
+            None => made,
+        });
     }
     Ok(state.unwrap_or_default())
 }

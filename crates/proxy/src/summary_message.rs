@@ -64,24 +64,34 @@ impl SummaryMessage {
             kept: state.kept,
             ..Fold::default()
         };
+        // A summary that is rid of everything is no longer there; one that found nothing worth saying still says how many messages
+        // it stands for.
+        let is_omitted = summary.is_empty() && look.pinned.is_some();
         let whole = SummaryMessage { fold, json: Bytes::new(), summary, covered };
-        Some(whole.within(look.blocks.summary_max.unwrap_or(Tokens(u64::MAX)), look))
+        Some(match look.blocks.summary_max {
+            Some(most) => whole.within(most, look),
+            None if is_omitted => whole,
+            None => whole.shown(look),
+        })
     }
 
     /// With so much of the summary as fits into `most`, in the unit of the limits.
     pub(crate) fn within(&self, most: Tokens, look: &Look<'_>) -> SummaryMessage {
         let summary = cap(&self.summary, self.covered, &|text| look.size(text) <= most);
-        let mut shown = SummaryMessage { summary, ..self.clone() };
-        // A summary that is rid of everything is no longer there; one that found nothing worth saying still says how many messages
-        // it stands for.
-        let is_omitted = shown.summary.is_empty() && (look.pinned.is_some() || most < Tokens(u64::MAX));
-        let text = if is_omitted { String::new() } else { render(&shown.summary, self.covered) };
-        (shown.fold.tokens, shown.fold.size, shown.json) = if text.is_empty() {
-            (Tokens::ZERO, Tokens::ZERO, Bytes::new())
-        } else {
-            (tokens(&text, look.role, look.encoding), look.size(&text), message(look.role, &text))
-        };
-        shown
+        let is_omitted = summary.is_empty();
+        let shown = SummaryMessage { summary, json: Bytes::new(), ..self.clone() };
+        if is_omitted {
+            let fold = Fold { tokens: Tokens::ZERO, size: Tokens::ZERO, ..shown.fold };
+            return SummaryMessage { fold, ..shown };
+        }
+        shown.shown(look)
+    }
+
+    /// As the message that it becomes.
+    fn shown(self, look: &Look<'_>) -> SummaryMessage {
+        let text = render(&self.summary, self.covered);
+        let (tokens, size) = (tokens(&text, look.role, look.encoding), look.size_of_own(&text));
+        SummaryMessage { fold: Fold { tokens, size, ..self.fold }, json: message(look.role, &text), ..self }
     }
 }
 

@@ -6,7 +6,8 @@
 //! summary does so elsewhere. It knows nothing of HTTP or of requests: messages come as [`Source`]s.
 //!
 //! - [`Summary`], with its [`Entry`]s and [`MessageRef`]s, is the state and its stored form.
-//! - [`prompt`] and [`schema`] ask a model; [`parse`] reads the answer or says what [`Nonsense`] it is.
+//! - [`prompt`] and [`schema`] ask a model; [`parse`] reads the answer or says what [`Nonsense`] it is, and [`keep`] saves
+//!   what a model forgets as a whole. A small model is asked in another [`Style`], and within [`Bounds`].
 //! - [`extract`] is the built-in summarizer.
 //! - [`cap`] and [`without`] make a summary smaller, [`render`] makes it a message.
 //!
@@ -34,13 +35,17 @@
 //! assert!(shown.contains("- Then switch the index to redb.") && !shown.contains("Postgres"));
 //! ```
 
+mod bounds;
+mod brief;
 mod cap;
 mod excerpt;
 mod extract;
 mod fence;
 mod json;
+mod keep;
 mod loose;
 mod nonsense;
+mod once;
 mod parse;
 mod pinned;
 mod prompt;
@@ -50,15 +55,18 @@ mod schema;
 mod sentence;
 mod source;
 mod summary;
+mod whole;
 mod word;
 
+pub use bounds::Bounds;
 pub use cap::cap;
 pub use extract::extract;
+pub use keep::keep;
 pub use nonsense::Nonsense;
 pub use parse::parse;
 pub use pinned::without;
-pub use prompt::{Limits, Prompt, prompt};
+pub use prompt::{Limits, Prompt, Style, prompt};
 pub use render::render;
-pub use schema::schema;
+pub use schema::{Schema, bounded_schema, schema};
 pub use source::{Call, Source, Speaker};
 pub use summary::{Entry, MAX_ENTRIES, MAX_ENTRY_CHARS, MAX_TEXT_CHARS, MessageRef, Section, Summary};

@@ -7,6 +7,7 @@ use crate::fence::clean_line;
 use crate::json::find_object;
 use crate::loose::{is_summary, read};
 use crate::nonsense::looks_like_an_error;
+use crate::once::once;
 use crate::pinned::normal;
 use crate::reference::MAX_REFERENCES;
 use crate::summary::{MAX_ENTRIES, MAX_ENTRY_CHARS, MAX_TEXT_CHARS};
@@ -33,7 +34,7 @@ pub fn parse(answer: &str, known: impl Fn(MessageRef) -> bool) -> Result<Summary
     if !is_summary(&object) && is_error(&object) {
         return Err(Nonsense::LooksLikeAnError);
     }
-    let summary = bounded(read(&object), known);
+    let summary = once(bounded(read(&object), known));
     if summary.is_empty() {
         return Err(Nonsense::NothingInIt);
     }

@@ -1,5 +1,6 @@
 use std::fmt::Write;
 
+use crate::brief::brief;
 use crate::excerpt::ends;
 use crate::fence::{MESSAGE, STATE, clean_line, clean_lines};
 use crate::schema::meaning;
@@ -12,9 +13,19 @@ pub struct Prompt {
     pub user: String,
 }
 
+/// How a model is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// With all the rules, and for entries that name the messages that they rest on.
+    Full,
+    /// In few words and for plain sentences: for models with small windows, which are small models.
+    Brief,
+}
+
 /// How long the answer may be and how much of each message is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    pub style: Style,
     /// The length to ask for. What comes back is capped anyway; asking keeps the model from being cut off.
     pub max_tokens: u32,
     /// Observations are long and say little: more than this many characters are cut in the middle.
@@ -27,13 +38,22 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_tokens: 1_500, tool_output_chars: 2_000, argument_chars: 500, message_chars: 12_000 }
+        Self {
+            style: Style::Full,
+            max_tokens: 1_500,
+            tool_output_chars: 2_000,
+            argument_chars: 500,
+            message_chars: 12_000,
+        }
     }
 }
 
 /// Asks for the whole state, rewritten from the previous one and the messages that leave the context.
 pub fn prompt(previous: Option<&Summary>, sources: &[Source<'_>], limits: Limits) -> Prompt {
-    Prompt { system: instructions(limits), user: material(previous, sources, limits) }
+    match limits.style {
+        Style::Full => Prompt { system: instructions(limits), user: material(previous, sources, limits) },
+        Style::Brief => brief(previous, sources, limits),
+    }
 }
 
 fn instructions(limits: Limits) -> String {
@@ -107,7 +127,7 @@ fn message(text: &mut String, source: &Source<'_>, limits: Limits) {
     line(text, format_args!("</{MESSAGE}>"));
 }
 
-fn speaker(speaker: Speaker<'_>) -> String {
+pub(crate) fn speaker(speaker: Speaker<'_>) -> String {
     match speaker {
         Speaker::User => "user".into(),
         Speaker::Assistant => "assistant".into(),

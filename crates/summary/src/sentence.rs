@@ -91,7 +91,7 @@ pub(crate) fn sentences(text: &str) -> Vec<Sentence<'_>> {
 }
 
 /// The ranges of a line between the signs that end sentences.
-fn parts(line: &str) -> Vec<Range<usize>> {
+pub(crate) fn parts(line: &str) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut start = 0;
     let mut chars = line.char_indices().peekable();

@@ -58,6 +58,22 @@ fn an_answer_that_ran_out_of_tokens_keeps_what_was_complete() {
 }
 
 #[test]
+fn a_model_that_never_ends_its_prose_keeps_what_it_said() {
+    check(
+        r#"{"summary_text": "The berths are sounded. It is 3 metres deep. It is 3 metres deep. It is 3 me"#,
+        r#"{"summary_text":"The berths are sounded. It is 3 metres deep."}"#,
+    );
+}
+
+#[test]
+fn a_model_that_says_the_same_in_every_list_is_heard_once() {
+    check(
+        r#"{"summary_text": "Work.", "goals": ["It is deep."], "decisions": ["It is deep", "Use redb"], "key_facts": ["it is deep."]}"#,
+        r#"{"summary_text":"Work.","goals":[{"text":"It is deep."}],"decisions":[{"text":"Use redb"}]}"#,
+    );
+}
+
+#[test]
 fn references_that_were_made_up_are_dropped() {
     check(
         r##"{"key_facts": [{"text": "a", "rests_on": ["m3", "[41]", 0, -2, 3, "#7"]}, "b [99]"]}"##,
@@ -90,6 +106,8 @@ fn what_is_no_summary_says_why() {
         ("{\"error\":{\"message\":\"model overloaded\",\"code\":503}}", "looks_like_an_error"),
         ("I'm sorry, but I can't help with that.", "looks_like_an_error"),
         ("{\"summary_text\":\"I cannot summarize this conversation.\"}", "looks_like_an_error"),
+        ("{\"summary_text\":\"Error generating summary. The serv", "looks_like_an_error"),
+        ("{\"key_facts\":[{\"text\":\"One is done. Tw", "no_json"),
     ] {
         assert_eq!(read(answer).unwrap_err().reason(), reason);
     }

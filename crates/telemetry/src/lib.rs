@@ -22,5 +22,5 @@ mod panics;
 pub use access::{Access, Outcome};
 pub use lines::{Lines, Written};
 pub use logs::{Format, Level, init};
-pub use metrics::{Metrics, Planned};
+pub use metrics::{ArchiveCounts, Metrics, Planned, archive_text};
 pub use panics::log_panics;

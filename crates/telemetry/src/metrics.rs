@@ -155,6 +155,31 @@ impl Metrics {
     }
 }
 
+/// How far the archive is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ArchiveCounts {
+    pub queued: u64,
+    pub written: u64,
+    pub dropped: u64,
+    pub rejected: u64,
+    pub connected: bool,
+}
+
+/// The archive in the text format of Prometheus.
+#[must_use]
+pub fn archive_text(counts: &ArchiveCounts) -> String {
+    let mut text = String::new();
+    let ArchiveCounts { queued, written, dropped, rejected, connected } = *counts;
+    let waiting = "Records that wait for the archive's database.";
+    number(&mut text, "tidegate_archive_queued", waiting, "gauge", queued as f64);
+    let help = "Records handed to the archive, by what became of them.";
+    let ended = [("written", written), ("dropped", dropped), ("rejected", rejected)];
+    family(&mut text, "tidegate_archive_records_total", help, "outcome", ended);
+    let help = "Whether the archive's database is connected.";
+    number(&mut text, "tidegate_archive_connected", help, "gauge", f64::from(u8::from(connected)));
+    text
+}
+
 fn add(counts: &Mutex<BTreeMap<&'static str, u64>>, reason: &'static str) {
     *counts.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
 }

@@ -1,6 +1,6 @@
 //! One question to the endpoint, and one more if that may help.
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Question};
 use super::failure::Cause;
 use super::passes::{Pass, Passes};
 use super::{Spent, off_worker};
@@ -83,19 +83,29 @@ async fn attempt(
     spent: &mut Spent,
 ) -> Result<Summary, Setback> {
     let llm = endpoint.llm;
-    let known = Dialect::of(llm);
+    let known = Dialect::of(llm, passes.limits.style);
     let mut dialect = known;
     loop {
-        let (model, max_tokens, question) = (llm.model.clone(), passes.answer, pass.clone());
-        let body =
-            off_worker(move || dialect.request(&model, &question.prompt, max_tokens, temperature)).await?;
+        let (model, passes_asked, asked) = (llm.model.clone(), passes.clone(), pass.clone());
+        let body = off_worker(move || {
+            let Passes { limits, answer: max_tokens, .. } = *passes_asked;
+            dialect.request(Question {
+                model: &model,
+                prompt: &asked.prompt,
+                limits,
+                max_tokens,
+                temperature,
+            })
+        })
+        .await?;
         let Answered { status, headers, body } = call(endpoint, body.into(), spent).await?;
         if status.is_success() {
             if dialect != known {
                 dialect.learn(llm);
             }
             let (passes, pass) = (passes.clone(), pass.clone());
-            let (summary, usage) = off_worker(move || passes.read(&pass, &body)).await?;
+            let bounds = dialect.bounds(passes.limits);
+            let (summary, usage) = off_worker(move || passes.read(&pass, &body, bounds)).await?;
             spent.add(usage);
             return summary.map_err(|nonsense| Cause::from(nonsense).into());
         }

@@ -5,7 +5,9 @@ use super::failure::Cause;
 use super::source::OwnedSource;
 use std::collections::BTreeSet;
 use tidegate_engine::Tokens;
-use tidegate_summary::{Limits, MessageRef, Nonsense, Prompt, Section, Source, Summary, cap, parse, prompt};
+use tidegate_summary::{
+    Bounds, Limits, MessageRef, Nonsense, Prompt, Section, Source, Style, Summary, cap, parse, prompt,
+};
 use tidegate_tokens::{Encoding, Fit, count};
 use tidegate_wire::{Usage, read_completion};
 
@@ -28,7 +30,7 @@ pub(super) struct Passes {
     /// The messages that an entry may rest on.
     known: BTreeSet<MessageRef>,
     encoding: Encoding,
-    limits: Limits,
+    pub(super) limits: Limits,
     /// The longest prompt.
     input: u64,
     /// The longest answer.
@@ -48,8 +50,8 @@ pub(super) struct Pass {
 /// The window of a model that nobody knows, as for requests.
 const FALLBACK_WINDOW: Tokens = Tokens(8_192);
 
-/// JSON and references take about as much again as the text of a summary. A model that is cut off loses its last entries.
-const ANSWER_BASE: u64 = 256;
+/// A model with a larger window is asked in full. In a smaller one the full question leaves little room for the conversation.
+const BRIEF_WINDOW: u64 = 4_096;
 
 impl Passes {
     pub(super) fn new(material: Material, room: Room) -> Passes {
@@ -63,10 +65,11 @@ impl Passes {
         // What the endpoint puts around and between the messages, and the schema where it shows that to the model.
         let usable = usable - usable / 64;
         let most = room.max_output.map_or(u64::MAX, |most| most.0);
-        let answer =
-            max_tokens.saturating_mul(2).saturating_add(ANSWER_BASE).min(usable / 3).min(most).max(1);
-        let asked = max_tokens.min(answer / 2).max(1);
+        let style = if window > BRIEF_WINDOW { Style::Full } else { Style::Brief };
+        let answer = answer_of(style, max_tokens).min(usable / 3).min(most).max(1);
+        let asked = max_tokens.min(summary_in(style, answer)).max(1);
         let limits = Limits {
+            style,
             max_tokens: u32::try_from(asked).unwrap_or(u32::MAX),
             tool_output_chars: room.tool_output_chars,
             ..Limits::default()
@@ -150,8 +153,13 @@ impl Passes {
         }
     }
 
-    /// What the endpoint answered to a question.
-    pub(super) fn read(&self, pass: &Pass, body: &[u8]) -> (Result<Summary, Nonsense>, Usage) {
+    /// What the endpoint answered to a question, held to the bounds if there were any.
+    pub(super) fn read(
+        &self,
+        pass: &Pass,
+        body: &[u8],
+        bounds: Option<Bounds>,
+    ) -> (Result<Summary, Nonsense>, Usage) {
         let Some(answer) = read_completion(body) else {
             return (Err(Nonsense::NoJson), Usage::default());
         };
@@ -165,12 +173,37 @@ impl Passes {
         let summary = if is_refusal {
             Err(Nonsense::LooksLikeAnError)
         } else {
-            parse(&content, |number| self.known.contains(&number))
+            parse(&content, |number| self.known.contains(&number)).and_then(|summary| mended(summary, bounds))
         };
         (summary, usage)
     }
 
     fn tokens(&self, prompt: &Prompt) -> u64 {
         count(self.encoding, &prompt.system).0 + count(self.encoding, &prompt.user).0
+    }
+}
+
+fn mended(summary: Summary, bounds: Option<Bounds>) -> Result<Summary, Nonsense> {
+    let mended = match bounds {
+        Some(bounds) => bounds.mended(summary),
+        None => summary,
+    };
+    if mended.is_empty() { Err(Nonsense::NothingInIt) } else { Ok(mended) }
+}
+
+/// How long an answer may get that holds a summary of so many tokens. Quotes and brackets, and in a full one the references, come
+/// on top of the text. A model that is cut off loses its last entries.
+fn answer_of(style: Style, summary: u64) -> u64 {
+    match style {
+        Style::Full => summary.saturating_mul(2).saturating_add(256),
+        Style::Brief => summary.saturating_add(summary / 2).saturating_add(96),
+    }
+}
+
+/// How long a summary to ask for where the answer cannot be longer.
+fn summary_in(style: Style, answer: u64) -> u64 {
+    match style {
+        Style::Full => answer / 2,
+        Style::Brief => answer.saturating_sub(96) / 3 * 2,
     }
 }

@@ -4,6 +4,7 @@ mod answers;
 mod dialects;
 mod keys;
 mod passes;
+mod small;
 
 use super::*;
 use crate::gate::Gate;

@@ -1,7 +1,7 @@
 //! What endpoints answer, and what becomes of it.
 
 use super::*;
-use tidegate_summary::render;
+use tidegate_summary::{Style, render, schema};
 use tidegate_testkit::{Ending, Gate as Stall};
 
 #[tokio::test]
@@ -20,7 +20,8 @@ async fn a_good_answer_is_the_summary() {
     let body = request.json();
     assert_eq!((&body["model"], &body["stream"]), (&json!("good"), &json!(false)));
     assert_eq!((&body["temperature"], &body["max_tokens"]), (&json!(0.0), &json!(1256)));
-    assert_eq!(body["response_format"]["json_schema"]["schema"], tidegate_summary::schema());
+    let schema = serde_json::to_value(schema(Style::Full)).unwrap();
+    assert_eq!(body["response_format"]["json_schema"]["schema"], schema);
     assert_eq!(body["messages"][0]["role"], "system");
     assert!(body["messages"][1]["content"].as_str().unwrap().contains("The archive has 48,000 files."));
 }

@@ -85,3 +85,66 @@ async fn an_endpoint_that_knows_neither() {
         assert_eq!(bench.summarize(material()).await.unwrap().spent.calls, calls);
     }
 }
+
+/// A model with a small window is asked within bounds.
+const SMALL: &str = "window = 2048";
+
+/// What a request's schema is: with lengths, without, or none.
+fn schema(request: &Value) -> &'static str {
+    match request.get("response_format") {
+        Some(format) if format.to_string().contains("maxLength") => "bounded",
+        Some(_) => "plain",
+        None => "none",
+    }
+}
+
+fn schemas(upstream: &MockUpstream) -> Vec<&'static str> {
+    upstream.requests().iter().map(|request| schema(&request.json())).collect()
+}
+
+/// Answers requests with this schema, and refuses others.
+fn understands(upstream: &MockUpstream, known: &'static str) {
+    upstream.script(move |request| match schema(&request.json()) {
+        schema if schema == known => good("Use redb"),
+        _ => Answer::error(400, "invalid_request_error", "'maxLength' is not permitted"),
+    });
+}
+
+#[tokio::test]
+async fn bounds_go_before_the_schema_does() {
+    let cases: [(&str, &'static str, &[&str]); 3] = [
+        ("bounds", "bounded", &["bounded", "bounded"]),
+        ("no-bounds", "plain", &["bounded", "plain", "plain"]),
+        ("no-schema", "none", &["bounded", "plain", "none", "none"]),
+    ];
+    for (model, known, expected) in cases {
+        let upstream = MockUpstream::start().await;
+        understands(&upstream, known);
+        let bench = Bench::at(&upstream, model, SMALL);
+        for _ in 0..2 {
+            let made = bench.summarize(material()).await.unwrap();
+            assert_eq!(made.summary.decisions, decided("Use redb"));
+        }
+        assert_eq!(schemas(&upstream), expected);
+    }
+}
+
+#[tokio::test]
+async fn insisting_on_a_schema_is_not_insisting_on_bounds() {
+    let upstream = MockUpstream::start().await;
+    understands(&upstream, "plain");
+    let bench = Bench::at(&upstream, "insist-small", "window = 2048\njson_schema = true");
+    assert_eq!(bench.summarize(material()).await.unwrap().spent.calls, 2);
+    understands(&upstream, "none");
+    let failed = bench.summarize(material()).await.unwrap_err();
+    assert_eq!((failed.reason(), failed.spent.calls), ("summarizer_refused", 1));
+    assert_eq!(schemas(&upstream), ["bounded", "plain", "plain"]);
+}
+
+#[tokio::test]
+async fn a_model_with_room_is_asked_without_bounds() {
+    let upstream = MockUpstream::start().await;
+    understands(&upstream, "plain");
+    let bench = Bench::at(&upstream, "roomy", "window = 8192");
+    assert_eq!(bench.summarize(material()).await.unwrap().spent.calls, 1);
+}

@@ -33,8 +33,8 @@ fn long(messages: u32) -> Material {
 async fn each_pass_goes_on_from_the_summary_of_the_last() {
     let upstream = MockUpstream::start().await;
     numbered(&upstream);
-    let bench = Bench::at(&upstream, "small-window", "window = 2500");
-    let mut material = long(12);
+    let bench = Bench::at(&upstream, "small-window", "window = 4100");
+    let mut material = long(32);
     material.previous =
         Some(Summary { goals: vec![Entry::new("The first goal", [MessageRef(70)])], ..Summary::default() });
     let made = bench.summarize(material).await.unwrap();
@@ -47,12 +47,12 @@ async fn each_pass_goes_on_from_the_summary_of_the_last() {
     let mut seen = Vec::new();
     for (index, request) in requests.iter().enumerate() {
         let (text, tokens) = shown(request);
-        assert!(tokens <= 2500, "{tokens}");
+        assert!(tokens <= 4100, "{tokens}");
         let before = if index == 0 { "The first goal".to_owned() } else { format!("Decision {index}\"") };
         assert!(text.contains(&before), "{before} in {text}");
-        seen.extend((1..=12).filter(|number| text.contains(&format!("Fact {number}. "))));
+        seen.extend((1..=32).filter(|number| text.contains(&format!("Fact {number}. "))));
     }
-    assert_eq!(seen, Vec::from_iter(1..=12), "each message once, in order");
+    assert_eq!(seen, Vec::from_iter(1..=32), "each message once, in order");
 }
 
 #[tokio::test]
@@ -128,6 +128,6 @@ async fn a_failure_in_a_later_pass_fails_the_whole() {
 #[tokio::test]
 async fn a_window_without_room_for_the_instructions() {
     let upstream = MockUpstream::start().await;
-    let failed = Bench::at(&upstream, "tiny", "window = 400").summarize(material()).await.unwrap_err();
+    let failed = Bench::at(&upstream, "tiny", "window = 200").summarize(material()).await.unwrap_err();
     assert_eq!((failed.reason(), failed.spent.calls), ("summarizer_window_too_small", 0));
 }

@@ -1,0 +1,273 @@
+//! A chat completion while it is worked on: what is known of it, and what is decided about it.
+
+use crate::assess::{Assessment, Question, Rule};
+use crate::fold::Folding;
+use crate::gate::{Gate, Snapshot};
+use crate::identify::Identity;
+use crate::look::Look;
+use crate::pinned_message::PinnedMessage;
+use crate::plateau::plateau;
+use crate::reply::{OverBudget, Refusal};
+use crate::rewrite::{Later, Rewritten, log_window};
+use crate::summary_message::{SummaryMessage, before_blocks};
+use crate::timeline::unrecorded;
+use bytes::Bytes;
+use std::sync::Arc;
+use tidegate_config::{Context, FoldMode, Unit};
+use tidegate_engine::{FoldJob, Message, Plan, Strategy, Timestamp, Tokens, Verdict};
+use tidegate_store::{BlockSizes, Entries, Recalled, StoredFold};
+use tidegate_tokens::{Model, is_loaded};
+use tidegate_wire::Unit::Words;
+use tidegate_wire::{Chat, LookedUp, Outline, Piece};
+use tracing::{debug, warn};
+
+/// A chat completion on its way to be rewritten.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// Which route, by its index.
+    pub(crate) route: usize,
+    pub(crate) strategy: Strategy,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) recalled: Recalled,
+    /// Its summaries, and what is pinned to it, as messages.
+    pub(crate) summaries: Vec<SummaryMessage>,
+    pub(crate) pinned: Option<PinnedMessage>,
+    pub(crate) body: Bytes,
+    pub(crate) outline: Outline,
+    /// Whether the history is ours to keep, so that everything is recorded whatever the strategy.
+    pub(crate) holds_history: bool,
+    /// What the conversation has cost so far, where there is a limit to that.
+    pub(crate) spent: Option<f64>,
+}
+
+/// More than this many unread bytes, or messages, are not worked through on a worker: it would serve nobody else for
+/// some hundreds of microseconds.
+const MOST_UNSEEN: usize = 4 * 1024;
+const MOST_MESSAGES: usize = 2_000;
+const MOST_BYTES: usize = 2 * 1024 * 1024;
+
+/// A longer name of a model is no name. It is cut where it is kept.
+pub(crate) const LONGEST_MODEL: usize = 128;
+
+/// A plan, ready to be carried out.
+pub(crate) struct Judged {
+    pub(crate) assessment: Assessment,
+    pieces: Option<Vec<Piece>>,
+    entries: Entries,
+    factor: f64,
+}
+
+/// Reads and decides: at once, or out of everybody's way where that takes long.
+pub(crate) async fn judge(
+    draft: &Arc<Draft>,
+    model: &Arc<Model>,
+    rule: Rule,
+    now: Timestamp,
+) -> Option<Judged> {
+    let looked_up = match draft.look_up(model) {
+        Some(looked_up) if looked_up.unseen <= MOST_UNSEEN => {
+            return draft.judge(model, looked_up, rule, now);
+        }
+        looked_up => looked_up,
+    };
+    let (draft, model) = (draft.clone(), model.clone());
+    let heavy = move || {
+        let looked_up = looked_up.unwrap_or_else(|| draft.question(&model).look_up(&draft.gate.reader));
+        draft.judge(&model, looked_up, rule, now)
+    };
+    match tokio::task::spawn_blocking(heavy).await {
+        Ok(judged) => judged,
+        Err(error) => {
+            warn!(%error, "a request could not be rewritten and is forwarded as it came");
+            None
+        }
+    }
+}
+
+impl Judged {
+    pub(crate) fn is_over(&self) -> bool {
+        self.assessment.decision.plan.verdict == Verdict::OverBudget
+    }
+
+    /// The summary that this request should wait for.
+    pub(crate) fn wanted(&self, draft: &Draft) -> Option<FoldJob> {
+        let context = draft.context();
+        let waits = |job: &&FoldJob| job.is_urgent() || context.fold.mode == FoldMode::Inline;
+        self.assessment.decision.wanted.as_ref().filter(waits).filter(|_| !context.observe).cloned()
+    }
+}
+
+impl Draft {
+    /// With the messages of our own that the conversation has, as this route shows them.
+    pub(crate) fn dressed(mut self) -> Draft {
+        let model = self.model();
+        let look = Look::of(self.context(), &model, self.recalled.pinned.as_deref());
+        let pinned = look.pinned.map(|text| PinnedMessage::of(text, &look));
+        let summaries = match self.strategy {
+            Strategy::Summarization | Strategy::Hybrid => {
+                self.recalled.folds.iter().filter_map(|fold| SummaryMessage::of(fold, &look)).collect()
+            }
+            Strategy::Passthrough | Strategy::Masking | Strategy::Window => Vec::new(),
+        };
+        (self.pinned, self.summaries) = (pinned, summaries);
+        self
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.snapshot.settings.routes[self.route].context
+    }
+
+    pub(crate) fn route_name(&self) -> &str {
+        &self.snapshot.settings.routes[self.route].name
+    }
+
+    pub(crate) fn model(&self) -> Arc<Model> {
+        self.snapshot.models.lookup(self.outline.model.as_deref().unwrap_or_default())
+    }
+
+    /// Counts are corrected by what this model has reported before. Each tenant has corrections of its own, so that nobody's
+    /// traffic moves anybody else's budget.
+    fn calibration_key(&self, model: &Model) -> String {
+        calibration_key(self.identity.as_ref(), model)
+    }
+
+    /// What is known of the messages; nothing where even that is too much for a worker.
+    fn look_up(&self, model: &Arc<Model>) -> Option<LookedUp> {
+        let is_light = self.body.len() <= MOST_BYTES
+            && self.outline.messages.len() <= MOST_MESSAGES
+            && is_loaded(model.encoding);
+        is_light.then(|| self.question(model).look_up(&self.gate.reader))
+    }
+
+    pub(crate) fn question<'a>(&'a self, model: &'a Arc<Model>) -> Question<'a> {
+        Question {
+            body: &self.body,
+            outline: &self.outline,
+            context: self.context(),
+            strategy: self.strategy,
+            model,
+            factor: self.gate.calibration.factor(&self.calibration_key(model)),
+            summaries: &self.summaries,
+            pinned: self.pinned.as_ref(),
+        }
+    }
+
+    /// The same with one more summary.
+    pub(crate) fn with(self: Arc<Self>, fold: StoredFold) -> Arc<Draft> {
+        let mut draft = Arc::unwrap_or_clone(self);
+        let look = Look::of(draft.context(), &draft.model(), draft.recalled.pinned.as_deref());
+        let summary = SummaryMessage::of(&fold, &look);
+        draft.summaries.extend(summary);
+        draft.recalled.folds.push(fold);
+        Arc::new(draft)
+    }
+
+    fn judge(&self, model: &Arc<Model>, looked_up: LookedUp, rule: Rule, now: Timestamp) -> Option<Judged> {
+        let question = self.question(model);
+        // A message that cannot be read is for the upstream to judge.
+        let assessment =
+            question.assess_from(looked_up, &self.gate.reader, &self.recalled.memory, rule, now).ok()?;
+        let pieces = match assessment.pieces(&question) {
+            Ok(pieces) => pieces,
+            Err(error) => {
+                warn!(%error, "a plan did not fit its request, which is forwarded as it came");
+                return None;
+            }
+        };
+        let entries = self.unrecorded(&assessment.chat);
+        Some(Judged { assessment, pieces, entries, factor: question.factor })
+    }
+
+    pub(crate) fn rewritten(
+        &self,
+        model: &Arc<Model>,
+        judged: Judged,
+        trouble: Option<&'static str>,
+        later: Option<(Folding, FoldJob)>,
+    ) -> Result<Rewritten, Refusal> {
+        let Judged { assessment, pieces, entries, factor } = judged;
+        let counted = counted(&assessment, factor);
+        let Assessment { chat, decision, .. } = assessment;
+        if decision.plan.verdict == Verdict::OverBudget && !self.context().observe {
+            let over = OverBudget { plan: decision.plan, model: model.clone() };
+            return Err(Refusal::OverBudget(Box::new(over)));
+        }
+        log_window(self.outline.model.as_deref().unwrap_or_default(), &decision.plan);
+        let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
+        let masked = decision.plan.masked.iter().map(|&index| chat.messages[index].tokens);
+        let (masked_tokens, blocks) = (masked.sum(), self.block_sizes(model, &chat, &decision.plan));
+        let window = self.context().limits.plateau_window;
+        let stop_hint = window.and_then(|most| plateau(&self.body, &self.outline, &chat, most.get()));
+        let talk = |message: &&Message| !message.role.is_instruction();
+        Ok(Rewritten {
+            entries: Entries { waypoint, ..entries },
+            messages: chat.messages.len(),
+            end: chat.messages.iter().rev().find(talk).map(|message| message.digest),
+            pieces: pieces.map(|pieces| pieces.iter().map(|piece| self.bytes(piece)).collect()),
+            without_store: self.recalled.is_unavailable,
+            asked: self.outline.model.as_deref().unwrap_or_default().chars().take(LONGEST_MODEL).collect(),
+            plan: decision.plan,
+            counted,
+            model: model.clone(),
+            masked_tokens,
+            blocks,
+            stop_hint,
+            made: None,
+            trouble,
+            later: later.map(|(folding, job)| Later { folding, chat, job }),
+        })
+    }
+
+    /// How large the blocks were and are.
+    fn block_sizes(&self, model: &Model, chat: &Chat, plan: &Plan) -> Option<BlockSizes> {
+        let figures = plan.blocks?;
+        let look = Look::of(self.context(), model, self.recalled.pinned.as_deref());
+        let talk = chat.messages.iter().filter(|message| !message.role.is_instruction());
+        let used = plan
+            .folded
+            .as_ref()
+            .and_then(|folded| self.recalled.folds.iter().find(|fold| fold.covers == folded.covers));
+        let (summary_before, removed_lines) = used.map_or((0, 0), |fold| before_blocks(fold, &look));
+        let sizes = BlockSizes {
+            memory_before: look.pinned.map_or(0, |text| look.size(text).0),
+            memory_after: figures.memory_max.0,
+            summary_before,
+            summary_after: figures.summary_max.0,
+            history_before: talk.map(|message| message.size).sum::<Tokens>().0,
+            history_after: figures.history.0,
+            removed_lines,
+            fell_back_to_words: self.context().unit == Unit::Tokens && look.unit == Words,
+        };
+        debug!(?sizes, "the blocks of a request");
+        Some(sizes)
+    }
+
+    /// What the timeline lacks. A strategy that edits nothing is for those who want nothing to be kept either.
+    fn unrecorded(&self, chat: &Chat) -> Entries {
+        match &self.identity {
+            Some(identity) if self.strategy != Strategy::Passthrough || self.holds_history => {
+                let read = (&self.body, &self.outline);
+                unrecorded(&self.gate.conversations, identity.key, &self.recalled, read, chat)
+            }
+            Some(_) | None => Entries::default(),
+        }
+    }
+
+    fn bytes(&self, piece: &Piece) -> Bytes {
+        match piece {
+            Piece::Client(range) => self.body.slice(range.clone()),
+            Piece::New(bytes) => bytes.clone(),
+        }
+    }
+}
+
+pub(crate) fn calibration_key(identity: Option<&Identity>, model: &Model) -> String {
+    let tenant = identity.map_or("", |identity| identity.tenant.as_str());
+    format!("{tenant} {}", model.name)
+}
+
+fn counted(assessment: &Assessment, factor: f64) -> Tokens {
+    Tokens((assessment.decision.plan.after.0 as f64 / factor).round() as u64)
+}

@@ -1,0 +1,198 @@
+//! One turn of a conversation: what is recorded of it, counted and archived.
+
+use crate::archive;
+use crate::entry::Entry;
+use crate::gate::Gate;
+use crate::identify::Identity;
+use crate::limit::{COST, nanousd};
+use crate::reply::Refusal;
+use crate::request_id::unique;
+use crate::rewrite::Rewritten;
+use crate::server::Worker;
+use std::sync::Arc;
+use tidegate_config::{Route, strategy_name};
+use tidegate_engine::{Digest, Plan, Strategy, Tokens};
+use tidegate_store::{Entries, MessageId, RawMessage, Turn, TurnRecord, encode_turn};
+use tidegate_telemetry::{Outcome, Planned};
+use tidegate_tokens::{Model, count};
+use tidegate_wire::{Answer, answer_message, chain, facts, read_message};
+
+/// A turn of a conversation, as far as it is known before its answer.
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    pub(crate) identity: Identity,
+    pub(crate) record: TurnRecord,
+    pub(crate) end: Option<Digest>,
+    pub(crate) model: Arc<Model>,
+    /// What the forwarded request costs by our own count.
+    pub(crate) counted: Tokens,
+}
+
+pub(crate) fn record(rewritten: &Rewritten, route: &Route, strategy: Strategy) -> TurnRecord {
+    let made = rewritten.made;
+    let after = rewritten.plan.after;
+    TurnRecord {
+        model: rewritten.asked.clone(),
+        messages: rewritten.messages,
+        end: rewritten.end.map(|end| end.to_string()).unwrap_or_default(),
+        tokens_after_summary: made.and_then(|made| made.unpruned).unwrap_or(after).0,
+        summary_triggered: made.is_some(),
+        prune_triggered: made.is_some_and(|made| made.has_pruned),
+        masked_tokens: rewritten.masked_tokens.0,
+        blocks: rewritten.blocks,
+        stop_hint: rewritten.stop_hint,
+        ..planned(&rewritten.plan, route, strategy)
+    }
+}
+
+/// What is recorded of any plan, carried out or not.
+fn planned(plan: &Plan, route: &Route, strategy: Strategy) -> TurnRecord {
+    TurnRecord {
+        at: Gate::now().0,
+        route: route.name.clone(),
+        strategy: strategy_name(strategy).to_owned(),
+        tokens_before: plan.before.0,
+        tokens_after: plan.after.0,
+        tokens_after_summary: plan.after.0,
+        tokens_after_prune: plan.after.0,
+        budget: plan.budget.input.0,
+        window: plan.budget.window.0,
+        masked: plan.masked.clone(),
+        folded: plan.folded.as_ref().map_or(0, |folded| folded.removed.len()),
+        dropped: plan.dropped.len(),
+        summary_tokens: plan.folded.as_ref().map_or(0, |folded| folded.tokens.0),
+        postponed: plan.postponed,
+        trigger: plan.cause.map(|cause| cause.name().to_owned()),
+        ..TurnRecord::default()
+    }
+}
+
+pub(crate) fn figures(rewritten: &Rewritten) -> Planned {
+    let plan = &rewritten.plan;
+    Planned {
+        before: plan.before.0,
+        after: plan.after.0,
+        masked: rewritten.masked_tokens.0,
+        summary: plan.folded.as_ref().map_or(0, |folded| folded.tokens.0),
+        has_stop_hint: rewritten.stop_hint.is_some(),
+    }
+}
+
+/// A request that was refused for what it is has had a turn too.
+pub(crate) fn remember_refusal(
+    worker: &Worker,
+    identity: Option<&Identity>,
+    route: &Route,
+    strategy: Strategy,
+    refusal: &Refusal,
+    entry: &Entry,
+) {
+    let (Refusal::OverBudget(over), Some(identity)) = (refusal, identity) else { return };
+    let record = TurnRecord {
+        model: over.model.name.clone(),
+        overflow_rejected: true,
+        request_id: entry.request_id.as_str().to_owned(),
+        status: http::StatusCode::UNPROCESSABLE_ENTITY.as_u16(),
+        outcome: Outcome::Refused.name().to_owned(),
+        ..planned(&over.plan, route, strategy)
+    };
+    let (gate, model, identity) = (worker.gate.clone(), over.model.clone(), identity.clone());
+    let turn = Remembered { identity, record, end: None, model, counted: Tokens::ZERO };
+    drop(worker.tasks.spawn(async move { turn.remember(&gate, None, true).await }));
+}
+
+impl Remembered {
+    pub(crate) fn note(&mut self, entry: &Entry) {
+        let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let record = &mut self.record;
+        record.request_id = entry.request_id.as_str().to_owned();
+        record.status = entry.status.as_u16();
+        record.outcome = entry.outcome.name().to_owned();
+        record.first_byte_ms = entry.first_byte.map(millis);
+        record.duration_ms = millis(entry.started.elapsed());
+        record.overhead_us = entry.overhead_us;
+        record.degraded = entry.degraded.map(str::to_owned);
+    }
+
+    /// Writes the answer into the timeline and the turn into the counts.
+    pub(crate) async fn remember(mut self, gate: &Gate, answer: Option<&Answer>, is_kept: bool) {
+        let conversations = &gate.conversations;
+        let key = self.identity.key;
+        let usage = answer.and_then(|answer| answer.usage);
+        self.record.prompt_tokens = usage.map(|usage| usage.prompt_tokens);
+        self.record.completion_tokens = usage.map(|usage| usage.completion_tokens);
+        self.record.cached_tokens = usage.map(|usage| usage.cached_tokens);
+        self.record.cost_usd = self.cost(answer);
+        if let Some(cost) = self.record.cost_usd {
+            gate.metrics.spent(cost);
+        }
+        let is_whole = self.record.outcome == Outcome::Answered.name();
+        if let Some(message) = answer
+            .filter(|_| is_whole && !is_kept && conversations.records_messages())
+            .and_then(|answer| self.message(answer))
+        {
+            if let Some(archive) = &gate.archive {
+                archive::message(archive, &self.identity, &self.record.route, &message);
+            }
+            // What fails here is written with the next request, which brings the answer back.
+            let _ =
+                conversations.journal(key, Entries { messages: vec![message], ..Entries::default() }).await;
+        }
+        let record = &self.record;
+        let reported = |value: Option<u64>| value.unwrap_or(0);
+        let turn = Turn {
+            id: unique().to_be_bytes(),
+            end: self.end.map(|end| MessageId(end.0)),
+            at: record.at,
+            record: encode_turn(record),
+            counts: vec![
+                ("tokens_before", record.tokens_before),
+                ("tokens_after", record.tokens_after),
+                ("prompt_tokens", reported(record.prompt_tokens)),
+                ("completion_tokens", reported(record.completion_tokens)),
+                ("cached_tokens", reported(record.cached_tokens)),
+                (COST, record.cost_usd.map_or(0, nanousd)),
+            ],
+            labels: vec![
+                ("name", self.identity.name.clone()),
+                ("tenant", self.identity.tenant.clone()),
+                ("route", record.route.clone()),
+                ("model", record.model.clone()),
+                ("strategy", record.strategy.clone()),
+            ],
+        };
+        if let Some(archive) = &gate.archive {
+            archive::audit(archive, &self.identity, self.end, &self.record);
+        }
+        if let Err(reason) = conversations.count(key, turn).await {
+            gate.metrics.uncounted(reason);
+        }
+    }
+
+    /// What the turn cost: by what the upstream reported, else by our own count of what went out and came back.
+    fn cost(&self, answer: Option<&Answer>) -> Option<f64> {
+        let (answer, prices) = (answer?, self.model.prices?);
+        let (input, cached, output) = match answer.usage {
+            Some(usage) => (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens),
+            None => {
+                let texts = answer.content.iter().chain(answer.tool_calls.iter().map(|call| &call.arguments));
+                let said: Tokens = texts.map(|text| count(self.model.encoding, text)).sum();
+                (self.counted.0, 0, said.0)
+            }
+        };
+        prices.cost(Tokens(input), Tokens(cached), Tokens(output))
+    }
+
+    /// The answer as the client will send it back.
+    pub(crate) fn message(&self, answer: &Answer) -> Option<RawMessage> {
+        let (end, json) = (self.end?, answer_message(answer)?);
+        let canonical = facts(&read_message(&json).ok()?).canonical;
+        Some(RawMessage {
+            id: MessageId(chain(end, &canonical).0),
+            parent: MessageId(end.0),
+            position: u32::try_from(self.record.messages).ok()?,
+            at: Gate::now().0,
+            json: json.into(),
+        })
+    }
+}
