@@ -77,6 +77,14 @@ pub struct Pinned {
     pub unreadable: Option<RecordError>,
 }
 
+/// What of the records can be used, and what to say of the rest.
+struct Usable {
+    waypoints: Vec<Waypoint>,
+    folds: Vec<StoredFold>,
+    pinned: Option<Arc<str>>,
+    damage: Option<&'static str>,
+}
+
 /// How often a store that fails is tried.
 const PROBE_EVERY: Duration = Duration::from_millis(250);
 
@@ -128,7 +136,7 @@ impl Conversations {
     /// What the store knows of a conversation, with what only this process knows.
     async fn ask(self: &Arc<Self>, key: ConversationKey) -> Result<Recalled, &'static str> {
         let recollection = self.waited(self.store.recall(key)).await?;
-        let (waypoints, folds, pinned, damage) = self.decode(key, &recollection);
+        let Usable { waypoints, folds, pinned, damage } = self.decode(key, &recollection);
         let mine = self.local.merge(key, waypoints, folds, pinned);
         Ok(mine.recalled(damage.or(self.health.reason())))
     }
@@ -267,12 +275,7 @@ impl Conversations {
         Journal { messages, waypoint }
     }
 
-    /// What of the records can be used, and what to say of the rest.
-    fn decode(
-        &self,
-        key: ConversationKey,
-        recollection: &Recollection,
-    ) -> (Vec<Waypoint>, Vec<StoredFold>, Option<Arc<str>>, Option<&'static str>) {
+    fn decode(&self, key: ConversationKey, recollection: &Recollection) -> Usable {
         let Recollection { waypoints, folds, pinned } = recollection;
         let keyring = self.options.keyring.as_ref();
         let mut damage = None;
@@ -283,7 +286,7 @@ impl Conversations {
         let folds = folds.iter().filter_map(fold).collect();
         let pin = |one: &Bytes| record::decode_pin(key, one, keyring).map_err(&mut say).ok();
         let pinned = pinned.as_ref().and_then(pin).map(Arc::from);
-        (waypoints, folds, pinned, damage)
+        Usable { waypoints, folds, pinned, damage }
     }
 
     /// Waits for the store, if it is worth waiting for.
