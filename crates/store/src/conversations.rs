@@ -10,7 +10,7 @@ pub use history::History;
 
 use crate::claims::Claims;
 use crate::health::{Change, Health};
-use crate::local::Local;
+use crate::local::{AskedPin, Local};
 use crate::record::{self, RawMessage, RecordError, StoredFold, TurnRecord};
 use crate::seal::Keyring;
 use crate::store::{Answer, Journal, Listing, MessageId, Recollection, Store, Turn};
@@ -135,9 +135,10 @@ impl Conversations {
 
     /// What the store knows of a conversation, with what only this process knows.
     async fn ask(self: &Arc<Self>, key: ConversationKey) -> Result<Recalled, &'static str> {
+        let since = self.local.pins();
         let recollection = self.waited(self.store.recall(key)).await?;
         let Usable { waypoints, folds, pinned, damage } = self.decode(key, &recollection);
-        let mine = self.local.merge(key, waypoints, folds, pinned);
+        let mine = self.local.merge(key, waypoints, folds, AskedPin { text: pinned, since });
         Ok(mine.recalled(damage.or(self.health.reason())))
     }
 
