@@ -44,9 +44,9 @@ Examples:
 
 The memory stands behind the system messages, under the heading `## Your Memory`, in every
 request of the conversation that Tidegate may edit (so not under the strategy `passthrough`). It
-is never masked, summarized or dropped, and it counts towards the budget. `context.blocks.memory_max`
-shortens what is sent, not what is kept. It takes effect with the next request, outlives restarts,
-is encrypted like messages are, and ends with the conversation.
+is never masked, summarized or dropped, and it counts towards the budget. The limits of
+`context.blocks` shorten what is sent, not what is kept. It takes effect with the next request,
+outlives restarts, is encrypted like messages are, and ends with the conversation.
 
 A memory is UTF-8 text of at most 64 KiB. To print nothing is no error: nothing is pinned then.";
 
