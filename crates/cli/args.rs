@@ -87,7 +87,7 @@ pub(crate) enum Command {
     /// one that a POST to /v1/chat/completions with this body and no special header would take.
     #[command(after_long_help = EXPLAIN_MORE)]
     Explain(ExplainArgs),
-    /// List, read, export and delete the conversations that were kept
+    /// List, read, export and delete the conversations that were kept, and pin notes to them
     ///
     /// Asks the running Tidegate over its admin address (`admin.listen`, with the token in `admin.token_env` if it has one). If
     /// nobody listens there, opens the configured store itself.

@@ -5,11 +5,13 @@ mod delete;
 mod export;
 mod figures;
 mod list;
+mod memory;
 mod show;
 mod source;
 mod summaries;
 mod terminal;
 mod transcript;
+mod turns;
 
 use crate::settings;
 use args::{ConversationsArgs, ConversationsCommand};
@@ -29,6 +31,7 @@ pub(crate) fn run(args: &ConversationsArgs) -> anyhow::Result<ExitCode> {
             ConversationsCommand::List(args) => list::run(&source, args).await,
             ConversationsCommand::Show(args) => show::run(&source, args).await,
             ConversationsCommand::Export(args) => export::run(&source, args).await,
+            ConversationsCommand::Memory(args) => memory::run(&source, args).await,
             ConversationsCommand::Delete(args) => delete::run(&source, args).await,
         }
     });
@@ -54,6 +57,8 @@ fn refused(error: &AdminError, settings: &Settings) -> anyhow::Result<ExitCode> 
                 format!("put the token of the running Tidegate into {}", settings.admin.token_env)
             }
             "store_unavailable" => format!("is the store at {} up?", settings.store.url),
+            "memory_too_long" => memory::SHORTER.to_owned(),
+            "invalid_memory" => "`tidegate conversations memory --help` says what a memory is".to_owned(),
             _ => "is the running Tidegate of another version?".to_owned(),
         },
         AdminError::Unreachable { .. } | AdminError::Foreign { .. } => {

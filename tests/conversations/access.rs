@@ -1,6 +1,6 @@
 //! Who may ask.
 
-use crate::ask::{api, conversations, counted};
+use crate::ask::{api, conversations, counted, json, put};
 use crate::client::Client;
 use crate::talk::{agent_run, in_memory};
 use tidegate_testkit::MockUpstream;
@@ -14,8 +14,14 @@ async fn with_a_token_everything_but_the_probes_needs_it() {
     for path in ["/healthz", "/readyz"] {
         assert_eq!(api(tidegate.admin, "GET", path, &[]).await.status, 200, "{path}");
     }
-    let paths =
-        ["/metrics", "/api/conversations", "/api/conversations/x", "/api/conversations/x/messages", "/x"];
+    let paths = [
+        "/metrics",
+        "/api/conversations",
+        "/api/conversations/x",
+        "/api/conversations/x/messages",
+        "/api/conversations/x/memory",
+        "/x",
+    ];
     for path in paths {
         let none = api(tidegate.admin, "GET", path, &[]).await;
         assert_eq!((none.status, none.error_code().as_str()), (401, "unauthorized"), "{path}");
@@ -33,6 +39,15 @@ async fn with_a_token_everything_but_the_probes_needs_it() {
         assert_eq!(said.code, Some(1), "{said:?}");
         assert!(said.err.contains("hint: put the token") && said.err.contains(TOKEN), "{}", said.err);
     }
+    // Whoever has the token may change something, but still no page of another site.
+    let memory = "/api/conversations/x/memory";
+    for (headers, expected) in [
+        (&[][..], 401),
+        (&[("authorization", "Bearer s3cret"), ("origin", "http://evil.test")], 403),
+        (&[("authorization", "Bearer s3cret")], 404),
+    ] {
+        assert_eq!(put(tidegate.admin, memory, headers, "text/plain", "x").await.status, expected);
+    }
     let log = tidegate.stop().await;
     assert!(!log.contains("s3cret"), "{log}");
 }
@@ -47,8 +62,15 @@ async fn without_a_token_no_web_page_can_ask() {
     assert_eq!((rebound.status, rebound.error_code().as_str()), (403, "foreign_host"));
     let target = format!("/api/conversations/{}", page["conversations"][0]["id"].as_str().unwrap());
     for header in [("origin", "http://evil.test"), ("sec-fetch-site", "cross-site"), ("origin", "null")] {
-        let foreign = api(tidegate.admin, "DELETE", &target, &[header]).await;
-        assert_eq!((foreign.status, foreign.error_code().as_str()), (403, "foreign_site"), "{header:?}");
+        let memory = format!("{target}/memory");
+        for foreign in [
+            api(tidegate.admin, "DELETE", &target, &[header]).await,
+            api(tidegate.admin, "DELETE", &memory, &[header]).await,
+            put(tidegate.admin, &memory, &[header], "text/plain", "theirs").await,
+        ] {
+            assert_eq!((foreign.status, foreign.error_code().as_str()), (403, "foreign_site"), "{header:?}");
+        }
+        assert_eq!(json(&tidegate, &memory).await, serde_json::json!({"memory": null}));
     }
     assert_eq!(api(tidegate.admin, "DELETE", &target, &[("origin", "http://localhost")]).await.status, 204);
 }

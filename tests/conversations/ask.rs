@@ -6,10 +6,29 @@ use crate::tidegate::{Tidegate, command};
 use crate::within;
 use serde_json::Value;
 use std::net::SocketAddr;
+use std::process::Stdio;
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
 
 /// One request to the admin address, as a program on this machine sends it.
 pub(crate) async fn api(admin: SocketAddr, method: &str, target: &str, headers: &[(&str, &str)]) -> Reply {
+    exchange(admin, head(method, target, headers) + "\r\n").await
+}
+
+/// The same with a body of this type.
+pub(crate) async fn put(
+    admin: SocketAddr,
+    target: &str,
+    headers: &[(&str, &str)],
+    kind: &str,
+    body: impl AsRef<[u8]>,
+) -> Reply {
+    let body = body.as_ref();
+    let lines = format!("content-type: {kind}\r\ncontent-length: {}\r\n\r\n", body.len());
+    exchange(admin, [(head("PUT", target, headers) + &lines).as_bytes(), body].concat()).await
+}
+
+fn head(method: &str, target: &str, headers: &[(&str, &str)]) -> String {
     let mut request = format!("{method} {target} HTTP/1.1\r\n");
     if !headers.iter().any(|(name, _)| *name == "host") {
         request.push_str("host: localhost\r\n");
@@ -17,7 +36,7 @@ pub(crate) async fn api(admin: SocketAddr, method: &str, target: &str, headers: 
     for (name, value) in headers {
         request.push_str(&format!("{name}: {value}\r\n"));
     }
-    exchange(admin, request + "\r\n").await
+    request
 }
 
 /// The JSON that a path answers with.
@@ -52,10 +71,21 @@ pub(crate) struct Said {
 
 /// `tidegate conversations` with these arguments, somewhere else than the process that is asked.
 pub(crate) async fn conversations(args: &[&str], env: &[(&str, &str)]) -> Said {
+    fed(args, env, b"").await
+}
+
+/// The same with something on its standard input.
+pub(crate) async fn fed(args: &[&str], env: &[(&str, &str)], input: &[u8]) -> Said {
     let elsewhere = TempDir::new().unwrap();
     let mut command = command(elsewhere.path());
     command.arg("conversations").args(args).envs(env.iter().copied());
-    let output = within("the command ends", command.output()).await.unwrap();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // A command that has read enough closes it.
+    let _ = stdin.write_all(input).await;
+    drop(stdin);
+    let output = within("the command ends", child.wait_with_output()).await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
@@ -70,6 +100,10 @@ pub(crate) async fn told(tidegate: &Tidegate, args: &[&str]) -> String {
 
 /// The same about a store that nobody has open.
 pub(crate) async fn told_by_store(data: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Said {
-    let store = crate::talk::url(data);
-    conversations(&[args, &["--admin", "127.0.0.1:0", "--store", &store]].concat(), env).await
+    told_by(&crate::talk::url(data), args, env).await
+}
+
+/// The same about a store by its address.
+pub(crate) async fn told_by(store: &str, args: &[&str], env: &[(&str, &str)]) -> Said {
+    conversations(&[args, &["--admin", "127.0.0.1:0", "--store", store]].concat(), env).await
 }

@@ -77,3 +77,34 @@ async fn without_a_key_it_is_there_in_the_clear() {
     have(&data, None, "plain").await;
     assert!(holds(data.path(), "swordfish"), "or the test above proves nothing");
 }
+
+const PINNED: &str = "canary-91bc the harbour is called Ostrich";
+
+#[tokio::test]
+async fn what_is_pinned_is_encrypted_too() {
+    let (old, new) = ("01".repeat(32), "02".repeat(32));
+    let data = TempDir::new().unwrap();
+    have(&data, Some(&old), "n").await;
+    let set = told_by_store(&data, &["memory", "n", "--set", PINNED], &[(VARIABLE, &old)]).await;
+    assert_eq!((set.code, set.err.as_str()), (Some(0), ""), "{set:?}");
+    assert!(!holds(data.path(), "Ostrich"), "the memory is readable on the disk");
+    for keys in [&old, &format!("{new},{old}")] {
+        let said = told_by_store(&data, &["memory", "n"], &[(VARIABLE, keys)]).await;
+        assert_eq!((said.code, said.out), (Some(0), format!("{PINNED}\n")));
+    }
+
+    for (env, reason) in
+        [(&[][..], "encrypted with a key that is not given"), (&[(VARIABLE, new.as_str())], "encrypted")]
+    {
+        let without = told_by_store(&data, &["memory", "n"], env).await;
+        assert_eq!((without.code, without.out.as_str()), (Some(1), ""), "{without:?}");
+        assert!(without.err.contains("cannot be read") && without.err.contains(reason), "{}", without.err);
+        let shown = told_by_store(&data, &["show", "n"], env).await;
+        assert!(shown.code == Some(0) && shown.out.contains("memory\n  cannot be read: "), "{shown:?}");
+        assert!(!shown.out.contains("Ostrich"));
+    }
+
+    let replaced = told_by_store(&data, &["memory", "n", "--set", PINNED], &[]).await;
+    assert_eq!(replaced.code, Some(0), "{replaced:?}");
+    assert!(holds(data.path(), "Ostrich"), "or the first half proves nothing");
+}

@@ -22,7 +22,10 @@ mod ask;
 mod talk;
 
 mod access;
+mod audit;
 mod encryption;
+mod memory;
+mod memory_text;
 mod reading;
 mod removal;
 mod restart;

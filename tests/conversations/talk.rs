@@ -26,15 +26,15 @@ pub(crate) async fn agent_run(tidegate: &Tidegate, upstream: &MockUpstream, name
     }
 }
 
-/// One question, under the key of a tenant.
+/// One question, under the key of a tenant, as it reached the upstream.
 pub(crate) async fn question(
     tidegate: &Tidegate,
     upstream: &MockUpstream,
     tenant: &str,
     name: &str,
     text: &str,
-) {
+) -> String {
     let key = format!("Bearer {tenant}");
     let headers = [("authorization", key.as_str()), ("x-conversation-id", name)];
-    send(tidegate, upstream, &headers, &body("gpt-4o", &[Message::user(text)], &[])).await;
+    send(tidegate, upstream, &headers, &body("gpt-4o", &[Message::user(text)], &[])).await.1
 }

@@ -28,13 +28,32 @@ async fn escape_sequences_are_shown_and_not_obeyed() {
 async fn help_teaches_and_wrong_usage_says_so() {
     let help = conversations(&["--help"], &[]).await;
     assert_eq!(help.code, Some(0));
-    for text in
-        ["list", "show", "export", "delete", "Examples:", "Exit codes:", "the first 6 or more of them"]
-    {
+    for text in [
+        "list",
+        "show",
+        "export",
+        "memory",
+        "delete",
+        "Examples:",
+        "Exit codes:",
+        "the first 6 or more of them",
+    ] {
         assert!(help.out.contains(text), "{text} in {}", help.out);
     }
     let export = conversations(&["export", "--help"], &[]).await;
     assert!(export.out.contains("NAME#2") && export.out.contains("incomplete"), "{}", export.out);
+    let memory = conversations(&["memory", "--help"], &[]).await;
+    for text in ["--set", "--file", "--clear", "## Your Memory", "64 KiB", "Examples:"] {
+        assert!(memory.out.contains(text), "{text} in {}", memory.out);
+    }
+    for wrong in [
+        &["memory"][..],
+        &["memory", "x", "--set", "a", "--clear"],
+        &["memory", "x", "--set", "a", "--file", "b"],
+        &["show", "x", "--turns", "--json"],
+    ] {
+        assert_eq!(conversations(wrong, &[]).await.code, Some(2), "{wrong:?}");
+    }
     for wrong in [&["shwo"][..], &["show"], &["list", "--limit", "0"], &["show", "x", "--json", "--full"]] {
         assert_eq!(conversations(wrong, &[]).await.code, Some(2), "{wrong:?}");
     }

@@ -1,30 +1,37 @@
 //! The conversations, over HTTP and in the process alike.
 
-use crate::branch;
 use crate::find::{self, Filter};
-use crate::page::{FoldEntry, MessageEntry, MessagePage, Summary, TurnPage, Unreadable};
+use crate::page::{FoldEntry, MemoryPage, MessageEntry, MessagePage, Summary, TurnPage, Unreadable};
 use crate::problem::Problem;
-use crate::reply;
 use crate::target::{Parameters, Target, Verb};
+use crate::{branch, memory, reply};
 use bytes::Bytes;
-use http::{Method, Response, StatusCode, Uri};
+use http::{Request, Response, StatusCode, Uri};
 use http_body_util::Full;
+use hyper::body::Body;
 use std::sync::Arc;
 use tidegate_store::Conversations;
 
 type Answer = Result<Response<Full<Bytes>>, Problem>;
 
 /// The answer to a request that may be asked. Who asks is no matter here.
-pub(crate) async fn answer(conversations: &Arc<Conversations>, method: &Method, uri: &Uri) -> Answer {
+pub(crate) async fn answer<B: Body<Data = Bytes>>(
+    conversations: &Arc<Conversations>,
+    request: Request<B>,
+) -> Answer {
+    let uri = request.uri();
     let target = Target::of(uri.path())?;
-    match (Verb::of(method, target.allow())?, target) {
+    match (Verb::of(request.method(), target.allow())?, target) {
         (Verb::Read, Target::List) => list(conversations, uri).await,
         (Verb::Read, Target::Conversation(id)) => conversation(conversations, &id, uri).await,
         (Verb::Read, Target::Messages(id)) => messages(conversations, &id, uri).await,
         (Verb::Read, Target::Export(id)) => export(conversations, &id, uri).await,
+        (Verb::Read, Target::Memory(id)) => pinned(conversations, &id, uri).await,
+        (Verb::Replace, Target::Memory(id)) => pin(conversations, &id, request).await,
+        (Verb::Delete, Target::Memory(id)) => unpin(conversations, &id, uri).await,
         (Verb::Delete, Target::Conversation(id)) => delete(conversations, &id, uri).await,
         // No other target allows it.
-        (Verb::Delete, target) => Err(Problem::Method { allow: target.allow() }),
+        (Verb::Replace | Verb::Delete, target) => Err(Problem::Method { allow: target.allow() }),
     }
 }
 
@@ -41,9 +48,11 @@ async fn conversation(conversations: &Arc<Conversations>, id: &str, uri: &Uri) -
     let (offset, limit) = (parameters.offset("turns_offset")?, parameters.limit("turns_limit")?);
     let (key, head) = find::one(conversations, id, parameters.text("tenant")?).await?;
     let turns = conversations.turns(key).await?;
+    let memory = MemoryPage::of(conversations.pinned(key).await?);
     let recalled = conversations.recall(key).await;
     reply::json(&TurnPage {
         conversation: Summary::of(key, &head),
+        memory,
         turns_total: turns.len(),
         turns: turns.into_iter().skip(offset).take(limit).collect(),
         turns_offset: offset,
@@ -77,12 +86,37 @@ async fn export(conversations: &Conversations, id: &str, uri: &Uri) -> Answer {
     let parameters = Parameters::of(uri, &["tenant"])?;
     let (key, head) = find::one(conversations, id, parameters.text("tenant")?).await?;
     let timeline = conversations.timeline(key).await?;
+    let memory = conversations.pinned(key).await?.text;
     let summary = Summary::of(key, &head);
     aside(move || {
-        let lines = branch::lines(&summary, &timeline.messages).map_err(|_| Problem::Internal)?;
+        let lines =
+            branch::lines(&summary, memory.as_deref(), &timeline.messages).map_err(|_| Problem::Internal)?;
         Ok(reply::of(StatusCode::OK, reply::LINES, lines))
     })
     .await
+}
+
+async fn pinned(conversations: &Conversations, id: &str, uri: &Uri) -> Answer {
+    let parameters = Parameters::of(uri, &["tenant"])?;
+    let (key, _) = find::one(conversations, id, parameters.text("tenant")?).await?;
+    reply::json(&MemoryPage::of(conversations.pinned(key).await?))
+}
+
+/// The body is read before the conversation is looked for, so that a slow sender does not pin to one that has gone since.
+async fn pin<B: Body<Data = Bytes>>(conversations: &Conversations, id: &str, request: Request<B>) -> Answer {
+    let (head, body) = request.into_parts();
+    let parameters = Parameters::of(&head.uri, &["tenant"])?;
+    let text = memory::sent(&head.headers, body).await?;
+    let (key, _) = find::one(conversations, id, parameters.text("tenant")?).await?;
+    conversations.pin(key, Some(&text)).await?;
+    Ok(reply::no_content())
+}
+
+async fn unpin(conversations: &Conversations, id: &str, uri: &Uri) -> Answer {
+    let parameters = Parameters::of(uri, &["tenant"])?;
+    let (key, _) = find::one(conversations, id, parameters.text("tenant")?).await?;
+    conversations.pin(key, None).await?;
+    Ok(reply::no_content())
 }
 
 async fn delete(conversations: &Conversations, id: &str, uri: &Uri) -> Answer {

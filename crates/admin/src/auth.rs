@@ -42,16 +42,20 @@ pub(crate) fn admit(
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<(), Problem> {
-    if let Some(token) = token {
-        let presented = bearer(headers).ok_or(Problem::NoToken)?;
-        return if token.matches(presented) { Ok(()) } else { Err(Problem::WrongToken) };
+    let host = host(headers);
+    match token {
+        Some(token) if !token.matches(bearer(headers).ok_or(Problem::NoToken)?) => {
+            return Err(Problem::WrongToken);
+        }
+        Some(_) => {}
+        // A name that a page's owner points at this machine is still that name in the header.
+        None if !host.as_ref().is_some_and(is_loopback) || !uri.authority().is_none_or(is_loopback) => {
+            return Err(Problem::ForeignHost);
+        }
+        None => {}
     }
-    let host = host(headers).ok_or(Problem::ForeignHost)?;
-    // A name that a page's owner points at this machine is still that name in the header.
-    if !is_loopback(&host) || uri.authority().is_some_and(|authority| !is_loopback(authority)) {
-        return Err(Problem::ForeignHost);
-    }
-    if !method.is_safe() && is_from_elsewhere(headers, &host) {
+    // One rule for all that changes something, with a token or without: a page that was told the token is still a page.
+    if !method.is_safe() && is_from_elsewhere(headers, host.as_ref()) {
         return Err(Problem::ForeignSite);
     }
     Ok(())
@@ -77,12 +81,13 @@ fn is_loopback(authority: &Authority) -> bool {
 }
 
 /// Whether a browser says that a page of another site asks. What is no browser says nothing.
-fn is_from_elsewhere(headers: &HeaderMap, host: &Authority) -> bool {
+fn is_from_elsewhere(headers: &HeaderMap, host: Option<&Authority>) -> bool {
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     let same_site = matches!(site, None | Some(b"same-origin" | b"none"));
     let same_origin = headers.get(ORIGIN).is_none_or(|origin| {
         let origin = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
-        origin.and_then(|origin| origin.authority().cloned()).is_some_and(|authority| authority == *host)
+        let origin = origin.as_ref().and_then(Uri::authority);
+        origin.is_some() && origin == host
     });
     !(same_site && same_origin)
 }
@@ -144,17 +149,34 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_another_site_deletes_nothing() {
-        let delete =
-            |name, value| admitted(None, Method::DELETE, &[("host", "localhost:9090"), (name, value)]);
-        assert_eq!(delete("origin", "http://localhost:9090"), Ok(()));
-        assert_eq!(delete("sec-fetch-site", "same-origin"), Ok(()));
-        assert_eq!(delete("accept", "*/*"), Ok(()));
-        for origin in ["http://evil.test", "http://localhost:8080", "null", "http://localhost", "é"] {
-            assert_eq!(delete("origin", origin), Err(Problem::ForeignSite), "{origin}");
+    fn a_page_of_another_site_changes_nothing() {
+        for (method, token) in [Method::DELETE, Method::PUT, Method::POST, Method::PATCH]
+            .into_iter()
+            .flat_map(|method| [(method.clone(), None), (method, Some("s3cret"))])
+        {
+            let change = |name, value| {
+                let usual = [("host", "localhost:9090"), ("authorization", "Bearer s3cret"), (name, value)];
+                admitted(token, method.clone(), &usual)
+            };
+            assert_eq!(change("origin", "http://localhost:9090"), Ok(()));
+            assert_eq!(change("sec-fetch-site", "same-origin"), Ok(()));
+            assert_eq!(change("accept", "*/*"), Ok(()));
+            for origin in ["http://evil.test", "http://localhost:8080", "null", "http://localhost", "é"] {
+                assert_eq!(change("origin", origin), Err(Problem::ForeignSite), "{method} {origin}");
+            }
+            for site in ["cross-site", "same-site", "?"] {
+                assert_eq!(change("sec-fetch-site", site), Err(Problem::ForeignSite), "{method} {site}");
+            }
         }
-        for site in ["cross-site", "same-site", "?"] {
-            assert_eq!(delete("sec-fetch-site", site), Err(Problem::ForeignSite), "{site}");
-        }
+        let read = [("host", "localhost:9090"), ("origin", "http://evil.test")];
+        assert_eq!(admitted(None, Method::GET, &read), Ok(()), "nothing lets the page see the answer");
+    }
+
+    #[test]
+    fn who_has_no_token_does_not_learn_where_pages_may_come_from() {
+        let page = [("host", "localhost"), ("origin", "http://evil.test"), ("authorization", "Bearer x")];
+        assert_eq!(admitted(Some("s3cret"), Method::PUT, &page), Err(Problem::WrongToken));
+        let nowhere = [("authorization", "Bearer s3cret"), ("origin", "http://evil.test")];
+        assert_eq!(admitted(Some("s3cret"), Method::PUT, &nowhere), Err(Problem::ForeignSite));
     }
 }

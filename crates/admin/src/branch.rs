@@ -7,9 +7,10 @@
 //! ```
 //!
 //! The first line is the branch that was continued last, the next ones have the ids `NAME#2`, `NAME#3` and so on, the
-//! newest first. Messages are the client's own bytes, in the order in which they were sent. Two more members are there
-//! only when they say something: `"branches": n` on the first line if there are more than are written, and
-//! `"incomplete": true` where the messages before the first one have expired or cannot be read.
+//! newest first. Messages are the client's own bytes, in the order in which they were sent. Three more members are there
+//! only when they say something: `"branches": n` on the first line if there are more than are written, `"memory": "…"` on
+//! the first line if something is pinned to the conversation, and `"incomplete": true` where the messages before the first
+//! one have expired or cannot be read.
 
 use crate::page::Summary;
 use serde_json::value::RawValue;
@@ -22,7 +23,11 @@ use tidegate_wire::{facts, read_message};
 const MOST_BRANCHES: usize = 100;
 
 /// All branches, one line each.
-pub(crate) fn lines(summary: &Summary, messages: &[RawMessage]) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn lines(
+    summary: &Summary,
+    memory: Option<&str>,
+    messages: &[RawMessage],
+) -> serde_json::Result<Vec<u8>> {
     let tree = Tree::of(messages);
     let leaves = tree.leaves();
     let name = if summary.name.is_empty() { &summary.id } else { &summary.name };
@@ -36,6 +41,10 @@ pub(crate) fn lines(summary: &Summary, messages: &[RawMessage]) -> serde_json::R
         serde_json::to_writer(&mut lines, &summary.model)?;
         if number == 1 && leaves.len() > MOST_BRANCHES {
             lines.extend_from_slice(format!(",\"branches\":{}", leaves.len()).as_bytes());
+        }
+        if let Some(memory) = memory.filter(|_| number == 1) {
+            lines.extend_from_slice(b",\"memory\":");
+            serde_json::to_writer(&mut lines, memory)?;
         }
         if !branch.is_whole {
             lines.extend_from_slice(b",\"incomplete\":true");
@@ -170,7 +179,7 @@ mod tests {
     /// The ids of all lines and what their messages say.
     fn exported(messages: &[RawMessage]) -> Vec<(String, String)> {
         let summary = Summary { name: "n".to_owned(), model: "m".to_owned(), ..Summary::default() };
-        let text = String::from_utf8(lines(&summary, messages).unwrap()).unwrap();
+        let text = String::from_utf8(lines(&summary, None, messages).unwrap()).unwrap();
         let one = |line: &str| {
             let line: Value = serde_json::from_str(line).unwrap();
             assert_eq!(line["model"], "m");
@@ -230,12 +239,26 @@ mod tests {
     fn a_message_is_its_own_bytes_on_one_line() {
         let odd = "{\"role\" : \"user\",\r\n \"content\":\"a\\nb\",\"n\":1.50e3}";
         let summary = Summary { id: "k".to_owned(), ..Summary::default() };
-        let text = |json| String::from_utf8(lines(&summary, &[message(1, 0, 0, 1, json)]).unwrap()).unwrap();
+        let text =
+            |json| String::from_utf8(lines(&summary, None, &[message(1, 0, 0, 1, json)]).unwrap()).unwrap();
         assert_eq!(
             text(odd),
             "{\"id\":\"k\",\"model\":\"\",\"messages\":[{\"role\" : \"user\",   \"content\":\"a\\nb\",\"n\":1.50e3}]}\n"
         );
         assert_eq!(text("no\njson"), "{\"id\":\"k\",\"model\":\"\",\"messages\":[\"no\\njson\"]}\n");
+    }
+
+    #[test]
+    fn what_is_pinned_stands_on_the_first_line_alone() {
+        let messages = [
+            message(1, 0, 0, 1, &said("user", "ask")),
+            message(2, 1, 1, 2, &said("assistant", "a")),
+            message(3, 1, 1, 3, &said("assistant", "b")),
+        ];
+        let summary = Summary { name: "n".to_owned(), ..Summary::default() };
+        let text = String::from_utf8(lines(&summary, Some("two\nlines"), &messages).unwrap()).unwrap();
+        let read: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((read[0]["memory"].as_str(), read[1].get("memory")), (Some("two\nlines"), None), "{text}");
     }
 
     #[test]
@@ -245,7 +268,7 @@ mod tests {
             messages.push(message(number + 50, 1, 1, u64::from(number), &said("assistant", "x")));
         }
         let summary = Summary { name: "n".to_owned(), ..Summary::default() };
-        let text = String::from_utf8(lines(&summary, &messages).unwrap()).unwrap();
+        let text = String::from_utf8(lines(&summary, None, &messages).unwrap()).unwrap();
         assert_eq!(text.lines().count(), 100);
         assert!(text.starts_with("{\"id\":\"n\",\"model\":\"\",\"branches\":150,\"messages\""), "{text}");
     }

@@ -2,13 +2,13 @@
 
 use crate::api;
 use crate::find::Filter;
-use crate::page::{ConversationPage, MessagePage, TurnPage};
-use crate::reply::{JSON, LINES};
+use crate::page::{ConversationPage, MemoryPage, MessagePage, TurnPage};
+use crate::reply::{JSON, LINES, TEXT};
 use crate::target::{MOST, ROOT};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt, Empty, Full};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -104,19 +104,31 @@ impl Source {
     /// Every branch as one line of JSON.
     pub async fn export(&self, id: &str, tenant: Option<&str>) -> Result<Bytes, AdminError> {
         let target = target(&format!("/{}/export", escaped(id)), &[("tenant", tenant)]);
-        let answer = self.ask(Method::GET, &target).await?;
+        let answer = self.ask(Method::GET, &target, None).await?;
         self.accepted(answer, LINES)
     }
 
     /// Forgets a conversation. `id` must be whole.
     pub async fn delete(&self, id: &str, tenant: Option<&str>) -> Result<(), AdminError> {
         let target = target(&format!("/{}", escaped(id)), &[("tenant", tenant)]);
-        let answer = self.ask(Method::DELETE, &target).await?;
-        if answer.status() == StatusCode::NO_CONTENT { Ok(()) } else { Err(self.refused(&answer)) }
+        let answer = self.ask(Method::DELETE, &target, None).await?;
+        self.done(&answer)
+    }
+
+    /// What is pinned to a conversation.
+    pub async fn pinned(&self, id: &str, tenant: Option<&str>) -> Result<MemoryPage, AdminError> {
+        self.read(&memory(id, tenant)).await
+    }
+
+    /// Pins a text to a conversation, in the place of the one that was; none takes it away.
+    pub async fn pin(&self, id: &str, tenant: Option<&str>, text: Option<&str>) -> Result<(), AdminError> {
+        let method = if text.is_some() { Method::PUT } else { Method::DELETE };
+        let answer = self.ask(method, &memory(id, tenant), text).await?;
+        self.done(&answer)
     }
 
     async fn read<T: DeserializeOwned>(&self, target: &str) -> Result<T, AdminError> {
-        let answer = self.ask(Method::GET, target).await?;
+        let answer = self.ask(Method::GET, target, None).await?;
         let body = self.accepted(answer, JSON)?;
         serde_json::from_slice(&body).map_err(|_| self.garbled())
     }
@@ -129,6 +141,10 @@ impl Source {
         let is_expected =
             answer.headers().get(CONTENT_TYPE).is_some_and(|given| given.as_bytes() == kind.as_bytes());
         if is_expected { Ok(answer.into_body()) } else { Err(self.garbled()) }
+    }
+
+    fn done(&self, answer: &Response<Bytes>) -> Result<(), AdminError> {
+        if answer.status() == StatusCode::NO_CONTENT { Ok(()) } else { Err(self.refused(answer)) }
     }
 
     fn refused(&self, answer: &Response<Bytes>) -> AdminError {
@@ -155,16 +171,27 @@ impl Source {
         }
     }
 
-    async fn ask(&self, method: Method, target: &str) -> Result<Response<Bytes>, AdminError> {
+    /// Asks, with a text behind the question if there is one.
+    async fn ask(
+        &self,
+        method: Method,
+        target: &str,
+        text: Option<&str>,
+    ) -> Result<Response<Bytes>, AdminError> {
+        let mut request = Request::builder().method(method).uri(target);
+        if text.is_some() {
+            request = request.header(CONTENT_TYPE, TEXT);
+        }
+        let body = Full::from(text.unwrap_or_default().to_owned());
+        let request = request.body(body).map_err(|_| AdminError::Garbled)?;
         match self {
             Source::Running { address, token } => {
-                let asked = timeout(ANSWER_TIMEOUT, over_http(*address, token.as_deref(), method, target));
+                let asked = timeout(ANSWER_TIMEOUT, over_http(*address, token.as_deref(), request));
                 let answer = asked.await.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
                 answer.map_err(|reason| AdminError::Unreachable { address: *address, reason })
             }
             Source::Opened(conversations) => {
-                let uri: Uri = target.parse().map_err(|_| AdminError::Garbled)?;
-                let answer = api::answer(conversations, &method, &uri).await;
+                let answer = api::answer(conversations, request).await;
                 whole(answer.unwrap_or_else(|problem| problem.response())).await
             }
         }
@@ -190,21 +217,21 @@ async fn whole(answer: Response<Full<Bytes>>) -> Result<Response<Bytes>, AdminEr
 async fn over_http(
     address: SocketAddr,
     token: Option<&str>,
-    method: Method,
-    target: &str,
+    mut request: Request<Full<Bytes>>,
 ) -> Result<Response<Bytes>, String> {
     let stream = connect(address).await.map_err(|error| error.to_string())?;
     let http = http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
     let (mut sender, connection) = http;
     // It ends with the sender, and what goes wrong is told to whoever waits for the answer.
     tokio::spawn(async move { drop(connection.await) });
-    let mut request = Request::builder().method(method).uri(target).header(HOST, address.to_string());
+    let value = |text: String| {
+        HeaderValue::from_str(&text)
+            .map_err(|_| "the admin token has characters that a header cannot carry".to_owned())
+    };
+    request.headers_mut().insert(HOST, value(address.to_string())?);
     if let Some(token) = token {
-        request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        request.headers_mut().insert(AUTHORIZATION, value(format!("Bearer {token}"))?);
     }
-    let request = request.body(Empty::<Bytes>::new());
-    let request =
-        request.map_err(|_| "the admin token has characters that a header cannot carry".to_owned())?;
     let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
     let (parts, body) = answer.into_parts();
     let body = body.collect().await.map_err(|error| error.to_string())?;
@@ -226,6 +253,10 @@ fn target(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
         }
     }
     format!("{ROOT}{path}?{}", query.finish())
+}
+
+fn memory(id: &str, tenant: Option<&str>) -> String {
+    target(&format!("/{}/memory", escaped(id)), &[("tenant", tenant)])
 }
 
 fn escaped(id: &str) -> String {

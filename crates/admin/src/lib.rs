@@ -8,14 +8,17 @@
 //! | request | answer |
 //! | --- | --- |
 //! | `GET /api/conversations?offset=&limit=&tenant=&name=` | a [`ConversationPage`], the newest first |
-//! | `GET /api/conversations/{id}?turns_offset=&turns_limit=` | a [`TurnPage`], with the summaries |
+//! | `GET /api/conversations/{id}?turns_offset=&turns_limit=` | a [`TurnPage`]: every figure of every turn, the summaries, the memory |
 //! | `GET /api/conversations/{id}/messages?offset=&limit=` | a [`MessagePage`]: the raw timeline |
 //! | `GET /api/conversations/{id}/export` | one line of JSON a branch: `id`, `model`, `messages` |
+//! | `GET /api/conversations/{id}/memory` | a [`MemoryPage`]: what is pinned to it |
+//! | `PUT /api/conversations/{id}/memory` | `204`; the body is `{"memory": "…"}`, or the text itself as `text/plain` |
+//! | `DELETE /api/conversations/{id}/memory` | `204` |
 //! | `DELETE /api/conversations/{id}` | `204` |
 //! | `GET /metrics` | what was counted, as Prometheus reads it |
 //!
-//! `{id}` is the 32 digits of a conversation, the beginning of them, or what its client calls it; to delete, all of them.
-//! With `?tenant=` the conversations of all other tenants are not there.
+//! `{id}` is the 32 digits of a conversation, the beginning of them, or what its client calls it; to delete it, all of them.
+//! With `?tenant=` the conversations of all other tenants are not there. Nothing is changed for a page of another site.
 //!
 //! This crate never touches a request on its way, and never writes a path or a message into a log.
 //!
@@ -37,6 +40,7 @@ mod auth;
 mod branch;
 mod client;
 mod find;
+mod memory;
 mod page;
 mod problem;
 mod reply;
@@ -48,5 +52,8 @@ mod tests;
 pub use auth::Token;
 pub use client::{AdminError, Source};
 pub use find::Filter;
-pub use page::{ConversationPage, FoldEntry, MessageEntry, MessagePage, Summary, TurnPage, Unreadable};
+pub use memory::MEMORY_BYTES;
+pub use page::{
+    ConversationPage, FoldEntry, MemoryPage, MessageEntry, MessagePage, Summary, TurnPage, Unreadable,
+};
 pub use serve::{Admin, Readiness, serve};

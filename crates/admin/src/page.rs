@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tidegate_store::{ConversationKey, Head, RawMessage, RecordError, StoredFold, TurnRecord};
+use tidegate_store::{ConversationKey, Head, Pinned, RawMessage, RecordError, StoredFold, TurnRecord};
 
 /// One conversation without what was said in it. Times are milliseconds since 1970.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
     /// The 32 digits that it is kept under.
@@ -26,9 +26,11 @@ pub struct Summary {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub cached_tokens: u64,
+    /// What its turns cost, as far as their prices are known; null where none is.
+    pub cost_usd: Option<f64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConversationPage {
     pub conversations: Vec<Summary>,
     /// How many there are; unknown under a filter, for which all of them would have to be read.
@@ -44,7 +46,10 @@ pub struct ConversationPage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnPage {
     pub conversation: Summary,
-    /// The oldest first.
+    /// What is pinned to it.
+    #[serde(flatten)]
+    pub memory: MemoryPage,
+    /// The oldest first, with everything that was recorded of each.
     pub turns: Vec<TurnRecord>,
     pub turns_total: usize,
     pub turns_offset: usize,
@@ -55,6 +60,17 @@ pub struct TurnPage {
     /// Why they may not be all; absent if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summaries_degraded: Option<String>,
+}
+
+/// What is pinned to a conversation: it is in every request that is edited at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemoryPage {
+    /// Null if nothing is.
+    pub memory: Option<String>,
+    /// Why what is there cannot be read; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_degraded: Option<String>,
 }
 
 /// What stands for old messages of the conversation.
@@ -139,7 +155,22 @@ impl Summary {
             prompt_tokens: count("prompt_tokens"),
             completion_tokens: count("completion_tokens"),
             cached_tokens: count("cached_tokens"),
+            cost_usd: usd(count("cost_nanousd")),
         }
+    }
+}
+
+/// A turn whose price is not known adds nothing, so that nothing at all means that none was.
+fn usd(nano: u64) -> Option<f64> {
+    // Billions of dollars would have to be spent before a float is off by a billionth.
+    #[expect(clippy::cast_precision_loss, reason = "see above")]
+    (nano > 0).then(|| nano as f64 / 1e9)
+}
+
+impl MemoryPage {
+    pub(crate) fn of(pinned: Pinned) -> MemoryPage {
+        let memory_degraded = pinned.unreadable.map(|error| error.reason().to_owned());
+        MemoryPage { memory: pinned.text, memory_degraded }
     }
 }
 

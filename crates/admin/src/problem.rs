@@ -1,5 +1,6 @@
 //! Why a request to the admin address is not answered, and how that is said. Every status and text is decided here.
 
+use crate::memory::MEMORY_BYTES;
 use crate::reply;
 use bytes::Bytes;
 use http::header::{ALLOW, WWW_AUTHENTICATE};
@@ -24,7 +25,7 @@ pub(crate) enum Problem {
     ForeignSite,
     #[error(
         "there are /healthz, /readyz, /metrics, /api/conversations, /api/conversations/{{id}}, \
-         /api/conversations/{{id}}/messages and /api/conversations/{{id}}/export"
+         /api/conversations/{{id}}/messages, /api/conversations/{{id}}/memory and /api/conversations/{{id}}/export"
     )]
     UnknownPath,
     #[error("only {allow} can be asked of this path")]
@@ -41,6 +42,15 @@ pub(crate) enum Problem {
     NotAmongNewest { scanned: usize },
     #[error("this names several conversations; give the id of one: {}", listed(.candidates))]
     Ambiguous { candidates: Vec<Candidate> },
+    #[error("a memory has at most {MEMORY_BYTES} bytes: every request of the conversation carries it")]
+    MemoryTooLong,
+    /// What is wrong with it, and nothing of it.
+    #[error("the memory {0}")]
+    Memory(&'static str),
+    #[error("send the memory as application/json, `{{\"memory\": \"…\"}}`, or as text/plain in UTF-8")]
+    MediaType,
+    #[error("the body did not arrive in time")]
+    SlowBody,
     /// With the label alone: the text of the error may name hosts and files.
     #[error("the store cannot be read: {0}")]
     Store(&'static str),
@@ -100,6 +110,10 @@ impl Problem {
                 (StatusCode::NOT_FOUND, "conversation_not_found")
             }
             Problem::Ambiguous { .. } => (StatusCode::CONFLICT, "ambiguous_conversation"),
+            Problem::MemoryTooLong => (StatusCode::PAYLOAD_TOO_LARGE, "memory_too_long"),
+            Problem::Memory(_) => (StatusCode::BAD_REQUEST, "invalid_memory"),
+            Problem::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
+            Problem::SlowBody => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
             Problem::Store(_) => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
             Problem::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
         }

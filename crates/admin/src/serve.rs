@@ -5,9 +5,9 @@ use crate::problem::Problem;
 use crate::target::ROOT;
 use crate::{api, reply};
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -44,7 +44,7 @@ pub enum Readiness {
 /// enough that those who hold theirs open cannot take the files that requests need.
 const MOST_CONNECTIONS: usize = 128;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// A request is a line and some headers.
+/// A request is a line and some headers, but for what is pinned, and that has a bound of its own.
 const HEAD_BYTES: usize = 32 * 1024;
 /// How long a connection is kept, and how much longer an answer may take that began in time. Whoever does not read what
 /// was asked for gives up the place then.
@@ -77,7 +77,7 @@ pub async fn serve(listener: TcpListener, admin: Admin) {
 async fn converse(stream: TcpStream, admin: Arc<Admin>) {
     let service = service_fn(move |request: Request<Incoming>| {
         let admin = admin.clone();
-        async move { Ok::<_, Infallible>(admin.answer(request.method(), request.uri(), request.headers()).await) }
+        async move { Ok::<_, Infallible>(admin.answer(request).await) }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(HEAD_BYTES);
@@ -97,34 +97,28 @@ async fn converse(stream: TcpStream, admin: Arc<Admin>) {
 }
 
 impl Admin {
-    pub(crate) async fn answer(
-        &self,
-        method: &Method,
-        uri: &Uri,
-        headers: &HeaderMap,
-    ) -> Response<Full<Bytes>> {
-        let answer = match uri.path() {
+    pub(crate) async fn answer<B: Body<Data = Bytes>>(&self, request: Request<B>) -> Response<Full<Bytes>> {
+        let method = request.method();
+        let answer = match request.uri().path() {
             "/healthz" => reading(method).map(|()| reply::of(StatusCode::OK, reply::TEXT, "ok\n")),
             "/readyz" => reading(method).map(|()| self.ready()),
-            _ => self.guarded(method, uri, headers).await,
+            _ => self.guarded(request).await,
         };
         answer.unwrap_or_else(|problem| problem.response())
     }
 
     /// What not everybody may ask. Whether there is such a path is part of it.
-    async fn guarded(
+    async fn guarded<B: Body<Data = Bytes>>(
         &self,
-        method: &Method,
-        uri: &Uri,
-        headers: &HeaderMap,
+        request: Request<B>,
     ) -> Result<Response<Full<Bytes>>, Problem> {
-        admit(self.token.as_ref(), method, uri, headers)?;
-        match uri.path() {
+        admit(self.token.as_ref(), request.method(), request.uri(), request.headers())?;
+        match request.uri().path() {
             "/metrics" => {
-                reading(method)?;
+                reading(request.method())?;
                 Ok(reply::of(StatusCode::OK, reply::METRICS, (self.metrics)()))
             }
-            path if path.starts_with(ROOT) => api::answer(&self.conversations, method, uri).await,
+            path if path.starts_with(ROOT) => api::answer(&self.conversations, request).await,
             _ => Err(Problem::UnknownPath),
         }
     }

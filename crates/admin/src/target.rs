@@ -12,6 +12,7 @@ pub(crate) enum Target {
     Conversation(String),
     Messages(String),
     Export(String),
+    Memory(String),
 }
 
 pub(crate) const ROOT: &str = "/api/conversations";
@@ -30,6 +31,7 @@ impl Target {
             None => Ok(Target::Conversation(id)),
             Some("messages") => Ok(Target::Messages(id)),
             Some("export") => Ok(Target::Export(id)),
+            Some("memory") => Ok(Target::Memory(id)),
             Some(_) => Err(Problem::UnknownPath),
         }
     }
@@ -38,15 +40,17 @@ impl Target {
     pub(crate) fn allow(&self) -> &'static str {
         match self {
             Target::Conversation(_) => "GET, HEAD, DELETE",
+            Target::Memory(_) => "GET, HEAD, PUT, DELETE",
             Target::List | Target::Messages(_) | Target::Export(_) => "GET, HEAD",
         }
     }
 }
 
-/// Whether a method reads, changes, or is none of ours.
+/// What a method does, if it is one of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Read,
+    Replace,
     Delete,
 }
 
@@ -54,6 +58,7 @@ impl Verb {
     pub(crate) fn of(method: &Method, allow: &'static str) -> Result<Verb, Problem> {
         match *method {
             Method::GET | Method::HEAD => Ok(Verb::Read),
+            Method::PUT if allow.contains("PUT") => Ok(Verb::Replace),
             Method::DELETE if allow.ends_with("DELETE") => Ok(Verb::Delete),
             _ => Err(Problem::Method { allow }),
         }
@@ -123,6 +128,7 @@ mod tests {
             ("/api/conversations/abc", Target::Conversation("abc".to_owned())),
             ("/api/conversations/team%2Fa:1/messages", Target::Messages("team/a:1".to_owned())),
             ("/api/conversations/a%20b/export", Target::Export("a b".to_owned())),
+            ("/api/conversations/memory/memory", Target::Memory("memory".to_owned())),
         ];
         for (path, target) in good {
             assert_eq!(Target::of(path), Ok(target), "{path}");
@@ -164,8 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_conversation_can_be_deleted() {
+    fn only_what_can_be_changed_is_changed() {
         let verb = |path: &str, method: Method| Verb::of(&method, Target::of(path).unwrap().allow());
+        assert_eq!(verb("/api/conversations/a/memory", Method::PUT), Ok(Verb::Replace));
+        assert_eq!(verb("/api/conversations/a/memory", Method::DELETE), Ok(Verb::Delete));
+        for fixed in ["/api/conversations", "/api/conversations/a", "/api/conversations/a/export"] {
+            assert!(verb(fixed, Method::PUT).is_err(), "{fixed}");
+        }
         assert_eq!(verb("/api/conversations/a", Method::DELETE), Ok(Verb::Delete));
         assert_eq!(verb("/api/conversations/a", Method::HEAD), Ok(Verb::Read));
         assert_eq!(verb("/api/conversations", Method::DELETE), Err(Problem::Method { allow: "GET, HEAD" }));

@@ -1,12 +1,14 @@
 //! Questions and answers over the code that both the address and the command use.
 
 mod finding;
+mod memory;
 mod probes;
 mod reading;
 mod summaries;
+mod turns;
 
 use crate::{Admin, AdminError, Readiness};
-use http::{HeaderMap, Method, Response, Uri};
+use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use std::sync::Arc;
@@ -54,17 +56,29 @@ async fn turn(
     key
 }
 
-async fn body(response: Response<Full<bytes::Bytes>>) -> String {
+async fn text(response: Response<Full<bytes::Bytes>>) -> String {
     let Ok(body) = response.into_body().collect().await;
     String::from_utf8(body.to_bytes().to_vec()).unwrap()
 }
 
 async fn ask(admin: &Admin, method: Method, target: &str) -> (u16, String) {
-    let mut headers = HeaderMap::new();
-    headers.insert("host", "localhost:9090".parse().unwrap());
-    let answer = admin.answer(&method, &target.parse::<Uri>().unwrap(), &headers).await;
+    send(admin, method, target, &[], "").await
+}
+
+async fn send(
+    admin: &Admin,
+    method: Method,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<bytes::Bytes>,
+) -> (u16, String) {
+    let mut request = Request::builder().method(method).uri(target).header("host", "localhost:9090");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let answer = admin.answer(request.body(Full::new(body.into())).unwrap()).await;
     assert_eq!(answer.headers()["cache-control"], "no-store", "{target}");
-    (answer.status().as_u16(), body(answer).await)
+    (answer.status().as_u16(), text(answer).await)
 }
 
 fn code(body: &str) -> String {

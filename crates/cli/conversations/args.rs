@@ -10,6 +10,8 @@ Examples:
   tidegate conversations show 3f9a2c                  one of them: figures, turns, what was said
   tidegate conversations show build-7 --full | less   by its name, nothing shortened
   tidegate conversations export build-7 -o run.jsonl  to send it again, or to keep it
+  tidegate conversations memory build-7 --set 'Deploys are on Fridays.'
+                                                      what every request of it is to carry
   tidegate conversations list --json | jq -r '.conversations[].id'
   tidegate conversations delete build-7 --tenant 1d0c5e2f9a7b4c36
                                                       one of two conversations with the same name
@@ -27,8 +29,26 @@ Format: one line of JSON for every branch of the conversation,
 with the messages as the client sent them, nothing masked. The first line is the branch that
 was continued last; those that were left (an edited question, a regenerated answer) follow as
 NAME#2, NAME#3 and so on, the newest first, at most 100. The first line has \"branches\" with
-their number if there are more. A line with \"incomplete\": true lacks its beginning, because it
-has expired or cannot be decrypted.";
+their number if there are more, and \"memory\" if a text is pinned. A line with
+\"incomplete\": true lacks its beginning, because it has expired or cannot be decrypted.";
+
+const MEMORY_MORE: &str = "\
+Examples:
+  tidegate conversations memory build-7               print it
+  tidegate conversations memory build-7 --set \"Answer in French.\"
+  tidegate conversations memory build-7 --file notes.md
+  tidegate conversations memory build-7 > notes.md    to edit it, and to pin it again with --file
+  my-notes | tidegate conversations memory build-7 --file -
+                                                      a text that no list of processes shows
+  tidegate conversations memory build-7 --clear
+
+The memory stands behind the system messages, under the heading `## Your Memory`, in every
+request of the conversation that Tidegate may edit (so not under the strategy `passthrough`). It
+is never masked, summarized or dropped, and it counts towards the budget. The limits of
+`context.blocks` shorten what is sent, not what is kept. It takes effect with the next request,
+outlives restarts, is encrypted like messages are, and ends with the conversation.
+
+A memory is UTF-8 text of at most 64 KiB. To print nothing is no error: nothing is pinned then.";
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConversationsArgs {
@@ -42,12 +62,16 @@ pub(crate) enum ConversationsCommand {
     List(ListArgs),
     /// One conversation: its figures, its turns, its summaries, and what was said
     ///
-    /// A message that the last turn masked is marked and still shown: what was kept from the model is here.
+    /// A message that the last turn masked is marked and still shown: what was kept from the model is here. So is its memory,
+    /// if it has one.
     Show(ShowArgs),
     /// One conversation as JSONL that can be sent again
     #[command(after_long_help = EXPORT_MORE)]
     Export(ExportArgs),
-    /// Forget a conversation: its messages, its turns, its counts and what was decided about it
+    /// What is always in the context of one conversation: print it, or pin another text
+    #[command(after_long_help = MEMORY_MORE)]
+    Memory(MemoryArgs),
+    /// Forget a conversation: its messages, its turns, its counts, its memory and what was decided about it
     Delete(DeleteArgs),
 }
 
@@ -88,8 +112,11 @@ pub(crate) struct ShowArgs {
     /// Every line of every message and of every summary
     #[arg(long)]
     pub(crate) full: bool,
-    /// Print one JSON object instead: `conversation`, `turns`, `summaries`, `messages`, `unreadable`
+    /// Everything that was recorded of every turn, instead of what was said
     #[arg(long, conflicts_with = "full")]
+    pub(crate) turns: bool,
+    /// Print one JSON object instead: `conversation`, `memory`, `turns`, `summaries`, `messages`, `unreadable`
+    #[arg(long, conflicts_with_all = ["full", "turns"])]
     pub(crate) json: bool,
 }
 
@@ -103,6 +130,28 @@ pub(crate) struct ExportArgs {
     /// Write to this file, readable by you alone, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MemoryArgs {
+    /// An id, the beginning of one, or a name
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) whose: WhoseArgs,
+    /// Pin this text, in the place of the one that was
+    // A list begins with a hyphen.
+    #[arg(long, value_name = "TEXT", group = "change", allow_hyphen_values = true)]
+    pub(crate) set: Option<String>,
+    /// Pin what is in this file; `-` reads standard input
+    #[arg(long, value_name = "FILE", group = "change")]
+    pub(crate) file: Option<PathBuf>,
+    /// Take away what is pinned
+    #[arg(long, group = "change")]
+    pub(crate) clear: bool,
+    /// Print one JSON object instead: `memory`, as it is then; null if there is none
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -126,6 +175,7 @@ impl ConversationsCommand {
             ConversationsCommand::List(ListArgs { whose, .. })
             | ConversationsCommand::Show(ShowArgs { whose, .. })
             | ConversationsCommand::Export(ExportArgs { whose, .. })
+            | ConversationsCommand::Memory(MemoryArgs { whose, .. })
             | ConversationsCommand::Delete(DeleteArgs { whose, .. }) => whose,
         }
     }
@@ -135,6 +185,7 @@ impl ConversationsCommand {
             ConversationsCommand::List(ListArgs { whose, .. })
             | ConversationsCommand::Show(ShowArgs { whose, .. })
             | ConversationsCommand::Export(ExportArgs { whose, .. })
+            | ConversationsCommand::Memory(MemoryArgs { whose, .. })
             | ConversationsCommand::Delete(DeleteArgs { whose, .. }) => whose,
         }
     }

@@ -41,7 +41,8 @@ fn is_confirmed(found: &Summary) -> std::io::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn named(found: &Summary) -> String {
+/// Which one it is, for whoever named it by something shorter.
+pub(super) fn named(found: &Summary) -> String {
     format!(
         "{} (`{}` of tenant {}, {} turns in {} requests)",
         found.id,

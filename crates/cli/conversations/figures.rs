@@ -20,6 +20,17 @@ pub(super) fn saved(before: u64, after: u64) -> String {
     format!("{share:.0}%")
 }
 
+/// An amount of USD with the digits that matter; `n/a` where it is not known.
+pub(super) fn usd(amount: Option<f64>) -> String {
+    match amount {
+        None => "n/a".to_owned(),
+        Some(amount) if amount >= 1.0 => format!("${amount:.2}"),
+        Some(amount) if amount >= 0.01 => format!("${amount:.4}"),
+        Some(amount) if amount >= 0.000_001 || amount == 0.0 => format!("${amount:.6}"),
+        Some(_) => "<$0.000001".to_owned(),
+    }
+}
+
 /// How long ago a moment was, in the largest unit; both in milliseconds since 1970.
 pub(super) fn ago(now: u64, then: u64) -> String {
     match now.saturating_sub(then) / 1000 {
@@ -80,5 +91,14 @@ mod tests {
     fn savings_are_shares() {
         assert_eq!([saved(0, 0), saved(200, 50), saved(100, 100), saved(10, 12)], ["-", "75%", "0%", "-20%"]);
         assert_eq!(change(12_345, 999), "12,345 → 999");
+    }
+
+    #[test]
+    fn small_amounts_are_not_nothing() {
+        let amounts = [1_234.5, 1.0, 0.25, 0.01, 0.001_25, 0.000_002, 0.000_000_001, 0.0].map(Some).map(usd);
+        let shown =
+            ["$1234.50", "$1.00", "$0.2500", "$0.0100", "$0.001250", "$0.000002", "<$0.000001", "$0.000000"];
+        assert_eq!(amounts, shown);
+        assert_eq!(usd(None), "n/a");
     }
 }

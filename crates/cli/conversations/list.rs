@@ -24,8 +24,9 @@ pub(super) async fn run(source: &Source, args: &ListArgs) -> anyhow::Result<Exit
     }
     let now = wall_clock();
     let rows = page.conversations.iter().map(|one| row(one, now)).collect();
-    let header = ["id", "name", "tenant", "route", "model", "turns", "requests", "tokens", "saved", "last"];
-    terminal::print(format!("{}\n", figures::table(header, &[5, 6, 7, 8], rows)).as_bytes());
+    let header =
+        ["id", "name", "tenant", "route", "model", "turns", "requests", "tokens", "saved", "cost", "last"];
+    terminal::print(format!("{}\n", figures::table(header, &[5, 6, 7, 8, 9], rows)).as_bytes());
     if page.next.is_some() {
         terminal::say("there are more: --limit shows them");
     }
@@ -45,7 +46,7 @@ async fn newest(source: &Source, filter: &Filter, limit: usize) -> anyhow::Resul
     Ok(all)
 }
 
-fn row(one: &Summary, now: u64) -> [String; 10] {
+fn row(one: &Summary, now: u64) -> [String; 11] {
     [
         one.id.chars().take(DIGITS).collect(),
         terminal::one_line(&one.name),
@@ -56,6 +57,7 @@ fn row(one: &Summary, now: u64) -> [String; 10] {
         grouped(one.requests),
         figures::change(one.tokens_before, one.tokens_after),
         figures::saved(one.tokens_before, one.tokens_after),
+        figures::usd(one.cost_usd),
         figures::ago(now, one.last),
     ]
 }

@@ -1,18 +1,22 @@
 use super::args::ShowArgs;
 use super::transcript::{Length, Transcript, earlier};
-use super::{figures, summaries, terminal};
+use super::{figures, memory, summaries, terminal, turns};
 use crate::number::grouped;
 use std::fmt::Write;
 use std::process::ExitCode;
 use tidegate_admin::{MessagePage, Source, Summary, TurnPage, Unreadable};
-use tidegate_store::{TurnRecord, wall_clock};
+use tidegate_store::wall_clock;
 
 pub(super) async fn run(source: &Source, args: &ShowArgs) -> anyhow::Result<ExitCode> {
     let tenant = args.whose.tenant.as_deref();
-    let page = turns(source, &args.id, tenant).await?;
+    let page = conversation(source, &args.id, tenant).await?;
+    let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    if args.turns {
+        terminal::print(figured(&page, limit).as_bytes());
+        return Ok(ExitCode::SUCCESS);
+    }
     // From here on by its id: a name may get a second owner between two questions.
     let messages = messages(source, &page.conversation.id, tenant).await?;
-    let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if args.json {
         terminal::print_json(json(&page, &messages, limit)?.as_bytes());
         return Ok(ExitCode::SUCCESS);
@@ -20,13 +24,14 @@ pub(super) async fn run(source: &Source, args: &ShowArgs) -> anyhow::Result<Exit
     let mut out = head(&page.conversation);
     let shown = last(&page.turns, limit);
     let _ = writeln!(out, "\nturns{}", earlier(page.turns.len(), shown.len()));
-    out.push_str(&turn_table(shown));
+    out.push_str(&turns::table(shown));
     let transcript = Transcript {
         messages: &messages.messages,
         last_turn: page.turns.last(),
         length: if args.full { Length::Full } else { Length::Short },
     };
     out.push_str("\n\n");
+    out.push_str(&memory::render(&page.memory, transcript.length));
     out.push_str(&summaries::render(&page, limit, transcript.length));
     out.push_str(&transcript.render(limit));
     out.push_str(&absent(&messages));
@@ -34,7 +39,14 @@ pub(super) async fn run(source: &Source, args: &ShowArgs) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-async fn turns(source: &Source, id: &str, tenant: Option<&str>) -> anyhow::Result<TurnPage> {
+/// The figures alone.
+fn figured(page: &TurnPage, limit: usize) -> String {
+    let shown = last(&page.turns, limit);
+    let turns = turns::details(shown);
+    format!("{}\nturns{}\n{turns}", head(&page.conversation), earlier(page.turns.len(), shown.len()))
+}
+
+async fn conversation(source: &Source, id: &str, tenant: Option<&str>) -> anyhow::Result<TurnPage> {
     let mut all = source.conversation(id, tenant, 0).await?;
     while all.turns.len() < all.turns_total {
         let page = source.conversation(&all.conversation.id, tenant, all.turns.len()).await?;
@@ -62,8 +74,10 @@ async fn messages(source: &Source, id: &str, tenant: Option<&str>) -> anyhow::Re
 /// Written by hand, because the messages in it are the client's own bytes.
 fn json(page: &TurnPage, messages: &MessagePage, limit: usize) -> serde_json::Result<String> {
     Ok(format!(
-        "{{\"conversation\":{},\"turns\":{},\"summaries\":{},\"messages\":{},\"recorded\":{},\"unreadable\":{}}}\n",
+        "{{\"conversation\":{},{},\"turns\":{},\"summaries\":{},\"messages\":{},\"recorded\":{},\"unreadable\":{}}}\n",
         serde_json::to_string(&page.conversation)?,
+        // The members stand beside the others, as the admin API has them.
+        memory::members(&page.memory)?,
         serde_json::to_string(last(&page.turns, limit))?,
         serde_json::to_string(last(&page.summaries, limit))?,
         serde_json::to_string(last(&messages.messages, limit))?,
@@ -102,6 +116,7 @@ fn head(one: &Summary) -> String {
         ("turns", format!("{} in {} requests", grouped(one.turns), grouped(one.requests))),
         ("tokens", tokens),
         ("billed", reported),
+        ("cost", figures::usd(one.cost_usd)),
     ];
     let mut out = String::new();
     for (name, value) in lines {
@@ -109,27 +124,6 @@ fn head(one: &Summary) -> String {
         let _ = writeln!(out, "{name:9}{value}");
     }
     out
-}
-
-fn turn_table(turns: &[TurnRecord]) -> String {
-    let row = |turn: &TurnRecord| {
-        let optional = |text: &Option<String>| terminal::one_line(text.as_deref().unwrap_or("-"));
-        let status = match turn.outcome.as_str() {
-            "" | "answered" => turn.status.to_string(),
-            outcome => format!("{} {}", turn.status, terminal::one_line(outcome)),
-        };
-        [
-            figures::moment(turn.at),
-            terminal::one_line(&turn.model),
-            figures::change(turn.tokens_before, turn.tokens_after),
-            turn.masked.len().to_string(),
-            optional(&turn.trigger),
-            status,
-            optional(&turn.degraded),
-        ]
-    };
-    let header = ["time", "model", "tokens", "masked", "trigger", "status", "degraded"];
-    figures::table(header, &[2, 3], turns.iter().map(row).collect())
 }
 
 /// Why there are fewer messages than were sent.

@@ -91,6 +91,7 @@ mod tests {
     fn page(summaries: Vec<FoldEntry>) -> TurnPage {
         TurnPage {
             conversation: tidegate_admin::Summary::default(),
+            memory: tidegate_admin::MemoryPage::default(),
             turns: Vec::new(),
             turns_total: 0,
             turns_offset: 0,

@@ -40,7 +40,7 @@ impl Transcript<'_> {
             let mark = if masked.contains(entry.id.as_str()) { "  [masked in the last turn]" } else { "" };
             // Writing into a string does not fail.
             let _ = writeln!(out, "#{} {}{mark}", entry.position, speaker(value.as_ref()));
-            self.write_text(out, &text(entry, value.as_ref()));
+            write_text(out, &text(entry, value.as_ref()), self.length);
         };
         for (entry, value) in &ours[ours.len() - shown..] {
             write(&mut out, entry, value);
@@ -52,28 +52,6 @@ impl Transcript<'_> {
             }
         }
         out
-    }
-
-    /// Indented, so that no message can look like the beginning of another.
-    fn write_text(&self, out: &mut String, text: &str) {
-        let text = plain(text);
-        let mut lines = text.lines();
-        let most = if self.length == Length::Full { usize::MAX } else { SHORT_LINES };
-        for line in lines.by_ref().take(most) {
-            let end = line.char_indices().nth(SHORT_LINE).map(|(at, _)| at);
-            let _ = match end.filter(|_| self.length == Length::Short) {
-                Some(end) => writeln!(out, "    {}…", &line[..end]),
-                None => writeln!(out, "    {line}"),
-            };
-        }
-        let more = lines.count();
-        if more > 0 {
-            let _ = writeln!(
-                out,
-                "    … {more} more line{}; --full shows them",
-                if more == 1 { "" } else { "s" }
-            );
-        }
     }
 
     /// The messages of the branch that was continued last.
@@ -100,6 +78,25 @@ impl Transcript<'_> {
         // The bound only matters for a damaged store, in which a message could stand before itself.
         std::iter::successors(first, move |entry| by_id.get(entry.parent.as_str()).copied())
             .take(self.messages.len())
+    }
+}
+
+/// Indented, so that no text can look like the beginning of something else.
+pub(super) fn write_text(out: &mut String, text: &str, length: Length) {
+    let text = plain(text);
+    let mut lines = text.lines();
+    let most = if length == Length::Full { usize::MAX } else { SHORT_LINES };
+    for line in lines.by_ref().take(most) {
+        let end = line.char_indices().nth(SHORT_LINE).map(|(at, _)| at);
+        let _ = match end.filter(|_| length == Length::Short) {
+            Some(end) => writeln!(out, "    {}…", &line[..end]),
+            None => writeln!(out, "    {line}"),
+        };
+    }
+    let more = lines.count();
+    if more > 0 {
+        let _ =
+            writeln!(out, "    … {more} more line{}; --full shows them", if more == 1 { "" } else { "s" });
     }
 }
 

@@ -10,7 +10,7 @@ pub use history::History;
 
 use crate::claims::Claims;
 use crate::health::{Change, Health};
-use crate::local::Local;
+use crate::local::{AskedPin, Local};
 use crate::record::{self, RawMessage, RecordError, StoredFold, TurnRecord};
 use crate::seal::Keyring;
 use crate::store::{Answer, Journal, Listing, MessageId, Recollection, Store, Turn};
@@ -70,6 +70,21 @@ pub struct Timeline {
     pub unreadable: Vec<RecordError>,
 }
 
+/// What is pinned to a conversation: a text, or one that cannot be read, or nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pinned {
+    pub text: Option<String>,
+    pub unreadable: Option<RecordError>,
+}
+
+/// What of the records can be used, and what to say of the rest.
+struct Usable {
+    waypoints: Vec<Waypoint>,
+    folds: Vec<StoredFold>,
+    pinned: Option<Arc<str>>,
+    damage: Option<&'static str>,
+}
+
 /// How often a store that fails is tried.
 const PROBE_EVERY: Duration = Duration::from_millis(250);
 
@@ -120,9 +135,10 @@ impl Conversations {
 
     /// What the store knows of a conversation, with what only this process knows.
     async fn ask(self: &Arc<Self>, key: ConversationKey) -> Result<Recalled, &'static str> {
+        let since = self.local.pins();
         let recollection = self.waited(self.store.recall(key)).await?;
-        let (waypoints, folds, pinned, damage) = self.decode(key, &recollection);
-        let mine = self.local.merge(key, waypoints, folds, pinned);
+        let Usable { waypoints, folds, pinned, damage } = self.decode(key, &recollection);
+        let mine = self.local.merge(key, waypoints, folds, AskedPin { text: pinned, since });
         Ok(mine.recalled(damage.or(self.health.reason())))
     }
 
@@ -190,11 +206,16 @@ impl Conversations {
         Ok(())
     }
 
-    /// What is pinned to a conversation.
-    pub async fn pinned(&self, key: ConversationKey) -> Result<Option<String>, StoreError> {
-        let recollection = patiently(self.store.recall(key)).await?;
-        let (.., pinned, _) = self.decode(key, &recollection);
-        Ok(pinned.map(|pinned| pinned.to_string()))
+    /// What is pinned to a conversation, for a person. One that cannot be read is told from none: whoever sees nothing there
+    /// would write another in its place.
+    pub async fn pinned(&self, key: ConversationKey) -> Result<Pinned, StoreError> {
+        let record = patiently(self.store.recall(key)).await?.pinned;
+        let read = record.map(|record| record::decode_pin(key, &record, self.options.keyring.as_ref()));
+        Ok(match read {
+            None => Pinned::default(),
+            Some(Ok(text)) => Pinned { text: Some(text), unreadable: None },
+            Some(Err(error)) => Pinned { text: None, unreadable: Some(error) },
+        })
     }
 
     /// Every turn, in order.
@@ -255,12 +276,7 @@ impl Conversations {
         Journal { messages, waypoint }
     }
 
-    /// What of the records can be used, and what to say of the rest.
-    fn decode(
-        &self,
-        key: ConversationKey,
-        recollection: &Recollection,
-    ) -> (Vec<Waypoint>, Vec<StoredFold>, Option<Arc<str>>, Option<&'static str>) {
+    fn decode(&self, key: ConversationKey, recollection: &Recollection) -> Usable {
         let Recollection { waypoints, folds, pinned } = recollection;
         let keyring = self.options.keyring.as_ref();
         let mut damage = None;
@@ -271,7 +287,7 @@ impl Conversations {
         let folds = folds.iter().filter_map(fold).collect();
         let pin = |one: &Bytes| record::decode_pin(key, one, keyring).map_err(&mut say).ok();
         let pinned = pinned.as_ref().and_then(pin).map(Arc::from);
-        (waypoints, folds, pinned, damage)
+        Usable { waypoints, folds, pinned, damage }
     }
 
     /// Waits for the store, if it is worth waiting for.

@@ -45,7 +45,7 @@ pub use archive::{
     Archive, ArchiveError, ArchiveOptions, ArchiveRecord, ArchiveStats, ArchivedAudit, ArchivedSummary,
     ArchivedTurn, RowId,
 };
-pub use conversations::{Claim, Conversations, Entries, History, Options, Timeline};
+pub use conversations::{Claim, Conversations, Entries, History, Options, Pinned, Timeline};
 pub use embedded::EmbeddedStore;
 pub use head::Head;
 pub use key::{BadKey, ConversationKey};

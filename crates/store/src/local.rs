@@ -6,12 +6,22 @@ use crate::{ConversationKey, Recalled};
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, EntryAction, EntryResult};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_engine::{Digest, Memory, Waypoint};
 
 /// The memories of this process, the least used forgotten first.
 #[derive(Debug)]
 pub(crate) struct Local {
     memories: Cache<ConversationKey, Arc<Mine>, Size>,
+    /// How often something was pinned or taken away.
+    pins: AtomicU64,
+}
+
+/// Something that is pinned, or its absence, with the number of pins that there were when the store was asked.
+#[derive(Clone, Debug)]
+pub(crate) struct AskedPin {
+    pub(crate) text: Option<Arc<str>>,
+    pub(crate) since: u64,
 }
 
 /// What is known here of one conversation.
@@ -24,6 +34,8 @@ pub(crate) struct Mine {
     /// What the folds cover that the store does not have.
     unsaved_folds: Vec<Digest>,
     pinned: Option<Arc<str>>,
+    /// The number of the pin that this is; zero if the store said it.
+    pin: u64,
     /// Whether the store was ever asked. Before that, this is only what came since.
     pub(crate) is_whole: bool,
 }
@@ -46,7 +58,7 @@ impl Weighter<ConversationKey, Arc<Mine>> for Size {
 
 impl Default for Local {
     fn default() -> Local {
-        Local { memories: Cache::with_weighter(16_384, CAPACITY, Size) }
+        Local { memories: Cache::with_weighter(16_384, CAPACITY, Size), pins: AtomicU64::new(0) }
     }
 }
 
@@ -62,11 +74,15 @@ impl Local {
         key: ConversationKey,
         mut stored: Vec<Waypoint>,
         folds: Vec<StoredFold>,
-        pinned: Option<Arc<str>>,
+        pinned: AskedPin,
     ) -> Arc<Mine> {
         self.change(key, |mine| {
             mine.is_whole = true;
-            mine.pinned = pinned;
+            // The store may have been asked just before something was pinned, and a store of this process alone is not asked
+            // again: what it said then would stand for good.
+            if mine.pin <= pinned.since {
+                (mine.pinned, mine.pin) = (pinned.text, 0);
+            }
             mine.merge_folds(folds);
             let is_missing = |one: &&Waypoint| !stored.iter().any(|waypoint| waypoint.end == one.end);
             let missing: Vec<Waypoint> = mine.memory.waypoints().iter().filter(is_missing).copied().collect();
@@ -106,8 +122,15 @@ impl Local {
         });
     }
 
+    /// Keeps what is pinned in the store by now.
     pub(crate) fn pin(&self, key: ConversationKey, text: Option<Arc<str>>) {
-        self.change(key, |mine| mine.pinned = text);
+        let pin = self.pins.fetch_add(1, Ordering::AcqRel) + 1;
+        self.change(key, |mine| (mine.pinned, mine.pin) = (text, pin));
+    }
+
+    /// How often something was pinned so far, to be asked before the store is.
+    pub(crate) fn pins(&self) -> u64 {
+        self.pins.load(Ordering::Acquire)
     }
 
     /// The folds that the store does not have, as far as is known.
@@ -184,6 +207,25 @@ mod tests {
     use tidegate_engine::Timestamp;
 
     const KEY: ConversationKey = ConversationKey([7; 16]);
+    const NOTHING: AskedPin = AskedPin { text: None, since: 0 };
+
+    #[test]
+    fn a_store_that_was_asked_before_does_not_take_a_pin_away() {
+        let local = Local::default();
+        let said = |text: Option<&str>, since| {
+            let pinned = AskedPin { text: text.map(Arc::from), since };
+            local.merge(KEY, vec![], vec![], pinned).recalled(None).pinned
+        };
+        let before = local.pins();
+        assert_eq!(said(Some("old"), before).as_deref(), Some("old"));
+        local.pin(KEY, Some("new".into()));
+        assert_eq!(said(Some("old"), before).as_deref(), Some("new"), "asked before, answered after");
+        assert_eq!(said(Some("newer"), local.pins()).as_deref(), Some("newer"), "by another process");
+        let before = local.pins();
+        local.pin(KEY, None);
+        assert_eq!(said(Some("newer"), before), None);
+        assert_eq!(said(None, local.pins()), None);
+    }
 
     fn waypoint(number: u8) -> Waypoint {
         Waypoint { end: Digest([number; 32]), ..Waypoint::default() }
@@ -217,16 +259,16 @@ mod tests {
         let local = Local::default();
         local.add(KEY, waypoint(1), true);
         local.add(KEY, waypoint(2), false);
-        let merged = local.merge(KEY, vec![waypoint(1), waypoint(9)], vec![], None).recalled(None);
+        let merged = local.merge(KEY, vec![waypoint(1), waypoint(9)], vec![], NOTHING).recalled(None);
         assert_eq!(ends(&merged.memory), [1, 9, 2]);
         // The second message was only ever remembered here, so it has to be recorded again.
         assert_eq!(merged.recorded(digests(&[1, 2, 3])), 1);
         local.add(KEY, waypoint(2), true);
-        let merged = local.merge(KEY, vec![waypoint(1), waypoint(2)], vec![], None).recalled(None);
+        let merged = local.merge(KEY, vec![waypoint(1), waypoint(2)], vec![], NOTHING).recalled(None);
         assert_eq!(merged.recorded(digests(&[1, 2, 3])), 2);
         assert_eq!(merged.recorded(digests(&[5, 6])), 0);
         // A store that has lost everything is told everything again, also what another process had told it.
-        let merged = local.merge(KEY, vec![], vec![], None).recalled(None);
+        let merged = local.merge(KEY, vec![], vec![], NOTHING).recalled(None);
         assert_eq!(ends(&merged.memory), [1, 2, 9]);
         assert_eq!(merged.recorded(digests(&[1, 2, 3])), 0);
     }
@@ -245,7 +287,7 @@ mod tests {
         }
         // The store has another for one of them, and one more than we know.
         let stored = vec![fold(3, "theirs"), fold(newest, "theirs")];
-        let merged = local.merge(KEY, vec![], stored, None);
+        let merged = local.merge(KEY, vec![], stored, NOTHING);
         let expected: Vec<StoredFold> = (1..=newest)
             .map(|number| fold(number, if number == 3 || number == newest { "theirs" } else { "mine" }))
             .collect();
