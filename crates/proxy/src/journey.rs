@@ -47,7 +47,8 @@ pub(crate) async fn travel(
     let enabled = snapshot.settings.log.access;
     let mut entry = Entry::begin(&worker.gate, enabled, id, request.method(), request.uri());
     match attempt(worker, &snapshot, verdict, request, &mut entry).await {
-        Ok(Ending::Upstream(Answer { response, own, upstream, keepsake })) => {
+        Ok(Ending::Upstream(answer)) => {
+            let Answer { response, own, upstream, keepsake } = *answer;
             relay(response, own, &upstream, &worker.cut, keepsake, entry)
         }
         Ok(Ending::Own(mut response)) => {
@@ -74,7 +75,7 @@ pub(crate) async fn travel(
 
 /// How a journey ends that nothing stopped.
 enum Ending {
-    Upstream(Answer),
+    Upstream(Box<Answer>),
     /// What we know ourselves, without asking anybody.
     Own(Response<ReplyBody>),
 }
@@ -110,7 +111,7 @@ async fn attempt(
     } else {
         pass_through(worker, snapshot, request, &path, entry).await
     };
-    answer.map(Ending::Upstream)
+    answer.map(|answer| Ending::Upstream(Box::new(answer)))
 }
 
 /// A chat completion: read whole, so that its messages can be edited.
