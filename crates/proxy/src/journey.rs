@@ -47,8 +47,7 @@ pub(crate) async fn travel(
     let enabled = snapshot.settings.log.access;
     let mut entry = Entry::begin(&worker.gate, enabled, id, request.method(), request.uri());
     match attempt(worker, &snapshot, verdict, request, &mut entry).await {
-        Ok(Ending::Upstream(answer)) => {
-            let Answer { response, own, upstream, keepsake } = *answer;
+        Ok(Ending::Upstream(Answer { response, own, upstream, keepsake })) => {
             relay(response, own, &upstream, &worker.cut, keepsake, entry)
         }
         Ok(Ending::Own(mut response)) => {
@@ -57,7 +56,7 @@ pub(crate) async fn travel(
             }
             entry.answering(response.status());
             entry.answered();
-            response
+            *response
         }
         Err(refusal) => {
             let mut response = refuse(&refusal);
@@ -75,9 +74,9 @@ pub(crate) async fn travel(
 
 /// How a journey ends that nothing stopped.
 enum Ending {
-    Upstream(Box<Answer>),
+    Upstream(Answer),
     /// What we know ourselves, without asking anybody.
-    Own(Response<ReplyBody>),
+    Own(Box<Response<ReplyBody>>),
 }
 
 /// An upstream's answer, the headers that we put beside its own, and what to remember when it has come.
@@ -104,14 +103,16 @@ async fn attempt(
     let path = request.uri().path().to_owned();
     let path = canonical(&path).map_err(Refusal::Path)?;
     if is_state(request.method(), &path) {
-        return state(&worker.gate, &snapshot.settings, request.headers()).await.map(Ending::Own);
+        return state(&worker.gate, &snapshot.settings, request.headers())
+            .await
+            .map(|own| Ending::Own(Box::new(own)));
     }
     let answer = if is_chat_completion(request.method(), &path) {
         complete_chat(worker, snapshot, request, &path, entry).await
     } else {
         pass_through(worker, snapshot, request, &path, entry).await
     };
-    answer.map(|answer| Ending::Upstream(Box::new(answer)))
+    answer.map(Ending::Upstream)
 }
 
 /// A chat completion: read whole, so that its messages can be edited.
