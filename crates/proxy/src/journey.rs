@@ -56,7 +56,7 @@ pub(crate) async fn travel(
             }
             entry.answering(response.status());
             entry.answered();
-            *response
+            response
         }
         Err(refusal) => {
             let mut response = refuse(&refusal);
@@ -73,10 +73,11 @@ pub(crate) async fn travel(
 }
 
 /// How a journey ends that nothing stopped.
+#[allow(clippy::large_enum_variant, reason = "it is made and taken apart at once, and never kept")]
 enum Ending {
     Upstream(Answer),
     /// What we know ourselves, without asking anybody.
-    Own(Box<Response<ReplyBody>>),
+    Own(Response<ReplyBody>),
 }
 
 /// An upstream's answer, the headers that we put beside its own, and what to remember when it has come.
@@ -103,9 +104,7 @@ async fn attempt(
     let path = request.uri().path().to_owned();
     let path = canonical(&path).map_err(Refusal::Path)?;
     if is_state(request.method(), &path) {
-        return state(&worker.gate, &snapshot.settings, request.headers())
-            .await
-            .map(|own| Ending::Own(Box::new(own)));
+        return state(&worker.gate, &snapshot.settings, request.headers()).await.map(Ending::Own);
     }
     let answer = if is_chat_completion(request.method(), &path) {
         complete_chat(worker, snapshot, request, &path, entry).await
