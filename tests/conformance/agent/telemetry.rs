@@ -1,6 +1,6 @@
 //! Section "Telemetry": what each answer says of its request, and the seven metrics.
 
-use super::run::{admin, counted, metric, result_at, run};
+use super::run::{Step, admin, counted, metric, result_at, run, run_of};
 use crate::scene::{Scene, figure};
 use crate::tidegate::command;
 use crate::within;
@@ -71,7 +71,7 @@ async fn summaries_are_told_too() {
          [summarizers.small]\nkind = \"llm\"\nupstream = \"side\"\nmodel = \"gpt-4o-mini\"\n",
         summarizer.url()
     );
-    let scene = Scene::start("agent", &settings).await;
+    let mut scene = Scene::start("agent", &settings).await;
     let mut summaries = 0;
     for turns in [19, 20, 21] {
         let (_, sent) = scene.say("c", &run(turns)).await;
@@ -79,6 +79,8 @@ async fn summaries_are_told_too() {
             summaries += tokens(std::slice::from_ref(summary)).await[0];
         }
     }
+    // Ten turns of two messages.
+    assert_eq!(scene.tidegate.access_log(3).await[2]["folded"], 20);
     // It was made once and sent twice.
     assert_eq!(metric(&scene, "agent_context_summary_calls_total").await, 1.0);
     assert_eq!(metric(&scene, "agent_context_summary_tokens").await, summaries as f64);
@@ -86,15 +88,23 @@ async fn summaries_are_told_too() {
     assert_eq!(summarizer.requests().len(), 1);
 }
 
-/// The diagnostics of each request are kept with its conversation.
+/// The diagnostics of each request are logged, and kept with its conversation.
 #[tokio::test]
-async fn the_diagnostics_of_each_request_can_be_read_back() {
-    let scene = Scene::start("agent", "").await;
-    let (reply, _) = scene.say("c", &run(12)).await;
+async fn the_diagnostics_of_each_request_are_logged_and_kept() {
+    let mut scene = Scene::start("agent", "[context.limits]\nplateau_window = 2\n").await;
+    let steps = (0..12).map(|_| Step::new("{}", format!("Error: {}", "no such file ".repeat(30))));
+    let (reply, _) = scene.say("c", &run_of(steps)).await;
     counted(&scene, 1).await;
     let page = admin(&scene, "/api/conversations/c").await.json();
     let turn = &page["turns"][0];
     assert_eq!(turn["tokens_before"], figure(&reply, "x-tidegate-tokens-before"));
     assert_eq!(turn["tokens_after"], figure(&reply, "x-tidegate-tokens-after"));
     assert_eq!(turn["masked"], json!([result_at(0), result_at(1)]));
+    assert_eq!((&turn["summary_tokens"], &turn["stop_hint"]), (&0.into(), &4.into()));
+    let line = &scene.tidegate.access_log(1).await[0];
+    for key in ["tokens_before", "tokens_after"] {
+        assert_eq!(line[key], turn[key]);
+    }
+    assert_eq!((&line["masked"], &line["stop_hint"]), (&2.into(), &4.into()));
+    assert!(line.get("folded").is_none());
 }
