@@ -17,7 +17,7 @@ async fn say(scene: &Scene, model: &str, messages: &[Value]) -> (usize, Sent) {
 
 /// A story of so many parts, the last of which waits for its answer.
 fn upto(parts: usize) -> Vec<Value> {
-    let role = |number: usize| if number % 2 == 0 { "user" } else { "assistant" };
+    let role = |number: usize| if number.is_multiple_of(2) { "user" } else { "assistant" };
     let told = (0..parts).map(|number| part(role(number), number, 300));
     [part("system", 0, 1_000)].into_iter().chain(told).collect()
 }

@@ -23,9 +23,9 @@ pub(crate) fn part(role: &str, number: usize, tokens: usize) -> Value {
 /// A story of parts of these sizes, told in turns by the user and the assistant, beside a scaffold (instructions, the last question
 /// and what opens the answer) of so many tokens.
 pub(crate) fn tale(scaffold: usize, parts: &[usize]) -> Vec<Value> {
-    assert!(parts.len() % 2 == 0, "the assistant was the last to speak");
+    assert!(parts.len().is_multiple_of(2), "the assistant was the last to speak");
     let mut messages = vec![part("system", 0, scaffold - QUESTION - PRIMING)];
-    let role = |number: usize| if number % 2 == 0 { "user" } else { "assistant" };
+    let role = |number: usize| if number.is_multiple_of(2) { "user" } else { "assistant" };
     messages.extend(parts.iter().enumerate().map(|(number, tokens)| part(role(number), number, *tokens)));
     messages.push(part("user", 999, QUESTION));
     messages
