@@ -10,6 +10,8 @@ use tidegate_engine::{Cause, Pace, Plan, Strategy, Tokens};
 /// Where a model's entry, or its window, was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
+    /// `budget.windows` of the route, or of its profile.
+    Route,
     /// `[models]`
     Config,
     /// The built-in table.
@@ -22,6 +24,7 @@ impl Source {
     /// The name in JSON.
     pub(super) fn name(self) -> &'static str {
         match self {
+            Source::Route => "route",
             Source::Config => "config",
             Source::Table => "table",
             Source::Unknown => "unknown",
@@ -32,16 +35,18 @@ impl Source {
 /// Whose the entry is that matched the model, and whose the window.
 ///
 /// An entry of the configuration wins over the built-in ones, under its own name in lower case. Every built-in one has a
-/// window.
+/// window. What the route says of a window wins over both.
 pub(super) fn sources(case: &Case<'_>) -> (Source, Source) {
     let mut entries = case.settings.models.iter();
     let own = entries.find(|(name, _)| name.eq_ignore_ascii_case(&case.model.name)).map(|(_, entry)| entry);
-    let window = match (own, case.model.window) {
+    let known = match (own, case.model.window) {
         (_, None) => Source::Unknown,
         (Some(entry), Some(_)) if entry.window.is_some() => Source::Config,
         (_, Some(_)) => Source::Table,
     };
-    (if own.is_some() { Source::Config } else { window }, window)
+    let asked = case.outline.model.as_deref().unwrap_or_default();
+    let window = if case.route.context.window_of(asked).is_some() { Source::Route } else { known };
+    (if own.is_some() { Source::Config } else { known }, window)
 }
 
 pub(super) fn masks(strategy: Strategy) -> bool {

@@ -84,7 +84,7 @@ fn budget(case: &Case<'_>) -> Value {
     let asked = case.outline.max_completion_tokens.or(case.outline.max_tokens);
     json!({
     "window": budget.window.0,
-    "window_source": if case.model.window.is_none() { "fallback" } else { window.name() },
+    "window_source": if window == figures::Source::Unknown { "fallback" } else { window.name() },
     "safe": budget.safe.0,
     "output": budget.output.0,
     "output_source": if asked.is_some() { "request" } else { "policy" },

@@ -117,6 +117,7 @@ fn budget(case: &Case<'_>) -> Table {
     let plan = &case.assessment.decision.plan;
     let (policy, budget) = (&case.route.context.budget, &plan.budget);
     let window = match figures::sources(case).1 {
+        Source::Route => "budget.windows".to_owned(),
         Source::Config => format!("models.\"{}\".window", printable(&case.model.name)),
         Source::Table => format!("built-in table, entry `{}`", printable(&case.model.name)),
         Source::Unknown => "budget.fallback_window, as nobody knows this model".to_owned(),
@@ -212,7 +213,8 @@ fn model(case: &Case<'_>) -> Table {
     let matched = match figures::sources(case).0 {
         Source::Config => format!("models.\"{entry}\" of the configuration"),
         Source::Table => format!("built-in entry `{entry}`"),
-        Source::Unknown => "nothing: describe it in `[models]`".to_owned(),
+        // A route knows windows and no models.
+        Source::Route | Source::Unknown => "nothing: describe it in `[models]`".to_owned(),
     };
     let fit = match model.fit {
         Fit::Exact => "exact",

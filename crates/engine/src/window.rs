@@ -83,6 +83,8 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
         history.saturating_sub(cost(dropped)) + marker <= room
     };
     let earlier = memory.last_on(messages).and_then(|(_, waypoint)| waypoint.gap);
+    // With more room than before, such as that of another model, nothing has to be left out any more.
+    let earlier = earlier.filter(|_| !fits(&[]));
     let replayed = earlier.map_or_else(Vec::new, |gap| replay(messages, &story, gap));
     if fits(&replayed) {
         let gap = gap(messages, &replayed);
@@ -93,7 +95,7 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
     let floor = (policy.head_min.min(story.len()), policy.tail_min.min(story.len()));
     let mut kept = planned;
     let dropped = loop {
-        let dropped = middle(messages, &story, kept);
+        let dropped = middle(messages, &story, kept, floor.0);
         match smaller(kept, floor) {
             Some(next) if !fits(&dropped) => kept = next,
             Some(_) | None => break dropped,
@@ -147,12 +149,21 @@ fn smaller((head, tail): (usize, usize), (least_head, least_tail): (usize, usize
     }
 }
 
-/// What is between them. A call is never parted from its results, and the unresolved end stays.
-fn middle(messages: &[Message], story: &[usize], (head, tail): (usize, usize)) -> Vec<usize> {
+/// What is between them. A call is never parted from its results, and the unresolved end stays. Where that would make the head
+/// shorter than it may be, it is longer instead.
+fn middle(
+    messages: &[Message],
+    story: &[usize],
+    (head, tail): (usize, usize),
+    least_head: usize,
+) -> Vec<usize> {
     let joined = |at: usize| story.get(at).is_some_and(|&index| messages[index].joined);
     let mut from = head.min(story.len());
     while from > 0 && joined(from) {
         from -= 1;
+    }
+    while from < least_head || joined(from) {
+        from += 1;
     }
     let unresolved = unresolved_from(messages);
     let resolved = story.iter().take_while(|&&index| index < unresolved).count();

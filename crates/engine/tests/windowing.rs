@@ -81,6 +81,7 @@ proptest! {
         if let Some(first) = plan.dropped.first() {
             let at = talk.iter().position(|index| index == first).unwrap();
             prop_assert_eq!(&talk[at..at + plan.dropped.len()], &plan.dropped[..]);
+            prop_assert!(at >= window.head_min.min(talk.len()));
             prop_assert!(talk.len() - at - plan.dropped.len() >= window.tail_min.min(talk.len()));
         }
         for (index, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Role::Tool) {
@@ -131,4 +132,16 @@ fn what_fits_is_left_alone_whatever_its_length() {
     assert_eq!((cut.planned, cut.kept), ((14, 20), (14, 20)));
     assert_eq!((cut.average, cut.head_room, cut.tail_room), (Tokens(10), Tokens(144), Tokens(404)));
     assert_eq!(tight.plan.dropped, (14..80).collect::<Vec<_>>());
+}
+
+/// The next request may be for a model with a larger window.
+#[test]
+fn nothing_is_left_out_any_more_once_there_is_room() {
+    let script: Vec<(Role, u64)> =
+        (0..101).map(|index| (if index % 2 == 0 { Role::User } else { Role::Assistant }, 10)).collect();
+    let messages = messages(&script);
+    let mut memory = Memory::default();
+    memory.add(decided(&messages, 600, WindowPolicy::default(), &memory).waypoint.unwrap());
+    assert_eq!(decided(&messages, 700, WindowPolicy::default(), &memory).plan.dropped.len(), 66);
+    assert!(decided(&messages, 2_000, WindowPolicy::default(), &memory).plan.dropped.is_empty());
 }

@@ -57,6 +57,8 @@ pub(crate) struct Judged {
     pieces: Option<Vec<Piece>>,
     entries: Entries,
     factor: f64,
+    /// How many turns have brought nothing new, where that is worth a hint.
+    stop_hint: Option<u32>,
 }
 
 /// Reads and decides: at once, or out of everybody's way where that takes long.
@@ -177,7 +179,11 @@ impl Draft {
             }
         };
         let entries = self.unrecorded(&assessment.chat);
-        Some(Judged { assessment, pieces, entries, factor: question.factor })
+        // Here and not on the way out: it reads the last turns again, and what is long is read out of everybody's way.
+        let window = self.context().limits.plateau_window;
+        let stop_hint =
+            window.and_then(|most| plateau(&self.body, &self.outline, &assessment.chat, most.get()));
+        Some(Judged { assessment, pieces, entries, factor: question.factor, stop_hint })
     }
 
     pub(crate) fn rewritten(
@@ -187,19 +193,18 @@ impl Draft {
         trouble: Option<&'static str>,
         later: Option<(Folding, FoldJob)>,
     ) -> Result<Rewritten, Refusal> {
-        let Judged { assessment, pieces, entries, factor } = judged;
+        let Judged { assessment, pieces, entries, factor, stop_hint } = judged;
         let counted = counted(&assessment, factor);
         let Assessment { chat, decision, .. } = assessment;
+        // Also of what is refused: there it is asked for most.
+        log_window(self.outline.model.as_deref().unwrap_or_default(), &decision.plan);
         if decision.plan.verdict == Verdict::OverBudget && !self.context().observe {
             let over = OverBudget { plan: decision.plan, model: model.clone() };
             return Err(Refusal::OverBudget(Box::new(over)));
         }
-        log_window(self.outline.model.as_deref().unwrap_or_default(), &decision.plan);
         let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
         let masked = decision.plan.masked.iter().map(|&index| chat.messages[index].tokens);
         let (masked_tokens, blocks) = (masked.sum(), self.block_sizes(model, &chat, &decision.plan));
-        let window = self.context().limits.plateau_window;
-        let stop_hint = window.and_then(|most| plateau(&self.body, &self.outline, &chat, most.get()));
         let talk = |message: &&Message| !message.role.is_instruction();
         Ok(Rewritten {
             entries: Entries { waypoint, ..entries },

@@ -34,8 +34,18 @@ pub(crate) struct Entry {
     /// What the client had to wait for us before its request went out.
     pub(crate) overhead_us: u64,
     pub(crate) degraded: Option<&'static str>,
-    /// Tokens as sent, tokens as forwarded, messages masked.
-    plan: Option<(u64, u64, usize)>,
+    plan: Option<Figures>,
+}
+
+/// What the line says of the plan: tokens as sent and as forwarded, messages by what became of them.
+#[derive(Clone, Copy, Debug)]
+struct Figures {
+    before: u64,
+    after: u64,
+    masked: usize,
+    folded: usize,
+    dropped: usize,
+    stop_hint: Option<u32>,
 }
 
 /// What nginx logs for a request whose client left before it was answered.
@@ -70,8 +80,15 @@ impl Entry {
         }
     }
 
-    pub(crate) fn note_plan(&mut self, plan: Option<&Plan>) {
-        self.plan = plan.map(|plan| (plan.before.0, plan.after.0, plan.masked.len()));
+    pub(crate) fn note_plan(&mut self, plan: &Plan, stop_hint: Option<u32>) {
+        self.plan = Some(Figures {
+            before: plan.before.0,
+            after: plan.after.0,
+            masked: plan.masked.len(),
+            folded: plan.folded.as_ref().map_or(0, |folded| folded.removed.len()),
+            dropped: plan.dropped.len(),
+            stop_hint,
+        });
     }
 
     /// The upstream's answer has begun.
@@ -121,9 +138,12 @@ impl Drop for Entry {
             upstream: self.upstream.as_ref().map(|upstream| upstream.name.as_str()),
             bytes_in: self.received.bytes(),
             bytes_out: self.bytes_out,
-            tokens_before: self.plan.map(|(before, ..)| before),
-            tokens_after: self.plan.map(|(_, after, _)| after),
-            masked: self.plan.map(|(.., masked)| masked),
+            tokens_before: self.plan.map(|plan| plan.before),
+            tokens_after: self.plan.map(|plan| plan.after),
+            masked: self.plan.map(|plan| plan.masked),
+            folded: self.plan.map(|plan| plan.folded).filter(|count| *count > 0),
+            dropped: self.plan.map(|plan| plan.dropped).filter(|count| *count > 0),
+            stop_hint: self.plan.and_then(|plan| plan.stop_hint),
             first_byte: self.first_byte,
             duration: self.started.elapsed(),
         };

@@ -146,7 +146,9 @@ async fn complete_chat(
         report::headers(&route.name, strategy, identity.as_ref(), rewritten.as_ref(), entry.degraded);
     entry.overhead_us = u64::try_from(arrived.elapsed().as_micros()).unwrap_or(u64::MAX);
     report::put(&mut own, names::header::OVERHEAD, &entry.overhead_us.to_string());
-    entry.note_plan(rewritten.as_ref().map(|rewritten| &rewritten.plan));
+    if let Some(rewritten) = &rewritten {
+        entry.note_plan(&rewritten.plan, rewritten.stop_hint);
+    }
     let pieces = rewritten.as_ref().and_then(|rewritten| rewritten.pieces.clone());
     let keepsake = rewritten.map(|rewritten| Keepsake::begin(worker, identity, rewritten, route, strategy));
     let (head, body) = match pieces {

@@ -8,9 +8,9 @@ use tidegate_wire::{Chat, Content, MessageView, Outline, Part, read_message};
 /// One turn: what the assistant did, and what came of it.
 #[derive(Debug, Default)]
 struct Step {
-    /// Stands for the calls, or for the words where there are none.
+    /// Stands for the calls; where there are none, for the words and what the user had said before them.
     action: u64,
-    /// Stands for the results; none where there were no calls.
+    /// Stands for the results; none where there were no calls, or where they say no more than that it is done.
     results: Option<u64>,
     has_failed: bool,
 }
@@ -43,20 +43,33 @@ fn steps(body: &[u8], outline: &Outline, messages: &[Message], most: usize) -> V
 
 fn step(body: &[u8], outline: &Outline, messages: &[Message], start: usize, end: usize) -> Step {
     let view = |at: usize| read_message(outline.messages[at].of(body)).ok();
-    let action = view(start).map_or(start as u64, |view| action(&view));
+    // The same words are no circle where they answer something new.
+    let asked = || {
+        let before = (0..start).rev().take_while(|&at| messages[at].role != Role::Assistant);
+        let said = before.filter(|&at| messages[at].is_user_turn());
+        said.filter_map(view).map(|view| text(&view)).collect::<Vec<_>>()
+    };
+    let action = view(start).map_or(start as u64, |view| action(&view, asked));
     let observations = (start + 1..end).filter(|&at| messages[at].kind == Kind::Observation);
     let texts: Vec<String> = observations.filter_map(view).map(|view| text(&view)).collect();
-    let results = (!texts.is_empty()).then(|| hash(&texts));
+    let results = texts.iter().any(|text| is_telling(text)).then(|| hash(&texts));
     Step { action, results, has_failed: !texts.is_empty() && texts.iter().all(|text| is_failure(text)) }
 }
 
 /// Calls by their tools and arguments; their ids are new each time.
-fn action(view: &MessageView<'_>) -> u64 {
+fn action(view: &MessageView<'_>, asked: impl FnOnce() -> Vec<String>) -> u64 {
     let functions = view.tool_calls.iter().map(|call| &call.function).chain(&view.function_call);
     let calls: Vec<(String, String)> =
         functions.map(|call| (call.name.to_string(), call.arguments.to_string())).collect();
-    if calls.is_empty() { hash(&text(view)) } else { hash(&calls) }
+    if calls.is_empty() { hash(&(asked(), text(view))) } else { hash(&calls) }
 }
+
+/// Whether a result is more than an acknowledgement: many different calls are all answered by "ok" or by nothing at all.
+fn is_telling(result: &str) -> bool {
+    result.trim().chars().nth(LONGEST_NOD).is_some()
+}
+
+const LONGEST_NOD: usize = 8;
 
 fn text(view: &MessageView<'_>) -> String {
     match &view.content {
@@ -96,8 +109,8 @@ fn is_failure(text: &str) -> bool {
     match result {
         Some(Ok(serde_json::Value::Object(result))) => {
             let is = |key: &str, value: serde_json::Value| result.get(key) == Some(&value);
-            let error = result.get("error").or(result.get("errors"));
-            let has_error = error.is_some_and(|error| !is_nothing(error));
+            let mut errors = [result.get("error"), result.get("errors")].into_iter().flatten();
+            let has_error = errors.any(|error| !is_nothing(error));
             let code =
                 ["exit_code", "exitCode", "returncode"].iter().find_map(|key| result.get(*key)?.as_i64());
             has_error
@@ -118,7 +131,9 @@ fn is_nothing(value: &serde_json::Value) -> bool {
         serde_json::Value::Null | serde_json::Value::Bool(false) => true,
         serde_json::Value::String(text) => text.is_empty(),
         serde_json::Value::Array(items) => items.is_empty(),
-        _ => false,
+        serde_json::Value::Object(members) => members.is_empty(),
+        serde_json::Value::Number(count) => count.as_f64() == Some(0.0),
+        serde_json::Value::Bool(true) => false,
     }
 }
 
@@ -135,6 +150,8 @@ mod tests {
             r#"{"error":"boom"}"#,
             r#"{"success":false}"#,
             r#"{"exit_code":1,"stdout":""}"#,
+            r#"{"error":null,"errors":["boom"]}"#,
+            r#"{"errors":2}"#,
         ] {
             assert!(is_failure(text), "{text}");
         }
@@ -143,6 +160,8 @@ mod tests {
             "0 errors",
             r#"{"error":null,"ok":true}"#,
             r#"{"exit_code":0}"#,
+            r#"{"errors":0,"warnings":3}"#,
+            r#"{"error":{}}"#,
             "",
             "[]",
         ] {

@@ -174,6 +174,8 @@ impl Remembered {
         let (answer, prices) = (answer?, self.model.prices?);
         let (input, cached, output) = match answer.usage {
             Some(usage) => (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens),
+            // Nobody bills an error.
+            None if answer.failed => return None,
             None => {
                 let texts = answer.content.iter().chain(answer.tool_calls.iter().map(|call| &call.arguments));
                 let said: Tokens = texts.map(|text| count(self.model.encoding, text)).sum();

@@ -29,6 +29,14 @@ pub struct Access<'a> {
     pub tokens_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub masked: Option<usize>,
+    /// Messages that a summary stands for, and messages that are left out; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folded: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<usize>,
+    /// How many turns have brought nothing new, where that is worth a hint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_hint: Option<u32>,
     pub bytes_in: u64,
     pub bytes_out: u64,
     #[serde(rename = "first_byte_ms", serialize_with = "millis", skip_serializing_if = "Option::is_none")]
@@ -121,6 +129,14 @@ impl Access<'_> {
             (self.tokens_before, self.tokens_after, self.masked)
         {
             write!(line, " tokens={before}→{after} masked={masked}")?;
+        }
+        for (what, count) in [("folded", self.folded), ("dropped", self.dropped)] {
+            if let Some(count) = count {
+                write!(line, " {what}={count}")?;
+            }
+        }
+        if let Some(turns) = self.stop_hint {
+            write!(line, " plateau={turns}")?;
         }
         let duration = self.duration.as_secs_f64() * 1e3;
         writeln!(line, " {duration:.1}ms in={} out={} id={}", self.bytes_in, self.bytes_out, self.request_id)

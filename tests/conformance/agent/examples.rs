@@ -1,0 +1,96 @@
+//! Section "Example configurations": both of them, as files of variables.
+
+use super::run::{result_at, run};
+use crate::scene::{Scene, edited, figure, message};
+use crate::tidegate::{Setup, command};
+use crate::within;
+use tempfile::TempDir;
+
+const FAST_CHAT: &str = include_str!("fast-chat.env");
+const DEEP_CODE: &str = include_str!("deep-code.env");
+
+fn variables(file: &str) -> impl Iterator<Item = (&str, &str)> {
+    file.lines().filter(|line| !line.is_empty()).map(|line| line.split_once('=').unwrap())
+}
+
+fn with(setup: Setup, file: &str) -> Setup {
+    variables(file).fold(setup, |setup, (name, value)| setup.env(name, value))
+}
+
+/// What `tidegate check` says of a key, and whom it has it from.
+async fn checked(file: &str, key: &str) -> String {
+    let directory = TempDir::new().unwrap();
+    std::fs::write(directory.path().join("proxy.toml"), "[context]\nprofile = \"agent\"\n").unwrap();
+    let mut command = command(directory.path());
+    let output = command.arg("check").envs(variables(file)).output();
+    let text = String::from_utf8(within("check ends", output).await.unwrap().stdout).unwrap();
+    let line = text
+        .lines()
+        .find(|line| line.trim_start().starts_with(key))
+        .unwrap_or_else(|| panic!("{key} in {text}"));
+    line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn each_variable_is_where_a_value_comes_from() {
+    for (file, key, value) in [
+        (FAST_CHAT, "context.strategy", "\"masking\" AGENT_CONTEXT_STRATEGY"),
+        (FAST_CHAT, "context.mask.keep", "{ turns = 6 } AGENT_CONTEXT_MASKING_WINDOW"),
+        (FAST_CHAT, "context.budget.output_reserve.min", "1800 AGENT_CONTEXT_RESERVED"),
+        (FAST_CHAT, "context.fold.when", "{ budget_ratio = 1.0, turns = 18 } AGENT_CONTEXT_SUMMARY_TURNS"),
+        (DEEP_CODE, "context.strategy", "\"hybrid\" AGENT_CONTEXT_STRATEGY"),
+        (DEEP_CODE, "context.mask.keep", "{ turns = 12 } AGENT_CONTEXT_MASKING_WINDOW"),
+        (DEEP_CODE, "context.limits.max_turns", "120 AGENT_CONTEXT_MAX_TURNS"),
+    ] {
+        assert_eq!(checked(file, key).await, value);
+    }
+    let when = checked(DEEP_CODE, "context.fold.when").await;
+    assert!(when.starts_with("{ budget_ratio = 1.0, tokens = 9000, turns = 10 }"), "{when}");
+}
+
+#[tokio::test]
+async fn the_fast_chat_agent_masks_early_and_leaves_room_for_answers() {
+    let model = "[models.\"m\"]\nwindow = 8192\n";
+    let scene = Scene::start_with("agent", model, |setup| with(setup, FAST_CHAT)).await.model("m");
+    let (reply, _) = scene.say("hello", &[message("user", "hello")]).await;
+    assert_eq!(figure(&reply, "x-tidegate-budget"), 8192 - 1800);
+    let (reply, _) = scene.say("six", &run(6)).await;
+    assert_eq!(edited(&reply, "masked"), 0);
+    // Its threshold of turns is for another strategy: nothing is ever summarized.
+    let scene = Scene::start_with("agent", "", |setup| with(setup, FAST_CHAT)).await;
+    let (reply, sent) = scene.say("long", &run(40)).await;
+    assert_eq!((edited(&reply, "masked"), edited(&reply, "folded")), (34, 0));
+    assert!(sent.summary().is_none());
+    // A client may ask for that strategy, and then the threshold counts.
+    for (turns, is_folded) in [(17, false), (18, true)] {
+        let scene = Scene::start_with("agent", "", |setup| {
+            with(setup, FAST_CHAT).env("AGENT_CONTEXT_STRATEGY", "summarization")
+        });
+        let (reply, _) = scene.await.say("c", &run(turns)).await;
+        assert_eq!(edited(&reply, "folded") > 0, is_folded);
+    }
+}
+
+#[tokio::test]
+async fn the_deep_code_agent_masks_late_and_summarizes_by_turns_and_tokens() {
+    let scene = Scene::start_with("agent", "", |setup| with(setup, DEEP_CODE)).await;
+    let (reply, sent) = scene.say("c", &run(10)).await;
+    assert_eq!(
+        (edited(&reply, "masked"), edited(&reply, "folded")),
+        (0, 0),
+        "the newest ten are never folded"
+    );
+    assert_eq!(sent.messages(), run(10));
+    let (reply, _) = scene.say("c", &run(13)).await;
+    assert_eq!((edited(&reply, "folded"), reply.header("x-tidegate-trigger")), (6, Some("turns")));
+    // Two turns later, and one of them was long: now it is the tokens.
+    let (reply, _) = scene.say("c", &run(14)).await;
+    assert_eq!((edited(&reply, "folded"), reply.header("x-tidegate-trigger")), (6, None));
+    let mut long = run(15);
+    long[result_at(14)]["content"] = "word ".repeat(9_000).into();
+    let (reply, _) = scene.say("c", &long).await;
+    assert_eq!((edited(&reply, "folded"), reply.header("x-tidegate-trigger")), (10, Some("budget")));
+    for (turns, status) in [(119, 200), (120, 422)] {
+        assert_eq!(scene.ask("end", &run(turns)).await.status, status, "{turns} turns");
+    }
+}

@@ -1,0 +1,100 @@
+//! Section "Tuning knobs": `maxTurns` and `maxCostUsd`, the hard stops.
+
+use super::run::{counted, metric, run};
+use crate::reply::Reply;
+use crate::scene::Scene;
+use serde_json::json;
+use tidegate_testkit::Answer;
+
+#[tokio::test]
+async fn a_run_ends_after_its_last_turn() {
+    let by_variable = Scene::start_with("agent", "", |setup| setup.env("AGENT_CONTEXT_MAX_TURNS", "4")).await;
+    let by_setting = Scene::start("agent", "[context.limits]\nmax_turns = 4\n").await;
+    for scene in [by_variable, by_setting] {
+        for turns in 0..4 {
+            // A retry is the same turn, however often it comes.
+            scene.say("c", &run(turns)).await;
+            scene.say("c", &run(turns)).await;
+        }
+        let reply = scene.ask("c", &run(4)).await;
+        assert_eq!((reply.status, reply.error_code().as_str()), (422, "max_turns_exceeded"));
+        assert!(reply.text().contains("4 turns") && reply.text().contains("context.limits.max_turns"));
+        assert_eq!(scene.upstream.requests().len(), 8, "nothing was sent for it");
+        // Another conversation has turns of its own.
+        scene.say("other", &run(3)).await;
+    }
+}
+
+#[tokio::test]
+async fn without_a_limit_it_goes_on() {
+    let scene = Scene::start("agent", "").await;
+    scene.say("c", &run(150)).await;
+}
+
+/// 0.16 USD: 40,000 new tokens at 2 USD for a million, 60,000 cached ones at 0.50, and 5,000 of the answer at 10.
+const PRICES: &str = "[models.\"m\"]\nwindow = 200000\nencoding = \"o200k_base\"\ninput = 2.0\ncached_input = 0.5\noutput = 10.0\n";
+
+fn billed() -> Answer {
+    let choice =
+        json!({ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": "ok" } });
+    let usage = json!({ "prompt_tokens": 100_000, "completion_tokens": 5_000, "total_tokens": 105_000,
+        "prompt_tokens_details": { "cached_tokens": 60_000 } });
+    Answer::json(
+        200,
+        json!({ "id": "c", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage }),
+    )
+}
+
+async fn priced(most: f64) -> Scene {
+    let settings = format!("[context.limits]\nmax_cost_usd = {most:?}\n{PRICES}");
+    let scene = Scene::start("agent", &settings).await.model("m");
+    scene.upstream.answer(billed());
+    scene
+}
+
+fn is_refused(reply: &Reply, figures: [&str; 2]) {
+    assert_eq!((reply.status, reply.error_code().as_str()), (422, "max_cost_exceeded"));
+    assert!(figures.iter().all(|figure| reply.text().contains(figure)), "{}", reply.text());
+}
+
+#[tokio::test]
+async fn a_run_ends_when_it_has_cost_as_much_as_it_may() {
+    let scene = priced(0.32).await;
+    scene.say("c", &run(0)).await;
+    counted(&scene, 1).await;
+    assert!((metric(&scene, "agent_context_estimated_cost_usd").await - 0.16).abs() < 1e-9);
+    scene.say("c", &run(1)).await;
+    counted(&scene, 2).await;
+    assert!((metric(&scene, "agent_context_estimated_cost_usd").await - 0.32).abs() < 1e-9);
+    is_refused(&scene.ask("c", &run(2)).await, ["$0.32", "context.limits.max_cost_usd"]);
+    assert_eq!(scene.upstream.requests().len(), 2, "nothing was sent for it");
+    scene.say("other", &run(2)).await;
+}
+
+#[tokio::test]
+async fn one_cent_less_than_the_limit_is_no_reason_to_stop() {
+    let scene = priced(0.33).await;
+    for turns in 0..3 {
+        scene.say("c", &run(turns)).await;
+        counted(&scene, turns as u64 + 1).await;
+    }
+    is_refused(&scene.ask("c", &run(3)).await, ["$0.48", "$0.33"]);
+}
+
+/// What is answered with an error is not billed, so that retries at a failing provider do not end a run.
+#[tokio::test]
+async fn an_error_costs_nothing() {
+    let scene = priced(0.16).await;
+    for status in [500, 429] {
+        scene.upstream.then(Answer::error(status, "overloaded", "Come back later."));
+        assert_eq!(scene.ask("c", &run(1)).await.status, status);
+    }
+    // Some say so only when they have begun to answer.
+    scene.upstream.then(Answer::sse([json!({ "error": { "message": "Come back later." } }).to_string()]));
+    assert_eq!(scene.ask("c", &run(1)).await.status, 200);
+    counted(&scene, 1).await;
+    assert_eq!(metric(&scene, "agent_context_estimated_cost_usd").await, 0.0);
+    assert_eq!(scene.ask("c", &run(1)).await.status, 200);
+    counted(&scene, 2).await;
+    assert_eq!(scene.ask("c", &run(1)).await.status, 422);
+}

@@ -1,0 +1,85 @@
+//! Section "Masking": what is masked, by what, and what never is.
+
+use super::run::{PLACEHOLDER, result_at, run};
+use crate::client::{CHAT, exchange, post};
+use crate::scene::{Scene, edited, message};
+use serde_json::{Value, json};
+
+/// The run as it must arrive: these turns' results masked, everything else as it was sent.
+fn masked(turns: usize, which: std::ops::Range<usize>) -> Vec<Value> {
+    let mut messages = run(turns);
+    for turn in which {
+        messages[result_at(turn)]["content"] = PLACEHOLDER.into();
+    }
+    messages
+}
+
+#[tokio::test]
+async fn the_window_is_ten_turns_and_rolls() {
+    let scene = Scene::start("agent", "").await;
+    for turns in 9..=14 {
+        let (reply, sent) = scene.say("c", &run(turns)).await;
+        let left = turns.saturating_sub(10);
+        assert_eq!(edited(&reply, "masked"), left, "{turns} turns");
+        // Also: reasoning, actions and whatever else a message has are as they were.
+        assert_eq!(sent.messages(), masked(turns, 0..left));
+    }
+}
+
+#[tokio::test]
+async fn the_environment_and_the_configuration_set_another_window() {
+    let by_variable =
+        Scene::start_with("agent", "", |setup| setup.env("AGENT_CONTEXT_MASKING_WINDOW", "3")).await;
+    let by_setting = Scene::start("agent", "[context.mask]\nkeep = { turns = 3 }\n").await;
+    for scene in [by_variable, by_setting] {
+        let (_, sent) = scene.say("three", &run(3)).await;
+        assert_eq!(sent.messages(), run(3));
+        let (_, sent) = scene.say("eight", &run(8)).await;
+        assert_eq!(sent.messages(), masked(8, 0..5));
+    }
+}
+
+/// Every byte of the request but the contents of what is masked.
+#[tokio::test]
+async fn all_else_is_forwarded_byte_for_byte() {
+    let scene = Scene::start("agent", "[context.mask]\nkeep = { turns = 1 }\n").await;
+    let body = |first: &str| {
+        format!(
+            "{{ \"temperature\":1.0e0, \"model\":\"gpt-4o\",\"messages\" : [\n{{\"role\":\"user\",\"content\":\"go \\u00e9\"}},\
+             {{\"role\":\"assistant\",\"reasoning\":[1.50, 2e9],\"content\":\"Thought:\\tone\",\"tool_calls\":[{{\"type\":\"function\",\"id\":\"a\",\
+             \"function\":{{\"name\":\"f\",\"arguments\":\"{{}}\"}}}}] }} ,{{\"content\": {first} ,\"tool_call_id\":\"a\",\"role\":\"tool\"}},\
+             {{\"role\":\"assistant\",\"content\":\"Thought: two\"}}, {{\"role\":\"user\",\"content\":\"on\"}} ]}}"
+        )
+    };
+    let sent = body(&format!("\"{}\"", "much output ".repeat(40)));
+    let reply = exchange(scene.tidegate.address, post(CHAT, &[("x-conversation-id", "c")], sent)).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let arrived = scene.upstream.next_request().await.body;
+    assert_eq!(String::from_utf8(arrived).unwrap(), body(&format!("\"{PLACEHOLDER}\"")));
+}
+
+/// Section "Enabling", last point: a large output that is no tool message is masked when it says what it is.
+#[tokio::test]
+async fn a_tagged_output_is_masked_and_the_tag_goes() {
+    let scene = Scene::start("agent", "[context.mask]\nkeep = { turns = 2 }\n").await;
+    let output = |turn: usize| format!("Observation {turn}: {}", "a line of it ".repeat(20));
+    let talk = |is_tagged: bool, upto: usize| {
+        let mut messages = vec![message("user", "Go on.")];
+        for turn in 0..5 {
+            messages.push(message("assistant", &format!("Action: look at part {turn}")));
+            let content = if turn < upto { PLACEHOLDER.to_owned() } else { output(turn) };
+            let mut observation = message("user", &content);
+            if is_tagged {
+                observation["observation"] = json!({ "type": "tool_output" });
+            }
+            messages.push(observation);
+        }
+        messages
+    };
+    let (reply, sent) = scene.say("tagged", &talk(true, 0)).await;
+    assert_eq!(sent.messages(), talk(false, 3));
+    assert_eq!(edited(&reply, "masked"), 3);
+    // Without the tag it is what the user said, and stays.
+    let (_, sent) = scene.say("plain", &talk(false, 0)).await;
+    assert_eq!(sent.messages(), talk(false, 0));
+}

@@ -1,0 +1,76 @@
+//! Runs of an agent: a task, then turns, each with a thought, a call and its result.
+
+use crate::client::exchange;
+use crate::reply::Reply;
+use crate::scene::{Scene, message};
+use crate::within;
+use serde_json::{Value, json};
+
+pub(crate) const PLACEHOLDER: &str = "[OMITTED_OBSERVATION: too old; available in memory store]";
+
+/// What one turn did, and what came of it.
+pub(crate) struct Step {
+    pub(crate) arguments: String,
+    pub(crate) result: String,
+}
+
+impl Step {
+    pub(crate) fn new(arguments: impl Into<String>, result: impl Into<String>) -> Step {
+        Step { arguments: arguments.into(), result: result.into() }
+    }
+}
+
+/// A run whose every turn has brought something new.
+pub(crate) fn run(turns: usize) -> Vec<Value> {
+    let step = |turn: usize| {
+        Step::new(format!("{{\"file\":{turn}}}"), format!("result {turn}: {}", "a line of it ".repeat(20)))
+    };
+    run_of((0..turns).map(step))
+}
+
+pub(crate) fn run_of(steps: impl IntoIterator<Item = Step>) -> Vec<Value> {
+    let mut messages =
+        vec![message("system", "You mend programs."), message("user", "Why does the build fail?")];
+    for (turn, Step { arguments, result }) in steps.into_iter().enumerate() {
+        let id = format!("call-{turn}");
+        let call =
+            json!({ "id": id, "type": "function", "function": { "name": "look", "arguments": arguments } });
+        let thought =
+            format!("In turn {turn} I look at another part. {}", "It may be the cause of it. ".repeat(12));
+        messages.push(json!({ "role": "assistant", "content": thought, "reasoning_content": format!("because {turn}"), "tool_calls": [call] }));
+        messages.push(json!({ "role": "tool", "tool_call_id": id, "content": result }));
+    }
+    messages
+}
+
+/// The place of a turn's result in a run.
+pub(crate) fn result_at(turn: usize) -> usize {
+    2 * turn + 3
+}
+
+/// One answer of the admin address.
+pub(crate) async fn admin(scene: &Scene, path: &str) -> Reply {
+    let asked = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    exchange(scene.tidegate.admin, asked).await
+}
+
+/// A number on the page of metrics.
+pub(crate) async fn metric(scene: &Scene, name: &str) -> f64 {
+    let page = admin(scene, "/metrics").await.text();
+    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in {page}")).parse().unwrap()
+}
+
+/// Waits until so many requests have been counted, which happens when their answers are over already.
+pub(crate) async fn counted(scene: &Scene, requests: u64) -> Value {
+    let look = async {
+        loop {
+            let page = admin(scene, "/api/conversations").await.json();
+            let all = page["conversations"].as_array().unwrap().iter();
+            if all.map(|one| one["requests"].as_u64().unwrap()).sum::<u64>() == requests {
+                return page;
+            }
+        }
+    };
+    within(&format!("{requests} requests are counted"), look).await
+}
