@@ -80,8 +80,7 @@ pub fn truncate(
     let step = (budget / 4).max(1);
     let roomy = used.saturating_sub(used.saturating_sub(budget).div_ceil(step) * step);
     let (mut left, mut cut, mut last_resort) = (used + conversation.marker.0, None, None);
-    let summary = edits.folded.as_ref().map_or(Tokens::ZERO, |folded| folded.size);
-    let block = policy.blocks.edge(messages, from, summary).unwrap_or(from);
+    let block = policy.blocks.edge(messages, edits.folded.as_ref(), from).unwrap_or(from);
     for index in from..legal(messages, messages.len()) {
         if (used <= budget && index >= block) || cut.is_some() {
             break;
@@ -186,7 +185,7 @@ impl Edits {
         let is_masked = |index: &usize| messages[*index].saving() > Tokens::ZERO && stays(index);
         let Masking { frontier, edge, cause, .. } = self.masking;
         let waypoint = fits.then(|| self.waypoint(messages, now)).flatten();
-        let covered = self.folded.as_ref().map_or((0, Tokens::ZERO), |folded| (folded.upto, folded.size));
+        let summary = self.folded.as_ref().map_or(Tokens::ZERO, |folded| folded.size);
         let windowed = self.windowed.as_ref();
         let window_cause = windowed.and_then(|windowed| windowed.figures.cut).map(|_| Cause::Budget);
         let plan = Plan {
@@ -199,7 +198,7 @@ impl Edits {
             cause: wanted.as_ref().map(|job| job.cause).or(cause).or(window_cause),
             edge,
             window: windowed.map(|windowed| windowed.figures),
-            blocks: policy.blocks.figures(messages, covered.0, covered.1),
+            blocks: policy.blocks.figures(messages, stays, summary),
             folded: self.folded,
             dropped,
         };
