@@ -166,7 +166,14 @@ impl Outlook<'_> {
     }
 }
 
-/// What should be folded next, if anything should and anything can.
+/// What should be folded next because the history is over its limit. This comes before everything else, because the limit says exactly
+/// how much stays.
+pub(crate) fn wanted_by_blocks(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) -> Option<FoldJob> {
+    let edge = policy.blocks.edge(outlook.messages, outlook.folded, outlook.from())?;
+    job(outlook, memory, policy, edge, None, (Cause::Blocks, Urgency::Now))
+}
+
+/// What should be folded next otherwise, if anything should and anything can.
 pub(crate) fn wanted(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) -> Option<FoldJob> {
     let Outlook { messages, folded, after, budget, .. } = *outlook;
     let from = outlook.from();
@@ -174,12 +181,6 @@ pub(crate) fn wanted(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) ->
     let made_at = folded.map_or(0, |folded| folded.made_at);
     let since = Since { summarized: &messages[from..], made: &messages[made_at..] };
     let pruned = fires(&policy.fold.prune_when, &since, after, budget);
-    // The limit of the history comes first, because it says exactly how much stays. What is still over then goes as it always does.
-    let edge = policy.blocks.edge(messages, folded, from);
-    let block = |edge| job(outlook, memory, policy, edge, None, (Cause::Blocks, Urgency::Now));
-    if let Some(job) = edge.and_then(block) {
-        return Some(job);
-    }
     let (cause, urgency) = match fires(&policy.fold.when, &since, after, budget) {
         _ if over || pruned.is_some() => (if over { Cause::Budget } else { Cause::Prune }, Urgency::Now),
         Some(cause) => (cause, Urgency::Later),

@@ -329,3 +329,15 @@ fn without_a_summary_as_much_is_dropped_as_would_have_been_folded() {
     assert_eq!(decision.plan.blocks.unwrap().history, Tokens(50));
     assert_eq!(decision.wanted.map(|job| job.cause), Some(Cause::Blocks));
 }
+
+/// What could not be summarized the first time is summarized when it is asked again, and so is what has come to be over the total.
+#[test]
+fn a_retry_is_cut_too() {
+    let messages = talk("uauauau");
+    let mut memory = Memory::default();
+    let whole = serve(&history_of(60, 2), &messages, &mut memory, ROOMY);
+    assert_eq!(whole.plan.folded, None);
+    memory.add(whole.waypoint.unwrap());
+    let cut = serve(&history_of(40, 2), &messages, &mut memory, ROOMY);
+    assert_eq!(cut.plan.folded.map(|folded| folded.removed), Some(vec![0, 1]));
+}
