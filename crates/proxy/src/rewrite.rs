@@ -1,6 +1,7 @@
 //! Measure, decide, splice: the request as it goes upstream.
 
 use crate::assess::{Assessment, Question, Rule};
+use crate::block_sizes::block_sizes;
 use crate::fold::Folding;
 use crate::gate::{Gate, Snapshot};
 use crate::identify::Identity;
@@ -11,17 +12,16 @@ use crate::plateau::plateau;
 use crate::reply::{OverBudget, Refusal};
 use crate::server::Worker;
 use crate::summarize::CallerKey;
-use crate::summary_message::{SummaryMessage, before_blocks};
+use crate::summary_message::SummaryMessage;
 use crate::timeline::unrecorded;
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_config::{Context, FoldMode, Unit};
+use tidegate_config::{Context, FoldMode};
 use tidegate_engine::{
     Budget, Cause, Cut, Digest, FoldJob, Message, Plan, Strategy, Timestamp, Tokens, Verdict, WindowFigures,
 };
 use tidegate_store::{BlockSizes, Entries, Recalled, StoredFold};
 use tidegate_tokens::{Model, is_loaded};
-use tidegate_wire::Unit::Words;
 use tidegate_wire::{Chat, LookedUp, Outline, Piece};
 use tracing::{debug, info, warn};
 
@@ -121,8 +121,9 @@ struct Judged {
     factor: f64,
 }
 
-/// So many summaries one request waits for. Each reaches as far as it may, so a second one is rare.
-const MOST_FOLDS: usize = 2;
+/// So many summaries one request waits for. Each reaches as far as it may, so a second one is rare. Blocks can take three: for the limit
+/// of the history, for the total that the new summary is part of, and for the window.
+const MOST_FOLDS: usize = 3;
 
 /// Cannot fail: what cannot be read or edited is forwarded as it came (`None`). It can only refuse what does not fit.
 pub(crate) async fn rewrite(
@@ -135,7 +136,7 @@ pub(crate) async fn rewrite(
     let mut draft = Arc::new(draft);
     let Some(mut judged) = judge(&draft, &model, Rule::Decide, now).await else { return Ok(None) };
     limit::check(&draft.context().limits, &judged.assessment.chat.messages, draft.spent)?;
-    let (mut trouble, mut made_for_it) = (None, None);
+    let (mut trouble, mut made_for_it, mut is_cut) = (None, None, false);
     let folding = |draft: &Arc<Draft>| Folding {
         worker: worker.clone(),
         draft: draft.clone(),
@@ -166,12 +167,14 @@ pub(crate) async fn rewrite(
                 judged.assessment.decision.plan.cause.get_or_insert(job.cause);
             }
             Err(reason) => {
-                trouble = (!is_cooling || judged.is_over()).then_some(reason);
+                // A history that has a limit keeps to it, with a marker for what is missing.
+                is_cut = judged.is_over() || job.cause == Cause::Blocks;
+                trouble = (!is_cooling || is_cut).then_some(reason);
                 break;
             }
         }
     }
-    if judged.is_over() && trouble.is_some() {
+    if is_cut {
         let Some(again) = judge(&draft, &model, Rule::Truncate, now).await else { return Ok(None) };
         judged = again;
     }
@@ -307,6 +310,7 @@ impl Draft {
     ) -> Result<Rewritten, Refusal> {
         let Judged { assessment, pieces, entries, factor } = judged;
         let counted = counted(&assessment, factor);
+        let blocks = block_sizes(&self.recalled, self.context(), model, &assessment);
         let Assessment { chat, decision, .. } = assessment;
         if decision.plan.verdict == Verdict::OverBudget && !self.context().observe {
             let over = OverBudget { plan: decision.plan, model: model.clone() };
@@ -315,7 +319,7 @@ impl Draft {
         log_window(self.outline.model.as_deref().unwrap_or_default(), &decision.plan);
         let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
         let masked = decision.plan.masked.iter().map(|&index| chat.messages[index].tokens);
-        let (masked_tokens, blocks) = (masked.sum(), self.block_sizes(model, &chat, &decision.plan));
+        let masked_tokens = masked.sum();
         let window = self.context().limits.plateau_window;
         let stop_hint = window.and_then(|most| plateau(&self.body, &self.outline, &chat, most.get()));
         let talk = |message: &&Message| !message.role.is_instruction();
@@ -336,30 +340,6 @@ impl Draft {
             trouble,
             later: later.map(|(folding, job)| Later { folding, chat, job }),
         })
-    }
-
-    /// How large the blocks were and are.
-    fn block_sizes(&self, model: &Model, chat: &Chat, plan: &Plan) -> Option<BlockSizes> {
-        let figures = plan.blocks?;
-        let look = Look::of(self.context(), model, self.recalled.pinned.as_deref());
-        let talk = chat.messages.iter().filter(|message| !message.role.is_instruction());
-        let used = plan
-            .folded
-            .as_ref()
-            .and_then(|folded| self.recalled.folds.iter().find(|fold| fold.covers == folded.covers));
-        let (summary_before, removed_lines) = used.map_or((0, 0), |fold| before_blocks(fold, &look));
-        let sizes = BlockSizes {
-            memory_before: look.pinned.map_or(0, |text| look.size(text).0),
-            memory_after: figures.memory_max.0,
-            summary_before,
-            summary_after: figures.summary_max.0,
-            history_before: talk.map(|message| message.size).sum::<Tokens>().0,
-            history_after: figures.history.0,
-            removed_lines,
-            fell_back_to_words: self.context().unit == Unit::Tokens && look.unit == Words,
-        };
-        debug!(?sizes, "the blocks of a request");
-        Some(sizes)
     }
 
     /// What the timeline lacks. A strategy that edits nothing is for those who want nothing to be kept either.

@@ -35,6 +35,8 @@ pub struct SummaryMessage {
     pub json: Bytes,
     summary: Summary,
     covered: usize,
+    /// Whether it never had anything to say but how many messages it stands for.
+    is_bare: bool,
 }
 
 impl State {
@@ -53,6 +55,7 @@ impl SummaryMessage {
     pub(crate) fn of(stored: &StoredFold, look: &Look<'_>) -> Option<SummaryMessage> {
         let state = State::of(stored)?;
         let covered = usize::try_from(stored.covered).unwrap_or(usize::MAX);
+        let is_bare = state.summary.is_empty();
         let summary = match look.pinned {
             Some(pinned) if look.blocks.dedupe => without(&state.summary, pinned),
             Some(_) | None => state.summary,
@@ -64,7 +67,7 @@ impl SummaryMessage {
             kept: state.kept,
             ..Fold::default()
         };
-        let whole = SummaryMessage { fold, json: Bytes::new(), summary, covered };
+        let whole = SummaryMessage { fold, json: Bytes::new(), summary, covered, is_bare };
         Some(whole.within(look.blocks.summary_max.unwrap_or(Tokens(u64::MAX)), look))
     }
 
@@ -73,9 +76,10 @@ impl SummaryMessage {
         let summary = cap(&self.summary, self.covered, &|text| look.size(text) <= most);
         let mut shown = SummaryMessage { summary, ..self.clone() };
         // A summary that is rid of everything is no longer there; one that found nothing worth saying still says how many messages
-        // it stands for.
-        let is_omitted = shown.summary.is_empty() && (look.pinned.is_some() || most < Tokens(u64::MAX));
-        let text = if is_omitted { String::new() } else { render(&shown.summary, self.covered) };
+        // it stands for, if there is room for that.
+        let text = render(&shown.summary, self.covered);
+        let is_omitted = shown.summary.is_empty() && (!self.is_bare || look.size(&text) > most);
+        let text = if is_omitted { String::new() } else { text };
         (shown.fold.tokens, shown.fold.size, shown.json) = if text.is_empty() {
             (Tokens::ZERO, Tokens::ZERO, Bytes::new())
         } else {
