@@ -35,7 +35,7 @@ pub(super) enum Insertion {
 }
 
 /// So many summaries one request waits for in the proxy.
-const MOST_FOLDS: usize = 2;
+const MOST_FOLDS: usize = 3;
 
 /// Makes the summary that `first` wants, if it wants one, and decides again.
 pub(super) fn fold(
@@ -54,8 +54,9 @@ pub(super) fn fold(
             .iter()
             .filter(|message| !message.role.is_instruction());
         let sent: Tokens = talk.map(|message| message.tokens).sum();
-        // The proxy counts one that is as long as what it stands for as a failure.
-        let is_no_gain = made.as_ref().is_some_and(|summary| summary.fold.tokens >= sent);
+        // The proxy counts one that is as long as what it stands for as a failure, unless the history has to be cut to its limit.
+        let is_for_limit = job.cause == Cause::Blocks;
+        let is_no_gain = made.as_ref().is_some_and(|made| made.fold.tokens >= sent) && !is_for_limit;
         due.get_or_insert(Due { job, without: assessment.decision.plan.after });
         let Some(summary) = made.filter(|_| !is_no_gain) else {
             // As when a summarizer fails: what does not fit is dropped.

@@ -1,4 +1,4 @@
-use crate::fold::{Outlook, folded, folded_as_before, legal, wanted};
+use crate::fold::{Outlook, folded, folded_as_before, legal, wanted, wanted_by_blocks};
 use crate::mask::{Masking, mask};
 use crate::toll::{Toll, toll};
 use crate::turns::request_at;
@@ -80,8 +80,7 @@ pub fn truncate(
     let step = (budget / 4).max(1);
     let roomy = used.saturating_sub(used.saturating_sub(budget).div_ceil(step) * step);
     let (mut left, mut cut, mut last_resort) = (used + conversation.marker.0, None, None);
-    let summary = edits.folded.as_ref().map_or(Tokens::ZERO, |folded| folded.size);
-    let block = policy.blocks.edge(messages, from, summary).unwrap_or(from);
+    let block = policy.blocks.edge(messages, edits.folded.as_ref(), from).unwrap_or(from);
     for index in from..legal(messages, messages.len()) {
         if (used <= budget && index >= block) || cut.is_some() {
             break;
@@ -138,8 +137,16 @@ impl Edits {
         let is_retry = earlier.is_some();
         let folded = match earlier {
             _ if !folds => None,
-            // The same request again: a retry gets what the first try got.
-            Some((_, waypoint)) => folded_as_before(messages, memory, policy, waypoint.fold),
+            // The same request again: a retry gets what the first try got, unless that is over a limit: then no summary could
+            // be made for it, or what stands beside the history has grown.
+            Some((_, waypoint)) => {
+                let before = folded_as_before(messages, memory, policy, waypoint.fold);
+                let from = before.as_ref().map_or(0, |folded| folded.upto);
+                match policy.blocks.edge(messages, before.as_ref(), from) {
+                    Some(_) => folded(messages, memory, policy),
+                    None => before,
+                }
+            }
             None => folded(messages, memory, policy),
         };
         let toll = toll(messages, memory, folded.as_ref(), &policy.fold, &economy, now);
@@ -173,20 +180,22 @@ impl Edits {
         let after = self.used(conversation, &dropped);
         let fits = after <= budget.input && budget.input > Tokens::ZERO;
         let wanted = match policy.strategy {
-            // What a retry could want, the first try has wanted.
-            Strategy::Summarization | Strategy::Hybrid if !(self.is_retry && fits) => {
+            Strategy::Summarization | Strategy::Hybrid => {
                 let after = self.used(conversation, &[]);
                 let (folded, toll) = (self.folded.as_ref(), &self.toll);
                 let outlook = Outlook { messages, folded, after, budget: &budget, toll };
-                wanted(&outlook, memory, policy)
+                // What else a retry could want, the first try has wanted.
+                let is_content = self.is_retry && fits;
+                wanted_by_blocks(&outlook, memory, policy)
+                    .or_else(|| (!is_content).then(|| wanted(&outlook, memory, policy)).flatten())
             }
-            _ => None,
+            Strategy::Passthrough | Strategy::Masking | Strategy::Window => None,
         };
         let stays = |index: &usize| self.stays(*index, &dropped);
         let is_masked = |index: &usize| messages[*index].saving() > Tokens::ZERO && stays(index);
         let Masking { frontier, edge, cause, .. } = self.masking;
         let waypoint = fits.then(|| self.waypoint(messages, now)).flatten();
-        let covered = self.folded.as_ref().map_or((0, Tokens::ZERO), |folded| (folded.upto, folded.size));
+        let summary = self.folded.as_ref().map_or(Tokens::ZERO, |folded| folded.size);
         let windowed = self.windowed.as_ref();
         let window_cause = windowed.and_then(|windowed| windowed.figures.cut).map(|_| Cause::Budget);
         let plan = Plan {
@@ -199,7 +208,7 @@ impl Edits {
             cause: wanted.as_ref().map(|job| job.cause).or(cause).or(window_cause),
             edge,
             window: windowed.map(|windowed| windowed.figures),
-            blocks: policy.blocks.figures(messages, covered.0, covered.1),
+            blocks: policy.blocks.figures(messages, stays, summary),
             folded: self.folded,
             dropped,
         };

@@ -68,7 +68,8 @@ pub enum Urgency {
     Now,
 }
 
-/// The summary that reaches furthest and may stand in this request. One that would make it longer may not.
+/// The summary that reaches furthest and may stand in this request. One that would make it longer may not, unless the history
+/// has a limit.
 pub(crate) fn folded(messages: &[Message], memory: &Memory, policy: &Policy) -> Option<Folded> {
     let usable = memory.folds().iter().filter_map(|fold| place(messages, fold, policy));
     usable.max_by_key(|folded| folded.upto)
@@ -101,7 +102,8 @@ fn place(messages: &[Message], fold: &Fold, policy: &Policy) -> Option<Folded> {
     }
     let covered = worth(messages, &removed, policy.strategy);
     let made_at = behind(messages, fold.seen).max(upto);
-    (fold.tokens < covered).then_some(Folded {
+    // A history with a limit of its own is cut to it also where that saves nothing.
+    (fold.tokens < covered || policy.blocks.is_bounded()).then_some(Folded {
         covers: fold.covers,
         upto,
         removed,
@@ -164,7 +166,14 @@ impl Outlook<'_> {
     }
 }
 
-/// What should be folded next, if anything should and anything can.
+/// What should be folded next because the history is over its limit. This comes before everything else, because the limit says exactly
+/// how much stays.
+pub(crate) fn wanted_by_blocks(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) -> Option<FoldJob> {
+    let edge = policy.blocks.edge(outlook.messages, outlook.folded, outlook.from())?;
+    job(outlook, memory, policy, edge, None, (Cause::Blocks, Urgency::Now))
+}
+
+/// What should be folded next otherwise, if anything should and anything can.
 pub(crate) fn wanted(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) -> Option<FoldJob> {
     let Outlook { messages, folded, after, budget, .. } = *outlook;
     let from = outlook.from();
@@ -172,18 +181,13 @@ pub(crate) fn wanted(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) ->
     let made_at = folded.map_or(0, |folded| folded.made_at);
     let since = Since { summarized: &messages[from..], made: &messages[made_at..] };
     let pruned = fires(&policy.fold.prune_when, &since, after, budget);
-    let block = policy.blocks.edge(messages, from, folded.map_or(Tokens::ZERO, |folded| folded.size));
     let (cause, urgency) = match fires(&policy.fold.when, &since, after, budget) {
         _ if over || pruned.is_some() => (if over { Cause::Budget } else { Cause::Prune }, Urgency::Now),
-        _ if block.is_some() => (Cause::Blocks, Urgency::Now),
         Some(cause) => (cause, Urgency::Later),
         None => return None,
     };
     if urgency == Urgency::Later && !outlook.toll.is_paid {
         return None;
-    }
-    if let Some(edge) = block.filter(|_| !over) {
-        return job(outlook, memory, policy, edge, None, (cause, urgency));
     }
     let edge = legal(messages, kept_from(messages, policy.fold.keep));
     let mut upto = edge;

@@ -1,6 +1,7 @@
 //! A chat completion while it is worked on: what is known of it, and what is decided about it.
 
 use crate::assess::{Assessment, Question, Rule};
+use crate::block_sizes::block_sizes;
 use crate::fold::Folding;
 use crate::gate::{Gate, Snapshot};
 use crate::identify::Identity;
@@ -9,17 +10,16 @@ use crate::pinned_message::PinnedMessage;
 use crate::plateau::plateau;
 use crate::reply::{OverBudget, Refusal};
 use crate::rewrite::{Later, Rewritten, log_window};
-use crate::summary_message::{SummaryMessage, before_blocks};
+use crate::summary_message::SummaryMessage;
 use crate::timeline::unrecorded;
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_config::{Context, FoldMode, Unit};
-use tidegate_engine::{FoldJob, Message, Plan, Strategy, Timestamp, Tokens, Verdict};
-use tidegate_store::{BlockSizes, Entries, Recalled, StoredFold};
+use tidegate_config::{Context, FoldMode};
+use tidegate_engine::{FoldJob, Message, Strategy, Timestamp, Tokens, Verdict};
+use tidegate_store::{Entries, Recalled, StoredFold};
 use tidegate_tokens::{Model, is_loaded};
-use tidegate_wire::Unit::Words;
 use tidegate_wire::{Chat, LookedUp, Outline, Piece};
-use tracing::{debug, warn};
+use tracing::warn;
 
 /// A chat completion on its way to be rewritten.
 #[derive(Clone, Debug)]
@@ -195,6 +195,7 @@ impl Draft {
     ) -> Result<Rewritten, Refusal> {
         let Judged { assessment, pieces, entries, factor, stop_hint } = judged;
         let counted = counted(&assessment, factor);
+        let blocks = block_sizes(&self.recalled, self.context(), model, &assessment);
         let Assessment { chat, decision, .. } = assessment;
         // Also of what is refused: there it is asked for most.
         log_window(self.outline.model.as_deref().unwrap_or_default(), &decision.plan);
@@ -204,7 +205,7 @@ impl Draft {
         }
         let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
         let masked = decision.plan.masked.iter().map(|&index| chat.messages[index].tokens);
-        let (masked_tokens, blocks) = (masked.sum(), self.block_sizes(model, &chat, &decision.plan));
+        let masked_tokens = masked.sum();
         let talk = |message: &&Message| !message.role.is_instruction();
         Ok(Rewritten {
             entries: Entries { waypoint, ..entries },
@@ -223,30 +224,6 @@ impl Draft {
             trouble,
             later: later.map(|(folding, job)| Later { folding, chat, job }),
         })
-    }
-
-    /// How large the blocks were and are.
-    fn block_sizes(&self, model: &Model, chat: &Chat, plan: &Plan) -> Option<BlockSizes> {
-        let figures = plan.blocks?;
-        let look = Look::of(self.context(), model, self.recalled.pinned.as_deref());
-        let talk = chat.messages.iter().filter(|message| !message.role.is_instruction());
-        let used = plan
-            .folded
-            .as_ref()
-            .and_then(|folded| self.recalled.folds.iter().find(|fold| fold.covers == folded.covers));
-        let (summary_before, removed_lines) = used.map_or((0, 0), |fold| before_blocks(fold, &look));
-        let sizes = BlockSizes {
-            memory_before: look.pinned.map_or(0, |text| look.size(text).0),
-            memory_after: figures.memory_max.0,
-            summary_before,
-            summary_after: figures.summary_max.0,
-            history_before: talk.map(|message| message.size).sum::<Tokens>().0,
-            history_after: figures.history.0,
-            removed_lines,
-            fell_back_to_words: self.context().unit == Unit::Tokens && look.unit == Words,
-        };
-        debug!(?sizes, "the blocks of a request");
-        Some(sizes)
     }
 
     /// What the timeline lacks. A strategy that edits nothing is for those who want nothing to be kept either.

@@ -97,9 +97,12 @@ impl Assessment {
             |own: [Option<Tokens>; 2]| own.into_iter().flatten().map(|tokens| question.scaled(tokens)).sum();
         let before: Tokens = plan.folded.as_ref().map_or(Tokens::ZERO, |folded| folded.tokens)
             + sum([question.pinned().map(|one| one.tokens), None]);
-        let after: Tokens =
-            sum([summary.as_ref().map(|one| one.fold.tokens), pinned.as_ref().map(|one| one.tokens)]);
+        let summary = summary.as_ref().map(|one| one.fold.tokens);
+        let after: Tokens = sum([summary, pinned.as_ref().map(|one| one.tokens)]);
         plan.after = plan.after.saturating_sub(before) + after;
+        if let (Some(folded), Some(tokens)) = (&mut plan.folded, summary) {
+            folded.tokens = question.scaled(tokens);
+        }
         self
     }
 }

@@ -119,10 +119,11 @@ impl Folding {
             move |summary: &Summary| cap(summary, covered, &|text| tokens(text, role, encoding) <= limit);
         let summary = tokio::task::spawn_blocking(move || capped(&summarized.summary));
         let summary = summary.await.map_err(|_| "summarizer_failed")?;
-        // What does not shrink the request is not worth a place in it, and is not tried again at once.
+        // What does not shrink the request is not worth a place in it, and is not tried again at once. Where the history has
+        // a limit, keeping to that is what it is worth.
         let factor = self.draft.question(&self.model).factor;
         let cost = tokens(&render(&summary, covered), role, encoding).0 as f64 * factor;
-        if cost.ceil() >= job.worth.0 as f64 {
+        if cost.ceil() >= job.worth.0 as f64 && job.cause != Cause::Blocks {
             return Err("summarizer_no_gain");
         }
         let kept = kept(chat, job, &summary, Tokens(cost.ceil() as u64));

@@ -11,6 +11,7 @@
 
 mod archive;
 mod assess;
+mod block_sizes;
 mod body;
 mod decode;
 mod draft;

@@ -41,7 +41,8 @@ impl<'a> Look<'a> {
 /// What sizes are counted in on a route: words where it says so, and where there is no tokenizer to count anything else with.
 pub(crate) fn unit(context: &Context, model: &Model) -> Unit {
     static WARNED: AtomicBool = AtomicBool::new(false);
-    let is_bounded = context.blocks.history_max.or(context.blocks.total_max).is_some();
+    let Blocks { memory_max, summary_max, history_max, total_max, .. } = context.blocks;
+    let is_bounded = memory_max.or(summary_max).or(history_max).or(total_max).is_some();
     match context.unit {
         Counted::Words => Unit::Words,
         Counted::Tokens if is_bounded && model.encoding == Encoding::Estimate => {

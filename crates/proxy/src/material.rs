@@ -6,7 +6,7 @@ use crate::summarize::{OwnedSource, OwnedSpeaker};
 use crate::summary_message::{State, SummaryMessage, tokens};
 use std::collections::HashMap;
 use tidegate_config::Fold;
-use tidegate_engine::{FoldJob, Kind, Role, Timestamp, Tokens};
+use tidegate_engine::{Cause, FoldJob, Kind, Role, Timestamp, Tokens};
 use tidegate_store::StoredFold;
 use tidegate_summary::{Call, MessageRef, Source, Summary, cap, extract, render};
 use tidegate_wire::{CallId, Chat, Content, MessageView, Outline, Part, read_message};
@@ -44,9 +44,13 @@ pub(crate) fn kept(chat: &Chat, job: &FoldJob, summary: &Summary, cost: Tokens) 
     FoldJob::places(&chat.messages, &job.kept(&chat.messages, &anchors, cost))
 }
 
-/// The longest that a summary may be: a tenth shorter than what it stands for, so that it is worth its place.
+/// The longest that a summary may be: a tenth shorter than what it stands for, so that it is worth its place. One for a limit of
+/// the history has its place anyway.
 pub(crate) fn longest(fold: &Fold, job: &FoldJob) -> Tokens {
-    fold.max_tokens.min(Tokens(job.worth.0 / 10 * 9))
+    match job.cause {
+        Cause::Blocks => fold.max_tokens,
+        _ => fold.max_tokens.min(Tokens(job.worth.0 / 10 * 9)),
+    }
 }
 
 /// The messages as a summarizer reads them. Instructions stay in the context, so nobody has to summarize them.

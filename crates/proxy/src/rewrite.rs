@@ -73,8 +73,9 @@ impl Later {
     }
 }
 
-/// So many summaries one request waits for. Each reaches as far as it may, so a second one is rare.
-const MOST_FOLDS: usize = 2;
+/// So many summaries one request waits for. Each reaches as far as it may, so a second one is rare. Blocks can take three: for the limit
+/// of the history, for the total that the new summary is part of, and for the window.
+const MOST_FOLDS: usize = 3;
 
 /// Cannot fail: what cannot be read or edited is forwarded as it came (`None`). It can only refuse what does not fit.
 pub(crate) async fn rewrite(
@@ -89,7 +90,7 @@ pub(crate) async fn rewrite(
     if !draft.context().observe {
         limit::check(&draft.context().limits, &judged.assessment.chat.messages, draft.spent)?;
     }
-    let (mut trouble, mut made_for_it) = (None, None);
+    let (mut trouble, mut made_for_it, mut is_cut) = (None, None, false);
     let folding = |draft: &Arc<Draft>| Folding {
         worker: worker.clone(),
         draft: draft.clone(),
@@ -120,12 +121,14 @@ pub(crate) async fn rewrite(
                 judged.assessment.decision.plan.cause.get_or_insert(job.cause);
             }
             Err(reason) => {
-                trouble = (!is_cooling || judged.is_over()).then_some(reason);
+                // A history that has a limit keeps to it, with a marker for what is missing.
+                is_cut = judged.is_over() || job.cause == Cause::Blocks;
+                trouble = (!is_cooling || is_cut).then_some(reason);
                 break;
             }
         }
     }
-    if judged.is_over() && trouble.is_some() {
+    if is_cut {
         let Some(again) = judge(&draft, &model, Rule::Truncate, now).await else { return Ok(None) };
         judged = again;
     }

@@ -35,6 +35,8 @@ pub struct SummaryMessage {
     pub json: Bytes,
     summary: Summary,
     covered: usize,
+    /// Whether it never had anything to say but how many messages it stands for.
+    is_bare: bool,
 }
 
 impl State {
@@ -53,6 +55,7 @@ impl SummaryMessage {
     pub(crate) fn of(stored: &StoredFold, look: &Look<'_>) -> Option<SummaryMessage> {
         let state = State::of(stored)?;
         let covered = usize::try_from(stored.covered).unwrap_or(usize::MAX);
+        let is_bare = state.summary.is_empty();
         let summary = match look.pinned {
             Some(pinned) if look.blocks.dedupe => without(&state.summary, pinned),
             Some(_) | None => state.summary,
@@ -64,13 +67,10 @@ impl SummaryMessage {
             kept: state.kept,
             ..Fold::default()
         };
-        // A summary that is rid of everything is no longer there; one that found nothing worth saying still says how many messages
-        // it stands for.
-        let is_omitted = summary.is_empty() && look.pinned.is_some();
-        let whole = SummaryMessage { fold, json: Bytes::new(), summary, covered };
+        let whole = SummaryMessage { fold, json: Bytes::new(), summary, covered, is_bare };
         Some(match look.blocks.summary_max {
             Some(most) => whole.within(most, look),
-            None if is_omitted => whole,
+            None if whole.summary.is_empty() && !is_bare => whole,
             None => whole.shown(look),
         })
     }
@@ -78,9 +78,11 @@ impl SummaryMessage {
     /// With so much of the summary as fits into `most`, in the unit of the limits.
     pub(crate) fn within(&self, most: Tokens, look: &Look<'_>) -> SummaryMessage {
         let summary = cap(&self.summary, self.covered, &|text| look.size(text) <= most);
-        let is_omitted = summary.is_empty();
         let shown = SummaryMessage { summary, json: Bytes::new(), ..self.clone() };
-        if is_omitted {
+        // A summary that is rid of everything is no longer there; one that found nothing worth saying still says how many messages
+        // it stands for, if there is room for that.
+        let fits = || look.size(&render(&shown.summary, self.covered)) <= most;
+        if shown.summary.is_empty() && !(self.is_bare && fits()) {
             let fold = Fold { tokens: Tokens::ZERO, size: Tokens::ZERO, ..shown.fold };
             return SummaryMessage { fold, ..shown };
         }

@@ -23,9 +23,15 @@ pub fn without(summary: &Summary, pinned: &str) -> Summary {
 
 /// A line as it is compared with the pinned memory: lower case, one space between words, without a bullet.
 fn plain(line: &str) -> String {
-    let body = line.trim().trim_start_matches(['-', '*', '•']);
+    let line = line.trim();
+    // A minus before a digit is a sign, and two marks in a row are emphasis or the name of a flag.
+    let is_bullet =
+        |after: &str| !after.starts_with(|next: char| BULLETS.contains(&next) || next.is_ascii_digit());
+    let body = line.strip_prefix(BULLETS).filter(|after| is_bullet(after)).unwrap_or(line);
     body.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
+
+const BULLETS: [char; 3] = ['-', '*', '•'];
 
 /// A line as two of one summary are compared: lower case, one space between words, without the bullet or heading mark before
 /// it, the emphasis around its words and the punctuation at its end. Signs inside (`C++`, `1.5`, `-5`) make a
@@ -94,6 +100,18 @@ mod tests {
         assert_eq!(kept.summary_text, "Moved there in 2019.");
         assert_eq!(kept.key_facts, [Entry::new("Allergic to nuts and milk", [])]);
         assert_eq!(kept.decisions, [Entry::new("Use metric units", [])]);
+    }
+
+    #[test]
+    fn a_mark_that_is_no_bullet_makes_a_difference() {
+        for bulleted in ["uses vim", "- uses vim", "-uses vim", "*\tUses  VIM", "• uses vim", "-"] {
+            let expected = if bulleted == "-" { "" } else { "uses vim" };
+            assert_eq!(plain(bulleted), expected, "{bulleted}");
+        }
+        for other in ["-5 degrees", "**uses** vim", "--uses vim", "+ uses vim", "uses vim.", "uses, vim"] {
+            assert_ne!(plain(other), plain("uses vim"));
+            assert_ne!(plain(other), plain("5 degrees"));
+        }
     }
 
     #[test]

@@ -1,0 +1,34 @@
+//! No role, channel or sender is changed: what stays is the client's own, byte for byte.
+
+use super::desk::{Desk, TALK, TOLD};
+
+/// A message as a client of several channels writes it: a label in the text, names, members that nobody knows, odd spelling.
+fn labelled(number: usize) -> String {
+    let (role, name) = [("user", "ada_lovelace"), ("assistant", "tidebot")][number % 2];
+    let channel = ["telegram", "matrix", "e-mail"][number % 3];
+    let text = format!("[{channel} / {name}] line {number}:{}", " \\u0077ord".repeat(90));
+    format!(
+        "{{ \"content\":\"{text}\",\"channel\" : \"{channel}\", \"name\":\"{name}\",\"role\":\"{role}\",\"sent_at\":1.70e9,\"x\":{{\"a\": [1 ,2]}} }}"
+    )
+}
+
+#[tokio::test]
+async fn names_labels_and_unknown_members_are_the_clients_own_bytes() {
+    let desk = Desk::start(TOLD).await;
+    let system = "{\"role\":\"system\",\"content\":\"Be kind.\", \"name\":\"rules\"}".to_owned();
+    let question =
+        "{\"role\" : \"user\",\"name\":\"ada_lovelace\",\"content\":\"[telegram / ada_lovelace] And now?\"}";
+    let all: Vec<String> = (0..40).map(labelled).collect();
+    let request = format!(
+        "{{\"model\":\"gpt-4o\", \"user\":\"ada\",\"messages\":[{system} , {} ,\n{question}], \"top_p\":1.0}}",
+        all.join(" ,\n ")
+    );
+    let (_, body) = desk.send(TALK, &request).await;
+    // 95 words each: 26 of them are 2,470, and one more would be 2,565.
+    let kept = format!("{} ,\n{question}], \"top_p\":1.0}}", all[14..].join(" ,\n "));
+    assert!(body.ends_with(&kept), "{body}");
+    let before = format!("{{\"model\":\"gpt-4o\", \"user\":\"ada\",\"messages\":[{system}");
+    assert!(body.starts_with(&before), "{body}");
+    assert_eq!(body.matches("line ").count(), 26);
+    assert_eq!(body.matches("<conversation_record>").count(), 1);
+}
