@@ -146,7 +146,7 @@ pub(super) fn words(name: &str, count: usize) -> String {
 /// A history of so many words a message, the last of them the assistant's, and a question behind it that belongs to no block. The
 /// messages begin with `m0`, `m1` and so on.
 pub(super) fn history(sizes: &[usize]) -> Vec<Value> {
-    let role = |index: usize| if (sizes.len() - index) % 2 == 0 { "user" } else { "assistant" };
+    let role = |index: usize| if (sizes.len() - index).is_multiple_of(2) { "user" } else { "assistant" };
     let one = |(index, size): (usize, &usize)| message(role(index), &words(&format!("m{index}"), *size));
     let mut messages: Vec<Value> = sizes.iter().enumerate().map(one).collect();
     messages.push(message("user", "And what now, please tell?"));
