@@ -12,7 +12,7 @@ use crate::summary_message::{State, tokens};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Fold, Summarizer};
-use tidegate_engine::{Cause, Digest, FoldJob, Timestamp, Tokens};
+use tidegate_engine::{Digest, FoldJob, Timestamp, Tokens};
 use tidegate_store::{ConversationKey, StoredFold};
 use tidegate_summary::{Summary, cap, render};
 use tidegate_tokens::Model;
@@ -126,7 +126,7 @@ impl Folding {
             return Err("summarizer_no_gain");
         }
         let kept = kept(chat, job, &summary, Tokens(cost.ceil() as u64));
-        if job.cause == Cause::Prune || !kept.is_empty() {
+        if job.prunes(&chat.messages, kept.len()) {
             self.worker.gate.metrics.pruned();
         }
         let state = State {

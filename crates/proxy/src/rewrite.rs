@@ -17,7 +17,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_config::{Context, FoldMode, Unit};
 use tidegate_engine::{
-    Budget, Cause, Cut, Digest, FoldJob, Message, Plan, Strategy, Timestamp, Tokens, Verdict, WindowFigures,
+    Budget, Cut, Digest, FoldJob, Message, Plan, Strategy, Timestamp, Tokens, Verdict, WindowFigures,
 };
 use tidegate_store::{BlockSizes, Entries, Recalled, StoredFold};
 use tidegate_tokens::{Model, is_loaded};
@@ -155,9 +155,12 @@ pub(crate) async fn rewrite(
         match made {
             Ok(fold) => {
                 draft = draft.with(fold);
-                let summary = draft.summaries.last().map_or(Tokens::ZERO, |one| one.fold.tokens);
+                let (summary, kept) = draft
+                    .summaries
+                    .last()
+                    .map_or((Tokens::ZERO, 0), |one| (one.fold.tokens, one.fold.kept.len()));
                 made_for_it = Some(Made {
-                    has_pruned: job.spared.is_some() || job.cause == Cause::Prune,
+                    has_pruned: job.prunes(&judged.assessment.chat.messages, kept),
                     unpruned: job.spared.map(|spared| spared.rest + summary),
                 });
                 let Some(again) = judge(&draft, &model, Rule::Decide, now).await else { return Ok(None) };

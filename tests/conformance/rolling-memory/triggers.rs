@@ -100,3 +100,17 @@ async fn after_it_the_completion_goes_on() {
     assert_eq!(said["choices"][0]["message"]["content"], json!(answer(7)));
     assert_eq!((summarizer.asked().len(), scene.upstream.requests().len()), (1, 7));
 }
+
+/// Six messages that do not fit are folded further rather than refused, since the client could not shorten what it does not send; that
+/// takes no second summarization.
+#[tokio::test]
+async fn also_where_six_recent_messages_are_too_many() {
+    let summarizer = Summarizer::start(&with_fact(FACT)).await;
+    let scene = Scene::start("rolling-memory", &(summarizer.settings("") + MODELS)).await;
+    for number in 1..=5 {
+        turn_with(&scene, WIDE, "c", number, 400).await;
+    }
+    let reply = turn_with(&scene, "even", "c", 6, 0).await;
+    assert!(figure(&reply, "x-tidegate-tokens-after") <= 1_000);
+    assert_eq!((reply.header("x-tidegate-degraded"), summarizer.asked().len()), (None, 1));
+}
