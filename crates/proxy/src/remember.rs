@@ -62,6 +62,8 @@ struct Remembered {
     identity: Identity,
     record: TurnRecord,
     end: Option<Digest>,
+    /// The same of a request that was refused: it has no turn in the conversation, and is audited all the same.
+    refused: Option<Digest>,
     model: Arc<Model>,
     /// What the forwarded request costs by our own count.
     counted: Tokens,
@@ -110,7 +112,7 @@ impl Keepsake {
         let turn = identity.filter(|_| is_recorded).map(|identity| {
             let record = record(&rewritten, route, strategy);
             let Rewritten { end, model, counted, .. } = rewritten;
-            Box::new(Remembered { identity, record, end, model, counted })
+            Box::new(Remembered { identity, record, end, refused: None, model, counted })
         });
         let answer = if holds_history { Answering::Unheard } else { Answering::NotOurs };
         Keepsake { gate: gate.clone(), tasks: worker.tasks.clone(), journal, answer, turn, lesson }
@@ -254,13 +256,19 @@ pub(crate) fn remember_refusal(
     let record = TurnRecord {
         model: over.model.name.clone(),
         overflow_rejected: true,
+        summary_triggered: over.made.is_some(),
+        prune_triggered: over.made.is_some_and(|made| made.has_pruned),
         request_id: entry.request_id.as_str().to_owned(),
         status: http::StatusCode::UNPROCESSABLE_ENTITY.as_u16(),
         outcome: Outcome::Refused.name().to_owned(),
         ..planned(&over.plan, route, strategy)
     };
+    let record = match over.made.and_then(|made| made.unpruned) {
+        Some(unpruned) => TurnRecord { tokens_after_summary: unpruned.0, ..record },
+        None => record,
+    };
     let (gate, model, identity) = (worker.gate.clone(), over.model.clone(), identity.clone());
-    let turn = Remembered { identity, record, end: None, model, counted: Tokens::ZERO };
+    let turn = Remembered { identity, record, end: None, refused: over.end, model, counted: Tokens::ZERO };
     drop(worker.tasks.spawn(async move { turn.remember(&gate, None, true).await }));
 }
 
@@ -325,7 +333,7 @@ impl Remembered {
             ],
         };
         if let Some(archive) = &gate.archive {
-            archive::audit(archive, &self.identity, self.end, &self.record);
+            archive::audit(archive, &self.identity, self.end.or(self.refused), &self.record);
         }
         if let Err(reason) = conversations.count(key, turn).await {
             gate.metrics.uncounted(reason);

@@ -181,7 +181,9 @@ pub(crate) async fn rewrite(
     let later =
         judged.assessment.decision.wanted.clone().filter(|_| trouble.is_none() && !draft.context().observe);
     let later = later.map(|job| (folding(&draft), job));
-    let rewritten = draft.rewritten(&model, judged, trouble, later)?;
+    let rewritten = draft
+        .rewritten(&model, judged, trouble, later)
+        .map_err(|over| Refusal::OverBudget(Box::new(OverBudget { made: made_for_it, ..*over })))?;
     Ok(Some(Rewritten { made: made_for_it, ..rewritten }))
 }
 
@@ -307,13 +309,15 @@ impl Draft {
         judged: Judged,
         trouble: Option<&'static str>,
         later: Option<(Folding, FoldJob)>,
-    ) -> Result<Rewritten, Refusal> {
+    ) -> Result<Rewritten, Box<OverBudget>> {
         let Judged { assessment, pieces, entries, factor } = judged;
         let counted = counted(&assessment, factor);
         let Assessment { chat, decision, .. } = assessment;
+        let talk = |message: &&Message| !message.role.is_instruction();
+        let end = chat.messages.iter().rev().find(talk).map(|message| message.digest);
         if decision.plan.verdict == Verdict::OverBudget && !self.context().observe {
-            let over = OverBudget { plan: decision.plan, model: model.clone() };
-            return Err(Refusal::OverBudget(Box::new(over)));
+            let over = OverBudget { plan: decision.plan, model: model.clone(), end, made: None };
+            return Err(Box::new(over));
         }
         log_window(self.outline.model.as_deref().unwrap_or_default(), &decision.plan);
         let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
@@ -321,11 +325,10 @@ impl Draft {
         let (masked_tokens, blocks) = (masked.sum(), self.block_sizes(model, &chat, &decision.plan));
         let window = self.context().limits.plateau_window;
         let stop_hint = window.and_then(|most| plateau(&self.body, &self.outline, &chat, most.get()));
-        let talk = |message: &&Message| !message.role.is_instruction();
         Ok(Rewritten {
             entries: Entries { waypoint, ..entries },
             messages: chat.messages.len(),
-            end: chat.messages.iter().rev().find(talk).map(|message| message.digest),
+            end,
             pieces: pieces.map(|pieces| pieces.iter().map(|piece| self.bytes(piece)).collect()),
             without_store: self.recalled.is_unavailable,
             asked: self.outline.model.as_deref().unwrap_or_default().chars().take(LONGEST_MODEL).collect(),
