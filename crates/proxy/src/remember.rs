@@ -254,7 +254,7 @@ pub(crate) fn remember_refusal(
 ) {
     let (Refusal::OverBudget(over), Some(identity)) = (refusal, identity) else { return };
     let record = TurnRecord {
-        model: over.model.name.clone(),
+        model: over.asked.clone(),
         overflow_rejected: true,
         summary_triggered: over.made.is_some(),
         prune_triggered: over.made.is_some_and(|made| made.has_pruned),

@@ -70,6 +70,8 @@ pub(crate) enum Refusal {
 pub(crate) struct OverBudget {
     pub(crate) plan: Plan,
     pub(crate) model: Arc<Model>,
+    /// What the client calls it.
+    pub(crate) asked: String,
     /// The digest of the conversation with it, by which it can be told from others that were refused.
     pub(crate) end: Option<Digest>,
     /// The summary that was made for it all the same.

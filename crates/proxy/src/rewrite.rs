@@ -313,10 +313,11 @@ impl Draft {
         let Judged { assessment, pieces, entries, factor } = judged;
         let counted = counted(&assessment, factor);
         let Assessment { chat, decision, .. } = assessment;
+        let asked = self.outline.model.as_deref().unwrap_or_default().chars().take(LONGEST_MODEL).collect();
         let talk = |message: &&Message| !message.role.is_instruction();
         let end = chat.messages.iter().rev().find(talk).map(|message| message.digest);
         if decision.plan.verdict == Verdict::OverBudget && !self.context().observe {
-            let over = OverBudget { plan: decision.plan, model: model.clone(), end, made: None };
+            let over = OverBudget { plan: decision.plan, model: model.clone(), asked, end, made: None };
             return Err(Box::new(over));
         }
         log_window(self.outline.model.as_deref().unwrap_or_default(), &decision.plan);
@@ -331,7 +332,7 @@ impl Draft {
             end,
             pieces: pieces.map(|pieces| pieces.iter().map(|piece| self.bytes(piece)).collect()),
             without_store: self.recalled.is_unavailable,
-            asked: self.outline.model.as_deref().unwrap_or_default().chars().take(LONGEST_MODEL).collect(),
+            asked,
             plan: decision.plan,
             counted,
             model: model.clone(),
