@@ -15,9 +15,13 @@ impl Summarizer {
 
     /// One that never answers with anything but an error.
     pub(crate) async fn broken() -> Summarizer {
-        let mock = MockUpstream::start().await;
-        mock.answer(Answer::new(500));
-        Summarizer(mock)
+        let summarizer = Summarizer(MockUpstream::start().await);
+        summarizer.breaks();
+        summarizer
+    }
+
+    pub(crate) fn breaks(&self) {
+        self.0.answer(Answer::new(500));
     }
 
     pub(crate) fn writes(&self, summary: &Value) {

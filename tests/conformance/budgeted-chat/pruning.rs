@@ -1,8 +1,8 @@
 //! Sections 5 and 8: what goes when a summary is not enough.
 
-use super::talk::{MODELS, ask, sized};
+use super::talk::{MODELS, ask, chat, longer, sized};
 use crate::operator::{conversation, metric};
-use crate::scene::{Scene, Sent, figure, message};
+use crate::scene::{Scene, Sent, edited, figure, message};
 use crate::summarizer::Summarizer;
 use serde_json::{Value, json};
 
@@ -134,14 +134,48 @@ async fn what_the_summary_rests_on_stays() {
     assert_eq!(pruned(&scene, 90, "even").await, without(&["call call_5", "Result 5"]));
 }
 
+/// An anchor stays beside its summary also when the next summary fails and what came since has to be cut.
+#[tokio::test]
+async fn an_anchor_outlives_a_truncation() {
+    let (summarizer, scene) = start(&[FOURTH_RESULT]).await;
+    let mut messages = sized(&scene, AFTER, &talk(90), EIGHTH_QUESTION, 900).await;
+    assert_eq!(ask(&scene, "even", "c", &messages).await.status, 200);
+    summarizer.breaks();
+    messages.push(message("assistant", &format!("Answer 9: {}", "it is fine. ".repeat(60))));
+    messages.push(message("user", &format!("Question 10: {}", "how is it? ".repeat(60))));
+    let reply = ask(&scene, "even", "c", &messages).await;
+    assert_eq!((reply.status, reply.header("x-tidegate-degraded")), (200, Some("summarizer_server_error")));
+    assert!(edited(&reply, "dropped") > 0 && figure(&reply, AFTER) <= 1_000);
+    let sent = Sent(scene.upstream.requests().pop().unwrap().json());
+    assert!(sent.summary().is_some() && sent.has("earlier turns of this conversation are missing here"));
+    let left = left(&sent);
+    for name in ["call call_4", "Result 4", "Question 10"] {
+        assert!(left.iter().any(|one| one == name), "{name} in {left:?}");
+    }
+}
+
+/// Met differently: where four turns are more than there is room for, they are folded as well before a request is refused.
+#[tokio::test]
+async fn four_turns_that_do_not_fit_are_folded_rather_than_refused() {
+    let scene = Scene::start("budgeted-chat", MODELS).await;
+    let answer = chat(7).len() - 2;
+    let mut messages = longer(&chat(7), answer - 2, 500);
+    messages = longer(&messages, answer - 4, 500);
+    let reply = ask(&scene, "even", "c", &messages).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert!(edited(&reply, "folded") > 4 && figure(&reply, AFTER) <= 1_000);
+    let turn = &conversation(&scene.tidegate, "c", 1).await["turns"][0];
+    assert_eq!((&turn["summary_triggered"], &turn["prune_triggered"]), (&json!(true), &json!(true)));
+}
+
 /// By default as many turns are left alone as by a summary, so that there is nothing more to go; 90 % of the budget is no reason to
 /// say so.
 #[tokio::test]
 async fn four_turns_stay_by_default() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
-    let messages = sized(&scene, "x-tidegate-tokens-before", &super::talk::chat(7), 1, 950).await;
+    let messages = sized(&scene, "x-tidegate-tokens-before", &chat(7), 1, 950).await;
     let reply = ask(&scene, "even", "c", &messages).await;
-    assert_eq!((reply.status, crate::scene::edited(&reply, "folded")), (200, 4));
+    assert_eq!((reply.status, edited(&reply, "folded")), (200, 4));
     assert!(figure(&reply, AFTER) < 700);
     let turn = &conversation(&scene.tidegate, "c", 1).await["turns"][0];
     assert_eq!((&turn["summary_triggered"], &turn["prune_triggered"]), (&json!(true), &json!(false)));
