@@ -15,7 +15,9 @@ mod reply;
 #[allow(dead_code, reason = "the proxy suite uses the rest")]
 mod tidegate;
 
+mod operator;
 mod scene;
+mod summarizer;
 
 #[path = "agent/mod.rs"]
 mod agent;

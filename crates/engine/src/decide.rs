@@ -131,31 +131,41 @@ const UNMASKED: Masking = Masking { frontier: 0, cause: None, tally: 0.0, edge: 
 
 impl Edits {
     fn make(conversation: &Conversation<'_>, memory: &Memory, policy: &Policy, now: Timestamp) -> Edits {
+        let messages = conversation.messages;
+        let earlier = memory.last_on(messages).filter(|(index, _)| ends_at(messages, *index));
+        if let Some((_, waypoint)) = earlier {
+            // The same request again: a retry gets what the first try got, if that keeps to every limit. It does not where the
+            // first try had to go without a summary that is there now, or where this one has less room.
+            let folded = folded_as_before(messages, memory, policy, waypoint.fold);
+            let from = folded.as_ref().map_or(0, |folded| folded.upto);
+            let over_blocks = policy.blocks.edge(messages, folded.as_ref(), from).is_some();
+            let edits = Edits { is_retry: true, ..Edits::around(folded, conversation, memory, policy, now) };
+            if !over_blocks && edits.used(conversation, &[]) <= conversation.budget.input {
+                return edits;
+            }
+        }
+        let folded = folded(messages, memory, policy);
+        Edits { is_retry: earlier.is_some(), ..Edits::around(folded, conversation, memory, policy, now) }
+    }
+
+    /// The edits of a request with this summary in it, as if it came for the first time.
+    fn around(
+        folded: Option<Folded>,
+        conversation: &Conversation<'_>,
+        memory: &Memory,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Edits {
         let Conversation { messages, budget, economy, .. } = *conversation;
         let folds = matches!(policy.strategy, Strategy::Summarization | Strategy::Hybrid);
-        let earlier = memory.last_on(messages).filter(|(index, _)| ends_at(messages, *index));
-        let is_retry = earlier.is_some();
-        let folded = match earlier {
-            _ if !folds => None,
-            // The same request again: a retry gets what the first try got, unless that is over a limit: then no summary could
-            // be made for it, or what stands beside the history has grown.
-            Some((_, waypoint)) => {
-                let before = folded_as_before(messages, memory, policy, waypoint.fold);
-                let from = before.as_ref().map_or(0, |folded| folded.upto);
-                match policy.blocks.edge(messages, before.as_ref(), from) {
-                    Some(_) => folded(messages, memory, policy),
-                    None => before,
-                }
-            }
-            None => folded(messages, memory, policy),
-        };
+        let folded = folded.filter(|_| folds);
         let toll = toll(messages, memory, folded.as_ref(), &policy.fold, &economy, now);
         if policy.strategy == Strategy::Summarization {
-            return Edits { folded, masking: UNMASKED, is_retry, toll, windowed: None };
+            return Edits { folded, masking: UNMASKED, is_retry: false, toll, windowed: None };
         }
         let masking =
             mask(messages, memory, policy.mask.keep, policy.mask.pace, &economy, now, folded.as_ref());
-        let mut edits = Edits { folded, masking, is_retry, toll, windowed: None };
+        let mut edits = Edits { folded, masking, is_retry: false, toll, windowed: None };
         let Masking { frontier, edge, .. } = edits.masking;
         if frontier < edge && edits.used(conversation, &[]) > budget.input {
             edits.masking = Masking { frontier: edge, cause: Some(Cause::Budget), tally: 0.0, edge };

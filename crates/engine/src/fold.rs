@@ -57,6 +57,8 @@ pub struct FoldJob {
     pub urgency: Urgency,
     /// Where the messages begin that go only as far as they have to; none if all of them go.
     pub spared: Option<Spared>,
+    /// Folding alone takes the messages before this one. What goes besides is pruned.
+    pub edge: usize,
 }
 
 /// Whether a request should wait for a summary.
@@ -170,7 +172,7 @@ impl Outlook<'_> {
 /// how much stays.
 pub(crate) fn wanted_by_blocks(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) -> Option<FoldJob> {
     let edge = policy.blocks.edge(outlook.messages, outlook.folded, outlook.from())?;
-    job(outlook, memory, policy, edge, None, (Cause::Blocks, Urgency::Now))
+    job(outlook, memory, policy, edge..edge, None, (Cause::Blocks, Urgency::Now))
 }
 
 /// What should be folded next otherwise, if anything should and anything can.
@@ -194,36 +196,42 @@ pub(crate) fn wanted(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) ->
     if urgency == Urgency::Now {
         upto = upto.max(legal(messages, kept_from(messages, policy.fold.prune_keep)));
     }
-    if over && upto <= from {
-        // Rather than refusing, everything but the unresolved end.
+    if over && (upto <= from || rest(outlook, upto) > budget.input) {
+        // Rather than refusing, everything but the unresolved end; and at once, because a request is summarized once.
         upto = legal(messages, unresolved_from(messages));
     }
     let spared = (edge.max(from) < upto).then(|| spared(outlook, edge.max(from), &policy.fold)).flatten();
     if spared.as_ref().is_some_and(|spared| edge > from && spared.is_needless(&policy.fold)) {
-        return job(outlook, memory, policy, edge, None, (cause, urgency));
+        return job(outlook, memory, policy, edge..edge, None, (cause, urgency));
     }
-    job(outlook, memory, policy, upto, spared, (cause, urgency))
+    job(outlook, memory, policy, edge..upto, spared, (cause, urgency))
 }
 
 /// What has to go of the messages that only pruning takes, besides all before `edge`; none if the hard budget is all there is to
 /// keep to.
 fn spared(outlook: &Outlook<'_>, edge: usize, policy: &FoldPolicy) -> Option<Spared> {
-    let goal = level(&policy.prune_when, outlook.budget)?;
+    let mark = level(&policy.prune_when, outlook.budget)?;
     // Down to where folding begins: a request that is only just short of the mark would be pruned again at the next turn.
-    let goal = level(&policy.when, outlook.budget).map_or(goal, |fold| goal.min(fold));
-    let before = &outlook.messages[outlook.from()..edge];
+    let goal = level(&policy.when, outlook.budget).map_or(mark, |fold| mark.min(fold));
+    let most = outlook.budget.input;
+    Some(Spared { from: edge, rest: rest(outlook, edge), mark, goal: Tokens(goal.0.saturating_sub(1)), most })
+}
+
+/// What the request uses if everything before `upto` goes, the summary not counted.
+fn rest(outlook: &Outlook<'_>, upto: usize) -> Tokens {
+    let before = outlook.messages.get(outlook.from()..upto).unwrap_or_default();
     let goes: Tokens =
         before.iter().filter(|message| !message.role.is_instruction()).map(|message| message.tokens).sum();
     let summary = outlook.folded.map_or(Tokens::ZERO, |folded| folded.tokens);
-    let rest = outlook.after.saturating_sub(goes).saturating_sub(summary);
-    Some(Spared { from: edge, rest, goal: Tokens(goal.0.saturating_sub(1)), most: outlook.budget.input })
+    outlook.after.saturating_sub(goes).saturating_sub(summary)
 }
 
+/// The summary of everything before the end of this range, of which folding alone takes what is before its start.
 fn job(
     outlook: &Outlook<'_>,
     memory: &Memory,
     policy: &Policy,
-    upto: usize,
+    Range { start: edge, end: upto }: Range<usize>,
     spared: Option<Spared>,
     (cause, urgency): (Cause, Urgency),
 ) -> Option<FoldJob> {
@@ -252,6 +260,7 @@ fn job(
         cause,
         urgency,
         spared,
+        edge: edge.max(from),
     })
 }
 

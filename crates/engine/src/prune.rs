@@ -10,7 +10,9 @@ pub struct Spared {
     pub from: usize,
     /// What the request uses if everything from there on stays, the summary not counted.
     pub rest: Tokens,
-    /// What it should use at most, and what it may.
+    /// From how much on anything has to go.
+    pub mark: Tokens,
+    /// What the request should use at most then, and what it may.
     pub goal: Tokens,
     pub most: Tokens,
 }
@@ -29,21 +31,23 @@ enum Signal {
 impl Spared {
     /// Whether nothing of it has to go, however long the summary gets.
     pub(crate) fn is_needless(&self, policy: &FoldPolicy) -> bool {
-        self.rest + policy.longest_summary <= self.goal
+        self.rest + policy.longest_summary < self.mark
     }
 }
 
 impl FoldJob {
-    /// The messages that stay beside a summary that costs so much, in order. The oldest go first, chatter of tools before what the
-    /// assistant said, until the request is as short as it should be; never what the summary rests on (`anchors`) and never
+    /// The messages that stay beside a summary that costs so much, in order: all of them where the summary alone makes it short enough.
+    /// Else the oldest go first, chatter of tools before what the assistant said, until the request is as short as it should be; never what the summary rests on (`anchors`) and never
     /// what the user said, unless the request would not fit otherwise.
     #[must_use]
     pub fn kept(&self, messages: &[Message], anchors: &[usize], summary: Tokens) -> Vec<usize> {
-        let Some(Spared { from, rest, goal, most }) = self.spared else { return Vec::new() };
+        let Some(Spared { from, rest, mark, goal, most }) = self.spared else { return Vec::new() };
         let units = units(&messages[..self.messages.end], from);
         let is_anchor = |unit: &Range<usize>| unit.clone().any(|index| anchors.contains(&index));
         let mut goes = vec![false; units.len()];
         let mut used = rest + summary;
+        // With the summary alone it may be short enough already.
+        let goal = if used < mark { used } else { goal };
         let mut take = |signal: Signal, anchored: bool, most: Tokens, used: &mut Tokens| {
             for (unit, goes) in units.iter().zip(&mut goes) {
                 let fits = *used <= most;
@@ -63,6 +67,13 @@ impl FoldJob {
         }
         let kept = units.into_iter().zip(goes).filter(|(_, goes)| !goes);
         kept.flat_map(|(unit, _)| unit).filter(|&index| !messages[index].role.is_instruction()).collect()
+    }
+
+    /// Whether more goes than folding alone takes, where so many messages stay beside the summary.
+    #[must_use]
+    pub fn prunes(&self, messages: &[Message], kept: usize) -> bool {
+        let beyond = messages.get(self.edge..self.messages.end).unwrap_or_default();
+        beyond.iter().filter(|one| !one.role.is_instruction()).count() > kept
     }
 
     /// The same messages by how many come before each, instructions not counted: what stays true when instructions change.

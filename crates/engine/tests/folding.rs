@@ -373,3 +373,19 @@ fn a_summary_that_does_not_shrink_is_not_used() {
     memory.add_fold(Fold { covers: job.covers, tokens: Tokens(60), seen: job.seen, ..Fold::default() });
     assert_eq!(chat(9, 10_000, turns, &memory).plan.folded, None);
 }
+
+/// The first try had room for everything. The same messages again, for a smaller model, take the summary that was made for them.
+#[test]
+fn a_retry_that_no_longer_fits_takes_the_summary_that_is_there() {
+    let turns = Trigger { user_turns: NonZeroU32::new(100), ..Trigger::default() };
+    let mut memory = Memory::default();
+    memory.add(chat(10, 10_000, turns, &memory).waypoint.unwrap());
+    let tight = chat(10, 150, turns, &memory);
+    assert_eq!(tight.plan.verdict, Verdict::OverBudget);
+    let job = tight.wanted.unwrap();
+    memory.add_fold(Fold { covers: job.covers, tokens: Tokens(20), seen: job.seen, ..Fold::default() });
+    let again = chat(10, 150, turns, &memory);
+    assert_eq!((again.plan.verdict, again.plan.after), (Verdict::Fits, Tokens(110)));
+    // Where it fits as it was, it stays as it was.
+    assert_eq!(chat(10, 10_000, turns, &memory).plan.folded, None);
+}

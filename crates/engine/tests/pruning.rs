@@ -115,3 +115,30 @@ fn nothing_is_pruned_where_folding_is_enough() {
     let kept = &long[job.messages.end..];
     assert_eq!(kept.matches(['a', 'c']).count(), 12, "{kept}");
 }
+
+/// Fourteen turns of 2,700 tokens. Folding alone takes two of them and leaves 2,350 with its summary, which is more than 80 % of either
+/// budget.
+#[test]
+fn nothing_is_pruned_below_the_mark() {
+    let messages = messages(&format!("{}{SCRIPT}", "ua".repeat(3)));
+    // 2,610 are 90 %: with a summary of any length it is less.
+    let job = decision(&messages, 2_900, &Memory::default()).wanted.unwrap();
+    assert_eq!((job.cause, job.messages.end, job.spared), (Cause::Prune, 4, None));
+    assert!(!job.prunes(&messages, 0));
+    // 2,385 are 90 %: with one of 50 tokens it is less, with one of 100 it is not.
+    let job = decision(&messages, 2_650, &Memory::default()).wanted.unwrap();
+    let all: Vec<usize> = (4..job.messages.end).collect();
+    assert_eq!(job.kept(&messages, &[], Tokens(50)), all);
+    assert!(!job.prunes(&messages, all.len()));
+    let fewer = job.kept(&messages, &[], Tokens(100));
+    assert!(fewer.len() < all.len() && job.prunes(&messages, fewer.len()));
+}
+
+/// What prune.keep leaves is too much by itself, so that a second summary would have to follow the first.
+#[test]
+fn a_request_that_would_not_fit_is_summarized_once() {
+    let messages = messages(&"ua".repeat(30));
+    let job = decision(&messages, 300, &Memory::default()).wanted.unwrap();
+    // Everything but the last answer, which nothing came after.
+    assert_eq!((job.cause, job.messages.end), (Cause::Budget, 59));
+}

@@ -8,7 +8,7 @@ use crate::identify::Identity;
 use crate::look::Look;
 use crate::pinned_message::PinnedMessage;
 use crate::plateau::plateau;
-use crate::reply::{OverBudget, Refusal};
+use crate::reply::OverBudget;
 use crate::rewrite::{Later, Rewritten, log_window};
 use crate::summary_message::SummaryMessage;
 use crate::timeline::unrecorded;
@@ -192,28 +192,30 @@ impl Draft {
         judged: Judged,
         trouble: Option<&'static str>,
         later: Option<(Folding, FoldJob)>,
-    ) -> Result<Rewritten, Refusal> {
+    ) -> Result<Rewritten, Box<OverBudget>> {
         let Judged { assessment, pieces, entries, factor, stop_hint } = judged;
         let counted = counted(&assessment, factor);
         let blocks = block_sizes(&self.recalled, self.context(), model, &assessment);
         let Assessment { chat, decision, .. } = assessment;
         // Also of what is refused: there it is asked for most.
         log_window(self.outline.model.as_deref().unwrap_or_default(), &decision.plan);
+        let asked = self.outline.model.as_deref().unwrap_or_default().chars().take(LONGEST_MODEL).collect();
+        let talk = |message: &&Message| !message.role.is_instruction();
+        let end = chat.messages.iter().rev().find(talk).map(|message| message.digest);
         if decision.plan.verdict == Verdict::OverBudget && !self.context().observe {
-            let over = OverBudget { plan: decision.plan, model: model.clone() };
-            return Err(Refusal::OverBudget(Box::new(over)));
+            let over = OverBudget { plan: decision.plan, model: model.clone(), asked, end, made: None };
+            return Err(Box::new(over));
         }
         let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
         let masked = decision.plan.masked.iter().map(|&index| chat.messages[index].tokens);
         let masked_tokens = masked.sum();
-        let talk = |message: &&Message| !message.role.is_instruction();
         Ok(Rewritten {
             entries: Entries { waypoint, ..entries },
             messages: chat.messages.len(),
-            end: chat.messages.iter().rev().find(talk).map(|message| message.digest),
+            end,
             pieces: pieces.map(|pieces| pieces.iter().map(|piece| self.bytes(piece)).collect()),
             without_store: self.recalled.is_unavailable,
-            asked: self.outline.model.as_deref().unwrap_or_default().chars().take(LONGEST_MODEL).collect(),
+            asked,
             plan: decision.plan,
             counted,
             model: model.clone(),

@@ -127,7 +127,7 @@ impl Folding {
             return Err("summarizer_no_gain");
         }
         let kept = kept(chat, job, &summary, Tokens(cost.ceil() as u64));
-        if job.cause == Cause::Prune || !kept.is_empty() {
+        if job.prunes(&chat.messages, kept.len()) {
             self.worker.gate.metrics.pruned();
         }
         let state = State {

@@ -97,7 +97,7 @@ impl Keepsake {
         let turn = identity.filter(|_| is_recorded).map(|identity| {
             let record = record(&rewritten, route, strategy);
             let Rewritten { end, model, counted, .. } = rewritten;
-            Box::new(Remembered { identity, record, end, model, counted })
+            Box::new(Remembered { identity, record, end, refused: None, model, counted })
         });
         let answer = if holds_history { Answering::Unheard } else { Answering::NotOurs };
         Keepsake { gate: gate.clone(), tasks: worker.tasks.clone(), journal, answer, turn, lesson }

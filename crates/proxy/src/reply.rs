@@ -4,12 +4,13 @@ use crate::body::ReplyBody;
 use crate::framing::Violation;
 use crate::path::BadPath;
 use crate::report::{plan_headers, put};
+use crate::rewrite::Made;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 use std::fmt::Write;
 use std::sync::Arc;
-use tidegate_engine::Plan;
+use tidegate_engine::{Digest, Plan};
 use tidegate_telemetry::names::header::DEGRADED;
 use tidegate_tokens::Model;
 use tidegate_wire::{error_body, error_event};
@@ -69,6 +70,12 @@ pub(crate) enum Refusal {
 pub(crate) struct OverBudget {
     pub(crate) plan: Plan,
     pub(crate) model: Arc<Model>,
+    /// What the client calls it.
+    pub(crate) asked: String,
+    /// The digest of the conversation with it, by which it can be told from others that were refused.
+    pub(crate) end: Option<Digest>,
+    /// The summary that was made for it all the same.
+    pub(crate) made: Option<Made>,
 }
 
 /// How an upstream failed, before or after its answer began.

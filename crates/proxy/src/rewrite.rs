@@ -4,7 +4,7 @@ use crate::assess::Rule;
 use crate::draft::{Draft, LONGEST_MODEL, judge};
 use crate::fold::Folding;
 use crate::limit;
-use crate::reply::Refusal;
+use crate::reply::{OverBudget, Refusal};
 use crate::server::Worker;
 use crate::summarize::CallerKey;
 use bytes::Bytes;
@@ -110,9 +110,12 @@ pub(crate) async fn rewrite(
         match made {
             Ok(fold) => {
                 draft = draft.with(fold);
-                let summary = draft.summaries.last().map_or(Tokens::ZERO, |one| one.fold.tokens);
+                let (summary, kept) = draft
+                    .summaries
+                    .last()
+                    .map_or((Tokens::ZERO, 0), |one| (one.fold.tokens, one.fold.kept.len()));
                 made_for_it = Some(Made {
-                    has_pruned: job.spared.is_some() || job.cause == Cause::Prune,
+                    has_pruned: job.prunes(&judged.assessment.chat.messages, kept),
                     unpruned: job.spared.map(|spared| spared.rest + summary),
                 });
                 let Some(again) = judge(&draft, &model, Rule::Decide, now).await else { return Ok(None) };
@@ -135,7 +138,9 @@ pub(crate) async fn rewrite(
     let later =
         judged.assessment.decision.wanted.clone().filter(|_| trouble.is_none() && !draft.context().observe);
     let later = later.map(|job| (folding(&draft), job));
-    let rewritten = draft.rewritten(&model, judged, trouble, later)?;
+    let rewritten = draft
+        .rewritten(&model, judged, trouble, later)
+        .map_err(|over| Refusal::OverBudget(Box::new(OverBudget { made: made_for_it, ..*over })))?;
     Ok(Some(Rewritten { made: made_for_it, ..rewritten }))
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Remembered {
     pub(crate) identity: Identity,
     pub(crate) record: TurnRecord,
     pub(crate) end: Option<Digest>,
+    /// The same of a request that was refused: it has no turn in the conversation, and is audited all the same.
+    pub(crate) refused: Option<Digest>,
     pub(crate) model: Arc<Model>,
     /// What the forwarded request costs by our own count.
     pub(crate) counted: Tokens,
@@ -89,15 +91,21 @@ pub(crate) fn remember_refusal(
 ) {
     let (Refusal::OverBudget(over), Some(identity)) = (refusal, identity) else { return };
     let record = TurnRecord {
-        model: over.model.name.clone(),
+        model: over.asked.clone(),
         overflow_rejected: true,
+        summary_triggered: over.made.is_some(),
+        prune_triggered: over.made.is_some_and(|made| made.has_pruned),
         request_id: entry.request_id.as_str().to_owned(),
         status: http::StatusCode::UNPROCESSABLE_ENTITY.as_u16(),
         outcome: Outcome::Refused.name().to_owned(),
         ..planned(&over.plan, route, strategy)
     };
+    let record = match over.made.and_then(|made| made.unpruned) {
+        Some(unpruned) => TurnRecord { tokens_after_summary: unpruned.0, ..record },
+        None => record,
+    };
     let (gate, model, identity) = (worker.gate.clone(), over.model.clone(), identity.clone());
-    let turn = Remembered { identity, record, end: None, model, counted: Tokens::ZERO };
+    let turn = Remembered { identity, record, end: None, refused: over.end, model, counted: Tokens::ZERO };
     drop(worker.tasks.spawn(async move { turn.remember(&gate, None, true).await }));
 }
 
@@ -162,7 +170,7 @@ impl Remembered {
             ],
         };
         if let Some(archive) = &gate.archive {
-            archive::audit(archive, &self.identity, self.end, &self.record);
+            archive::audit(archive, &self.identity, self.end.or(self.refused), &self.record);
         }
         if let Err(reason) = conversations.count(key, turn).await {
             gate.metrics.uncounted(reason);
