@@ -50,6 +50,11 @@ impl Folding {
         self.key().is_none_or(|key| conversations.is_cooling(key, Gate::now().0))
     }
 
+    /// Whether making it takes nothing but a moment of this machine's time.
+    pub(crate) fn is_quick(&self) -> bool {
+        matches!(self.summarizer(), Summarizer::Extractive)
+    }
+
     /// Makes the summary, or waits for whoever is making it. The error is a label for headers and metrics.
     pub(crate) async fn fold(&self, chat: &Chat, job: &FoldJob) -> Result<StoredFold, &'static str> {
         let Some(key) = self.key() else { return Err("summarizer_no_conversation") };
@@ -115,14 +120,17 @@ impl Folding {
         self.count(&summarized.spent, true);
         let encoding = self.model.encoding;
         let role = settings.role;
-        let capped =
-            move |summary: &Summary| cap(summary, covered, &|text| tokens(text, role, encoding) <= limit);
-        let summary = tokio::task::spawn_blocking(move || capped(&summarized.summary));
-        let summary = summary.await.map_err(|_| "summarizer_failed")?;
+        let uncapped = summarized.summary;
+        let capped = tokio::task::spawn_blocking(move || {
+            let summary = cap(&uncapped, covered, &|text| tokens(text, role, encoding) <= limit);
+            let cost = tokens(&render(&summary, covered), role, encoding);
+            (summary, cost)
+        });
+        let (summary, cost) = capped.await.map_err(|_| "summarizer_failed")?;
         // What does not shrink the request is not worth a place in it, and is not tried again at once. Where the history has
         // a limit, keeping to that is what it is worth.
         let factor = self.draft.question(&self.model).factor;
-        let cost = tokens(&render(&summary, covered), role, encoding).0 as f64 * factor;
+        let cost = cost.0 as f64 * factor;
         if cost.ceil() >= job.worth.0 as f64 && job.cause != Cause::Blocks {
             return Err("summarizer_no_gain");
         }

@@ -9,7 +9,7 @@ use crate::entry::Entry;
 use crate::gate::Gate;
 use crate::identify::Identity;
 use crate::listener::Listener;
-use crate::rewrite::Rewritten;
+use crate::rewrite::{Later, Rewritten};
 use crate::server::Worker;
 use crate::turn::{Remembered, figures, record};
 use std::pin::Pin;
@@ -33,6 +33,8 @@ pub(crate) struct Keepsake {
     /// The answer, where the history is ours to keep: the next request may not bring it back.
     answer: Answering,
     turn: Option<Box<Remembered>>,
+    /// A summary that is made when the answer is over.
+    later: Option<Box<Later>>,
     /// What was counted, and under which name to note how far off that was; none where our count is the model's own.
     lesson: Option<(String, Tokens)>,
 }
@@ -69,9 +71,15 @@ impl Keepsake {
         let is_observed = route.context.observe && plan.before != plan.after;
         let lesson = (rewritten.model.fit == Fit::Nearest && !is_observed)
             .then(|| (calibration_key(identity.as_ref(), &rewritten.model), rewritten.counted));
-        if let Some(later) = rewritten.later.take() {
-            drop(worker.tasks.spawn(later.run()));
-        }
+        // A model that summarizes can do so while the other one answers. What this machine has to do itself waits until the
+        // answer is out of its way.
+        let later = match rewritten.later.take() {
+            Some(later) if !later.folding.is_quick() => {
+                drop(worker.tasks.spawn(later.run()));
+                None
+            }
+            later => later.map(Box::new),
+        };
         let entries = std::mem::take(&mut rewritten.entries);
         if let (Some(archive), Some(identity)) = (&gate.archive, &identity) {
             archive::messages(archive, identity, &route.name, &entries);
@@ -100,7 +108,7 @@ impl Keepsake {
             Box::new(Remembered { identity, record, end, refused: None, model, counted })
         });
         let answer = if holds_history { Answering::Unheard } else { Answering::NotOurs };
-        Keepsake { gate: gate.clone(), tasks: worker.tasks.clone(), journal, answer, turn, lesson }
+        Keepsake { gate: gate.clone(), tasks: worker.tasks.clone(), journal, answer, turn, later, lesson }
     }
 
     /// Ready when what had to be written is, or cannot be. It takes no longer than the store's timeout.
@@ -164,11 +172,14 @@ impl Keepsake {
         if let Some(reason) = self.failure() {
             entry.degraded = Some(reason);
         }
+        // There is none when the process ends with the answer still under way.
+        let Ok(runtime) = Handle::try_current() else { return };
+        if let Some(later) = self.later.take() {
+            drop(self.tasks.spawn_on(later.run(), &runtime));
+        }
         let Some(mut turn) = self.turn.take() else { return };
         turn.note(entry);
         let is_kept = matches!(self.answer, Answering::Done);
-        // There is none when the process ends with the answer still under way.
-        let Ok(runtime) = Handle::try_current() else { return };
         let gate = self.gate.clone();
         let remember = async move {
             let answer = answer.or_else(|| listener.answer());
