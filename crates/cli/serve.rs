@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegate_admin::{Admin, Readiness, Token};
-use tidegate_config::{LogFormat, LogLevel, Settings};
+use tidegate_config::{LogFormat, LogLevel, OtlpProtocol, Settings};
 use tidegate_proxy::{Gate, Proxy};
 use tidegate_store::Conversations;
-use tidegate_telemetry::{Format, Level, Lines};
+use tidegate_telemetry::{Format, Level, Lines, Metrics, Otlp, Protocol, Telemetry};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
@@ -23,23 +23,35 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         LogFormat::Json => Format::Json,
     };
     let lines = Lines::to_stderr();
-    tidegate_telemetry::init(&lines, format, level(settings.log.level))?;
+    let telemetry = Telemetry::start(&otlp(&settings.telemetry), &|name| std::env::var(name).ok());
+    tidegate_telemetry::init(&lines, format, level(settings.log.level), telemetry.layer())?;
     tidegate_telemetry::log_panics();
+    for warning in &telemetry.warnings {
+        warn!("{warning}");
+    }
     // This runtime has signals, reloads and the admin address; requests have runtimes of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(args, settings, lines.clone(), format));
+    let metrics = telemetry.metrics.clone();
+    let served = runtime.block_on(serve(args, settings, metrics, lines.clone(), format));
+    telemetry.shut_down();
     lines.flush();
     served
 }
 
-async fn serve(args: &ServeArgs, settings: Settings, lines: Lines, format: Format) -> anyhow::Result<()> {
+async fn serve(
+    args: &ServeArgs,
+    settings: Settings,
+    metrics: Arc<Metrics>,
+    lines: Lines,
+    format: Format,
+) -> anyhow::Result<()> {
     let listener = listen(settings.server.listen, "server.listen", "--listen")?;
     let admin = listen(settings.admin.listen, "admin.listen", "--admin")?;
     let conversations = store::conversations(&settings)?;
     let secret = store::secret(&settings);
     let archive = store::archive(&settings)?;
     let gate = Gate::new(settings.clone(), conversations.clone(), secret, lines, format)?;
-    let gate = Arc::new(gate.with_archive(archive.clone()));
+    let gate = Arc::new(gate.with_metrics(metrics).with_archive(archive.clone()));
     let mut stop = StopSignals::new()?;
     let mut hangup = signal(SignalKind::hangup())?;
     let proxy = Proxy::start(&gate, listener)?;
@@ -140,6 +152,21 @@ impl StopSignals {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
+    }
+}
+
+fn otlp(settings: &tidegate_config::Telemetry) -> Otlp {
+    Otlp {
+        endpoint: settings.endpoint.clone(),
+        protocol: settings.protocol.map(|protocol| match protocol {
+            OtlpProtocol::Grpc => Protocol::Grpc,
+            OtlpProtocol::Http => Protocol::Http,
+        }),
+        traces: settings.traces,
+        metrics: settings.metrics,
+        interval: settings.interval,
+        service_name: settings.service_name.clone(),
+        sample_ratio: settings.sample_ratio,
     }
 }
 

@@ -29,9 +29,13 @@ pub(crate) async fn conversation(tidegate: &Tidegate, name: &str, turns: u64) ->
     within(&format!("{turns} turns of {name} are counted"), look).await
 }
 
-/// The value of a metric that has no labels.
+/// The value of a metric, for all its labels together.
 pub(crate) async fn metric(tidegate: &Tidegate, name: &str) -> f64 {
     let text = body(tidegate, "/metrics").await;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().unwrap()
+    assert!(text.contains(&format!("# TYPE {name} ")), "no {name} in\n{text}");
+    let values = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name).filter(|rest| rest.starts_with([' ', '{']))?;
+        Some(rest.rsplit_once(' ')?.1.parse::<f64>().unwrap())
+    });
+    values.sum()
 }

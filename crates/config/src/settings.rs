@@ -5,7 +5,7 @@ use crate::tree::{self, Node, Table, Value, quoted, without_password};
 use crate::value::{self, Wrong};
 use crate::{
     Admin, ConfigErrors, History, Log, ModelSettings, Origin, Resolved, Route, Server, Source, Store,
-    Summarizer, Upstream, environment, route,
+    Summarizer, Telemetry, Upstream, environment, route,
 };
 use std::collections::BTreeMap;
 use std::iter;
@@ -19,6 +19,7 @@ pub struct Settings {
     pub log: Log,
     pub store: Store,
     pub archive: Option<Archive>,
+    pub telemetry: Telemetry,
     pub conversation: Conversation,
     pub models: BTreeMap<String, ModelSettings>,
     /// Always has `default`.
@@ -107,6 +108,7 @@ impl Settings {
         let log = section.section("log", Log::read);
         let store = section.section("store", Store::read);
         let archive = section.section("archive", Archive::read);
+        let telemetry = section.section("telemetry", Telemetry::read);
         let conversation = section.section("conversation", Conversation::read);
         let models = section.named("models", |_, model| ModelSettings::read(model));
 
@@ -139,6 +141,7 @@ impl Settings {
             log,
             store,
             archive,
+            telemetry,
             conversation,
             models,
             upstreams,

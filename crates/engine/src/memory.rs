@@ -66,7 +66,8 @@ impl Memory {
     }
 
     /// The last waypoint on the way of these messages, with the index of the message that it stands at.
-    pub(crate) fn last_on(&self, messages: &[Message]) -> Option<(usize, &Waypoint)> {
+    #[must_use]
+    pub fn last_on(&self, messages: &[Message]) -> Option<(usize, &Waypoint)> {
         messages.iter().enumerate().rev().filter(|(_, message)| !message.role.is_instruction()).find_map(
             |(index, message)| {
                 let waypoint = self.waypoints.iter().rev().find(|waypoint| waypoint.end == message.digest)?;

@@ -47,6 +47,14 @@ impl SendBody {
         }
         SendBody::Pieces { left, length }
     }
+
+    /// All of it in one piece, where it was read whole.
+    pub(crate) fn whole(&self) -> Option<Vec<u8>> {
+        match self {
+            SendBody::Pieces { left, .. } => Some(left.iter().flatten().copied().collect()),
+            SendBody::Stream(_) => None,
+        }
+    }
 }
 
 /// Pieces below this size are copied together: a system call takes at most sixteen pieces, and costs more than the copy.

@@ -10,6 +10,7 @@ use crate::pinned_message::PinnedMessage;
 use crate::plateau::plateau;
 use crate::reply::OverBudget;
 use crate::rewrite::{Later, Rewritten, log_window};
+use crate::savings::Unedited;
 use crate::summary_message::SummaryMessage;
 use crate::timeline::unrecorded;
 use bytes::Bytes;
@@ -192,6 +193,7 @@ impl Draft {
         judged: Judged,
         trouble: Option<&'static str>,
         later: Option<(Folding, FoldJob)>,
+        now: Timestamp,
     ) -> Result<Rewritten, Box<OverBudget>> {
         let Judged { assessment, pieces, entries, factor, stop_hint } = judged;
         let counted = counted(&assessment, factor);
@@ -206,6 +208,9 @@ impl Draft {
             let over = OverBudget { plan: decision.plan, model: model.clone(), asked, end, made: None };
             return Err(Box::new(over));
         }
+        let memory = &self.recalled.memory;
+        let (made, caching) = (decision.waypoint.as_ref(), model.caching);
+        let unedited = Unedited::of(&chat.messages, &decision.plan, made, memory, caching, now);
         let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
         let masked = decision.plan.masked.iter().map(|&index| chat.messages[index].tokens);
         let masked_tokens = masked.sum();
@@ -220,6 +225,7 @@ impl Draft {
             counted,
             model: model.clone(),
             masked_tokens,
+            unedited,
             blocks,
             stop_hint,
             made: None,

@@ -1,15 +1,16 @@
-//! One line in the access log for every request.
+//! What every request says of itself in the end: a line in the access log, its span, its place in the counts.
 
 use crate::body::Progress;
 use crate::gate::Gate;
 use crate::reply::Refusal;
 use crate::request_id::RequestId;
-use http::{Method, StatusCode, Uri};
+use http::{Method, Request, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Upstream;
 use tidegate_engine::Plan;
-use tidegate_telemetry::{Access, Outcome};
+use tidegate_telemetry::names::{attribute, event};
+use tidegate_telemetry::{Access, Call, Journey, KeyValue, Labels, Outcome};
 use tokio::time::Instant;
 
 /// What is told of one request. It is written when it is dropped, so that there is one line for every request, also for
@@ -35,6 +36,11 @@ pub(crate) struct Entry {
     pub(crate) overhead_us: u64,
     pub(crate) degraded: Option<&'static str>,
     plan: Option<Figures>,
+    pub(crate) journey: Journey,
+    /// The call to the upstream, until its answer has been heard.
+    pub(crate) call: Option<Call>,
+    /// What a chat completion is counted under.
+    pub(crate) labels: Option<Labels>,
 }
 
 /// What the line says of the plan: tokens as sent and as forwarded, messages by what became of them.
@@ -52,19 +58,18 @@ struct Figures {
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 impl Entry {
-    pub(crate) fn begin(
-        gate: &Arc<Gate>,
-        enabled: bool,
-        id: RequestId,
-        method: &Method,
-        path: &Uri,
-    ) -> Entry {
+    pub(crate) fn begin<B>(gate: &Arc<Gate>, enabled: bool, id: RequestId, request: &Request<B>) -> Entry {
+        let (method, path) = (request.method(), request.uri().path());
+        let journey = Journey::begin(method.as_str(), path, well_known(path), request.headers());
+        if journey.is_on() {
+            journey.set(attribute::REQUEST_ID, id.as_str().to_owned());
+        }
         Entry {
             gate: gate.clone(),
             enabled,
             request_id: id,
             method: method.clone(),
-            path: path.path().into(),
+            path: path.into(),
             started: Instant::now(),
             route: None,
             upstream: None,
@@ -77,6 +82,9 @@ impl Entry {
             overhead_us: 0,
             degraded: None,
             plan: None,
+            journey,
+            call: None,
+            labels: None,
         }
     }
 
@@ -117,12 +125,57 @@ impl Entry {
         self.status = status;
         self.outcome = Outcome::Refused;
         self.reason = Some(refusal.code());
+        if let Some(call) = &self.call {
+            call.fail(refusal.code());
+        }
+        if self.journey.is_on() {
+            let code = KeyValue::new(attribute::REASON, refusal.code());
+            self.journey.event(event::REFUSED, vec![code]);
+        }
+    }
+
+    /// What went wrong with a chat completion, in the words of the conventions.
+    fn error(&self) -> Option<String> {
+        match self.outcome {
+            Outcome::Answered if self.status.as_u16() < 400 => None,
+            Outcome::Answered => Some(self.status.as_str().to_owned()),
+            Outcome::Refused | Outcome::Broken => Some(self.reason.unwrap_or("unknown").to_owned()),
+            Outcome::ClientGone => Some(self.outcome.name().to_owned()),
+        }
     }
 }
 
+/// The paths that many requests have.
+fn well_known(path: &str) -> Option<&'static str> {
+    let is_deployment = || path.starts_with("/openai/deployments/") && path.ends_with("/chat/completions");
+    match path {
+        "/v1/chat/completions" => Some("/v1/chat/completions"),
+        _ if is_deployment() => Some("/openai/deployments/{deployment}/chat/completions"),
+        _ => None,
+    }
+}
+
+/// What requests without a route are counted under.
+const NO_ROUTE: &str = "none";
+
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.gate.metrics.request(self.outcome, self.degraded);
+        let refusal = self.reason.filter(|_| self.outcome == Outcome::Refused);
+        let metrics = &self.gate.metrics;
+        metrics.request(self.route.as_deref().unwrap_or(NO_ROUTE), self.outcome, refusal, self.degraded);
+        if let Some(labels) = &self.labels {
+            let first = self.first_byte.filter(|_| self.outcome != Outcome::Refused);
+            metrics.operated(labels, self.started.elapsed(), first, self.error());
+        }
+        if self.journey.is_on() {
+            if let Some(upstream) = &self.upstream {
+                self.journey.set(attribute::UPSTREAM, upstream.name.clone());
+            }
+            if let Some(reason) = self.degraded {
+                self.journey.set(attribute::DEGRADED, reason);
+            }
+            self.journey.end(self.status.as_u16(), self.outcome, self.reason);
+        }
         if !self.enabled {
             return;
         }

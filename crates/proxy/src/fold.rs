@@ -15,8 +15,10 @@ use tidegate_config::{Fold, Summarizer};
 use tidegate_engine::{Cause, Digest, FoldJob, Timestamp, Tokens};
 use tidegate_store::{ConversationKey, StoredFold};
 use tidegate_summary::{Summary, cap, render};
+use tidegate_telemetry::names::{attribute, span};
+use tidegate_telemetry::{Summarized, Trail};
 use tidegate_tokens::Model;
-use tidegate_wire::Chat;
+use tidegate_wire::{Chat, Usage};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
@@ -26,6 +28,8 @@ pub(crate) struct Folding {
     pub(crate) draft: Arc<Draft>,
     pub(crate) caller: CallerKey,
     pub(crate) model: Arc<Model>,
+    /// Where its span belongs.
+    pub(crate) trail: Trail,
 }
 
 impl std::fmt::Debug for Folding {
@@ -57,6 +61,18 @@ impl Folding {
 
     /// Makes the summary, or waits for whoever is making it. The error is a label for headers and metrics.
     pub(crate) async fn fold(&self, chat: &Chat, job: &FoldJob) -> Result<StoredFold, &'static str> {
+        let step = self.trail.step(span::FOLD);
+        let folded = self.claim_and_fold(chat, job).await;
+        if step.is_on() {
+            step.set(attribute::MESSAGES, i64::try_from(job.messages.len()).unwrap_or(i64::MAX));
+            step.set(attribute::TRIGGER, job.cause.name());
+            step.set(attribute::SUMMARIZER, self.settings().summarizer.clone());
+            step.set(attribute::FOLD_OUTCOME, folded.as_ref().err().copied().unwrap_or("made"));
+        }
+        folded
+    }
+
+    async fn claim_and_fold(&self, chat: &Chat, job: &FoldJob) -> Result<StoredFold, &'static str> {
         let Some(key) = self.key() else { return Err("summarizer_no_conversation") };
         let conversations = &self.worker.gate.conversations;
         let deadline = Instant::now() + self.timeout();
@@ -207,7 +223,18 @@ impl Folding {
     }
 
     fn count(&self, spent: &Spent, is_made: bool) {
-        let Spent { usage, calls } = spent;
-        self.worker.gate.metrics.summarized(*calls, usage.prompt_tokens, usage.completion_tokens, is_made);
+        let Spent { usage, calls } = *spent;
+        let cost = match self.summarizer() {
+            Summarizer::Extractive => None,
+            Summarizer::Llm(llm) => {
+                let Usage { prompt_tokens, cached_tokens, completion_tokens, .. } = usage;
+                let prices = self.draft.snapshot.models.lookup(&llm.model).prices;
+                prices.and_then(|prices| {
+                    prices.cost(Tokens(prompt_tokens), Tokens(cached_tokens), Tokens(completion_tokens))
+                })
+            }
+        };
+        let (input, output) = (usage.prompt_tokens, usage.completion_tokens);
+        self.worker.gate.metrics.summarized(&Summarized { calls, input, output, cost, is_made });
     }
 }

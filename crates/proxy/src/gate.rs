@@ -10,7 +10,7 @@ use thiserror::Error;
 use tidegate_config::{Settings, Summarizer, Upstream};
 use tidegate_engine::Timestamp;
 use tidegate_store::{Archive, Conversations, wall_clock};
-use tidegate_telemetry::{ArchiveCounts, Format, Lines, Metrics, archive_text};
+use tidegate_telemetry::{ArchiveCounts, Format, Lines, Metrics};
 use tidegate_tokens::{Calibration, ModelTable};
 use tidegate_wire::Reader;
 
@@ -25,7 +25,7 @@ pub struct Gate {
     pub(crate) conversations: Arc<Conversations>,
     pub(crate) archive: Option<Archive>,
     pub(crate) secret: Secret,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// One configuration with what was made ready for it. A request keeps the one that it began with.
@@ -62,6 +62,8 @@ impl Gate {
         format: Format,
     ) -> Result<Gate, SetupError> {
         let snapshot = Snapshot::prepare(settings, None)?;
+        let metrics = Arc::<Metrics>::default();
+        snapshot.announce(&metrics);
         Ok(Gate {
             current: ArcSwap::from_pointee(snapshot),
             lines,
@@ -71,13 +73,32 @@ impl Gate {
             conversations,
             archive: None,
             secret,
-            metrics: Metrics::default(),
+            metrics,
         })
+    }
+
+    /// Counts here instead of by itself.
+    #[must_use]
+    pub fn with_metrics(self, metrics: Arc<Metrics>) -> Gate {
+        self.snapshot().announce(&metrics);
+        Gate { metrics, ..self }
     }
 
     /// Writes everything into an archive too.
     #[must_use]
     pub fn with_archive(self, archive: Option<Archive>) -> Gate {
+        if let Some(archive) = archive.clone() {
+            self.metrics.watch_archive(move || {
+                let stats = archive.stats();
+                ArchiveCounts {
+                    queued: stats.queued as u64,
+                    written: stats.written,
+                    dropped: stats.dropped,
+                    rejected: stats.rejected,
+                    connected: stats.connected,
+                }
+            });
+        }
         Gate { archive, ..self }
     }
 
@@ -86,6 +107,7 @@ impl Gate {
     pub fn reload(&self, settings: Settings) -> Result<(), SetupError> {
         let before = self.current.load();
         let snapshot = Snapshot::prepare(settings, Some(&before))?;
+        snapshot.announce(&self.metrics);
         self.current.store(Arc::new(snapshot));
         Ok(())
     }
@@ -97,18 +119,7 @@ impl Gate {
 
     /// What has been counted since the start, in the text format of Prometheus.
     pub fn metrics_text(&self) -> String {
-        let mut text = self.metrics.text();
-        if let Some(archive) = &self.archive {
-            let stats = archive.stats();
-            text.push_str(&archive_text(&ArchiveCounts {
-                queued: stats.queued as u64,
-                written: stats.written,
-                dropped: stats.dropped,
-                rejected: stats.rejected,
-                connected: stats.connected,
-            }));
-        }
-        text
+        self.metrics.text()
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
@@ -132,6 +143,11 @@ impl Snapshot {
         }
         let models = model_table(&settings.models);
         Ok(Snapshot { settings, models, upstreams })
+    }
+
+    /// Makes its routes known to whoever counts.
+    fn announce(&self, metrics: &Metrics) {
+        self.settings.routes.iter().for_each(|route| metrics.announce(&route.name));
     }
 
     /// Everything that is needed to talk to `upstream`.

@@ -1,7 +1,7 @@
 //! The whole way of a request: receive → route → identify → recall → rewrite → forward → relay → remember.
 
 use crate::body::{ReplyBody, SendBody, Upload};
-use crate::draft::Draft;
+use crate::draft::{Draft, LONGEST_MODEL};
 use crate::entry::Entry;
 use crate::forward::forward;
 use crate::framing::{REFUSED_METHOD, Verdict};
@@ -22,6 +22,7 @@ use crate::route::{route, strategy};
 use crate::server::Worker;
 use crate::state::{is_state, state};
 use crate::summarize::CallerKey;
+use crate::trace;
 use crate::turn::remember_refusal;
 use crate::upstream::{AnswerBody, Prepared};
 use bytes::Bytes;
@@ -32,7 +33,8 @@ use hyper::body::Incoming;
 use std::sync::Arc;
 use tidegate_config::{History, Limits, Route, Upstream};
 use tidegate_engine::Strategy;
-use tidegate_telemetry::names;
+use tidegate_telemetry::names::{self, span};
+use tidegate_telemetry::{Labels, OTHER_MODEL, provider};
 use tidegate_wire::Outline;
 use tokio::time::Instant;
 
@@ -45,7 +47,7 @@ pub(crate) async fn travel(
     let snapshot = worker.gate.snapshot();
     let id = RequestId::of(request.headers());
     let enabled = snapshot.settings.log.access;
-    let mut entry = Entry::begin(&worker.gate, enabled, id, request.method(), request.uri());
+    let mut entry = Entry::begin(&worker.gate, enabled, id, &request);
     match attempt(worker, &snapshot, verdict, request, &mut entry).await {
         Ok(Ending::Upstream(Answer { response, own, upstream, keepsake })) => {
             relay(response, own, &upstream, &worker.cut, keepsake, entry)
@@ -123,11 +125,15 @@ async fn complete_chat(
     entry: &mut Entry,
 ) -> Result<Answer, Refusal> {
     let settings = &snapshot.settings;
+    let step = entry.journey.step(span::RECEIVE);
     let received = receive(request, &settings.server, &worker.gate.reader, &entry.received).await?;
+    drop(step);
     let arrived = Instant::now();
     let Received { head, sent, chat } = received;
+    let step = entry.journey.step(span::ROUTE);
     let model = chat.as_ref().and_then(|(_, outline)| outline.model.as_deref());
     let Some(index) = route(&settings.routes, path, &head.headers, model) else {
+        drop(step);
         let upstream = snapshot.default_upstream();
         return send(worker, upstream, head, SendBody::pieces([sent]), entry, HeaderMap::new(), None).await;
     };
@@ -135,6 +141,10 @@ async fn complete_chat(
     entry.route = Some(route.name.clone());
     let upstream = snapshot.prepared(&route.upstream);
     let strategy = strategy(&route.context, &head.headers)?;
+    drop(step);
+    let asked: String = model.unwrap_or_default().chars().take(LONGEST_MODEL).collect();
+    let is_streamed = chat.as_ref().is_some_and(|(_, outline)| outline.stream);
+    entry.labels = Some(labels(snapshot, route, &asked));
     let leg = Leg { worker, snapshot, index, route, strategy };
     let Edited { head, sent, identity, rewritten } = leg.edit(Received { head, sent, chat }, entry).await?;
     match &rewritten {
@@ -144,18 +154,37 @@ async fn complete_chat(
     }
     let mut own =
         report::headers(&route.name, strategy, identity.as_ref(), rewritten.as_ref(), entry.degraded);
-    entry.overhead_us = u64::try_from(arrived.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let overhead = arrived.elapsed();
+    entry.overhead_us = u64::try_from(overhead.as_micros()).unwrap_or(u64::MAX);
+    if let Some(labels) = &entry.labels {
+        worker.gate.metrics.overhead(labels, overhead);
+    }
     report::put(&mut own, names::header::OVERHEAD, &entry.overhead_us.to_string());
     if let Some(rewritten) = &rewritten {
         entry.note_plan(&rewritten.plan, rewritten.stop_hint);
     }
     let pieces = rewritten.as_ref().and_then(|rewritten| rewritten.pieces.clone());
-    let keepsake = rewritten.map(|rewritten| Keepsake::begin(worker, identity, rewritten, route, strategy));
+    trace::planned(&entry.journey, route, strategy, rewritten.as_ref(), entry.overhead_us);
+    let conversation = identity.as_ref().map(|identity| identity.name.clone());
+    let keepsake =
+        rewritten.map(|rewritten| Keepsake::begin(worker, identity, rewritten, route, strategy, entry));
     let (head, body) = match pieces {
         None => (head, SendBody::pieces([sent])),
         Some(pieces) => (decoded(head), SendBody::pieces(pieces)),
     };
+    entry.call =
+        Some(entry.journey.call(head.method.as_str(), Some(&asked), &upstream.settings.url.authority));
+    if let Some(call) = entry.call.as_ref().filter(|call| call.is_on()) {
+        trace::asked(call, conversation, is_streamed, settings.telemetry.content.then_some(&body));
+    }
     send(worker, upstream, head, body, entry, own, keepsake).await
+}
+
+/// What a chat completion is counted under.
+fn labels(snapshot: &Snapshot, route: &Route, asked: &str) -> Labels {
+    let model = snapshot.models.lookup(asked);
+    let name = if model.is_known { model.name.as_str() } else { OTHER_MODEL };
+    Labels::new(&route.name, name, provider(&route.upstream.url.authority))
 }
 
 /// The part of the way on which a route's policy counts.
@@ -188,17 +217,22 @@ impl Leg<'_> {
             let chat = chat.as_ref().filter(|_| !holds_history);
             chat.and_then(|(body, outline)| gate.reader.opening(body, outline))
         };
+        let step = entry.journey.step(span::IDENTIFY);
         let identity = identify(&head.headers, &settings.conversation, &gate.secret, opening)?;
+        drop(step);
         let is_edited = |(body, _): &(Bytes, Outline)| holds_history || needs_rewrite(strategy, body);
         let Some((mut body, mut outline)) = chat.filter(is_edited) else {
             return Ok(Edited { head, sent, identity, rewritten: None });
         };
+        let step = entry.journey.step(span::RECALL);
         let (recalled, spent) = tokio::join!(
             recall(gate, identity.as_ref(), settings.store.on_failure),
             spent(gate, identity.as_ref(), &route.context.limits),
         );
         let mut recalled = recalled?;
+        drop(step);
         if holds_history {
+            let _step = entry.journey.step(span::RESTORE);
             let Some(identity) = &identity else {
                 return Err(Refusal::NoConversation { header: settings.conversation.header.clone() });
             };
@@ -223,9 +257,12 @@ impl Leg<'_> {
             spent,
         };
         let caller = CallerKey::of(&head.headers, &route.upstream);
+        let _step = entry.journey.step(span::REWRITE);
+        let trail = entry.journey.trail();
         let rewritten =
-            rewrite(worker, draft.dressed(), caller, Gate::now()).await.inspect_err(|refusal| {
+            rewrite(worker, draft.dressed(), caller, trail, Gate::now()).await.inspect_err(|refusal| {
                 remember_refusal(worker, identity.as_ref(), route, strategy, refusal, entry);
+                trace::refused(&entry.journey, route, strategy, refusal);
             })?;
         Ok(Edited { head, sent, identity, rewritten })
     }
@@ -258,14 +295,20 @@ fn decoded(mut head: Parts) -> Parts {
 async fn send(
     worker: &Arc<Worker>,
     upstream: &Arc<Prepared>,
-    head: Parts,
+    mut head: Parts,
     body: SendBody,
     entry: &mut Entry,
     own: HeaderMap,
     keepsake: Option<Keepsake>,
 ) -> Result<Answer, Refusal> {
     entry.upstream = Some(upstream.settings.clone());
+    let step = entry.journey.step(span::FORWARD);
+    let call = entry.call.get_or_insert_with(|| {
+        entry.journey.call(head.method.as_str(), None, &upstream.settings.url.authority)
+    });
+    call.inject(&mut head.headers);
     let response = forward(&worker.clients, upstream, head, body, &entry.received, &worker.cut).await?;
+    drop(step);
     Ok(Answer { response, own, upstream: upstream.settings.clone(), keepsake })
 }
 

@@ -42,12 +42,14 @@ mod request_id;
 mod restore;
 mod rewrite;
 mod route;
+mod savings;
 mod server;
 mod state;
 mod summarize;
 mod summary_message;
 mod timeline;
 mod tls;
+mod trace;
 mod turn;
 mod upstream;
 

@@ -7,6 +7,8 @@ use tidegate_store::Head;
 
 /// What has been spent on conversations is counted in billionths of a dollar, so that counters stay whole numbers.
 pub(crate) const COST: &str = "cost_nanousd";
+/// The same for what would have been spent if nothing had been edited.
+pub(crate) const UNEDITED_COST: &str = "unedited_cost_nanousd";
 const NANO: f64 = 1e9;
 
 /// An amount as a counter takes it.

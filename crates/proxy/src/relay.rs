@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tidegate_config::Upstream;
-use tidegate_telemetry::names;
+use tidegate_telemetry::{Step, names};
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
@@ -37,6 +37,10 @@ pub(crate) fn relay(
     }
     head.headers.extend(own);
     entry.answering(head.status);
+    if let Some(call) = entry.call.as_ref().filter(|_| head.status.as_u16() >= 400) {
+        call.fail(head.status.as_str());
+    }
+    let step = entry.journey.step(names::span::RELAY);
     if let Some(reason) = keepsake.as_mut().and_then(Keepsake::failure) {
         report::put(&mut head.headers, names::header::DEGRADED, reason);
         entry.degraded = Some(reason);
@@ -55,6 +59,7 @@ pub(crate) fn relay(
         cut: cut.clone(),
         cutting: None,
         entry,
+        step: Some(step),
     };
     if relay.body.is_end_stream() {
         relay.end();
@@ -81,6 +86,8 @@ pub(crate) struct Relay {
     cut: CancellationToken,
     cutting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     entry: Entry,
+    /// Until the last byte of the answer.
+    step: Option<Step>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -158,6 +165,7 @@ impl Relay {
 
     fn end(&mut self) {
         self.entry.answered();
+        self.step = None;
         self.leave();
     }
 

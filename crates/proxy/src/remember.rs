@@ -11,7 +11,7 @@ use crate::identify::Identity;
 use crate::listener::Listener;
 use crate::rewrite::{Later, Rewritten};
 use crate::server::Worker;
-use crate::turn::{Remembered, figures, record};
+use crate::turn::{Heard, Remembered, figures, record};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -19,6 +19,7 @@ use tidegate_config::{History, Route};
 use tidegate_engine::{Strategy, Tokens};
 use tidegate_store::Entries;
 use tidegate_telemetry::Outcome;
+use tidegate_telemetry::names::span;
 use tidegate_tokens::Fit;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -64,6 +65,7 @@ impl Keepsake {
         mut rewritten: Rewritten,
         route: &Route,
         strategy: Strategy,
+        entry: &Entry,
     ) -> Keepsake {
         let holds_history = route.context.history == History::Proxy;
         let gate = &worker.gate;
@@ -100,12 +102,21 @@ impl Keepsake {
             }
             Some(_) | None => Journaling::Done(Ok(())),
         };
-        gate.metrics.planned(&figures(&rewritten));
+        if let Some(labels) = &entry.labels {
+            gate.metrics.planned(labels, &figures(&rewritten));
+        }
         let is_recorded = strategy != Strategy::Passthrough || holds_history;
         let turn = identity.filter(|_| is_recorded).map(|identity| {
             let record = record(&rewritten, route, strategy);
-            let Rewritten { end, model, counted, .. } = rewritten;
-            Box::new(Remembered { identity, record, end, refused: None, model, counted })
+            let Rewritten { end, model, counted, unedited, .. } = rewritten;
+            let heard = entry.labels.clone().map(|labels| Heard {
+                labels,
+                unedited,
+                journey: entry.journey.clone(),
+                call: None,
+                with_content: worker.gate.snapshot().settings.telemetry.content,
+            });
+            Box::new(Remembered { identity, record, end, refused: None, model, counted, heard })
         });
         let answer = if holds_history { Answering::Unheard } else { Answering::NotOurs };
         Keepsake { gate: gate.clone(), tasks: worker.tasks.clone(), journal, answer, turn, later, lesson }
@@ -179,11 +190,16 @@ impl Keepsake {
         }
         let Some(mut turn) = self.turn.take() else { return };
         turn.note(entry);
+        if let Some(heard) = &mut turn.heard {
+            heard.call = entry.call.take();
+        }
+        let step = entry.journey.trail().step(span::REMEMBER);
         let is_kept = matches!(self.answer, Answering::Done);
         let gate = self.gate.clone();
         let remember = async move {
             let answer = answer.or_else(|| listener.answer());
             turn.remember(&gate, answer.as_ref(), is_kept).await;
+            drop(step);
         };
         drop(self.tasks.spawn_on(remember, &runtime));
     }

@@ -5,12 +5,14 @@ use crate::draft::{Draft, LONGEST_MODEL, judge};
 use crate::fold::Folding;
 use crate::limit;
 use crate::reply::{OverBudget, Refusal};
+use crate::savings::Unedited;
 use crate::server::Worker;
 use crate::summarize::CallerKey;
 use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_engine::{Budget, Cause, Cut, Digest, FoldJob, Plan, Timestamp, Tokens, WindowFigures};
 use tidegate_store::{BlockSizes, Entries};
+use tidegate_telemetry::Trail;
 use tidegate_tokens::Model;
 use tidegate_wire::Chat;
 use tracing::{debug, info, warn};
@@ -34,6 +36,8 @@ pub(crate) struct Rewritten {
     /// What the forwarded request costs by our own count, before any correction.
     pub(crate) counted: Tokens,
     /// What the masked observations would have cost.
+    /// What it would have cost as it came.
+    pub(crate) unedited: Unedited,
     pub(crate) masked_tokens: Tokens,
     /// How large its blocks are, where they have limits.
     pub(crate) blocks: Option<BlockSizes>,
@@ -82,6 +86,7 @@ pub(crate) async fn rewrite(
     worker: &Arc<Worker>,
     draft: Draft,
     caller: CallerKey,
+    trail: Trail,
     now: Timestamp,
 ) -> Result<Option<Rewritten>, Refusal> {
     let model = draft.model();
@@ -96,6 +101,7 @@ pub(crate) async fn rewrite(
         draft: draft.clone(),
         caller: caller.clone(),
         model: model.clone(),
+        trail: trail.clone(),
     };
     for _ in 0..MOST_FOLDS {
         let Some(job) = judged.wanted(&draft) else { break };
@@ -139,7 +145,7 @@ pub(crate) async fn rewrite(
         judged.assessment.decision.wanted.clone().filter(|_| trouble.is_none() && !draft.context().observe);
     let later = later.map(|job| (folding(&draft), job));
     let rewritten = draft
-        .rewritten(&model, judged, trouble, later)
+        .rewritten(&model, judged, trouble, later, now)
         .map_err(|over| Refusal::OverBudget(Box::new(OverBudget { made: made_for_it, ..*over })))?;
     Ok(Some(Rewritten { made: made_for_it, ..rewritten }))
 }

@@ -4,18 +4,20 @@ use crate::archive;
 use crate::entry::Entry;
 use crate::gate::Gate;
 use crate::identify::Identity;
-use crate::limit::{COST, nanousd};
+use crate::limit::{COST, UNEDITED_COST, nanousd};
 use crate::reply::Refusal;
 use crate::request_id::unique;
 use crate::rewrite::Rewritten;
+use crate::savings::Unedited;
 use crate::server::Worker;
+use crate::trace;
 use std::sync::Arc;
 use tidegate_config::{Route, strategy_name};
 use tidegate_engine::{Digest, Plan, Strategy, Tokens};
 use tidegate_store::{Entries, MessageId, RawMessage, Turn, TurnRecord, encode_turn};
-use tidegate_telemetry::{Outcome, Planned};
+use tidegate_telemetry::{Answered, Call, Cost, Journey, Labels, Outcome, Planned};
 use tidegate_tokens::{Model, count};
-use tidegate_wire::{Answer, answer_message, chain, facts, read_message};
+use tidegate_wire::{Answer, Usage, answer_message, chain, facts, read_message};
 
 /// A turn of a conversation, as far as it is known before its answer.
 #[derive(Debug)]
@@ -28,6 +30,19 @@ pub(crate) struct Remembered {
     pub(crate) model: Arc<Model>,
     /// What the forwarded request costs by our own count.
     pub(crate) counted: Tokens,
+    pub(crate) heard: Option<Heard>,
+}
+
+/// What an answer is told to, besides the record.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) labels: Labels,
+    /// What the request would have cost as it came.
+    pub(crate) unedited: Unedited,
+    pub(crate) journey: Journey,
+    pub(crate) call: Option<Call>,
+    /// Whether spans may hold what was said.
+    pub(crate) with_content: bool,
 }
 
 pub(crate) fn record(rewritten: &Rewritten, route: &Route, strategy: Strategy) -> TurnRecord {
@@ -71,11 +86,15 @@ fn planned(plan: &Plan, route: &Route, strategy: Strategy) -> TurnRecord {
 
 pub(crate) fn figures(rewritten: &Rewritten) -> Planned {
     let plan = &rewritten.plan;
+    let folded = plan.folded.as_ref();
     Planned {
         before: plan.before.0,
         after: plan.after.0,
-        masked: rewritten.masked_tokens.0,
-        summary: plan.folded.as_ref().map_or(0, |folded| folded.tokens.0),
+        masked_tokens: rewritten.masked_tokens.0,
+        summary_tokens: folded.map_or(0, |folded| folded.tokens.0),
+        masked: plan.masked.len() as u64,
+        folded: folded.map_or(0, |folded| folded.removed.len()) as u64,
+        dropped: plan.dropped.len() as u64,
         has_stop_hint: rewritten.stop_hint.is_some(),
     }
 }
@@ -105,7 +124,8 @@ pub(crate) fn remember_refusal(
         None => record,
     };
     let (gate, model, identity) = (worker.gate.clone(), over.model.clone(), identity.clone());
-    let turn = Remembered { identity, record, end: None, refused: over.end, model, counted: Tokens::ZERO };
+    let counted = Tokens::ZERO;
+    let turn = Remembered { identity, record, end: None, refused: over.end, model, counted, heard: None };
     drop(worker.tasks.spawn(async move { turn.remember(&gate, None, true).await }));
 }
 
@@ -130,9 +150,11 @@ impl Remembered {
         self.record.prompt_tokens = usage.map(|usage| usage.prompt_tokens);
         self.record.completion_tokens = usage.map(|usage| usage.completion_tokens);
         self.record.cached_tokens = usage.map(|usage| usage.cached_tokens);
-        self.record.cost_usd = self.cost(answer);
-        if let Some(cost) = self.record.cost_usd {
-            gate.metrics.spent(cost);
+        let cost = self.cost(answer);
+        self.record.cost_usd = cost.map(|cost| cost.billed);
+        self.record.unedited_cost_usd = cost.map(|cost| cost.unedited);
+        if let Some(heard) = self.heard.take() {
+            heard.tell(gate, answer, cost);
         }
         let is_whole = self.record.outcome == Outcome::Answered.name();
         if let Some(message) = answer
@@ -160,6 +182,7 @@ impl Remembered {
                 ("completion_tokens", reported(record.completion_tokens)),
                 ("cached_tokens", reported(record.cached_tokens)),
                 (COST, record.cost_usd.map_or(0, nanousd)),
+                (UNEDITED_COST, record.unedited_cost_usd.map_or(0, nanousd)),
             ],
             labels: vec![
                 ("name", self.identity.name.clone()),
@@ -178,19 +201,19 @@ impl Remembered {
     }
 
     /// What the turn cost: by what the upstream reported, else by our own count of what went out and came back.
-    fn cost(&self, answer: Option<&Answer>) -> Option<f64> {
+    fn cost(&self, answer: Option<&Answer>) -> Option<Cost> {
         let (answer, prices) = (answer?, self.model.prices?);
-        let (input, cached, output) = match answer.usage {
-            Some(usage) => (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens),
+        let usage = match answer.usage {
+            Some(usage) => usage,
             // Nobody bills an error.
             None if answer.failed => return None,
             None => {
                 let texts = answer.content.iter().chain(answer.tool_calls.iter().map(|call| &call.arguments));
                 let said: Tokens = texts.map(|text| count(self.model.encoding, text)).sum();
-                (self.counted.0, 0, said.0)
+                Usage { prompt_tokens: self.counted.0, completion_tokens: said.0, ..Usage::default() }
             }
         };
-        prices.cost(Tokens(input), Tokens(cached), Tokens(output))
+        self.heard.as_ref()?.unedited.cost(&prices, usage)
     }
 
     /// The answer as the client will send it back.
@@ -204,5 +227,22 @@ impl Remembered {
             at: Gate::now().0,
             json: json.into(),
         })
+    }
+}
+
+impl Heard {
+    fn tell(self, gate: &Gate, answer: Option<&Answer>, cost: Option<Cost>) {
+        let usage = answer.and_then(|answer| answer.usage);
+        let answered = Answered {
+            prompt_tokens: usage.map(|usage| usage.prompt_tokens),
+            completion_tokens: usage.map(|usage| usage.completion_tokens),
+            cached_tokens: usage.map(|usage| usage.cached_tokens),
+            cost,
+        };
+        gate.metrics.answered(&self.labels, &answered);
+        trace::cost(&self.journey, answer, cost);
+        if let Some((call, answer)) = self.call.as_ref().zip(answer) {
+            trace::answered(call, answer, self.with_content);
+        }
     }
 }

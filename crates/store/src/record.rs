@@ -102,6 +102,8 @@ pub struct TurnRecord {
     pub cached_tokens: Option<u64>,
     /// What it cost in USD, by what the upstream reported or else by our own count; absent where a price is unknown.
     pub cost_usd: Option<f64>,
+    /// What it would have cost as the client sent it, estimated.
+    pub unedited_cost_usd: Option<f64>,
     /// How many turns have brought nothing new, where that is worth a hint.
     pub stop_hint: Option<u32>,
     pub first_byte_ms: Option<u64>,

@@ -60,6 +60,9 @@ pub enum Outcome {
     Broken,
 }
 
+pub(crate) const OUTCOMES: [Outcome; 4] =
+    [Outcome::Answered, Outcome::Refused, Outcome::ClientGone, Outcome::Broken];
+
 impl Outcome {
     /// The label for records and metrics.
     #[must_use]

@@ -1,4 +1,4 @@
-//! What Tidegate says about itself: names, log lines, the access log.
+//! What Tidegate says about itself: names, log lines, the access log, metrics, spans, and where they are sent.
 //!
 //! Nothing in here sees a prompt, a completion or a key: an [`Access`] record has no field that could hold one.
 //!
@@ -13,14 +13,31 @@
 //! ```
 
 mod access;
+mod archive;
+mod export;
+mod exposition;
+mod instruments;
+mod journey;
+mod labels;
 mod lines;
 mod logs;
 mod metrics;
 pub mod names;
+mod otlp;
 mod panics;
+mod queue;
+mod reader;
+mod telemetry;
 
 pub use access::{Access, Outcome};
+pub use archive::ArchiveCounts;
+pub use journey::{Call, Journey, KeyValue, Step, Trail, Value};
+pub use labels::{Labels, OTHER_MODEL, provider};
 pub use lines::{Lines, Written};
 pub use logs::{Format, Level, init};
-pub use metrics::{ArchiveCounts, Metrics, Planned, archive_text};
+pub use metrics::{Answered, Cost, Metrics, Planned, Summarized};
+pub use otlp::{Otlp, Protocol};
 pub use panics::log_panics;
+pub use telemetry::{SpanLayer, Telemetry};
+
+pub(crate) use access::OUTCOMES;

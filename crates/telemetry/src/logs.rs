@@ -1,7 +1,8 @@
-use crate::Lines;
+use crate::{Lines, SpanLayer, journey};
 use std::io::IsTerminal;
 use tracing::Subscriber;
-use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{EnvFilter, FilterExt, LevelFilter, filter_fn};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
@@ -23,8 +24,13 @@ impl Format {
 
 pub use tracing::Level;
 
-/// Sends the process's log events to `lines`. `RUST_LOG` refines the level where it is set.
-pub fn init(lines: &Lines, format: Format, level: Level) -> Result<(), TryInitError> {
+/// Sends the process's log events to `lines`, and its spans to `spans`. `RUST_LOG` refines the level where it is set.
+pub fn init(
+    lines: &Lines,
+    format: Format,
+    level: Level,
+    spans: Option<SpanLayer>,
+) -> Result<(), TryInitError> {
     let filter =
         EnvFilter::builder().with_default_directive(LevelFilter::from_level(level).into()).from_env_lossy();
     // hyper and h2 tell of every frame below this; nobody asks for that by `level = "debug"`.
@@ -33,22 +39,24 @@ pub fn init(lines: &Lines, format: Format, level: Level) -> Result<(), TryInitEr
         Ok(directive) => filter.add_directive(directive),
         Err(_) => filter,
     });
-    subscriber(lines, format, filter).try_init()
+    subscriber(lines, format, filter, spans).try_init()
 }
 
 pub(crate) fn subscriber(
     lines: &Lines,
     format: Format,
     filter: EnvFilter,
+    spans: Option<SpanLayer>,
 ) -> Box<dyn Subscriber + Send + Sync + 'static> {
-    let registry = tracing_subscriber::registry().with(filter);
-    match format {
+    let told = match format {
         Format::Human => {
             let layer = fmt::layer().with_writer(lines.clone()).with_target(false);
-            Box::new(registry.with(layer.with_ansi(std::io::stderr().is_terminal())))
+            layer.with_ansi(std::io::stderr().is_terminal()).boxed()
         }
-        Format::Json => {
-            Box::new(registry.with(fmt::layer().json().flatten_event(true).with_writer(lines.clone())))
-        }
-    }
+        Format::Json => fmt::layer().json().flatten_event(true).with_writer(lines.clone()).boxed(),
+    };
+    // The spans of requests are not for the log: where nobody else hears of them, they do not come into being.
+    let told = told.with_filter(filter.and(filter_fn(|metadata| metadata.target() != journey::TARGET)));
+    let layers: Vec<SpanLayer> = spans.into_iter().chain([told.boxed()]).collect();
+    Box::new(tracing_subscriber::registry().with(layers))
 }

@@ -17,3 +17,134 @@ pub mod header {
     pub const DEGRADED: &str = "x-tidegate-degraded";
     pub const OVERHEAD: &str = "x-tidegate-overhead-us";
 }
+
+/// Spans: the journey's steps, and what can happen beside it.
+pub mod span {
+    pub const RECEIVE: &str = "receive";
+    pub const ROUTE: &str = "route";
+    pub const IDENTIFY: &str = "identify";
+    pub const RECALL: &str = "recall";
+    pub const RESTORE: &str = "restore";
+    pub const REWRITE: &str = "rewrite";
+    pub const FORWARD: &str = "forward";
+    pub const RELAY: &str = "relay";
+    pub const REMEMBER: &str = "remember";
+    /// A summary is made: within `rewrite` if the request waits for it, else after the answer.
+    pub const FOLD: &str = "fold";
+}
+
+/// Things that happen to a request, as events of its SERVER span.
+pub mod event {
+    pub const FOLD: &str = "tidegate.fold";
+    pub const PRUNE: &str = "tidegate.prune";
+    pub const REFUSED: &str = "tidegate.refused";
+    pub const PLATEAU: &str = "tidegate.plateau";
+}
+
+/// What spans say. The `gen_ai.*` names are those of OpenTelemetry's conventions, which are still in development; they stand
+/// here because the crate that has them as constants calls them deprecated.
+pub mod attribute {
+    pub const METHOD: &str = "http.request.method";
+    pub const PATH: &str = "url.path";
+    pub const HTTP_ROUTE: &str = "http.route";
+    pub const STATUS: &str = "http.response.status_code";
+    pub const ERROR_TYPE: &str = "error.type";
+    pub const SERVER_ADDRESS: &str = "server.address";
+    pub const SERVER_PORT: &str = "server.port";
+
+    pub const OPERATION: &str = "gen_ai.operation.name";
+    pub const PROVIDER: &str = "gen_ai.provider.name";
+    pub const REQUEST_MODEL: &str = "gen_ai.request.model";
+    pub const REQUEST_STREAM: &str = "gen_ai.request.stream";
+    pub const CONVERSATION_ID: &str = "gen_ai.conversation.id";
+    pub const RESPONSE_ID: &str = "gen_ai.response.id";
+    pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
+    pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+    pub const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+    pub const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+    pub const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
+    pub const TOKEN_TYPE: &str = "gen_ai.token.type";
+    /// Only where `telemetry.content` is on.
+    pub const INPUT_MESSAGES: &str = "gen_ai.input.messages";
+    pub const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
+
+    pub const ROUTE: &str = "tidegate.route";
+    pub const UPSTREAM: &str = "tidegate.upstream";
+    pub const REQUEST_ID: &str = "tidegate.request_id";
+    pub const OUTCOME: &str = "tidegate.outcome";
+    pub const REASON: &str = "tidegate.reason";
+    pub const DEGRADED: &str = "tidegate.degraded";
+    pub const STRATEGY: &str = "tidegate.strategy";
+    pub const VERDICT: &str = "tidegate.verdict";
+    pub const TRIGGER: &str = "tidegate.trigger";
+    pub const TOKENS_BEFORE: &str = "tidegate.tokens.before";
+    pub const TOKENS_AFTER: &str = "tidegate.tokens.after";
+    pub const TOKENS_MASKED: &str = "tidegate.tokens.masked";
+    pub const TOKENS_SUMMARY: &str = "tidegate.tokens.summary";
+    pub const TOKENS_CACHE_READ: &str = "tidegate.tokens.cache_read";
+    pub const MASKED: &str = "tidegate.messages.masked";
+    pub const FOLDED: &str = "tidegate.messages.folded";
+    pub const DROPPED: &str = "tidegate.messages.dropped";
+    pub const MESSAGES: &str = "tidegate.messages";
+    pub const BUDGET: &str = "tidegate.budget";
+    pub const WINDOW: &str = "tidegate.window";
+    pub const OVERHEAD_US: &str = "tidegate.overhead_us";
+    pub const BILLED: &str = "tidegate.cost.billed_usd";
+    pub const AVOIDED: &str = "tidegate.cost.avoided_usd";
+    pub const FOLD_MODE: &str = "tidegate.fold.mode";
+    pub const FOLD_OUTCOME: &str = "tidegate.fold.outcome";
+    pub const SUMMARIZER: &str = "tidegate.summarizer";
+    pub const PLATEAU_TURNS: &str = "tidegate.plateau.turns";
+}
+
+/// Metrics, as OpenTelemetry names them. On `/metrics` a dot is an underscore, and seconds say so at the end.
+pub mod metric {
+    pub const TOKENS_IN: &str = "agent_context_tokens_in";
+    pub const TOKENS_OUT: &str = "agent_context_tokens_out";
+    pub const MASKED_TOKENS: &str = "agent_context_masked_observation_tokens";
+    pub const SUMMARY_TOKENS: &str = "agent_context_summary_tokens";
+    pub const SUMMARY_CALLS: &str = "agent_context_summary_calls_total";
+    pub const ESTIMATED_COST: &str = "agent_context_estimated_cost_usd";
+    pub const TURNS: &str = "agent_context_turn_count";
+    pub const SUMMARIES: &str = "context_summary_count";
+    pub const PRUNES: &str = "context_prune_count";
+    pub const OVERFLOWS: &str = "context_overflow_reject_count";
+    pub const AVERAGE_PROMPT: &str = "avg_prompt_tokens_per_turn";
+    pub const TOKEN_USAGE: &str = "gen_ai.client.token.usage";
+    pub const OPERATION_DURATION: &str = "gen_ai.client.operation.duration";
+    pub const FIRST_CHUNK: &str = "gen_ai.client.operation.time_to_first_chunk";
+    pub const REQUESTS: &str = "tidegate_requests_total";
+    pub const REFUSALS: &str = "tidegate_refusals_total";
+    pub const DEGRADED: &str = "tidegate_degraded_total";
+    pub const EDITED: &str = "tidegate_edited_messages_total";
+    pub const STOP_HINTS: &str = "tidegate_stop_hints_total";
+    pub const PROMPT_TOKENS: &str = "tidegate_prompt_tokens_total";
+    pub const CACHED_TOKENS: &str = "tidegate_cached_tokens_total";
+    pub const COST: &str = "tidegate_cost_usd_total";
+    pub const UNPRICED: &str = "tidegate_unpriced_requests_total";
+    pub const OVERHEAD: &str = "tidegate_overhead";
+    pub const SUMMARIZER_TOKENS: &str = "tidegate_summarizer_tokens_total";
+    pub const SUMMARIZER_COST: &str = "tidegate_summarizer_cost_usd_total";
+    pub const SUMMARIZER_FAILURES: &str = "tidegate_summarizer_failures_total";
+    pub const UNCOUNTED: &str = "tidegate_store_uncounted_total";
+    pub const ARCHIVE_QUEUED: &str = "tidegate_archive_queued";
+    pub const ARCHIVE_RECORDS: &str = "tidegate_archive_records_total";
+    pub const ARCHIVE_CONNECTED: &str = "tidegate_archive_connected";
+    pub const SPANS: &str = "tidegate_spans_total";
+    pub const BUILD: &str = "tidegate_build_info";
+    pub const MEMORY: &str = "process_resident_memory";
+    pub const START: &str = "process_start_time";
+}
+
+/// Labels of metrics. None of them ever has a value that a client chose.
+pub mod label {
+    pub const ROUTE: &str = "route";
+    pub const MODEL: &str = "model";
+    pub const OUTCOME: &str = "outcome";
+    pub const CODE: &str = "code";
+    pub const REASON: &str = "reason";
+    pub const EDIT: &str = "edit";
+    pub const KIND: &str = "kind";
+    pub const TYPE: &str = "type";
+    pub const VERSION: &str = "version";
+}

@@ -27,7 +27,7 @@ mod tests {
         let (lines, written) = Lines::to_memory();
         let secret = "the canäry";
         let caught = tracing::subscriber::with_default(
-            subscriber(&lines, Format::Json, EnvFilter::new("trace")),
+            subscriber(&lines, Format::Json, EnvFilter::new("trace"), None),
             || {
                 log_panics();
                 let caught = [

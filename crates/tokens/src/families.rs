@@ -37,6 +37,7 @@ pub(crate) struct Family {
 impl Family {
     pub(crate) fn model(&self) -> Model {
         Model {
+            is_known: true,
             name: self.pattern.to_owned(),
             window: Some(Tokens(self.window)),
             max_output: Some(Tokens(self.max_output)),

@@ -9,6 +9,8 @@ use crate::{Encoding, ImageRule};
 pub struct Model {
     /// The table entry that matched, and the name that was asked for where nothing matched.
     pub name: String,
+    /// Whether an entry of the table matched.
+    pub is_known: bool,
     /// The largest input that the model takes.
     ///
     /// Some models take less input than their whole window (gpt-5: 272,000 of 400,000, the rest is for the answer). The
@@ -30,6 +32,7 @@ impl Model {
     pub(crate) fn unknown(name: &str) -> Model {
         Model {
             name: name.to_owned(),
+            is_known: false,
             window: None,
             max_output: None,
             encoding: Encoding::O200k,

@@ -57,7 +57,7 @@ impl ModelTable {
         let model = builtin(name).unwrap_or_else(|| Model::unknown(name));
         let own = self.overrides.iter().map(|(pattern, entry)| (pattern.as_str(), (pattern, entry)));
         match most_specific(own, &spellings(name)) {
-            Some((pattern, entry)) => entry.apply(Model { name: pattern.clone(), ..model }),
+            Some((pattern, entry)) => entry.apply(Model { name: pattern.clone(), is_known: true, ..model }),
             None => model,
         }
     }

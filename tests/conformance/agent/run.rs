@@ -2,6 +2,7 @@
 
 use crate::client::exchange;
 use crate::reply::Reply;
+use crate::operator;
 use crate::scene::{Scene, message};
 use crate::within;
 use serde_json::{Value, json};
@@ -54,11 +55,9 @@ pub(crate) async fn admin(scene: &Scene, path: &str) -> Reply {
     exchange(scene.tidegate.admin, asked).await
 }
 
-/// A number on the page of metrics.
+/// A number on the page of metrics, for all routes and models together.
 pub(crate) async fn metric(scene: &Scene, name: &str) -> f64 {
-    let page = admin(scene, "/metrics").await.text();
-    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name} in {page}")).parse().unwrap()
+    operator::metric(&scene.tidegate, name).await
 }
 
 /// Waits until so many requests have been counted, which happens when their answers are over already.

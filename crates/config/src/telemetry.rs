@@ -1,0 +1,58 @@
+use crate::choice::choices;
+use crate::section::Section;
+use crate::tree::Node;
+use crate::value::{self, Wrong};
+use std::time::Duration;
+
+/// Where spans and metrics are sent. The standard `OTEL_*` variables win over all of it but `content`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Telemetry {
+    /// The collector's address; nothing is sent where nobody names one.
+    pub endpoint: Option<String>,
+    /// By the endpoint's port where it is not said.
+    pub protocol: Option<OtlpProtocol>,
+    pub traces: bool,
+    pub metrics: bool,
+    /// How often metrics are sent.
+    pub interval: Duration,
+    pub service_name: String,
+    /// The share of requests that are traced, where the client does not say.
+    pub sample_ratio: f64,
+    /// Whether spans hold what was said.
+    pub content: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtlpProtocol {
+    Grpc,
+    Http,
+}
+
+choices!(OtlpProtocol { "grpc" => Grpc, "http/protobuf" => Http });
+
+impl Telemetry {
+    pub(crate) fn read(section: &mut Section<'_>) -> Telemetry {
+        Telemetry {
+            endpoint: section.optional("endpoint", endpoint),
+            protocol: section.optional("protocol", value::choice),
+            traces: section.flag("traces", true),
+            metrics: section.flag("metrics", true),
+            interval: section.duration("interval", Duration::from_secs(60)),
+            service_name: section.text("service_name", "tidegate", value::text),
+            sample_ratio: section.share("sample_ratio", 1.0),
+            content: section.flag("content", false),
+        }
+    }
+}
+
+fn endpoint(node: &Node) -> Result<String, Wrong> {
+    let text = value::text(node)?;
+    let host = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    match host {
+        Some(host) if !host.is_empty() && !host.starts_with('/') => Ok(text),
+        Some(_) | None => Err(Wrong::new(
+            "must be the URL of a collector",
+            "such as `http://localhost:4317`, without the path of a signal",
+        )),
+    }
+}

@@ -1,0 +1,139 @@
+//! What an edited request saved: what it was billed, against what the client's own would have been.
+//!
+//! Nobody can know the second figure, so it is estimated, and in doubt against us: where nothing tells how much of the client's own
+//! request the provider would have had in its cache, it would have had all of it that it can have seen.
+
+use tidegate_engine::{Memory, Message, Plan, Timestamp, Tokens, Waypoint};
+use tidegate_telemetry::Cost;
+use tidegate_tokens::{Caching, Prices};
+use tidegate_wire::Usage;
+
+/// A request beside what it would have been, by our own count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Unedited {
+    before: Tokens,
+    after: Tokens,
+    /// What the provider can have cached of it, had nothing ever been edited.
+    seen: Tokens,
+    /// What it can have cached of the forwarded one; nothing where that was edited anew, so that what it had says little.
+    replayed: Option<Tokens>,
+}
+
+impl Unedited {
+    pub(crate) fn of(
+        messages: &[Message],
+        plan: &Plan,
+        made: Option<&Waypoint>,
+        memory: &Memory,
+        caching: Caching,
+        now: Timestamp,
+    ) -> Unedited {
+        let earlier = memory.last_on(messages).filter(|(_, waypoint)| {
+            u128::from(now.0.saturating_sub(waypoint.at.0)) <= caching.ttl.as_millis()
+        });
+        let (seen, replayed) = match earlier {
+            Some((index, waypoint)) => {
+                let new: Tokens = messages[index + 1..].iter().map(|message| message.tokens).sum();
+                let is_replayed = made.is_some_and(|made| {
+                    (made.frontier, made.fold, made.gap) == (waypoint.frontier, waypoint.fold, waypoint.gap)
+                });
+                let replayed = is_replayed.then(|| cacheable(plan.after.saturating_sub(new), caching));
+                (cacheable(plan.before.saturating_sub(new), caching), replayed)
+            }
+            // The first request, or one that comes when every cache is cold.
+            None => (Tokens::ZERO, Some(Tokens::ZERO)),
+        };
+        Unedited { before: plan.before, after: plan.after, seen, replayed }
+    }
+
+    /// What was billed for `usage`, and what would have been without us; nothing where a price is unknown.
+    pub(crate) fn cost(&self, prices: &Prices, usage: Usage) -> Option<Cost> {
+        let Usage { prompt_tokens, cached_tokens, completion_tokens, .. } = usage;
+        let bill =
+            |input: u64, cached: u64| prices.cost(Tokens(input), Tokens(cached), Tokens(completion_tokens));
+        let billed = bill(prompt_tokens, cached_tokens)?;
+        if self.before == self.after || self.after == Tokens::ZERO {
+            return Some(Cost { billed, unedited: billed });
+        }
+        // The provider's tokens for one of ours.
+        let scale = prompt_tokens as f64 / self.after.0 as f64;
+        let hits = match self.replayed {
+            Some(replayed) if replayed > Tokens::ZERO => {
+                (cached_tokens as f64 / (replayed.0 as f64 * scale)).min(1.0)
+            }
+            Some(_) | None => 1.0,
+        };
+        let whole = self.before.0 as f64 * scale;
+        let cached = self.seen.0 as f64 * scale * hits;
+        let unedited = bill(whole.round() as u64, cached.round() as u64)?;
+        Some(Cost { billed, unedited })
+    }
+}
+
+/// As much of a beginning as a provider caches.
+fn cacheable(length: Tokens, caching: Caching) -> Tokens {
+    if length < caching.minimum {
+        return Tokens::ZERO;
+    }
+    let step = caching.step.0.max(1);
+    Tokens(length.0 / step * step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRICES: Prices =
+        Prices { input: 10.0, cached_input: Some(1.0), cache_write: None, output: Some(0.0) };
+
+    fn usage(prompt_tokens: u64, cached_tokens: u64) -> Usage {
+        Usage { prompt_tokens, cached_tokens, ..Usage::default() }
+    }
+
+    fn edited(seen: u64, replayed: Option<u64>) -> Unedited {
+        let (before, after) = (Tokens(20_000), Tokens(10_000));
+        Unedited { before, after, seen: Tokens(seen), replayed: replayed.map(Tokens) }
+    }
+
+    /// In millionths of a dollar.
+    fn cost(unedited: &Unedited, usage: Usage) -> (f64, f64) {
+        let cost = unedited.cost(&PRICES, usage).unwrap();
+        ((cost.billed * 1e6).round(), (cost.unedited * 1e6).round())
+    }
+
+    #[test]
+    fn what_is_not_edited_saves_nothing() {
+        let same = Unedited { before: Tokens(10_000), ..edited(9_000, Some(9_000)) };
+        assert_eq!(cost(&same, usage(10_000, 0)), (100_000.0, 100_000.0));
+    }
+
+    #[test]
+    fn a_provider_that_has_cached_ours_would_have_cached_theirs() {
+        // 1,000 new ones in both; the rest was seen before.
+        assert_eq!(cost(&edited(19_000, Some(9_000)), usage(10_000, 9_000)), (19_000.0, 29_000.0));
+    }
+
+    #[test]
+    fn a_provider_that_does_not_cache_would_not_have_either() {
+        assert_eq!(cost(&edited(19_000, Some(9_000)), usage(10_000, 0)), (100_000.0, 200_000.0));
+    }
+
+    #[test]
+    fn an_edit_that_broke_the_cache_is_charged_to_us() {
+        // Ours at full price, theirs almost all out of the cache: this turn has cost more than it saved.
+        assert_eq!(cost(&edited(19_000, None), usage(10_000, 0)), (100_000.0, 29_000.0));
+    }
+
+    #[test]
+    fn their_tokens_are_the_measure() {
+        // The provider counts twice what we count.
+        assert_eq!(cost(&edited(0, Some(0)), usage(20_000, 0)), (200_000.0, 400_000.0));
+    }
+
+    #[test]
+    fn without_a_price_for_the_answer_there_is_no_figure() {
+        let unpriced = Prices { output: None, ..PRICES };
+        let usage = Usage { completion_tokens: 1, ..usage(10, 0) };
+        assert_eq!(edited(0, None).cost(&unpriced, usage), None);
+    }
+}

@@ -1,0 +1,9 @@
+/// How far the archive is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ArchiveCounts {
+    pub queued: u64,
+    pub written: u64,
+    pub dropped: u64,
+    pub rejected: u64,
+    pub connected: bool,
+}
