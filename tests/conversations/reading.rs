@@ -115,5 +115,9 @@ async fn metrics_are_text_that_prometheus_reads() {
     counted(&tidegate, 2).await;
     let reply = api(tidegate.admin, "GET", "/metrics", &[]).await;
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/plain; version=0.0.4")));
-    assert!(reply.text().contains("tidegate_requests_total{outcome=\"answered\",route=\"default\"} 2\n"), "{}", reply.text());
+    assert!(
+        reply.text().contains("tidegate_requests_total{outcome=\"answered\",route=\"default\"} 2\n"),
+        "{}",
+        reply.text()
+    );
 }

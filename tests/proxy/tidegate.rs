@@ -32,7 +32,7 @@ pub(crate) fn command(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
-        if ["TIDEGATE_", "AGENT_CONTEXT_", "CONTEXT_", "RUST_LOG"]
+        if ["TIDEGATE_", "AGENT_CONTEXT_", "CONTEXT_", "OTEL_", "RUST_LOG"]
             .iter()
             .any(|prefix| name.starts_with(prefix))
         {

@@ -31,6 +31,12 @@ pub(crate) async fn start(store: &str, upstream: &MockUpstream) -> Tidegate {
     Setup::new(&config(store)).upstream(&upstream.url()).start().await
 }
 
+/// A process that waits for its store however busy the machine is.
+pub(crate) async fn start_patient(store: &str, upstream: &MockUpstream) -> Tidegate {
+    let patient = config(store).replace(&format!("{}ms", STORE_TIMEOUT.as_millis()), "30s");
+    Setup::new(&patient).upstream(&upstream.url()).start().await
+}
+
 /// An upstream that always says the same.
 pub(crate) async fn upstream() -> MockUpstream {
     let upstream = MockUpstream::start().await;
@@ -70,7 +76,7 @@ pub(crate) async fn admin(process: &Tidegate, path: &str) -> Reply {
 }
 
 /// Asks again until something is so, and fails with its last answer if it does not become so in time.
-pub(crate) async fn until<T>(
+pub(crate) async fn until<T: std::fmt::Debug>(
     what: &str,
     limit: Duration,
     ask: impl AsyncFn() -> T,
@@ -82,7 +88,7 @@ pub(crate) async fn until<T>(
         if so(&answer) {
             return (answer, begun.elapsed());
         }
-        assert!(begun.elapsed() < limit, "not within {limit:?}: {what}");
+        assert!(begun.elapsed() < limit, "not within {limit:?}: {what}, but {answer:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

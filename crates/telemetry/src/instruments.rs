@@ -62,6 +62,19 @@ impl Average {
     }
 }
 
+/// The refusals that an operator waits for.
+const REFUSALS: [&str; 6] = [
+    "context_budget_exceeded",
+    "max_cost_exceeded",
+    "max_turns_exceeded",
+    "store_unavailable",
+    "upstream_timeout",
+    "upstream_unreachable",
+];
+
+/// What can become of a message.
+pub(crate) const EDITS: [&str; 3] = ["masked", "folded", "dropped"];
+
 /// From ten microseconds, which is a request with nothing to do, to ten seconds, which is one that waited for a summary.
 const OVERHEAD_SECONDS: [f64; 13] =
     [1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 1e-1, 1.0, 10.0];
@@ -118,7 +131,10 @@ impl Instruments {
                 "Summaries that were wanted and could not be made, by reason.",
             ),
             prompt_tokens: count(metric::PROMPT_TOKENS, "Prompt tokens that upstreams reported."),
-            cached_tokens: count(metric::CACHED_TOKENS, "Those of them that came from the provider's cache."),
+            cached_tokens: count(
+                metric::CACHED_TOKENS,
+                "Prompt tokens that came out of the provider's cache, as upstreams reported them.",
+            ),
             estimated_cost: usd(
                 metric::ESTIMATED_COST,
                 "What requests have cost in USD, where prices are known.",
@@ -167,7 +183,13 @@ impl Instruments {
         ];
         by_model.iter().for_each(|counter| counter.add(0, &other));
         self.estimated_cost.add(0.0, &other);
-        self.unpriced.add(0, &[route]);
+        self.unpriced.add(0, &[route.clone()]);
+        for code in REFUSALS {
+            self.refusals.add(0, &[route.clone(), KeyValue::new(label::CODE, code)]);
+        }
+        for edit in EDITS {
+            self.edited.add(0, &[route.clone(), KeyValue::new(label::EDIT, edit)]);
+        }
     }
 
     fn start(&self) {

@@ -1,5 +1,5 @@
 use crate::exposition::exposition;
-use crate::instruments::Instruments;
+use crate::instruments::{EDITS, Instruments};
 use crate::labels::Labels;
 use crate::names::{attribute, label};
 use crate::queue::SpanCounts;
@@ -138,7 +138,7 @@ impl Metrics {
         instruments.tokens_out.add(after, both);
         instruments.masked_tokens.add(masked_tokens, both);
         instruments.summary_tokens.add(summary_tokens, both);
-        for (edit, messages) in [("masked", masked), ("folded", folded), ("dropped", dropped)] {
+        for (edit, messages) in EDITS.into_iter().zip([masked, folded, dropped]) {
             instruments.edited.add(messages, &[both[0].clone(), KeyValue::new(label::EDIT, edit)]);
         }
         instruments.stop_hints.add(u64::from(has_stop_hint), &[]);

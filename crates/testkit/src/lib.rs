@@ -6,6 +6,7 @@
 //! - [`TcpProxy`]: a TCP proxy that pauses, delays, cuts and refuses.
 //! - [`RedisServer`], [`RedisCluster`] and [`Sentinels`]: real Redis servers that freeze, die and come back.
 //! - [`PostgresServer`]: a real PostgreSQL server that does the same and keeps what it holds.
+//! - [`OtlpReceiver`]: a collector that keeps the spans and metrics which it is sent, over gRPC and HTTP.
 //! - [`Unreachable`]: an address at which nobody answers.
 //! - the binaries `mock-upstream` and `load`, for SDK suites and for `tests/bench`.
 //!
@@ -46,6 +47,7 @@ mod incoming;
 mod loopback;
 mod multipart;
 mod openai;
+mod otlp;
 mod override_header;
 mod postgres;
 mod recorded;
@@ -61,6 +63,7 @@ pub mod flags;
 
 pub use answer::Answer;
 pub use loopback::until;
+pub use otlp::{Fact, OtlpReceiver, SpanEvent, SpanFacts, SpanKind};
 pub use postgres::PostgresServer;
 pub use recorded::{Arrival, Recorded, Recording, Version};
 pub use redis::{RedisCluster, RedisServer, Sentinels};

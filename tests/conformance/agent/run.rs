@@ -1,8 +1,8 @@
 //! Runs of an agent: a task, then turns, each with a thought, a call and its result.
 
 use crate::client::exchange;
-use crate::reply::Reply;
 use crate::operator;
+use crate::reply::Reply;
 use crate::scene::{Scene, message};
 use crate::within;
 use serde_json::{Value, json};

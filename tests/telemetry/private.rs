@@ -1,0 +1,44 @@
+//! No key, prompt or answer is in a span, unless somebody has asked for it.
+
+use crate::scene::{MASKING, SECRET, ask, one, request, traced, upstream};
+use crate::talk::{assistant, body, user};
+use tidegate_testkit::OtlpReceiver;
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+fn said() -> String {
+    body(&[
+        user(&format!("What is a {SECRET}?")),
+        assistant("A crustacean."),
+        user(&format!("Is this a {SECRET}?")),
+    ])
+}
+
+#[tokio::test]
+async fn by_default() {
+    let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
+    let tidegate = traced(MASKING, &upstream, &collector.http_url()).start().await;
+    ask(&tidegate, "p", said(), &[("traceparent", PARENT)]).await;
+    let spans = request(&collector, TRACE).await;
+    assert!(spans.len() > 8, "{spans:#?}");
+    let shown = format!("{spans:?}");
+    assert!(!shown.contains(SECRET), "{shown}");
+}
+
+#[tokio::test]
+async fn but_for_what_was_said_where_content_is_on() {
+    let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
+    let settings = format!("{MASKING}[telemetry]\ncontent = true\n");
+    let tidegate = traced(&settings, &upstream, &collector.http_url()).start().await;
+    ask(&tidegate, "p", said(), &[("traceparent", PARENT)]).await;
+    let spans = request(&collector, TRACE).await;
+    let call = one(&spans, "chat gpt-4o");
+    let asked: serde_json::Value = serde_json::from_str(call.text("gen_ai.input.messages").unwrap()).unwrap();
+    assert_eq!(asked[2]["content"], format!("Is this a {SECRET}?"));
+    let answered: serde_json::Value =
+        serde_json::from_str(call.text("gen_ai.output.messages").unwrap()).unwrap();
+    assert_eq!(answered[0]["content"], format!("It is a {SECRET}."));
+    // The key stays out even then.
+    assert!(!format!("{spans:?}").contains(&format!("{SECRET}-key")));
+}

@@ -1,0 +1,94 @@
+//! The processes of a test: Tidegate, an upstream, a collector.
+
+use crate::client::{CHAT, exchange, post};
+use crate::reply::Reply;
+use crate::tidegate::{Setup, Tidegate};
+use tidegate_testkit::{Answer, MockUpstream, OtlpReceiver, SpanFacts, SpanKind, until};
+
+/// What every key, prompt and answer of these tests has in it, so that it can be looked for.
+pub(crate) const SECRET: &str = "barnacle";
+
+pub(crate) const MASKING: &str =
+    "[store]\nurl = \"memory:\"\n[context.mask]\nkeep = { turns = 1 }\npace = \"every_turn\"\n";
+
+/// An upstream that always says the same, and what it took.
+pub(crate) async fn upstream() -> MockUpstream {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::json(200, &answer(2_000, 1_024)));
+    upstream
+}
+
+/// A completion of the model that was asked for.
+pub(crate) fn answer(prompt: u64, cached: u64) -> String {
+    format!(
+        r#"{{"id":"chatcmpl-7","object":"chat.completion","model":"gpt-4o-2024-08-06","choices":[{{"index":0,"finish_reason":"stop",
+        "message":{{"role":"assistant","content":"It is a {SECRET}."}}}}],"usage":{{"prompt_tokens":{prompt},"completion_tokens":10,
+        "total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{cached}}}}}}}"#,
+        prompt + 10
+    )
+}
+
+/// A process that sends everything to the collector at once.
+pub(crate) fn traced(settings: &str, upstream: &MockUpstream, collector: &str) -> Setup {
+    Setup::new(settings)
+        .upstream(&upstream.url())
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", collector)
+        .env("OTEL_BSP_SCHEDULE_DELAY", "50")
+        .env("OTEL_METRIC_EXPORT_INTERVAL", "50")
+}
+
+/// One more turn of the conversation `name`.
+pub(crate) async fn ask(tidegate: &Tidegate, name: &str, body: String, more: &[(&str, &str)]) -> Reply {
+    let key = format!("Bearer {SECRET}-key");
+    let mut headers = vec![("x-conversation-id", name), ("authorization", key.as_str())];
+    headers.extend_from_slice(more);
+    exchange(tidegate.address, post(CHAT, &headers, body)).await
+}
+
+/// The spans of one request, which are all there once the last of them is.
+pub(crate) async fn request(collector: &OtlpReceiver, trace: &str) -> Vec<SpanFacts> {
+    let of_trace = |spans: &[SpanFacts]| -> Vec<SpanFacts> {
+        spans.iter().filter(|span| span.trace == trace).cloned().collect()
+    };
+    let is_whole = |spans: &[SpanFacts]| {
+        let spans = of_trace(spans);
+        let has = |name: &str| spans.iter().any(|span| span.name == name);
+        spans.iter().any(|span| span.kind == SpanKind::Server)
+            && (has("remember") || spans.iter().all(|span| span.kind != SpanKind::Client))
+    };
+    of_trace(&collector.spans(&format!("the request of trace {trace}"), is_whole).await)
+}
+
+pub(crate) fn one<'a>(spans: &'a [SpanFacts], name: &str) -> &'a SpanFacts {
+    let mut found = spans.iter().filter(|span| span.name == name);
+    let one = found.next().unwrap_or_else(|| panic!("no span `{name}` in {spans:#?}"));
+    assert!(found.next().is_none(), "more than one span `{name}` in {spans:#?}");
+    one
+}
+
+/// The page of metrics.
+pub(crate) async fn page(tidegate: &Tidegate) -> String {
+    let asked = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".to_owned();
+    exchange(tidegate.admin, asked).await.text()
+}
+
+/// The value of a metric with these labels among its own, all such series together; nothing if there is none.
+pub(crate) fn value(page: &str, name: &str, labels: &[&str]) -> Option<f64> {
+    let values = page.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name).filter(|rest| rest.starts_with([' ', '{']))?;
+        let (found, value) = rest.rsplit_once(' ')?;
+        labels.iter().all(|label| found.contains(label)).then(|| value.parse::<f64>().unwrap())
+    });
+    values.reduce(|sum, value| sum + value)
+}
+
+/// Waits until so many requests are wholly counted, which they are a moment after their answers.
+pub(crate) async fn counted(tidegate: &Tidegate, requests: f64) -> String {
+    until(&format!("{requests} requests are counted"), async || {
+        let page = page(tidegate).await;
+        let tokens = value(&page, "gen_ai_client_token_usage_count", &["input"]);
+        tokens.unwrap_or(0.0) >= requests
+    })
+    .await;
+    page(tidegate).await
+}
