@@ -16,6 +16,8 @@ CHOICES = ("job", "instance", "route", "model")
 @dataclasses.dataclass(frozen=True)
 class Query:
     panel: str
+    # Which of the panel's queries it is: A, B and so on.
+    letter: str
     expression: str
 
 
@@ -28,9 +30,16 @@ def panels() -> list[dict[str, Any]]:
 
 
 def queries() -> list[Query]:
-    targets = [(panel["title"], target["expr"]) for panel in panels() for target in panel["targets"]]
-    annotations = [(note["name"], note["expr"]) for note in load()["annotations"]["list"]]
-    return [Query(title, filled_in(expression)) for title, expression in targets + annotations]
+    return [
+        Query(panel["title"], target["refId"], filled_in(target["expr"]))
+        for panel in panels()
+        for target in panel["targets"]
+    ]
+
+
+def annotations() -> list[Query]:
+    """Marks on the time axis. Most of the time there is nothing to mark."""
+    return [Query(note["name"], "A", filled_in(note["expr"])) for note in load()["annotations"]["list"]]
 
 
 def filled_in(expression: str) -> str:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from openai import APIStatusError, OpenAI, UnprocessableEntityError
+from openai import OpenAI, UnprocessableEntityError
 
 # `${…}` is filled in from the environment of the process.
 CONFIG = """
