@@ -44,6 +44,7 @@ KNOWN_COMPLAINTS = {
 class Watched:
     prometheus: Prometheus
     tidegate: Server
+    without_store: Server
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def watched(mock: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             traffic.round_of_everything(client, number)
             traffic.degraded_by_the_store(client_of_other, f"alone-{number}")
             await_scrape(server)
-        yield Watched(server, tidegate)
+        yield Watched(server, tidegate, without_store)
         # At its end a process gives the archive ten seconds for the last rows, and nobody will take these.
         tidegate.process.child.kill()
 
@@ -146,7 +147,8 @@ def test_the_metrics_are_as_prometheus_wants_them(watched: Watched):
 
 
 def test_every_metric_that_is_asked_for_exists(watched: Watched):
-    families = dict(re.findall(r"^# TYPE (\S+) (\S+)$", metrics(watched.tidegate), re.MULTILINE))
+    text = metrics(watched.tidegate) + metrics(watched.without_store)
+    families = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     known = {"up", *families}
     known |= {f"{name}_{part}" for name, kind in families.items() if kind == "histogram" for part in ("bucket", "count", "sum")}
     asked = [query.expression for query in dashboard.queries() + dashboard.annotations()]
