@@ -1,8 +1,10 @@
 """The sidecar example."""
 
 import pathlib
+import re
 
 import pytest
+import yaml
 from files import DEPLOY, checked
 from manifests import assert_can_write_only, assert_hardened, assert_probed, documents, the, tidegate_container, validate
 
@@ -39,3 +41,10 @@ def test_the_application_finds_it(sidecar: list[dict]):
     [application] = the(sidecar, "Deployment")["spec"]["template"]["spec"]["containers"]
     environment = {variable["name"]: variable["value"] for variable in application["env"]}
     assert environment["OPENAI_BASE_URL"] == "http://127.0.0.1:8080/v1"
+
+
+def test_the_ten_lines_of_the_documentation_are_a_pod():
+    [block] = re.findall(r"^```yaml\n(.*?)^```$", (DEPLOY / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert len(block.splitlines()) == 10
+    spec = {**yaml.safe_load(block), "containers": [{"name": "application", "image": "my-agent"}]}
+    validate([{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "my-agent"}, "spec": spec}])
