@@ -22,9 +22,10 @@ from harness.servers import free_address, running, status_of
 class Prometheus:
     origin: str
 
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """The samples that the expression has now. A wrong expression fails with what Prometheus says about it."""
-        return self.api("query", query=expression)["result"]
+    def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
+        """The samples that the expression has now, or had then. A wrong one fails with what Prometheus says about it."""
+        when = {} if at is None else {"time": str(at)}
+        return self.api("query", query=expression, **when)["result"]
 
     def api(self, endpoint: str, **parameters: str) -> Any:
         url = f"{self.origin}/api/v1/{endpoint}?{urllib.parse.urlencode(parameters)}"
