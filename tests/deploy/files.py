@@ -37,5 +37,3 @@ def packaged(name: str) -> pathlib.Path:
 def checked(config: pathlib.Path, environment: Mapping[str, str] = MappingProxyType({}), *flags: str) -> str:
     """What Tidegate itself says about a configuration, which must be valid."""
     return succeed(binary("TIDEGATE_BIN", "tidegate"), "check", "--config", config, *flags, environment=environment)
-
-

@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 import yaml
 from files import DEPLOY, checked, packaged, run, succeed
-from manifests import assert_can_write_only, assert_hardened, assert_probed, documents, of_kind, the, tidegate_container, validate
+from manifests import (
+    assert_can_write_only,
+    assert_hardened,
+    assert_probed,
+    documents,
+    of_kind,
+    the,
+    tidegate_container,
+    validate,
+)
 
 CHART = DEPLOY / "helm" / "tidegate"
 TOKEN = {"secret": {"values": {"TIDEGATE_ADMIN_TOKEN": "t"}}}

@@ -6,7 +6,15 @@ import re
 import pytest
 import yaml
 from files import DEPLOY, checked
-from manifests import assert_can_write_only, assert_hardened, assert_probed, documents, the, tidegate_container, validate
+from manifests import (
+    assert_can_write_only,
+    assert_hardened,
+    assert_probed,
+    documents,
+    the,
+    tidegate_container,
+    validate,
+)
 
 SIDECAR = DEPLOY / "kubernetes" / "sidecar.yaml"
 

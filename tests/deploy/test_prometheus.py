@@ -16,7 +16,7 @@ from harness import servers
 from harness.process import poll
 from harness.prometheus import Prometheus, prometheus, promtool
 from harness.sdk import client_of
-from harness.servers import ROOT, Server, free_address
+from harness.servers import ROOT, Server, deserted_address
 
 DIRECTORY = ROOT / "deploy" / "prometheus"
 ALERTS = DIRECTORY / "alerts.yml"
@@ -57,18 +57,13 @@ class Watched:
 @pytest.fixture(scope="module")
 def watched(mock: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """Two Tidegates, of which one has no store, with two rounds of load that Prometheus has seen."""
-    nobody = free_address()
-    environment = {
-        "NOBODY": nobody,
-        "TIDEGATE_ADMIN_TOKEN": TOKEN,
-        # A collector that is away: spans are made, and lost.
-        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{nobody}",
-    }
-    alone = f'[store]\nurl = "redis://{nobody}"\n'
     directories = [tmp_path_factory.mktemp(name) for name in ("tidegate", "alone", "prometheus")]
     with (
-        servers.tidegate(mock, directories[0], traffic.CONFIG, environment) as tidegate,
-        servers.tidegate(mock, directories[1], alone, {"TIDEGATE_ADMIN_TOKEN": TOKEN}) as without_store,
+        deserted_address() as nobody,
+        servers.tidegate(mock, directories[0], traffic.CONFIG, environment(nobody)) as tidegate,
+        servers.tidegate(
+            mock, directories[1], f'[store]\nurl = "redis://{nobody}"\n', environment(nobody)
+        ) as without_store,
         prometheus(directories[2], scrape_config([tidegate, without_store], directories[2])) as server,
         client_of(tidegate) as client,
         client_of(without_store) as client_of_other,
@@ -82,6 +77,11 @@ def watched(mock: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield Watched(server, tidegate, without_store)
         # At its end a process gives the archive ten seconds for the last rows, and nobody will take these.
         tidegate.process.child.kill()
+
+
+def environment(nobody: str) -> dict[str, str]:
+    """The collector is away: spans are made, and lost."""
+    return {"NOBODY": nobody, "TIDEGATE_ADMIN_TOKEN": TOKEN, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{nobody}"}
 
 
 def scrape_config(tidegates: list[Server], directory: pathlib.Path) -> dict:
@@ -157,7 +157,12 @@ def test_every_metric_that_is_asked_for_exists(watched: Watched):
     text = metrics(watched.tidegate) + metrics(watched.without_store)
     families = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     known = {"up", *families}
-    known |= {f"{name}_{part}" for name, kind in families.items() if kind == "histogram" for part in ("bucket", "count", "sum")}
+    known |= {
+        f"{name}_{part}"
+        for name, kind in families.items()
+        if kind == "histogram"
+        for part in ("bucket", "count", "sum")
+    }
     asked = [query.expression for query in dashboard.queries() + dashboard.annotations()]
     asked += [alert["expr"] for alert in alerts()]
     names = {name for expression in asked for name in dashboard.metric_names(expression)}

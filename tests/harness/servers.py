@@ -112,6 +112,14 @@ def free_address() -> str:
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
+@contextmanager
+def deserted_address() -> Iterator[str]:
+    """An address where nobody listens. It is held, so that nobody else gets it meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
+
+
 def status_of(url: str) -> int | None:
     """The status of a GET, or None if nobody answers (yet)."""
     try:
