@@ -6,7 +6,8 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeVar
 
 START_DEADLINE = 60.0
@@ -17,7 +18,13 @@ T = TypeVar("T")
 
 
 class Process:
-    def __init__(self, name: str, command: Sequence[str | os.PathLike[str]], directory: pathlib.Path):
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | os.PathLike[str]],
+        directory: pathlib.Path,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ):
         self.name = name
         self.log = directory / f"{name}.log"
         with self.log.open("wb") as output:
@@ -27,7 +34,7 @@ class Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=directory,
-                env=_environment(),
+                env={**_environment(), **environment},
             )
 
     @property
@@ -78,5 +85,5 @@ def poll(look: Callable[[], T | None], what: str, deadline: float, context: Call
 
 def _environment() -> dict[str, str]:
     # A developer's own settings would change what the server under test does.
-    ours = ("TIDEGATE_", "AGENT_CONTEXT_", "CONTEXT_", "OPENAI_")
+    ours = ("TIDEGATE_", "AGENT_CONTEXT_", "CONTEXT_", "OPENAI_", "OTEL_")
     return {key: value for key, value in os.environ.items() if not key.startswith(ours)}

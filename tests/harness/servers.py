@@ -8,8 +8,9 @@ import socket
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Protocol
 
 from harness.process import START_DEADLINE, Process, poll
@@ -58,14 +59,19 @@ def small_llm(directory: pathlib.Path) -> Iterator[Server]:
 
 
 @contextmanager
-def tidegate(upstream: Upstream, directory: pathlib.Path, config: str = "") -> Iterator[Server]:
+def tidegate(
+    upstream: Upstream,
+    directory: pathlib.Path,
+    config: str = "",
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Server]:
     """Tidegate in front of `upstream`. It runs in `directory`, so that its default store lands there too."""
     file = directory / "proxy.toml"
     file.write_text(config)
     listen, admin = free_address(), free_address()
     command = [binary("TIDEGATE_BIN", "tidegate"), "serve", "--config", file]
     command += ["--listen", listen, "--admin", admin, "--upstream", upstream.origin]
-    with running(Process("tidegate", command, directory)) as process:
+    with running(Process("tidegate", command, directory, environment)) as process:
 
         def ready() -> bool:
             process.check_alive()
@@ -104,6 +110,14 @@ def free_address() -> str:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+@contextmanager
+def deserted_address() -> Iterator[str]:
+    """An address where nobody listens. It is held, so that nobody else gets it meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
 def status_of(url: str) -> int | None:

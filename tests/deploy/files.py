@@ -1,0 +1,39 @@
+"""The files of deploy/, and the programs that read them."""
+
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from harness.servers import ROOT, binary
+
+DEPLOY = ROOT / "deploy"
+
+
+def run(
+    *command: str | os.PathLike[str], environment: Mapping[str, str] = MappingProxyType({}), stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program with this environment and nothing else of ours, so that no setting of a developer decides."""
+    parts = [os.fspath(part) for part in command]
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **environment}
+    return subprocess.run(parts, env=environment, input=stdin, capture_output=True, text=True, check=False)
+
+
+def succeed(*command: str | os.PathLike[str], environment: Mapping[str, str] = MappingProxyType({})) -> str:
+    result = run(*command, environment=environment)
+    assert result.returncode == 0, f"{list(command)}\n{result.stdout}{result.stderr}"
+    return result.stdout
+
+
+def packaged(name: str) -> pathlib.Path:
+    """A program that a Python package brings."""
+    path = pathlib.Path(sys.executable).parent / name
+    assert path.is_file(), f"`{path}` is missing; hint: `tests/run python` installs it"
+    return path
+
+
+def checked(config: pathlib.Path, environment: Mapping[str, str] = MappingProxyType({}), *flags: str) -> str:
+    """What Tidegate itself says about a configuration, which must be valid."""
+    return succeed(binary("TIDEGATE_BIN", "tidegate"), "check", "--config", config, *flags, environment=environment)

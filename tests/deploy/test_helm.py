@@ -1,0 +1,145 @@
+"""The Helm chart, rendered by Helm itself."""
+
+import json
+import pathlib
+import subprocess
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+from files import DEPLOY, checked, packaged, run, succeed
+from manifests import (
+    assert_can_write_only,
+    assert_hardened,
+    assert_probed,
+    documents,
+    of_kind,
+    the,
+    tidegate_container,
+    validate,
+)
+
+CHART = DEPLOY / "helm" / "tidegate"
+TOKEN = {"secret": {"values": {"TIDEGATE_ADMIN_TOKEN": "t"}}}
+REDIS = {"store": {"url": "redis://:${REDIS_PASSWORD}@redis:6379"}, "secret": {"existing": "keys"}}
+EVERYTHING = {
+    **REDIS,
+    "replicaCount": 3,
+    "upstream": "https://llm.example",
+    "env": [{"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://collector:4317"}],
+    "imagePullSecrets": [{"name": "pull"}],
+    "metrics": {"annotations": True, "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
+    "service": {"type": "LoadBalancer", "annotations": {"a": "b"}},
+    "serviceAccount": {"annotations": {"a": "b"}},
+    "autoscaling": {"enabled": True},
+    "podAnnotations": {"a": "b"},
+    "podLabels": {"a": "b"},
+    "nodeSelector": {"a": "b"},
+    "tolerations": [{"key": "a", "operator": "Exists"}],
+    "affinity": {"podAntiAffinity": {}},
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
+    ],
+}
+
+
+def template(values: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    # Helm reads the values as YAML from its standard input, and JSON is YAML.
+    command = [packaged("helm"), "template", "gate", CHART, "--kube-version", "1.30", "--values", "-"]
+    return run(*command, stdin=json.dumps(values))
+
+
+def rendered(values: dict[str, Any]) -> list[dict]:
+    result = template(values)
+    assert result.returncode == 0, result.stderr
+    return documents(result.stdout)
+
+
+def refused(values: dict[str, Any]) -> str:
+    result = template(values)
+    assert result.returncode != 0, result.stdout
+    return result.stderr
+
+
+def test_helm_has_nothing_to_say_about_it():
+    token = "secret.values.TIDEGATE_ADMIN_TOKEN=t"
+    succeed(packaged("helm"), "lint", CHART, "--strict", "--kube-version", "1.30", "--set", token)
+
+
+@pytest.mark.parametrize("values", [TOKEN, REDIS, EVERYTHING], ids=["token", "redis", "everything"])
+def test_kubernetes_accepts_it(values: dict[str, Any]):
+    manifests = rendered(values)
+    validate(manifests)
+    deployment = the(manifests, "Deployment")
+    assert_hardened(deployment)
+    assert_probed(tidegate_container(deployment))
+    assert_can_write_only(tidegate_container(deployment), "/data")
+
+
+def test_every_kind_is_there_with_everything_and_few_without():
+    assert {manifest["kind"] for manifest in rendered(EVERYTHING)} == {
+        "ConfigMap",
+        "Deployment",
+        "HorizontalPodAutoscaler",
+        "PodDisruptionBudget",
+        "Service",
+        "ServiceAccount",
+        "ServiceMonitor",
+    }
+    assert {manifest["kind"] for manifest in rendered(TOKEN)} == {
+        "ConfigMap",
+        "Deployment",
+        "Secret",
+        "Service",
+        "ServiceAccount",
+    }
+
+
+@pytest.mark.parametrize("values", [TOKEN, EVERYTHING], ids=["token", "everything"])
+def test_tidegate_starts_with_what_the_pod_has(values: dict[str, Any], tmp_path: pathlib.Path):
+    manifests = rendered(values)
+    config = tmp_path / "proxy.toml"
+    config.write_text(the(manifests, "ConfigMap")["data"]["proxy.toml"])
+    environment = {entry["name"]: entry["value"] for entry in tidegate_container(the(manifests, "Deployment"))["env"]}
+    assert environment.pop("TIDEGATE_CONFIG") == "/etc/tidegate/proxy.toml"
+    shown = checked(config, {**environment, "REDIS_PASSWORD": "secret"}, "--changed")
+    assert '"0.0.0.0:8080"' in shown
+    assert '"0.0.0.0:9090"' in shown
+    assert ("redis://***@redis:6379" if values is EVERYTHING else "embedded:/data") in shown
+
+
+def test_what_belongs_together_finds_each_other():
+    manifests = rendered(EVERYTHING)
+    labels = the(manifests, "Deployment")["spec"]["template"]["metadata"]["labels"].items()
+    for service in of_kind(manifests, "Service"):
+        assert service["spec"]["selector"].items() <= labels
+    assert the(manifests, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"].items() <= labels
+    monitor = the(manifests, "ServiceMonitor")["spec"]
+    [scraped] = [
+        service
+        for service in of_kind(manifests, "Service")
+        if monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    ]
+    assert (scraped["metadata"]["name"], scraped["spec"]["type"]) == ("gate-tidegate-admin", "ClusterIP")
+    [endpoint] = monitor["endpoints"]
+    assert endpoint["port"] in [port["name"] for port in scraped["spec"]["ports"]]
+    assert endpoint["authorization"]["credentials"] == {"name": "keys", "key": "TIDEGATE_ADMIN_TOKEN"}
+    assert the(manifests, "HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]["name"] == "gate-tidegate"
+
+
+def test_it_is_refused_what_could_not_work():
+    assert "the admin address needs a token" in refused({})
+    assert "several replicas need redis://" in refused({**TOKEN, "replicaCount": 2})
+    assert "several replicas need redis://" in refused({**TOKEN, "autoscaling": {"enabled": True}})
+    assert "replicas" in refused({**TOKEN, "replicas": 2}), "a key that the chart does not know"
+    assert "store.url" in refused({**TOKEN, "store": {"url": "postgres://db"}})
+    assert "store.url" in refused({**TOKEN, "store": {"url": "embedded:/elsewhere"}}), "nothing else can be written to"
+
+
+def test_the_versions_are_those_of_the_program():
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    workspace = tomllib.loads((DEPLOY.parent / "Cargo.toml").read_text())["workspace"]["package"]
+    assert chart["appVersion"] == workspace["version"]
+    image = tidegate_container(the(rendered(TOKEN), "Deployment"))["image"]
+    assert image == f"tidegate:{workspace['version']}"

@@ -1,0 +1,58 @@
+"""The sidecar example."""
+
+import pathlib
+import re
+
+import pytest
+import yaml
+from files import DEPLOY, checked
+from manifests import (
+    assert_can_write_only,
+    assert_hardened,
+    assert_probed,
+    documents,
+    the,
+    tidegate_container,
+    validate,
+)
+
+SIDECAR = DEPLOY / "kubernetes" / "sidecar.yaml"
+
+
+@pytest.fixture(scope="module")
+def sidecar() -> list[dict]:
+    return documents(SIDECAR.read_text())
+
+
+def test_kubernetes_accepts_it(sidecar: list[dict]):
+    validate(sidecar)
+
+
+def test_tidegate_accepts_its_configuration(sidecar: list[dict], tmp_path: pathlib.Path):
+    config = tmp_path / "proxy.toml"
+    config.write_text(the(sidecar, "ConfigMap")["data"]["proxy.toml"])
+    shown = checked(config, {}, "--changed")
+    assert '"127.0.0.1:8080"' in shown, "the application's own address is not for others"
+    assert '"embedded:/data"' in shown
+
+
+def test_the_pod_is_hardened_and_probed(sidecar: list[dict]):
+    deployment = the(sidecar, "Deployment")
+    assert_hardened(deployment)
+    container = tidegate_container(deployment)
+    assert_probed(container)
+    assert_can_write_only(container, "/data")
+    assert container["restartPolicy"] == "Always", "without it, an init container never lets the application start"
+
+
+def test_the_application_finds_it(sidecar: list[dict]):
+    [application] = the(sidecar, "Deployment")["spec"]["template"]["spec"]["containers"]
+    environment = {variable["name"]: variable["value"] for variable in application["env"]}
+    assert environment["OPENAI_BASE_URL"] == "http://127.0.0.1:8080/v1"
+
+
+def test_the_ten_lines_of_the_documentation_are_a_pod():
+    [block] = re.findall(r"^```yaml\n(.*?)^```$", (DEPLOY / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert len(block.splitlines()) == 10
+    spec = {**yaml.safe_load(block), "containers": [{"name": "application", "image": "my-agent"}]}
+    validate([{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "my-agent"}, "spec": spec}])
