@@ -45,7 +45,11 @@ pub(super) fn sources(case: &Case<'_>) -> (Source, Source) {
         (_, Some(_)) => Source::Table,
     };
     let asked = case.outline.model.as_deref().unwrap_or_default();
-    let window = if case.route.context.window_of(asked).is_some() { Source::Route } else { known };
+    let window = if case.route.context.window_of(asked, case.model.has_own_window).is_some() {
+        Source::Route
+    } else {
+        known
+    };
     (if own.is_some() { Source::Config } else { known }, window)
 }
 

@@ -1,11 +1,11 @@
-use crate::Glob;
 use crate::section::Section;
 use crate::tree::{Node, Value};
 use crate::value::{self, Wrong};
+use crate::{Glob, ModelWindow, Origin};
 use tidegate_engine::{BudgetPolicy, OutputReserve, OverheadReserve, Tokens};
 
 /// The engine's own defaults, so that the arithmetic and the file cannot disagree.
-pub(crate) fn read(section: &mut Section<'_>) -> (BudgetPolicy, Vec<(Glob, Tokens)>) {
+pub(crate) fn read(section: &mut Section<'_>) -> (BudgetPolicy, Vec<ModelWindow>) {
     let default = BudgetPolicy::default();
     let policy = BudgetPolicy {
         fallback_window: section.some_tokens("fallback_window", default.fallback_window.0),
@@ -21,13 +21,16 @@ pub(crate) fn read(section: &mut Section<'_>) -> (BudgetPolicy, Vec<(Glob, Token
 }
 
 /// `{ "gpt-*" = 128000 }`: the longest name that matches wins, so that one model can be told from its family.
-fn windows(node: &Node) -> Result<Vec<(Glob, Tokens)>, Wrong> {
+fn windows(node: &Node) -> Result<Vec<ModelWindow>, Wrong> {
     let Value::Table(entries) = &node.value else {
         return Err(Wrong::new("must be a table", "such as `{ \"my-model\" = 32768 }`"));
     };
-    let one = |(name, window): (&String, &Node)| Ok((Glob::new(name), value::some_tokens(window)?));
+    let one = |(name, node): (&String, &Node)| {
+        let is_profiles = matches!(node.origin, Origin::Profile(_));
+        Ok(ModelWindow { models: Glob::new(name), window: value::some_tokens(node)?, is_profiles })
+    };
     let mut windows = entries.iter().map(one).collect::<Result<Vec<_>, Wrong>>()?;
-    windows.sort_by_key(|(glob, _)| std::cmp::Reverse(glob.as_str().len()));
+    windows.sort_by_key(|rule| std::cmp::Reverse(rule.models.as_str().len()));
     Ok(windows)
 }
 

@@ -18,7 +18,7 @@ pub struct Context {
     pub allow_headers: AllowHeaders,
     pub budget: BudgetPolicy,
     /// Windows of models that are other ones on this route than elsewhere.
-    pub windows: Vec<(Glob, Tokens)>,
+    pub windows: Vec<ModelWindow>,
     pub observations: Observations,
     pub mask: Mask,
     pub fold: Fold,
@@ -119,11 +119,23 @@ impl Context {
     }
 }
 
+/// The window of some models on one route.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelWindow {
+    pub models: Glob,
+    pub window: Tokens,
+    /// Whether the route has it from its profile.
+    pub is_profiles: bool,
+}
+
 impl Context {
-    /// The window that this route says a model has.
+    /// The window that this route says a model has. What its profile says counts only if the operator has not said so for the
+    /// `model` itself, in `[models]`.
     #[must_use]
-    pub fn window_of(&self, model: &str) -> Option<Tokens> {
-        self.windows.iter().find(|(glob, _)| glob.matches(model)).map(|(_, window)| *window)
+    pub fn window_of(&self, model: &str, is_said_elsewhere: bool) -> Option<Tokens> {
+        let counts =
+            |rule: &&ModelWindow| rule.models.matches(model) && !(rule.is_profiles && is_said_elsewhere);
+        self.windows.iter().find(counts).map(|rule| rule.window)
     }
 }
 

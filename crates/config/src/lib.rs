@@ -62,7 +62,9 @@ mod value;
 mod tests;
 
 pub use blocks::{Blocks, Limits};
-pub use context::{AllowHeaders, Context, History, Mask, Observations, Unit, strategy_name, strategy_named};
+pub use context::{
+    AllowHeaders, Context, History, Mask, ModelWindow, Observations, Unit, strategy_name, strategy_named,
+};
 pub use error::{ConfigError, ConfigErrors};
 pub use fold::{Fold, FoldMode, FoldRole, Prune, Window};
 pub use glob::Glob;

@@ -130,7 +130,7 @@ impl Question<'_> {
     /// The window of the model: what the route says of it, else what is known of it.
     fn window(&self) -> Option<Tokens> {
         let asked = self.outline.model.as_deref().unwrap_or_default();
-        self.context.window_of(asked).or(self.model.window)
+        self.context.window_of(asked, self.model.has_own_window).or(self.model.window)
     }
 
     /// What is pinned, where the request is edited at all.

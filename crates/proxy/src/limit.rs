@@ -1,9 +1,11 @@
 //! Where a conversation stops: after so many turns, or when it has cost so much.
 
 use crate::reply::Refusal;
+use crate::summary_message::State;
 use tidegate_config::Limits;
-use tidegate_engine::{Message, turns_in};
-use tidegate_store::Head;
+use tidegate_engine::{Message, Tokens, turns_in};
+use tidegate_store::{Head, StoredFold};
+use tidegate_tokens::ModelTable;
 
 /// What has been spent on conversations is counted in billionths of a dollar, so that counters stay whole numbers.
 pub(crate) const COST: &str = "cost_nanousd";
@@ -20,6 +22,15 @@ pub(crate) fn nanousd(usd: f64) -> u64 {
 /// What a conversation has cost so far, in USD.
 pub(crate) fn spent(head: &Head) -> f64 {
     head.counts.get(COST).copied().unwrap_or(0) as f64 / NANO
+}
+
+/// What the summaries of a conversation have cost, in USD, as far as prices are known. Who pays for one pays for the conversation.
+pub(crate) fn summarized(folds: &[StoredFold], models: &ModelTable) -> f64 {
+    let cost = |state: State| {
+        let prices = models.lookup(&state.author).prices?;
+        prices.cost(Tokens(state.prompt_tokens), Tokens::ZERO, Tokens(state.completion_tokens))
+    };
+    folds.iter().filter_map(State::of).filter(|state| state.calls > 0).filter_map(cost).sum()
 }
 
 /// Refuses the turn that would be one too many, or one too expensive.

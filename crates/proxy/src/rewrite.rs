@@ -93,7 +93,9 @@ pub(crate) async fn rewrite(
     let mut draft = Arc::new(draft);
     let Some(mut judged) = judge(&draft, &model, Rule::Decide, now).await else { return Ok(None) };
     if !draft.context().observe {
-        limit::check(&draft.context().limits, &judged.assessment.chat.messages, draft.spent)?;
+        let summaries = || limit::summarized(&draft.recalled.folds, &draft.snapshot.models);
+        let spent = draft.spent.map(|spent| spent + summaries());
+        limit::check(&draft.context().limits, &judged.assessment.chat.messages, spent)?;
     }
     let (mut trouble, mut made_for_it, mut is_cut) = (None, None, false);
     let folding = |draft: &Arc<Draft>| Folding {

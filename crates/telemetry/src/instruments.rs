@@ -183,7 +183,7 @@ impl Instruments {
         ];
         by_model.iter().for_each(|counter| counter.add(0, &other));
         self.estimated_cost.add(0.0, &other);
-        self.unpriced.add(0, &[route.clone()]);
+        self.unpriced.add(0, std::slice::from_ref(&route));
         for code in REFUSALS {
             self.refusals.add(0, &[route.clone(), KeyValue::new(label::CODE, code)]);
         }

@@ -118,12 +118,12 @@ impl Otlp {
         }
         let asked = env(&format!("OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"))
             .or_else(|| env("OTEL_EXPORTER_OTLP_PROTOCOL"));
-        let asked = asked.and_then(|name| match name.trim() {
-            "grpc" => Some(Protocol::Grpc),
-            "http/protobuf" => Some(Protocol::Http),
+        let asked = asked.map(|name| match name.trim() {
+            "grpc" => Protocol::Grpc,
+            "http/protobuf" => Protocol::Http,
             other => {
                 warnings.push(format!("OTLP over `{other}` is not spoken: `http/protobuf` is, and `grpc`"));
-                Some(Protocol::Http)
+                Protocol::Http
             }
         });
         let given = own.as_deref().or(shared.as_deref()).unwrap_or_default();

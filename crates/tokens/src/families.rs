@@ -38,6 +38,7 @@ impl Family {
     pub(crate) fn model(&self) -> Model {
         Model {
             is_known: true,
+            has_own_window: false,
             name: self.pattern.to_owned(),
             window: Some(Tokens(self.window)),
             max_output: Some(Tokens(self.max_output)),

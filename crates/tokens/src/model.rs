@@ -17,6 +17,8 @@ pub struct Model {
     /// table holds the smaller number, because a budget that exceeded it would be refused upstream. Nothing if the
     /// model is unknown: the caller falls back to its configured window.
     pub window: Option<Tokens>,
+    /// Whether the configuration says so.
+    pub has_own_window: bool,
     /// The longest answer that the model gives.
     pub max_output: Option<Tokens>,
     pub encoding: Encoding,
@@ -34,6 +36,7 @@ impl Model {
             name: name.to_owned(),
             is_known: false,
             window: None,
+            has_own_window: false,
             max_output: None,
             encoding: Encoding::O200k,
             fit: Fit::Nearest,
@@ -133,6 +136,7 @@ impl ModelOverride {
     /// of 1.00 would make a cache hit look dearer than a miss. The other prices of a model without an input price are of
     /// no use, so they are ignored.
     pub(crate) fn apply(&self, mut model: Model) -> Model {
+        model.has_own_window = self.window.is_some();
         model.window = self.window.or(model.window);
         model.max_output = self.max_output.or(model.max_output);
         if let Some(encoding) = self.encoding {

@@ -4,7 +4,7 @@ use super::run::{counted, metric, run};
 use crate::reply::Reply;
 use crate::scene::Scene;
 use serde_json::json;
-use tidegate_testkit::Answer;
+use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]
 async fn a_run_ends_after_its_last_turn() {
@@ -79,6 +79,31 @@ async fn one_cent_less_than_the_limit_is_no_reason_to_stop() {
         counted(&scene, turns as u64 + 1).await;
     }
     is_refused(&scene.ask("c", &run(3)).await, ["$0.48", "$0.33"]);
+}
+
+/// Summaries are made for the run, so that they are paid for by it.
+#[tokio::test]
+async fn what_a_summarizer_takes_counts_too() {
+    let summarizer = MockUpstream::start().await;
+    let said =
+        json!({ "summary_text": "Much was seen.", "key_facts": ["The parser is at fault."] }).to_string();
+    let choice =
+        json!({ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": said } });
+    // A tenth of a dollar: 50,000 tokens at 2 USD for a million.
+    let usage = json!({ "prompt_tokens": 50_000, "completion_tokens": 0, "total_tokens": 50_000 });
+    summarizer.answer(Answer::json(200, json!({ "id": "s", "choices": [choice], "usage": usage })));
+    let settings = format!(
+        "strategy = \"summarization\"\n[context.fold]\nsummarizer = \"small\"\nwhen = {{ turns = 14 }}\n[context.limits]\n\
+         max_cost_usd = 0.26\n{PRICES}[upstreams.side]\nurl = \"{}\"\n[summarizers.small]\nkind = \"llm\"\nupstream = \"side\"\nmodel = \"m\"\n",
+        summarizer.url()
+    );
+    let scene = Scene::start("agent", &settings).await.model("m");
+    scene.upstream.answer(billed());
+    let (reply, _) = scene.say("c", &run(14)).await;
+    assert_eq!(crate::scene::edited(&reply, "folded"), 8);
+    counted(&scene, 1).await;
+    is_refused(&scene.ask("c", &run(15)).await, ["$0.26", "context.limits.max_cost_usd"]);
+    assert!((metric(&scene, "tidegate_summarizer_cost_usd_total").await - 0.1).abs() < 1e-9);
 }
 
 /// What is answered with an error is not billed, so that retries at a failing provider do not end a run.

@@ -43,6 +43,19 @@ async fn without_the_cap_the_largest_model_has_720_000() {
     assert_eq!(explained(settings, "gemini-2.0-flash").await, expected);
 }
 
+/// The deployment at hand can differ from the document's table.
+#[tokio::test]
+async fn what_an_operator_says_of_a_model_counts_before_the_profiles_table() {
+    let settings = "[models.\"zai-glm-4.6\"]\nwindow = 200000\n";
+    let [window, safe, ..] = explained(settings, "zai-glm-4.6").await;
+    assert_eq!((window, safe), (200_000, 180_000));
+    // And what is said of the route before both.
+    let both = format!("{settings}[context.budget.windows]\n\"zai-*\" = 100000\n\"zai-glm-4.6\" = 100000\n");
+    let scene = Scene::start("story", &both).await;
+    let reply = ask(&scene, "w", "zai-glm-4.6", &[message("user", "hello")], None).await;
+    assert_eq!(figure(&reply, "x-tidegate-budget"), 90_000 - 18_000 - ENTITY_TRACKING);
+}
+
 #[tokio::test]
 async fn at_least_1_024_are_left_for_the_answer() {
     for (window, safe, output) in [(5_688, 5_119, 1_024), (5_689, 5_120, 1_024), (5_695, 5_125, 1_025)] {

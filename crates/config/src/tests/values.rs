@@ -136,9 +136,9 @@ fn a_moment_that_somebody_chose_is_kept_and_one_that_nobody_chose_waits_until_it
 fn windows_of_a_route() {
     let text = "[context.budget.windows]\n\"gpt-*\" = 1000\n\"gpt-4o-mini\" = 2000\n[models.x]\nwindow = 5\n";
     let context = &loaded(text).routes[0].context;
-    assert_eq!(context.window_of("gpt-4o-mini"), Some(Tokens(2000)));
-    assert_eq!(context.window_of("gpt-4o"), Some(Tokens(1000)));
-    assert_eq!(context.window_of("other"), None);
+    assert_eq!(context.window_of("gpt-4o-mini", true), Some(Tokens(2000)));
+    assert_eq!(context.window_of("gpt-4o", true), Some(Tokens(1000)));
+    assert_eq!(context.window_of("other", false), None);
 }
 
 #[test]
