@@ -1,6 +1,7 @@
 //! What can be typed after `tidegate`.
 
 use crate::conversations::args::{self as conversations, ConversationsArgs};
+use crate::replay::args::{self as replay, ReplayArgs};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -87,6 +88,13 @@ pub(crate) enum Command {
     /// one that a POST to /v1/chat/completions with this body and no special header would take.
     #[command(after_long_help = EXPLAIN_MORE)]
     Explain(ExplainArgs),
+    /// Compare what recorded conversations would have cost under every policy
+    ///
+    /// Reads recorded conversations, reconstructs every request, and runs the code of the proxy over them for a set of policies, without
+    /// sending anything anywhere. A model of the provider's prompt cache turns tokens into billed cost. See it before
+    /// you trust it.
+    #[command(after_long_help = replay::MORE)]
+    Replay(ReplayArgs),
     /// List, read, export and delete the conversations that were kept, and pin notes to them
     ///
     /// Asks the running Tidegate over its admin address (`admin.listen`, with the token in `admin.token_env` if it has one). If
@@ -183,7 +191,8 @@ pub(crate) fn parse() -> Arguments {
     match &mut command {
         Command::Serve(ServeArgs { config })
         | Command::Check(CheckArgs { config, .. })
-        | Command::Explain(ExplainArgs { config, .. }) => config.note_flags(inner),
+        | Command::Explain(ExplainArgs { config, .. })
+        | Command::Replay(ReplayArgs { config, .. }) => config.note_flags(inner),
         Command::Conversations(ConversationsArgs { command }) => {
             let inner = inner.subcommand().map_or(inner, |(_, inner)| inner);
             command.whose_mut().config.note_flags(inner);
@@ -197,7 +206,7 @@ pub(crate) fn print_completions(shell: Shell) {
     clap_complete::generate(shell, &mut Cli::command(), "tidegate", &mut std::io::stdout());
 }
 
-fn strategy(name: &str) -> Result<Strategy, String> {
+pub(crate) fn strategy(name: &str) -> Result<Strategy, String> {
     use Strategy::{Hybrid, Masking, Passthrough, Summarization, Window};
     strategy_named(name).ok_or_else(|| {
         let all = [Passthrough, Masking, Summarization, Hybrid, Window];

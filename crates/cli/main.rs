@@ -8,6 +8,7 @@ mod init;
 mod listen;
 mod number;
 mod reload;
+mod replay;
 mod serve;
 mod settings;
 mod store;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         Arguments { command: Command::Serve(serve), .. } => serve::run(&serve).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Check(check), .. } => check::run(&check).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Explain(explain), .. } => explain::run(&explain),
+        Arguments { command: Command::Replay(args), .. } => replay::run(&args),
         Arguments { command: Command::Conversations(args), .. } => conversations::run(&args),
         Arguments { command: Command::Init(init), .. } => init::run(&init).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Completions { shell }, .. } => {

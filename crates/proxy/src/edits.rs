@@ -19,7 +19,7 @@ impl Assessment {
     }
 
     /// The plan in the words of `splice`, in the order of the messages.
-    fn edits(&self, question: &Question<'_>) -> Vec<Edit> {
+    pub(crate) fn edits(&self, question: &Question<'_>) -> Vec<Edit> {
         let mut plan = Cow::Borrowed(&self.decision.plan);
         if question.context.observe {
             let Plan { masked, folded, dropped, .. } = plan.to_mut();
