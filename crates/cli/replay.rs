@@ -16,7 +16,7 @@ use std::num::NonZeroU32;
 use std::process::ExitCode;
 use tidegate_config::Settings;
 use tidegate_replay::{
-    Bounds, Comparison, Defaults, Kind, Policy, Recommendation, Setup, compare, recommend,
+    Bounds, Comparison, Defaults, Kind, Policy, Recommendation, Setup, compare, recommend, report,
 };
 
 /// A replay that is done.
@@ -56,6 +56,12 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     };
     if let Some(path) = &args.forwarded {
         forwarded::write(path, &args.files, &setup, &defaults)?;
+    }
+    if let Some(path) = &args.html {
+        let page =
+            report(&setup, &comparison, &outcome.notes, outcome.recommended.as_deref().unwrap_or_default());
+        std::fs::write(path, page).with_context(|| format!("cannot write `{}`", path.display()))?;
+        terminal::say(&format!("the report is in {}", path.display()));
     }
     if args.json {
         terminal::print_json(format!("{:#}\n", json::of(&outcome)).as_bytes());

@@ -5,7 +5,7 @@ use serde_json::json;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tidegate_replay::{Defaults, Found, Setup, Stage, read_file};
+use tidegate_replay::{Defaults, Found, Setup, Shown, Stage, read_file};
 
 /// Writes a line for each request and policy, at the first price. The files are read once more.
 pub(super) fn write(
@@ -30,19 +30,21 @@ pub(super) fn write(
                     Err(_) => return true,
                 },
             };
-            stage.watch(&conversation, &mut |policy, number, body, forwarded| {
+            let mut show = |shown: Shown<'_>| {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 let line = json!({
                     "conversation": conversation.id,
-                    "policy": policy.to_string(),
-                    "request": number + 1,
-                    "sent": text(body),
-                    "forwarded": forwarded.as_deref().map(text),
+                    "policy": shown.policy.to_string(),
+                    "request": shown.request + 1,
+                    "sent": text(shown.sent),
+                    "forwarded": shown.forwarded.as_deref().map(text),
+                    "summaries": shown.summaries,
                 });
                 if written.is_ok() {
                     written = writeln!(out, "{line}");
                 }
-            });
+            };
+            stage.watch(&conversation, Some(&mut show));
             written.is_ok()
         })?;
     }

@@ -56,9 +56,10 @@ pub(super) fn of(setup: &Setup, comparison: &Comparison, gap: Duration) -> Vec<S
     }
     let over = comparison.totals.first().and_then(|totals| totals.first()).map_or(0, |raw| raw.over);
     if over > 0 {
+        let who =
+            if over == 1 { "1 request is".to_owned() } else { format!("{} requests are", grouped(over)) };
         notes.push(format!(
-            "{} requests are longer than the model's window without edits: raw is billed as if they had been answered",
-            grouped(over)
+            "{who} longer than the model's window without edits: raw is billed as if all had been answered"
         ));
     }
     notes

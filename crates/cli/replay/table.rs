@@ -122,8 +122,9 @@ fn recommendation(
         grouped(figures.peak)
     );
     for line in best.snippet.lines() {
-        let _ = writeln!(text, "    {line}");
+        let _ = writeln!(text, "{}", format!("    {line}").trim_end());
     }
+    text += "\n  a smaller window nearly always costs less: --keep-at-least says how many turns your agent needs\n";
     text
 }
 

@@ -1,6 +1,7 @@
 //! All conversations together.
 
 use crate::figures::{Figures, Turn};
+use crate::price::Cost;
 use crate::run::{Replayed, Setup};
 use std::collections::BTreeSet;
 
@@ -43,8 +44,7 @@ pub struct Detailed {
 pub struct Sum {
     pub requests: u64,
     pub sent: u64,
-    /// In tokens at the plain input price.
-    pub units: f64,
+    pub cost: Cost,
 }
 
 /// So many conversations are shown request by request.
@@ -78,7 +78,7 @@ impl Comparison {
                 for (sum, turn) in course.iter_mut().zip(turns) {
                     sum.requests += 1;
                     sum.sent += turn.billed.tokens();
-                    sum.units += turn.cost.units;
+                    sum.cost.add(&turn.cost);
                 }
             }
         }
@@ -102,7 +102,7 @@ impl Comparison {
                 for (sum, other) in course.iter_mut().zip(other) {
                     sum.requests += other.requests;
                     sum.sent += other.sent;
-                    sum.units += other.units;
+                    sum.cost.add(&other.cost);
                 }
             }
         }

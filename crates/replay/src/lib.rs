@@ -5,7 +5,7 @@
 //!
 //! - [`read_file`] knows the forms that recordings have, and gives [`Recorded`] conversations.
 //! - [`Policy`] and [`Regime`] say what is compared; [`Stage`] replays one conversation, [`compare`] whole files on all cores.
-//! - [`Comparison`] is the outcome; [`recommend`] names the cheapest policy within bounds.
+//! - [`Comparison`] is the outcome; [`recommend`] names the cheapest policy within bounds, [`report`] is a page about all of it.
 //!
 //! It deliberately knows no network and no store, never calls a model, and invents no answers: a conversation goes on as it was
 //! recorded, whatever was edited.
@@ -18,6 +18,7 @@ mod input;
 mod policy;
 mod price;
 mod recommend;
+mod report;
 mod run;
 
 pub use cache::{Billed, ProviderCache, Segment};
@@ -28,4 +29,5 @@ pub use input::{Defaults, Found, InputError, Recorded, Unread, read_file};
 pub use policy::{Kind, Policy};
 pub use price::{Cost, Regime};
 pub use recommend::{Bounds, Recommendation, recommend};
-pub use run::{Replayed, Setup, Stage};
+pub use report::report;
+pub use run::{Replayed, Setup, Shown, Stage};

@@ -28,8 +28,7 @@ pub struct Recommendation {
     pub snippet: String,
 }
 
-/// Nothing where no policy keeps to the bounds. Of two that cost the same the first is taken, so that nothing is edited that need not
-/// be.
+/// Nothing where no policy keeps to the bounds. Of several that cost the same, the one that edits nothing is taken if it is among them.
 #[must_use]
 pub fn recommend(
     setup: &Setup,
@@ -45,7 +44,18 @@ pub fn recommend(
         let context = policy.context(&setup.settings, model)?;
         is_within(policy, &context, figures, bounds).then_some((place, policy, context, figures.cost.units))
     });
-    let cheapest = allowed.reduce(|best, one| if one.3 < best.3 { one } else { best });
+    // Where nothing else tells them apart, the pace that also suits other prices.
+    let rank = |policy: &Policy| match policy.kind {
+        Kind::Raw => 0,
+        Kind::BreakEven => 1,
+        _ => 2,
+    };
+    let is_better = |one: (f64, &Policy), best: (f64, &Policy)| {
+        let is_same = (one.0 - best.0).abs() <= best.0 * 1e-9;
+        if is_same { rank(one.1) < rank(best.1) } else { one.0 < best.0 }
+    };
+    let cheapest =
+        allowed.reduce(|best, one| if is_better((one.3, one.1), (best.3, best.1)) { one } else { best });
     cheapest.map(|(place, policy, context, _)| Recommendation {
         policy: place,
         ratio: totals[place].cost.ratio_to(&raw.cost),

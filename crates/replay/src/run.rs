@@ -40,6 +40,19 @@ pub struct Replayed {
     pub turns: Vec<Vec<Vec<Turn>>>,
 }
 
+/// One request under one policy, in full.
+#[derive(Debug)]
+pub struct Shown<'a> {
+    pub policy: &'a Policy,
+    /// Its number in the conversation, from zero on.
+    pub request: usize,
+    pub sent: &'a Bytes,
+    /// What goes upstream; nothing for a request that is refused.
+    pub forwarded: Option<Bytes>,
+    /// How many summaries the conversation has when this request is over.
+    pub summaries: u32,
+}
+
 /// Replays conversations one after the other. Each thread has one of its own.
 #[derive(Debug)]
 pub struct Stage<'a> {
@@ -81,15 +94,14 @@ impl<'a> Stage<'a> {
     }
 
     pub fn replay(&mut self, conversation: &Recorded) -> Replayed {
-        self.watch(conversation, &mut |_, _, _, _| {})
+        self.watch(conversation, None)
     }
 
-    /// The same, and shows what would be forwarded: the policy, the request's number, its body, and what becomes of it.
-    /// Nothing becomes of a request that is refused.
+    /// The same, and shows what would be forwarded.
     pub fn watch(
         &mut self,
         conversation: &Recorded,
-        shown: &mut dyn FnMut(&Policy, usize, &Bytes, Option<Bytes>),
+        mut shown: Option<&mut dyn FnMut(Shown<'_>)>,
     ) -> Replayed {
         let setup = self.setup;
         let (regimes, policies) = (setup.regimes.len(), setup.policies.len());
@@ -140,7 +152,15 @@ impl<'a> Stage<'a> {
                     figures.summaries = u64::from(run.rehearsal.summaries_made());
                     replayed.turns[regime][run.policy].push(turn);
                 }
-                shown(&setup.policies[run.policy], *number, body, forwarded(body, &outcome));
+                if let Some(shown) = &mut shown {
+                    shown(Shown {
+                        policy: &setup.policies[run.policy],
+                        request: *number,
+                        sent: body,
+                        forwarded: forwarded(body, &outcome),
+                        summaries: run.rehearsal.summaries_made(),
+                    });
+                }
             }
         }
         replayed

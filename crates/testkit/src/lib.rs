@@ -7,7 +7,8 @@
 //! - [`RedisServer`], [`RedisCluster`] and [`Sentinels`]: real Redis servers that freeze, die and come back.
 //! - [`PostgresServer`]: a real PostgreSQL server that does the same and keeps what it holds.
 //! - [`Unreachable`]: an address at which nobody answers.
-//! - the binaries `mock-upstream` and `load`, for SDK suites and for `tests/bench`.
+//! - [`Trajectory`]: conversations of agents that nobody has run.
+//! - the binaries `mock-upstream` and `load`, for SDK suites and for `tests/bench`, and `trajectories`.
 //!
 //! It deliberately does not check that what it receives is good HTTP beyond what it needs to find the end of a request:
 //! judging is the test's part. It never leaves loopback. Nothing that ships depends on it.
@@ -54,6 +55,7 @@ mod schema;
 mod step;
 mod tcp_proxy;
 mod tls;
+mod trajectory;
 mod unreachable;
 mod upstream;
 
@@ -66,5 +68,6 @@ pub use recorded::{Arrival, Recorded, Recording, Version};
 pub use redis::{RedisCluster, RedisServer, Sentinels};
 pub use step::{Ending, Framing, Gate, Step, Timing, filler};
 pub use tcp_proxy::TcpProxy;
+pub use trajectory::Trajectory;
 pub use unreachable::Unreachable;
 pub use upstream::{Listen, MockUpstream};
