@@ -1,6 +1,7 @@
 //! What can be typed after `tidegate`.
 
 use crate::conversations::args::{self as conversations, ConversationsArgs};
+use crate::demo::args::{self as demo, DemoArgs};
 use crate::replay::args::{self as replay, ReplayArgs};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -27,7 +28,9 @@ Examples:
   tidegate                                            serve on 127.0.0.1:8080, forward to api.openai.com
   tidegate serve --upstream http://127.0.0.1:8000     forward to a local model server
   tidegate init && tidegate check                     write a proxy.toml, then see what it means
-  OPENAI_BASE_URL=http://127.0.0.1:8080/v1 my-agent   send an application through it";
+  OPENAI_BASE_URL=http://127.0.0.1:8080/v1 my-agent   send an application through it
+  tidegate demo                                       watch it work, without a key or a network
+  tidegate replay runs.jsonl                          what your own recordings would have cost";
 
 const EXPLAIN_MORE: &str = "\
 Examples:
@@ -95,6 +98,13 @@ pub(crate) enum Command {
     /// you trust it.
     #[command(after_long_help = replay::MORE)]
     Replay(ReplayArgs),
+    /// Watch it work: the real proxy, a simulated provider and a recorded agent run
+    ///
+    /// Starts the proxy on a free port of this machine in front of a provider that only exists in this process, plays a recorded run of a coding
+    /// agent through it over HTTP, and prints turn by turn what the agent sent, what was forwarded and what that saved. It needs nothing:
+    /// no key, no network, no file.
+    #[command(after_long_help = demo::MORE)]
+    Demo(DemoArgs),
     /// List, read, export and delete the conversations that were kept, and pin notes to them
     ///
     /// Asks the running Tidegate over its admin address (`admin.listen`, with the token in `admin.token_env` if it has one). If
@@ -197,7 +207,7 @@ pub(crate) fn parse() -> Arguments {
             let inner = inner.subcommand().map_or(inner, |(_, inner)| inner);
             command.whose_mut().config.note_flags(inner);
         }
-        Command::Init(_) | Command::Completions { .. } => {}
+        Command::Demo(_) | Command::Init(_) | Command::Completions { .. } => {}
     }
     Arguments { command }
 }

@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod conversations;
+mod demo;
 mod explain;
 mod init;
 mod listen;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         Arguments { command: Command::Check(check), .. } => check::run(&check).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Explain(explain), .. } => explain::run(&explain),
         Arguments { command: Command::Replay(args), .. } => replay::run(&args),
+        Arguments { command: Command::Demo(args), .. } => demo::run(&args).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Conversations(args), .. } => conversations::run(&args),
         Arguments { command: Command::Init(init), .. } => init::run(&init).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Completions { shell }, .. } => {

@@ -15,9 +15,9 @@ pub(super) fn render(outcome: &Outcome<'_>) -> String {
     let models: Vec<String> = comparison.models.iter().map(|model| one_line(model)).collect();
     let _ = writeln!(
         out,
-        "{} conversations, {} requests, {}",
-        grouped(comparison.conversations.len() as u64),
-        grouped(requests),
+        "{}, {}, {}",
+        counted(comparison.conversations.len() as u64, "conversation"),
+        counted(requests, "request"),
         models.join(", ")
     );
     for note in &outcome.notes {
@@ -135,6 +135,10 @@ fn cost(figures: &Figures) -> String {
         Some(usd) => format!("${usd:.4}"),
         None => "n/a".to_owned(),
     }
+}
+
+fn counted(number: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// As much of a conversation's name as a column has room for.

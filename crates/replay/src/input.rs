@@ -103,6 +103,12 @@ pub fn read_file(
 }
 
 impl Unread {
+    /// A line that is not in a file.
+    #[must_use]
+    pub fn new(name: &str, line: usize, text: &str) -> Unread {
+        Unread { file: name.into(), line, text: text.into() }
+    }
+
     pub(crate) fn wrong(&self, reason: impl Into<String>, hint: &'static str) -> InputError {
         InputError::Line { file: self.file.to_string(), line: self.line, reason: reason.into(), hint }
     }

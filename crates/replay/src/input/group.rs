@@ -1,8 +1,7 @@
 //! Requests of a log, put together to the conversations that they were part of.
 
 use super::InputError;
-use super::line::{Logged, Recorded};
-use bytes::Bytes;
+use super::line::{Logged, Recorded, Sent};
 use std::collections::HashMap;
 use tidegate_engine::Digest;
 use tidegate_wire::{Fingerprint, Reader, chain, facts, read_message};
@@ -16,7 +15,7 @@ pub(super) struct Groups {
     /// Which conversation has had a request that ended here.
     ends: HashMap<Digest, usize>,
     named: HashMap<String, usize>,
-    conversations: Vec<(String, Vec<(Bytes, Option<u64>)>)>,
+    conversations: Vec<(String, Vec<Sent>)>,
 }
 
 impl Groups {

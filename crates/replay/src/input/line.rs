@@ -47,6 +47,9 @@ enum Requests {
 
 const CLOSING: &[u8] = b"]}";
 
+/// The body of a request, and when it was sent.
+pub(super) type Sent = (Bytes, Option<u64>);
+
 /// A request of a log, with what stands beside it.
 #[derive(Debug)]
 pub(super) struct Logged {
@@ -57,7 +60,7 @@ pub(super) struct Logged {
 }
 
 impl Recorded {
-    pub(super) fn of_requests(id: String, requests: Vec<(Bytes, Option<u64>)>) -> Recorded {
+    pub(super) fn of_requests(id: String, requests: Vec<Sent>) -> Recorded {
         let (bodies, times) = requests.into_iter().unzip();
         Recorded { id, memory: None, requests: Requests::Bodies(bodies), times }
     }
