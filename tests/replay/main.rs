@@ -1,4 +1,4 @@
-//! `tidegate replay`: what it says of recorded conversations, and that it edits as the running proxy does.
+//! `tidegate replay`: what it says of recorded conversations, and that it edits as the running proxy does. `tidegate demo`, which plays one.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,6 +19,7 @@ mod tidegate;
 mod command;
 
 mod answers;
+mod demo;
 mod forwarded;
 mod inputs;
 

@@ -58,7 +58,7 @@ pub use gate::{Gate, SetupError};
 pub use identify::Secret;
 pub use material::summarize_offline;
 pub use pinned_message::PinnedMessage;
-pub use rehearse::{Forwarded, Line, Outcome, Part, Rehearsal, What};
+pub use rehearse::{Forwarded, Line, Outcome, Part, Rehearsal, Splice, What};
 pub use route::chat_route;
 pub use server::{Proxy, StartError};
 pub use summary_message::SummaryMessage;

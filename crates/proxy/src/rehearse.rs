@@ -49,6 +49,14 @@ pub struct Line<'a> {
     pub outline: &'a Outline,
     pub model: &'a Arc<Model>,
     pub now: Timestamp,
+    pub splice: Splice,
+}
+
+/// Whether anybody looks at the very bytes that would be forwarded, or only at what they are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Splice {
+    Wanted,
+    Unwanted,
 }
 
 /// What becomes of a request.
@@ -68,7 +76,8 @@ pub struct Forwarded {
     pub plan: Plan,
     /// What it is made of, in order.
     pub parts: Vec<Part>,
-    /// The request in pieces; none if it is the client's own.
+    pub is_edited: bool,
+    /// The request in pieces, where they were wanted; none if it is the client's own.
     pub pieces: Option<Vec<Piece>>,
 }
 
@@ -135,7 +144,12 @@ impl<'a> Rehearsal<'a> {
         }
         let question = self.question(line);
         let edits = assessment.edits(&question);
-        let Ok(pieces) = assessment.pieces(&question) else { return Outcome::Unreadable };
+        let is_edited = !edits.is_empty();
+        let pieces = match line.splice {
+            Splice::Wanted => assessment.spliced(&question, &edits),
+            Splice::Unwanted => Ok(None),
+        };
+        let Ok(pieces) = pieces else { return Outcome::Unreadable };
         let parts = self.parts(&assessment, edits, line.model);
         if let Some(waypoint) = assessment.decision.waypoint.filter(|one| !self.recalled.knows(one)) {
             self.recalled.memory.add(waypoint);
@@ -145,7 +159,7 @@ impl<'a> Rehearsal<'a> {
             let _ = self.fold(line, &assessment.chat, &job);
         }
         let Assessment { chat, decision, .. } = assessment;
-        Outcome::Forwarded(Box::new(Forwarded { chat, plan: decision.plan, parts, pieces }))
+        Outcome::Forwarded(Box::new(Forwarded { chat, plan: decision.plan, parts, is_edited, pieces }))
     }
 
     /// Our own messages, as this model's tokens count them.

@@ -6,9 +6,12 @@
 
 mod group;
 mod line;
+mod members;
+mod recorded;
 mod time;
 
-pub use line::{Defaults, Recorded};
+pub use line::Defaults;
+pub use recorded::Recorded;
 
 use group::Groups;
 use line::Form;

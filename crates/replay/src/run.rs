@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_config::{Context, Settings};
 use tidegate_engine::{Strategy, Timestamp, Tokens};
-use tidegate_proxy::{Forwarded, Line, Outcome, Rehearsal, What, model_table};
+use tidegate_proxy::{Forwarded, Line, Outcome, Rehearsal, Splice, What, model_table};
 use tidegate_tokens::{Model, ModelTable};
 use tidegate_wire::{Fingerprinter, Outline, Reader, assemble};
 
@@ -137,11 +137,17 @@ impl<'a> Stage<'a> {
                 runs.push(Run { policy, regimes: start..start + step, rehearsal, cache });
             }
         }
+        let splice = if shown.is_some() { Splice::Wanted } else { Splice::Unwanted };
         for (number, now, body, outline, cast) in &requests {
             let head = self.head(body, outline);
             for run in &mut runs {
-                let line =
-                    Line { body, outline, model: &cast.billed_as[run.regimes.start], now: Timestamp(*now) };
+                let line = Line {
+                    body,
+                    outline,
+                    model: &cast.billed_as[run.regimes.start],
+                    now: Timestamp(*now),
+                    splice,
+                };
                 let outcome = run.rehearsal.next(&self.reader, line);
                 let turn = self.turn(&mut run.cache, cast, &outcome, head, outline, *now);
                 for regime in run.regimes.clone() {
@@ -220,7 +226,7 @@ impl<'a> Stage<'a> {
         let plan = &forwarded.plan;
         Turn {
             before: plan.before.0,
-            is_edited: forwarded.pieces.is_some(),
+            is_edited: forwarded.is_edited,
             // No provider takes what is longer than its window, edited or not.
             is_over: plan.budget.window < Tokens(billed.tokens()),
             fate: fate(forwarded),
@@ -258,7 +264,7 @@ fn fate(forwarded: &Forwarded) -> Fate {
         }
     }
     let sum = |indexes: &[usize]| indexes.iter().map(|&index| messages[index].tokens.0).sum::<u64>();
-    let is_forwarded = forwarded.pieces.is_some();
+    let is_forwarded = forwarded.is_edited;
     let folded = plan.folded.as_ref().filter(|_| is_forwarded);
     fate.folded = folded.map_or(0, |folded| sum(&folded.removed));
     fate.dropped = if is_forwarded { sum(&plan.dropped) } else { 0 };

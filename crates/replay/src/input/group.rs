@@ -1,7 +1,8 @@
 //! Requests of a log, put together to the conversations that they were part of.
 
 use super::InputError;
-use super::line::{Logged, Recorded, Sent};
+use super::line::Logged;
+use super::recorded::{Recorded, Sent};
 use std::collections::HashMap;
 use tidegate_engine::Digest;
 use tidegate_wire::{Fingerprint, Reader, chain, facts, read_message};

@@ -1,14 +1,13 @@
 //! One line: a conversation, or a request.
 
+use super::members::Members;
+use super::recorded::Recorded;
 use super::time::{NAMES, milliseconds};
 use super::{FORMS, InputError, Unread};
 use bytes::Bytes;
 use serde::Deserialize;
-use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fmt;
-use std::sync::Arc;
 
 /// What a line does not say.
 #[derive(Clone, Debug, Default)]
@@ -24,32 +23,6 @@ pub(super) enum Form {
     Requests,
 }
 
-/// A recorded conversation: its requests, as a client would have sent them.
-#[derive(Clone, Debug)]
-pub struct Recorded {
-    pub id: String,
-    /// What is pinned to it.
-    pub memory: Option<Arc<str>>,
-    requests: Requests,
-    /// When each request was sent, in milliseconds; none where nobody wrote it down.
-    times: Vec<Option<u64>>,
-}
-
-#[derive(Clone, Debug)]
-enum Requests {
-    /// Each request is the beginning of this up to one of these ends, and then the brackets are closed.
-    Prefixes {
-        whole: Vec<u8>,
-        ends: Vec<usize>,
-    },
-    Bodies(Vec<Bytes>),
-}
-
-const CLOSING: &[u8] = b"]}";
-
-/// The body of a request, and when it was sent.
-pub(super) type Sent = (Bytes, Option<u64>);
-
 /// A request of a log, with what stands beside it.
 #[derive(Debug)]
 pub(super) struct Logged {
@@ -57,63 +30,6 @@ pub(super) struct Logged {
     pub(super) body: Bytes,
     pub(super) conversation: Option<String>,
     pub(super) at: Option<u64>,
-}
-
-impl Recorded {
-    pub(super) fn of_requests(id: String, requests: Vec<Sent>) -> Recorded {
-        let (bodies, times) = requests.into_iter().unzip();
-        Recorded { id, memory: None, requests: Requests::Bodies(bodies), times }
-    }
-
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.times.len()
-    }
-
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.times.is_empty()
-    }
-
-    /// The body of a request, by its number.
-    #[must_use]
-    pub fn body(&self, number: usize) -> Bytes {
-        match &self.requests {
-            Requests::Prefixes { whole, ends } => [&whole[..ends[number]], CLOSING].concat().into(),
-            Requests::Bodies(bodies) => bodies[number].clone(),
-        }
-    }
-
-    /// When each request was sent. One without a time comes `gap` after the one before it, and none before it.
-    #[must_use]
-    pub fn times(&self, gap: u64) -> Vec<u64> {
-        let mut last = None;
-        let next = |at: &Option<u64>| {
-            let at = match (*at, last) {
-                (Some(at), Some(before)) => at.max(before),
-                (Some(at), None) => at,
-                (None, Some(before)) => before + gap,
-                // Long after the beginning of time, so that nothing has happened a moment ago.
-                (None, None) => 1_000_000_000_000,
-            };
-            last = Some(at);
-            at
-        };
-        self.times.iter().map(next).collect()
-    }
-
-    /// Whether every request but the first has a time.
-    #[must_use]
-    pub fn has_times(&self) -> bool {
-        self.times.iter().all(Option::is_some)
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        match &self.requests {
-            Requests::Prefixes { whole, .. } => whole.len() as u64,
-            Requests::Bodies(bodies) => bodies.iter().map(|body| body.len() as u64).sum(),
-        }
-    }
 }
 
 /// A line that is a conversation. Only what a provider bills or the proxy looks at goes into its requests.
@@ -199,10 +115,11 @@ impl Unread {
             text.extend_from_slice(format!("\"{name}\":{value},").as_bytes());
         }
         text.extend_from_slice(b"\"messages\":[");
-        let (mut ends, mut times, mut latest) = (Vec::new(), Vec::new(), None);
+        let (mut ends, mut times, mut latest, mut is_open) = (Vec::new(), Vec::new(), None, false);
         for (number, message) in messages.iter().enumerate() {
             let (role, at) = self.spoken(number, message)?;
-            if role == "assistant" && number > 0 {
+            is_open = role != "assistant";
+            if !is_open && number > 0 {
                 ends.push(text.len());
                 times.push(std::mem::take(&mut latest));
             }
@@ -213,8 +130,6 @@ impl Unread {
             let at = whole.times.as_ref().map_or(at, |times| Some(times[number]));
             latest = latest.max(at);
         }
-        let last = messages.last().map(|last| self.spoken(messages.len() - 1, last)).transpose()?;
-        let is_open = last.is_some_and(|(role, _)| role != "assistant");
         // Where every message came with a request, the last ones did too. So they did where nobody ever answered.
         if is_open && (whole.times.is_some() || ends.is_empty()) {
             ends.push(text.len());
@@ -222,7 +137,7 @@ impl Unread {
         }
         let id = whole.id.map_or_else(|| format!("{}:{}", self.file, self.line), named);
         let memory = whole.memory.map(|memory| memory.as_ref().into());
-        Ok(Recorded { id, memory, requests: Requests::Prefixes { whole: text, ends }, times })
+        Ok(Recorded::of_prefixes(id, memory, text, ends, times))
     }
 
     /// The request that the line is or holds.
@@ -334,31 +249,3 @@ fn header(headers: &RawValue) -> Option<String> {
     let named_so = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("x-conversation-id"));
     named_so.map(|(_, value)| named(value))
 }
-
-/// The members of an object in their order, each once or more often, values as they are written.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Members<'a>, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-                    members.push((name, value));
-                }
-                Ok(members)
-            }
-        }
-        deserializer.deserialize_map(InOrder).map(Members)
-    }
-}
-
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
