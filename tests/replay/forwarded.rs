@@ -2,11 +2,9 @@
 
 use crate::client::{CHAT, exchange, post};
 use crate::command::replay;
-use crate::tidegate::Setup;
-use crate::within;
+use crate::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
-use std::time::Duration;
-use tidegate_testkit::{Answer, MockUpstream, Trajectory};
+use tidegate_testkit::{Answer, MockUpstream, Trajectory, until};
 
 /// Replays the lines under the configuration's own route, sends every request that the replay has reconstructed to a real proxy in
 /// front of an upstream, and compares what arrives there. Gives what was edited, all requests together.
@@ -41,7 +39,7 @@ async fn is_what_the_proxy_forwards(context: &str, lines: &[String]) -> Seen {
         }
         // A summary in the background is there for the next request, and no earlier.
         let summaries = line["summaries"].as_u64().unwrap();
-        within("a summary in the background", summarized(&tidegate, id, summaries)).await;
+        summarized(&tidegate, id, summaries).await;
         seen.summaries = seen.summaries.max(summaries);
     }
     seen
@@ -70,20 +68,17 @@ impl Seen {
 }
 
 /// Waits until the conversation has so many summaries.
-async fn summarized(tidegate: &crate::tidegate::Tidegate, id: &str, wanted: u64) {
+async fn summarized(tidegate: &Tidegate, id: &str, wanted: u64) {
     if wanted == 0 {
         return;
     }
-    loop {
-        let path =
-            format!("GET /api/conversations/{id} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-        let reply = exchange(tidegate.admin, path).await;
+    let ask = format!("GET /api/conversations/{id} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    until("a summary in the background", async || {
+        let reply = exchange(tidegate.admin, ask.clone()).await;
         let page: Value = serde_json::from_str(&reply.text()).unwrap_or_default();
-        if page["summaries"].as_array().is_some_and(|summaries| summaries.len() as u64 >= wanted) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+        page["summaries"].as_array().is_some_and(|summaries| summaries.len() as u64 >= wanted)
+    })
+    .await;
 }
 
 fn runs(turns: usize, question_every: usize) -> Vec<String> {
