@@ -1,6 +1,8 @@
 //! What can be typed after `tidegate`.
 
 use crate::conversations::args::{self as conversations, ConversationsArgs};
+use crate::demo::args::{self as demo, DemoArgs};
+use crate::replay::args::{self as replay, ReplayArgs};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -26,7 +28,9 @@ Examples:
   tidegate                                            serve on 127.0.0.1:8080, forward to api.openai.com
   tidegate serve --upstream http://127.0.0.1:8000     forward to a local model server
   tidegate init && tidegate check                     write a proxy.toml, then see what it means
-  OPENAI_BASE_URL=http://127.0.0.1:8080/v1 my-agent   send an application through it";
+  OPENAI_BASE_URL=http://127.0.0.1:8080/v1 my-agent   send an application through it
+  tidegate demo                                       watch it work, without a key or a network
+  tidegate replay runs.jsonl                          what your own recordings would have cost";
 
 const EXPLAIN_MORE: &str = "\
 Examples:
@@ -87,6 +91,20 @@ pub(crate) enum Command {
     /// one that a POST to /v1/chat/completions with this body and no special header would take.
     #[command(after_long_help = EXPLAIN_MORE)]
     Explain(ExplainArgs),
+    /// Compare what recorded conversations would have cost under every policy
+    ///
+    /// Reads recorded conversations, reconstructs every request, and runs the code of the proxy over them for a set of policies, without
+    /// sending anything anywhere. A model of the provider's prompt cache turns tokens into billed cost. See it before
+    /// you trust it.
+    #[command(after_long_help = replay::MORE)]
+    Replay(ReplayArgs),
+    /// Watch it work: the real proxy, a simulated provider and a recorded agent run
+    ///
+    /// Starts the proxy on a free port of this machine in front of a provider that only exists in this process, plays a recorded run of a coding
+    /// agent through it over HTTP, and prints turn by turn what the agent sent, what was forwarded and what that saved. It needs nothing:
+    /// no key, no network, no file.
+    #[command(after_long_help = demo::MORE)]
+    Demo(DemoArgs),
     /// List, read, export and delete the conversations that were kept, and pin notes to them
     ///
     /// Asks the running Tidegate over its admin address (`admin.listen`, with the token in `admin.token_env` if it has one). If
@@ -183,12 +201,13 @@ pub(crate) fn parse() -> Arguments {
     match &mut command {
         Command::Serve(ServeArgs { config })
         | Command::Check(CheckArgs { config, .. })
-        | Command::Explain(ExplainArgs { config, .. }) => config.note_flags(inner),
+        | Command::Explain(ExplainArgs { config, .. })
+        | Command::Replay(ReplayArgs { config, .. }) => config.note_flags(inner),
         Command::Conversations(ConversationsArgs { command }) => {
             let inner = inner.subcommand().map_or(inner, |(_, inner)| inner);
             command.whose_mut().config.note_flags(inner);
         }
-        Command::Init(_) | Command::Completions { .. } => {}
+        Command::Demo(_) | Command::Init(_) | Command::Completions { .. } => {}
     }
     Arguments { command }
 }
@@ -197,7 +216,7 @@ pub(crate) fn print_completions(shell: Shell) {
     clap_complete::generate(shell, &mut Cli::command(), "tidegate", &mut std::io::stdout());
 }
 
-fn strategy(name: &str) -> Result<Strategy, String> {
+pub(crate) fn strategy(name: &str) -> Result<Strategy, String> {
     use Strategy::{Hybrid, Masking, Passthrough, Summarization, Window};
     strategy_named(name).ok_or_else(|| {
         let all = [Passthrough, Masking, Summarization, Hybrid, Window];

@@ -9,7 +9,7 @@ mod memory;
 mod show;
 mod source;
 mod summaries;
-mod terminal;
+pub(crate) mod terminal;
 mod transcript;
 mod turns;
 

@@ -3,11 +3,13 @@
 mod args;
 mod check;
 mod conversations;
+mod demo;
 mod explain;
 mod init;
 mod listen;
 mod number;
 mod reload;
+mod replay;
 mod serve;
 mod settings;
 mod store;
@@ -20,6 +22,8 @@ fn main() -> ExitCode {
         Arguments { command: Command::Serve(serve), .. } => serve::run(&serve).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Check(check), .. } => check::run(&check).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Explain(explain), .. } => explain::run(&explain),
+        Arguments { command: Command::Replay(args), .. } => replay::run(&args),
+        Arguments { command: Command::Demo(args), .. } => demo::run(&args).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Conversations(args), .. } => conversations::run(&args),
         Arguments { command: Command::Init(init), .. } => init::run(&init).map(|()| ExitCode::SUCCESS),
         Arguments { command: Command::Completions { shell }, .. } => {

@@ -3,11 +3,12 @@
 //! A client that edits its history or regenerates an answer makes a branch. Every branch is one line of JSON:
 //!
 //! ```json
-//! {"id":"NAME","model":"gpt-4o","messages":[…]}
+//! {"id":"NAME","model":"gpt-4o","messages":[…],"times":[…]}
 //! ```
 //!
 //! The first line is the branch that was continued last, the next ones have the ids `NAME#2`, `NAME#3` and so on, the
-//! newest first. Messages are the client's own bytes, in the order in which they were sent. Three more members are there
+//! newest first. Messages are the client's own bytes, in the order in which they were sent, and `"times"` says of each when it
+//! was recorded, in milliseconds since 1970. Three more members are there
 //! only when they say something: `"branches": n` on the first line if there are more than are written, `"memory": "…"` on
 //! the first line if something is pinned to the conversation, and `"incomplete": true` where the messages before the first
 //! one have expired or cannot be read.
@@ -56,7 +57,10 @@ pub(crate) fn lines(
             }
             write(&mut lines, message)?;
         }
-        lines.extend_from_slice(b"]}\n");
+        let times: Vec<u64> = branch.messages.iter().map(|message| message.at).collect();
+        lines.extend_from_slice(b"],\"times\":");
+        serde_json::to_writer(&mut lines, &times)?;
+        lines.extend_from_slice(b"}\n");
     }
     Ok(lines)
 }
@@ -243,9 +247,12 @@ mod tests {
             |json| String::from_utf8(lines(&summary, None, &[message(1, 0, 0, 1, json)]).unwrap()).unwrap();
         assert_eq!(
             text(odd),
-            "{\"id\":\"k\",\"model\":\"\",\"messages\":[{\"role\" : \"user\",   \"content\":\"a\\nb\",\"n\":1.50e3}]}\n"
+            "{\"id\":\"k\",\"model\":\"\",\"messages\":[{\"role\" : \"user\",   \"content\":\"a\\nb\",\"n\":1.50e3}],\"times\":[1]}\n"
         );
-        assert_eq!(text("no\njson"), "{\"id\":\"k\",\"model\":\"\",\"messages\":[\"no\\njson\"]}\n");
+        assert_eq!(
+            text("no\njson"),
+            "{\"id\":\"k\",\"model\":\"\",\"messages\":[\"no\\njson\"],\"times\":[1]}\n"
+        );
     }
 
     #[test]

@@ -25,8 +25,9 @@ Exit codes:
 
 const EXPORT_MORE: &str = "\
 Format: one line of JSON for every branch of the conversation,
-  {\"id\":\"NAME\",\"model\":\"gpt-4o\",\"messages\":[...]}
-with the messages as the client sent them, nothing masked. The first line is the branch that
+  {\"id\":\"NAME\",\"model\":\"gpt-4o\",\"messages\":[...],\"times\":[...]}
+with the messages as the client sent them, nothing masked, and when each was recorded, in
+milliseconds since 1970. `tidegate replay` reads it. The first line is the branch that
 was continued last; those that were left (an edited question, a regenerated answer) follow as
 NAME#2, NAME#3 and so on, the newest first, at most 100. The first line has \"branches\" with
 their number if there are more, and \"memory\" if a text is pinned. A line with

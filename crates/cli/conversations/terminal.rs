@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 
 /// A text whose line breaks and tabs are as they are; whatever else a terminal could obey is spelled out.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
         if is_harmless(letter) || matches!(letter, '\n' | '\t') {
@@ -17,25 +17,25 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// A name on one line.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     plain(text).replace('\n', "\\n").replace('\t', " ")
 }
 
 /// Prints JSON as it is; on a terminal, characters that it could obey as the escapes that mean the same.
-pub(super) fn print_json(json: &[u8]) {
+pub(crate) fn print_json(json: &[u8]) {
     match std::str::from_utf8(json) {
         Ok(text) if std::io::stdout().is_terminal() => print(escaped(text).as_bytes()),
         Ok(_) | Err(_) => print(json),
     }
 }
 
-pub(super) fn print(bytes: &[u8]) {
+pub(crate) fn print(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     // A reader that closes early, such as `head`, has seen what it wanted.
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
-pub(super) fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     #[expect(clippy::print_stderr, reason = "standard output holds the answer, and a person is waiting")]
     {
         eprintln!("{}", plain(text));

@@ -15,7 +15,7 @@ use crate::summary_message::SummaryMessage;
 use crate::timeline::unrecorded;
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_config::{Context, FoldMode};
+use tidegate_config::Context;
 use tidegate_engine::{FoldJob, Message, Strategy, Timestamp, Tokens, Verdict};
 use tidegate_store::{Entries, Recalled, StoredFold};
 use tidegate_tokens::{Model, is_loaded};
@@ -86,19 +86,6 @@ pub(crate) async fn judge(
             warn!(%error, "a request could not be rewritten and is forwarded as it came");
             None
         }
-    }
-}
-
-impl Judged {
-    pub(crate) fn is_over(&self) -> bool {
-        self.assessment.decision.plan.verdict == Verdict::OverBudget
-    }
-
-    /// The summary that this request should wait for.
-    pub(crate) fn wanted(&self, draft: &Draft) -> Option<FoldJob> {
-        let context = draft.context();
-        let waits = |job: &&FoldJob| job.is_urgent() || context.fold.mode == FoldMode::Inline;
-        self.assessment.decision.wanted.as_ref().filter(waits).filter(|_| !context.observe).cloned()
     }
 }
 

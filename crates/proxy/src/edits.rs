@@ -11,15 +11,23 @@ use tidegate_wire::{BadEdit, Edit, Piece, Placeholder, splice};
 impl Assessment {
     /// The request as it is to be forwarded; nothing if that is what the client sent.
     pub fn pieces(&self, question: &Question<'_>) -> Result<Option<Vec<Piece>>, BadEdit> {
-        let edits = self.edits(question);
+        self.spliced(question, &self.edits(question))
+    }
+
+    /// The same for whoever needs the edits themselves, too.
+    pub(crate) fn spliced(
+        &self,
+        question: &Question<'_>,
+        edits: &[Edit],
+    ) -> Result<Option<Vec<Piece>>, BadEdit> {
         if edits.is_empty() {
             return Ok(None);
         }
-        splice(question.body, question.outline, &self.chat.known, &edits).map(Some)
+        splice(question.body, question.outline, &self.chat.known, edits).map(Some)
     }
 
     /// The plan in the words of `splice`, in the order of the messages.
-    fn edits(&self, question: &Question<'_>) -> Vec<Edit> {
+    pub(crate) fn edits(&self, question: &Question<'_>) -> Vec<Edit> {
         let mut plan = Cow::Borrowed(&self.decision.plan);
         if question.context.observe {
             let Plan { masked, folded, dropped, .. } = plan.to_mut();

@@ -5,16 +5,16 @@
 use crate::archive;
 use crate::draft::Draft;
 use crate::gate::Gate;
-use crate::material::{kept, longest, sources};
+use crate::material::{beside, capped, covered, longest, sources};
 use crate::server::Worker;
 use crate::summarize::{CallerKey, Material, Spent, summarize};
-use crate::summary_message::{State, tokens};
+use crate::summary_message::State;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Fold, Summarizer};
-use tidegate_engine::{Cause, Digest, FoldJob, Timestamp, Tokens};
+use tidegate_engine::{Digest, FoldJob, Timestamp, Tokens};
 use tidegate_store::{ConversationKey, StoredFold};
-use tidegate_summary::{Summary, cap, render};
+use tidegate_summary::Summary;
 use tidegate_telemetry::names::{attribute, span};
 use tidegate_telemetry::{Summarized, Trail};
 use tidegate_tokens::Model;
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Folding {
 }
 
 /// How long nobody tries again after a summary could not be made.
-const COOL_DOWN: Duration = Duration::from_secs(60);
+pub(crate) const COOL_DOWN: Duration = Duration::from_secs(60);
 
 /// How often one who waits for another's summary looks for it.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -118,7 +118,7 @@ impl Folding {
     ) -> Result<StoredFold, &'static str> {
         let settings = self.settings();
         let previous = job.previous.and_then(|covers| self.earlier(covers));
-        let covered = self.covered(chat, job);
+        let covered = covered(chat, job);
         let limit = longest(settings, job);
         let material = Material {
             previous,
@@ -137,32 +137,20 @@ impl Folding {
         let encoding = self.model.encoding;
         let role = settings.role;
         let uncapped = summarized.summary;
-        let capped = tokio::task::spawn_blocking(move || {
-            let summary = cap(&uncapped, covered, &|text| tokens(text, role, encoding) <= limit);
-            let cost = tokens(&render(&summary, covered), role, encoding);
-            (summary, cost)
-        });
-        let (summary, cost) = capped.await.map_err(|_| "summarizer_failed")?;
-        // What does not shrink the request is not worth a place in it, and is not tried again at once. Where the history has
-        // a limit, keeping to that is what it is worth.
-        let factor = self.draft.question(&self.model).factor;
-        let cost = cost.0 as f64 * factor;
-        if cost.ceil() >= job.worth.0 as f64 && job.cause != Cause::Blocks {
-            return Err("summarizer_no_gain");
-        }
-        let kept = kept(chat, job, &summary, Tokens(cost.ceil() as u64));
-        if job.prunes(&chat.messages, kept.len()) {
+        let capped =
+            tokio::task::spawn_blocking(move || capped(&uncapped, covered, limit, role, encoding)).await;
+        let (summary, cost) = capped.map_err(|_| "summarizer_failed")?;
+        let cost = self.draft.question(&self.model).scaled(cost);
+        let state = beside(chat, job, summary, cost)?;
+        if job.prunes(&chat.messages, state.kept.len()) {
             self.worker.gate.metrics.pruned();
         }
         let state = State {
-            summary,
-            keeps_request: job.keeps_request,
-            kept,
-            seen: job.seen,
             author: summarized.model,
             calls: summarized.spent.calls,
             prompt_tokens: summarized.spent.usage.prompt_tokens,
             completion_tokens: summarized.spent.usage.completion_tokens,
+            ..state
         };
         let fold = StoredFold {
             covers: job.covers,
@@ -177,7 +165,7 @@ impl Folding {
         {
             let first = chat.messages.iter().find(|message| !message.role.is_instruction());
             let first = first.map_or(job.covers, |message| message.digest);
-            let made = (&state.summary, state.author.as_str(), cost.ceil() as u64);
+            let made = (&state.summary, state.author.as_str(), cost.0);
             archive::summary(archive, identity, self.draft.route_name(), &fold, first, made);
         }
         // If it cannot be written, this process goes on with it all the same.
@@ -215,11 +203,6 @@ impl Folding {
     fn earlier(&self, covers: Digest) -> Option<Summary> {
         let fold = self.draft.recalled.folds.iter().find(|fold| fold.covers == covers)?;
         State::of(fold).map(|state| state.summary)
-    }
-
-    /// How many messages the new summary stands for.
-    fn covered(&self, chat: &Chat, job: &FoldJob) -> usize {
-        chat.messages[..job.messages.end].iter().filter(|message| !message.role.is_instruction()).count()
     }
 
     fn count(&self, spent: &Spent, is_made: bool) {

@@ -5,10 +5,11 @@ use crate::look::Look;
 use crate::summarize::{OwnedSource, OwnedSpeaker};
 use crate::summary_message::{State, SummaryMessage, tokens};
 use std::collections::HashMap;
-use tidegate_config::Fold;
+use tidegate_config::{Fold, FoldRole};
 use tidegate_engine::{Cause, FoldJob, Kind, Role, Timestamp, Tokens};
 use tidegate_store::StoredFold;
 use tidegate_summary::{Call, MessageRef, Source, Summary, cap, extract, render};
+use tidegate_tokens::Encoding;
 use tidegate_wire::{CallId, Chat, Content, MessageView, Outline, Part, read_message};
 
 /// The summary that the built-in summarizer makes of a conversation that has none: what a request would get, without a network
@@ -36,9 +37,64 @@ pub fn summarize_offline(question: &Question<'_>, chat: &Chat, job: &FoldJob) ->
     SummaryMessage::of(&stored, &look)
 }
 
+/// The summary that the built-in summarizer makes of a conversation, as it would be stored: for whoever rehearses a conversation.
+pub(crate) fn fold_offline(
+    question: &Question<'_>,
+    chat: &Chat,
+    job: &FoldJob,
+    previous: Option<&Summary>,
+) -> Result<StoredFold, &'static str> {
+    let fold = &question.context.fold;
+    let (limit, covered) = (longest(fold, job), covered(chat, job));
+    let sources = sources(question.body, question.outline, chat, job);
+    let sources: Vec<Source<'_>> = sources.iter().map(OwnedSource::borrowed).collect();
+    let uncapped = extract(previous, &sources, u32::try_from(limit.0).unwrap_or(u32::MAX));
+    let (summary, cost) = capped(&uncapped, covered, limit, fold.role, question.model.encoding);
+    let state = beside(chat, job, summary, question.scaled(cost))?;
+    Ok(StoredFold {
+        covers: job.covers,
+        covered: u32::try_from(covered).unwrap_or(u32::MAX),
+        at: Timestamp(0),
+        state: state.to_bytes(),
+    })
+}
+
+/// A summary within its limit, and what the message costs that holds it.
+pub(crate) fn capped(
+    uncapped: &Summary,
+    covered: usize,
+    limit: Tokens,
+    role: FoldRole,
+    encoding: Encoding,
+) -> (Summary, Tokens) {
+    let summary = cap(uncapped, covered, &|text| tokens(text, role, encoding) <= limit);
+    let cost = tokens(&render(&summary, covered), role, encoding);
+    (summary, cost)
+}
+
+/// A summary with the messages that stay beside it, or why it is not worth its place: what does not shrink the request is not, and is
+/// not tried again at once. Where the history has a limit, keeping to that is what it is worth.
+pub(crate) fn beside(
+    chat: &Chat,
+    job: &FoldJob,
+    summary: Summary,
+    cost: Tokens,
+) -> Result<State, &'static str> {
+    if cost >= job.worth && job.cause != Cause::Blocks {
+        return Err("summarizer_no_gain");
+    }
+    let kept = kept(chat, job, &summary, cost);
+    Ok(State { summary, keeps_request: job.keeps_request, kept, seen: job.seen, ..State::default() })
+}
+
+/// How many messages a new summary stands for.
+pub(crate) fn covered(chat: &Chat, job: &FoldJob) -> usize {
+    chat.messages[..job.messages.end].iter().filter(|message| !message.role.is_instruction()).count()
+}
+
 /// The messages that stay beside a summary, each by how many come before it: as many of those that only pruning takes as there
 /// is room for, and first of all those that its facts, decisions and open questions rest on.
-pub(crate) fn kept(chat: &Chat, job: &FoldJob, summary: &Summary, cost: Tokens) -> Vec<usize> {
+fn kept(chat: &Chat, job: &FoldJob, summary: &Summary, cost: Tokens) -> Vec<usize> {
     let anchors = summary.anchors().into_iter();
     let anchors: Vec<usize> = anchors.filter_map(|MessageRef(number)| usize::try_from(number).ok()).collect();
     FoldJob::places(&chat.messages, &job.kept(&chat.messages, &anchors, cost))

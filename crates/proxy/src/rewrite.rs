@@ -1,6 +1,7 @@
 //! Measure, decide, splice: the request as it goes upstream.
 
 use crate::assess::Rule;
+use crate::course::{Course, Step};
 use crate::draft::{Draft, LONGEST_MODEL, judge};
 use crate::fold::Folding;
 use crate::limit;
@@ -10,7 +11,7 @@ use crate::server::Worker;
 use crate::summarize::CallerKey;
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_engine::{Budget, Cause, Cut, Digest, FoldJob, Plan, Timestamp, Tokens, WindowFigures};
+use tidegate_engine::{Budget, Cut, Digest, FoldJob, Plan, Timestamp, Tokens, WindowFigures};
 use tidegate_store::{BlockSizes, Entries};
 use tidegate_telemetry::Trail;
 use tidegate_tokens::Model;
@@ -77,10 +78,6 @@ impl Later {
     }
 }
 
-/// So many summaries one request waits for. Each reaches as far as it may, so a second one is rare. Blocks can take three: for the limit
-/// of the history, for the total that the new summary is part of, and for the window.
-const MOST_FOLDS: usize = 3;
-
 /// Cannot fail: what cannot be read or edited is forwarded as it came (`None`). It can only refuse what does not fit.
 pub(crate) async fn rewrite(
     worker: &Arc<Worker>,
@@ -97,7 +94,7 @@ pub(crate) async fn rewrite(
         let spent = draft.spent.map(|spent| spent + summaries());
         limit::check(&draft.context().limits, &judged.assessment.chat.messages, spent)?;
     }
-    let (mut trouble, mut made_for_it, mut is_cut) = (None, None, false);
+    let (mut course, mut made_for_it) = (Course::new(), None);
     let folding = |draft: &Arc<Draft>| Folding {
         worker: worker.clone(),
         draft: draft.clone(),
@@ -105,8 +102,16 @@ pub(crate) async fn rewrite(
         model: model.clone(),
         trail: trail.clone(),
     };
-    for _ in 0..MOST_FOLDS {
-        let Some(job) = judged.wanted(&draft) else { break };
+    loop {
+        let job = match course.next(draft.context(), &judged.assessment.decision) {
+            Step::Fold(job) => job,
+            Step::Truncate => {
+                let Some(again) = judge(&draft, &model, Rule::Truncate, now).await else { return Ok(None) };
+                judged = again;
+                continue;
+            }
+            Step::Stand => break,
+        };
         let folding = folding(&draft);
         let is_cooling = folding.is_cooling();
         let made = if is_cooling {
@@ -131,20 +136,11 @@ pub(crate) async fn rewrite(
                 // What the summary was made for is why this request is what it is.
                 judged.assessment.decision.plan.cause.get_or_insert(job.cause);
             }
-            Err(reason) => {
-                // A history that has a limit keeps to it, with a marker for what is missing.
-                is_cut = judged.is_over() || job.cause == Cause::Blocks;
-                trouble = (!is_cooling || is_cut).then_some(reason);
-                break;
-            }
+            Err(reason) => course.failed(reason, !is_cooling, &job, &judged.assessment.decision),
         }
     }
-    if is_cut {
-        let Some(again) = judge(&draft, &model, Rule::Truncate, now).await else { return Ok(None) };
-        judged = again;
-    }
-    let later =
-        judged.assessment.decision.wanted.clone().filter(|_| trouble.is_none() && !draft.context().observe);
+    let trouble = course.trouble;
+    let later = course.later(draft.context(), &judged.assessment.decision).cloned();
     let later = later.map(|job| (folding(&draft), job));
     let rewritten = draft
         .rewritten(&model, judged, trouble, later, now)

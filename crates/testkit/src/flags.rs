@@ -1,4 +1,4 @@
-//! Command-line flags of this crate's two binaries: `--name value` and `--name`, nothing more.
+//! Command-line flags of this crate's binaries: `--name value` and `--name`, nothing more.
 
 use std::collections::HashMap;
 use std::str::FromStr;

@@ -8,7 +8,8 @@
 //! - [`PostgresServer`]: a real PostgreSQL server that does the same and keeps what it holds.
 //! - [`OtlpReceiver`]: a collector that keeps the spans and metrics which it is sent, over gRPC and HTTP.
 //! - [`Unreachable`]: an address at which nobody answers.
-//! - the binaries `mock-upstream` and `load`, for SDK suites and for `tests/bench`.
+//! - [`Trajectory`]: conversations of agents that nobody has run.
+//! - the binaries `mock-upstream` and `load`, for SDK suites and for `tests/bench`, and `trajectories`.
 //!
 //! It deliberately does not check that what it receives is good HTTP beyond what it needs to find the end of a request:
 //! judging is the test's part. It never leaves loopback. Nothing that ships depends on it.
@@ -56,6 +57,7 @@ mod schema;
 mod step;
 mod tcp_proxy;
 mod tls;
+mod trajectory;
 mod unreachable;
 mod upstream;
 
@@ -69,5 +71,6 @@ pub use recorded::{Arrival, Recorded, Recording, Version};
 pub use redis::{RedisCluster, RedisServer, Sentinels};
 pub use step::{Ending, Framing, Gate, Step, Timing, filler};
 pub use tcp_proxy::TcpProxy;
+pub use trajectory::Trajectory;
 pub use unreachable::Unreachable;
 pub use upstream::{Listen, MockUpstream};

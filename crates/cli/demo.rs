@@ -1,0 +1,99 @@
+//! The proxy at work, with nothing but this binary: a simulated provider behind it, a recorded agent in front of it.
+
+pub(crate) mod args;
+mod http;
+mod play;
+mod upstream;
+
+use crate::conversations::terminal;
+use crate::store;
+use anyhow::Context;
+use args::DemoArgs;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_admin::{Admin, Readiness};
+use tidegate_config::{Flags, Settings, Source, load, strategy_name};
+use tidegate_proxy::{Gate, Proxy, model_table};
+use tidegate_replay::{Defaults, Recorded, Unread};
+use tidegate_telemetry::{Format, Lines};
+
+/// A coding agent that finds and mends a bug. Every result is what its command has really printed.
+const RECORDING: &str = include_str!("demo/run.jsonl");
+
+/// How long the proxy may take to end.
+const DRAIN: Duration = Duration::from_secs(2);
+
+pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
+    if args.recording {
+        terminal::print(RECORDING.as_bytes());
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(demonstrate(args))
+}
+
+async fn demonstrate(args: &DemoArgs) -> anyhow::Result<()> {
+    let recorded = recorded(&args.model)?;
+    let listener = free_port()?;
+    let settings = settings(args, listener.local_addr()?)?;
+    let model = model_table(&settings.models).lookup(&args.model);
+    upstream::start(listener, RECORDING, model.clone(), &settings)?;
+
+    let lines = Lines::to_stderr();
+    let conversations = store::conversations(&settings)?;
+    let gate =
+        Gate::new(settings.clone(), conversations.clone(), store::secret(&settings), lines, Format::Human)?;
+    let gate = Arc::new(gate);
+    let proxy = Proxy::start(&gate, free_port()?)?;
+    let admin = free_port()?;
+    let admin_address = admin.local_addr()?;
+    admin.set_nonblocking(true)?;
+    let told = Admin {
+        readiness: Box::new(|| Readiness::Ready),
+        conversations,
+        token: None,
+        metrics: Box::new(move || gate.metrics_text()),
+    };
+    tokio::spawn(tidegate_admin::serve(tokio::net::TcpListener::from_std(admin)?, told));
+
+    let (address, is_shown_slowly) = (proxy.address(), !args.exit);
+    let show = move || play::play(&recorded, address, &model, &settings, is_shown_slowly);
+    tokio::task::spawn_blocking(show).await??;
+    if !args.exit {
+        terminal::print(farewell(address, admin_address).as_bytes());
+        tokio::signal::ctrl_c().await?;
+    }
+    proxy.shut_down(DRAIN).await;
+    Ok(())
+}
+
+/// The recording, as if it had been made with this model.
+fn recorded(model: &str) -> anyhow::Result<Recorded> {
+    let defaults = Defaults { model: Some(model.to_owned()) };
+    Ok(Unread::new("the recording", 1, RECORDING).conversation(&defaults)?)
+}
+
+/// Nothing of the environment and of files counts: it is the same everywhere.
+fn settings(args: &DemoArgs, upstream: SocketAddr) -> anyhow::Result<Settings> {
+    let text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n[log]\naccess = false\n[store]\nurl = \"memory:\"\n\
+         [upstreams.default]\nurl = \"http://{upstream}\"\n[context]\nstrategy = \"{}\"\n",
+        strategy_name(args.strategy)
+    );
+    Ok(load(Source::new("demo", &text), &Flags::default(), &|_| None)?)
+}
+
+fn free_port() -> anyhow::Result<TcpListener> {
+    TcpListener::bind("127.0.0.1:0").context("there is no free port on 127.0.0.1")
+}
+
+fn farewell(proxy: SocketAddr, admin: SocketAddr) -> String {
+    format!(
+        "\nIt is still running; Ctrl-C ends it.\n  \
+         admin         http://{admin}   (/api/conversations, /metrics)\n  \
+         every turn    tidegate conversations show demo --turns --admin {admin}\n  \
+         the proxy     http://{proxy}/v1\n  \
+         other ways    tidegate demo --recording | tidegate replay -\n"
+    )
+}

@@ -1,0 +1,32 @@
+//! What can be typed after `tidegate demo`.
+
+use crate::args::strategy;
+use clap::Args;
+use tidegate_engine::Strategy;
+
+pub(crate) const MORE: &str = "\
+Examples:
+  tidegate demo                                       masking, at the prices of gpt-4o
+  tidegate demo --model gpt-5 --exit                  where cached input costs a tenth, and end at once
+  tidegate demo --strategy hybrid                     with another strategy
+  tidegate demo --recording | tidegate replay -       the same run under every policy
+
+The run was recorded by an agent's real commands in a small repository: a bug is found, fixed and tested. The provider counts tokens
+as OpenAI does and remembers prompts as OpenAI does, so that `usage` in its answers is what a real one would report.
+While it runs, `tidegate conversations` and curl can ask the admin address that it prints.";
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Whose window and prices count
+    #[arg(long, value_name = "NAME", default_value = "gpt-4o")]
+    pub(crate) model: String,
+    /// The strategy of the proxy
+    #[arg(long, value_name = "NAME", default_value = "masking", value_parser = strategy)]
+    pub(crate) strategy: Strategy,
+    /// End when the run is over, instead of at Ctrl-C
+    #[arg(long)]
+    pub(crate) exit: bool,
+    /// Print the recorded run instead, as a line for `tidegate replay`
+    #[arg(long)]
+    pub(crate) recording: bool,
+}

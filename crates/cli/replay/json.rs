@@ -1,0 +1,70 @@
+//! The outcome for programs.
+
+use super::Outcome;
+use serde_json::{Value, json};
+use tidegate_replay::{Conversation, Figures};
+
+pub(super) fn of(outcome: &Outcome<'_>) -> Value {
+    let Outcome { setup, comparison, notes, .. } = outcome;
+    let requests = comparison.totals.first().and_then(|totals| totals.first()).map_or(0, |raw| raw.requests);
+    json!({
+        "conversations": comparison.conversations.len(),
+        "requests": requests,
+        "untimed": comparison.untimed,
+        "gap_s": setup.gap as f64 / 1e3,
+        "models": comparison.models,
+        "notes": notes,
+        "prices": (0..setup.regimes.len()).map(|regime| price(outcome, regime)).collect::<Vec<Value>>(),
+        "each": comparison.conversations.iter().map(|one| each(outcome, one)).collect::<Vec<Value>>(),
+    })
+}
+
+fn price(outcome: &Outcome<'_>, regime: usize) -> Value {
+    let Outcome { setup, comparison, .. } = outcome;
+    let raw = &comparison.totals[regime][0];
+    let policy = |(place, figures): (usize, &Figures)| {
+        let worst = comparison.worst(regime, place);
+        json!({
+            "policy": setup.policies[place].to_string(),
+            "requests": figures.requests,
+            "tokens_before": figures.before,
+            "tokens_sent": figures.sent,
+            "tokens_cached": figures.cached,
+            "cached_share": figures.cached_share(),
+            "cost_usd": figures.cost.known_usd(),
+            "cost_units": figures.cost.units,
+            "ratio_to_raw": figures.cost.ratio_to(&raw.cost),
+            "worst": worst.map(|(id, ratio)| json!({ "id": id, "ratio_to_raw": ratio })),
+            "refused": figures.refused,
+            "over_window": figures.over,
+            "unreadable": figures.unreadable,
+            "edited": figures.edited,
+            "moves": figures.moves,
+            "summaries": figures.summaries,
+            "peak_tokens": figures.peak,
+        })
+    };
+    let policies: Vec<Value> = comparison.totals[regime].iter().enumerate().map(policy).collect();
+    let mut price = json!({ "price": setup.regimes[regime].to_string(), "policies": policies });
+    if let Some(recommended) = &outcome.recommended {
+        price["recommended"] = recommended[regime].as_ref().map_or(Value::Null, |best| {
+            let policy = setup.policies[best.policy].to_string();
+            json!({ "policy": policy, "ratio_to_raw": best.ratio, "snippet": best.snippet })
+        });
+    }
+    price
+}
+
+fn each(outcome: &Outcome<'_>, conversation: &Conversation) -> Value {
+    let policy = |(place, figures): (usize, &Figures)| {
+        json!({
+            "policy": outcome.setup.policies[place].to_string(),
+            "cost_usd": figures.cost.known_usd(),
+            "cost_units": figures.cost.units,
+            "tokens_sent": figures.sent,
+            "refused": figures.refused,
+        })
+    };
+    let price = |figures: &Vec<Figures>| figures.iter().enumerate().map(policy).collect::<Vec<Value>>();
+    json!({ "id": conversation.id, "prices": conversation.figures.iter().map(price).collect::<Vec<_>>() })
+}

@@ -1,0 +1,80 @@
+//! What is worth knowing about the figures.
+
+use crate::number::grouped;
+use std::time::Duration;
+use tidegate_config::Summarizer;
+use tidegate_engine::Strategy;
+use tidegate_proxy::model_table;
+use tidegate_replay::{Comparison, Setup};
+use tidegate_tokens::Fit;
+
+pub(super) fn of(setup: &Setup, comparison: &Comparison, gap: Duration) -> Vec<String> {
+    let table = model_table(&setup.settings.models);
+    let models: Vec<_> = comparison.models.iter().map(|name| (name, table.lookup(name))).collect();
+    let mut notes = Vec::new();
+    if comparison.untimed > 0 {
+        let lives = models.iter().map(|(_, model)| model.caching.ttl);
+        let life = lives.min().unwrap_or(gap);
+        let relation = if gap <= life { "shorter than" } else { "longer than" };
+        let who = if comparison.untimed == comparison.conversations.len() {
+            "no conversation says when its requests were sent".to_owned()
+        } else {
+            format!("{} conversations do not say when all of their requests were sent", comparison.untimed)
+        };
+        let (gap, life) = (humantime::format_duration(gap), humantime::format_duration(life));
+        notes.push(format!(
+            "{who}: {gap} between two is assumed, {relation} the provider's cache lives ({life})"
+        ));
+    }
+    let named = |wanted: &dyn Fn(&tidegate_tokens::Model) -> bool| {
+        let names = models.iter().filter(|(_, model)| wanted(model)).map(|(name, _)| format!("`{name}`"));
+        names.collect::<Vec<String>>().join(", ")
+    };
+    let unpriced = named(&|model| model.prices.is_none());
+    if !unpriced.is_empty() {
+        notes.push(format!(
+            "the price of {unpriced} is unknown: costs are ratios, with cached input at a tenth unless --price says otherwise \
+             (`[models]` in proxy.toml can name it)"
+        ));
+    }
+    let unknown = named(&|model| model.window.is_none());
+    if !unknown.is_empty() {
+        notes.push(format!("the window of {unknown} is unknown: `budget.fallback_window` is used"));
+    }
+    let estimated = named(&|model| model.fit == Fit::Nearest);
+    if !estimated.is_empty() {
+        notes.push(format!(
+            "{estimated} counts tokens by a vocabulary of its own: a running proxy would correct the counts by what the upstream \
+             reports, which a replay cannot"
+        ));
+    }
+    if asks_a_model(setup, comparison) {
+        notes.push(
+            "a summarizer that is a model cannot be asked offline: the built-in one has made every summary"
+                .to_owned(),
+        );
+    }
+    let over = comparison.totals.first().and_then(|totals| totals.first()).map_or(0, |raw| raw.over);
+    if over > 0 {
+        let who =
+            if over == 1 { "1 request is".to_owned() } else { format!("{} requests are", grouped(over)) };
+        notes.push(format!(
+            "{who} longer than the model's window without edits: raw is billed as if all had been answered"
+        ));
+    }
+    notes
+}
+
+/// Whether a policy would have had an LLM summarize.
+fn asks_a_model(setup: &Setup, comparison: &Comparison) -> bool {
+    let mut pairs =
+        setup.policies.iter().flat_map(|policy| comparison.models.iter().map(move |model| (policy, model)));
+    pairs.any(|(policy, model)| {
+        let context = policy.context(&setup.settings, model);
+        context.is_some_and(|context| {
+            let folds = matches!(context.strategy, Strategy::Summarization | Strategy::Hybrid);
+            let summarizer = setup.settings.summarizers.get(&context.fold.summarizer);
+            folds && matches!(summarizer, Some(Summarizer::Llm(_)))
+        })
+    })
+}

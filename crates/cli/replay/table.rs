@@ -1,0 +1,162 @@
+//! The outcome for people.
+
+use super::Outcome;
+use crate::conversations::terminal::one_line;
+use crate::number::grouped;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use std::fmt::Write;
+use std::io::IsTerminal;
+use tidegate_replay::{Figures, Kind, Policy};
+
+pub(super) fn render(outcome: &Outcome<'_>) -> String {
+    let Outcome { setup, comparison, .. } = outcome;
+    let mut out = String::new();
+    let requests = comparison.totals.first().and_then(|totals| totals.first()).map_or(0, |raw| raw.requests);
+    let models: Vec<String> = comparison.models.iter().map(|model| one_line(model)).collect();
+    let _ = writeln!(
+        out,
+        "{}, {}, {}",
+        counted(comparison.conversations.len() as u64, "conversation"),
+        counted(requests, "request"),
+        models.join(", ")
+    );
+    for note in &outcome.notes {
+        let _ = writeln!(out, "  {}", one_line(note));
+    }
+    for regime in 0..setup.regimes.len() {
+        let _ = writeln!(out, "\n{}\n{}", setup.regimes[regime], policies(outcome, regime).trim_fmt());
+        if setup.policies.len() > setup.main {
+            let _ = writeln!(out, "\nby window, cost / raw\n{}", windows(outcome, regime).trim_fmt());
+        }
+        if let Some(recommended) = &outcome.recommended {
+            let _ = write!(out, "\n{}", recommendation(outcome, regime, recommended[regime].as_ref()));
+        }
+    }
+    out
+}
+
+fn policies(outcome: &Outcome<'_>, regime: usize) -> Table {
+    let Outcome { setup, comparison, .. } = outcome;
+    let mut table = table();
+    table.set_header([
+        "policy",
+        "requests",
+        "tokens sent",
+        "cached",
+        "input cost",
+        "/ raw",
+        "worst conversation",
+        "refused",
+        "edited",
+        "moves",
+        "summaries",
+    ]);
+    let totals = &comparison.totals[regime];
+    for (place, (policy, figures)) in setup.policies.iter().zip(totals).take(setup.main).enumerate() {
+        let worst = comparison.worst(regime, place).filter(|_| place > 0);
+        table.add_row([
+            one_line(&policy.to_string()),
+            grouped(figures.requests),
+            grouped(figures.sent),
+            format!("{:.0} %", figures.cached_share() * 100.0),
+            cost(figures),
+            format!("{:.3}", figures.cost.ratio_to(&totals[0].cost)),
+            worst.map_or("-".to_owned(), |(id, ratio)| format!("{ratio:.2} {}", shortened(id))),
+            grouped(figures.unanswered()),
+            grouped(figures.edited),
+            grouped(figures.moves),
+            grouped(figures.summaries),
+        ]);
+    }
+    for column in [1, 2, 3, 4, 5, 7, 8, 9, 10] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// One row for each window, one column for each policy that was tried with it.
+fn windows(outcome: &Outcome<'_>, regime: usize) -> Table {
+    let Outcome { setup, comparison, .. } = outcome;
+    let totals = &comparison.totals[regime];
+    let swept: Vec<(&Policy, &Figures)> = setup.policies.iter().zip(totals).skip(setup.main).collect();
+    let mut kinds: Vec<&Kind> = swept.iter().map(|(policy, _)| &policy.kind).collect();
+    kinds.dedup();
+    let mut turns: Vec<_> = swept.iter().filter_map(|(policy, _)| policy.keep).collect();
+    turns.sort_unstable();
+    turns.dedup();
+    let mut table = table();
+    let name = |kind: &&Kind| Policy { kind: (*kind).clone(), keep: None }.to_string();
+    table.set_header(std::iter::once("turns kept".to_owned()).chain(kinds.iter().map(name)));
+    for turns in turns {
+        let ratio = |kind: &&Kind| {
+            let found = swept.iter().find(|(policy, _)| policy.kind == **kind && policy.keep == Some(turns));
+            found.map_or("-".to_owned(), |(_, figures)| {
+                format!("{:.3}", figures.cost.ratio_to(&totals[0].cost))
+            })
+        };
+        table.add_row(std::iter::once(turns.to_string()).chain(kinds.iter().map(ratio)));
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn recommendation(
+    outcome: &Outcome<'_>,
+    regime: usize,
+    best: Option<&tidegate_replay::Recommendation>,
+) -> String {
+    let Some(best) = best else {
+        return "recommended: nothing, because no policy keeps to these bounds\n  hint: loosen --keep-at-least, --peak or --only, or try more --windows\n"
+            .to_owned();
+    };
+    let figures = &outcome.comparison.totals[regime][best.policy];
+    let policy = &outcome.setup.policies[best.policy];
+    let mut text = format!(
+        "recommended: {policy}, at {:.3} of the cost of raw ({}), no request longer than {} tokens\n\n",
+        best.ratio,
+        cost(figures),
+        grouped(figures.peak)
+    );
+    for line in best.snippet.lines() {
+        let _ = writeln!(text, "{}", format!("    {line}").trim_end());
+    }
+    text += "\n  a smaller window nearly always costs less: --keep-at-least says how many turns your agent needs\n";
+    text
+}
+
+fn cost(figures: &Figures) -> String {
+    match figures.cost.known_usd() {
+        Some(usd) if usd >= 100.0 => format!("${usd:.0}"),
+        Some(usd) if usd >= 1.0 => format!("${usd:.2}"),
+        Some(usd) => format!("${usd:.4}"),
+        None => "n/a".to_owned(),
+    }
+}
+
+fn counted(number: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// As much of a conversation's name as a column has room for.
+fn shortened(id: &str) -> String {
+    const MOST: usize = 28;
+    let id = one_line(id);
+    if id.chars().count() <= MOST {
+        return id;
+    }
+    id.chars().take(MOST - 1).chain(['…']).collect()
+}
+
+fn table() -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    if !std::io::stdout().is_terminal() {
+        // A pipe has no width: one policy a line, never wrapped.
+        table.set_content_arrangement(ContentArrangement::Disabled);
+    }
+    table
+}

@@ -1,0 +1,185 @@
+//! The policy that would have been cheapest.
+
+use crate::comparison::Comparison;
+use crate::figures::Figures;
+use crate::policy::{Kind, Policy};
+use crate::run::Setup;
+use tidegate_config::{Context, strategy_name};
+use tidegate_engine::{Keep, Pace, Strategy};
+
+/// What a policy must not do, however cheap that is. A policy under which requests go unanswered is never recommended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// So many turns at least stay as they were.
+    pub keep_at_least: Option<u32>,
+    /// No request may be longer than this, in tokens.
+    pub peak: Option<u64>,
+    /// The strategies that may be used; any if there are none.
+    pub only: Vec<Strategy>,
+}
+
+/// The cheapest policy within bounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recommendation {
+    /// Its place among the policies.
+    pub policy: usize,
+    pub ratio: f64,
+    /// Lines for `proxy.toml`.
+    pub snippet: String,
+}
+
+/// Nothing where no policy keeps to the bounds. Of several that cost the same, the one that edits nothing is taken if it is among them.
+#[must_use]
+pub fn recommend(
+    setup: &Setup,
+    comparison: &Comparison,
+    regime: usize,
+    bounds: &Bounds,
+) -> Option<Recommendation> {
+    // The context in which the policies are the same for every model that has no route of its own.
+    let model = comparison.models.first().map_or("", String::as_str);
+    let totals = comparison.totals.get(regime)?;
+    let raw = totals.first()?;
+    let allowed = setup.policies.iter().zip(totals).enumerate().filter_map(|(place, (policy, figures))| {
+        let context = policy.context(&setup.settings, model)?;
+        is_within(policy, &context, figures, bounds).then_some((place, policy, context, figures.cost.units))
+    });
+    // Where nothing else tells them apart, the pace that also suits other prices.
+    let rank = |policy: &Policy| match policy.kind {
+        Kind::Raw => 0,
+        Kind::BreakEven => 1,
+        _ => 2,
+    };
+    let is_better = |one: (f64, &Policy), best: (f64, &Policy)| {
+        let is_same = (one.0 - best.0).abs() <= best.0 * 1e-9;
+        if is_same { rank(one.1) < rank(best.1) } else { one.0 < best.0 }
+    };
+    let cheapest =
+        allowed.reduce(|best, one| if is_better((one.3, one.1), (best.3, best.1)) { one } else { best });
+    cheapest.map(|(place, policy, context, _)| Recommendation {
+        policy: place,
+        ratio: totals[place].cost.ratio_to(&raw.cost),
+        snippet: snippet(policy, &context),
+    })
+}
+
+fn is_within(policy: &Policy, context: &Context, figures: &Figures, bounds: &Bounds) -> bool {
+    let strategy = policy.strategy(context);
+    figures.unanswered() == 0
+        && bounds.peak.is_none_or(|peak| figures.peak <= peak)
+        && (bounds.only.is_empty() || bounds.only.contains(&strategy))
+        && bounds.keep_at_least.is_none_or(|least| keeps(strategy, context).is_some_and(|kept| kept >= least))
+}
+
+/// How many turns stay as they were; nothing where that depends on the conversation.
+fn keeps(strategy: Strategy, context: &Context) -> Option<u32> {
+    let turns = |keep: Keep| match keep {
+        Keep::Turns(turns) => Some(turns.get()),
+        Keep::UserTurns(_) | Keep::Messages(_) | Keep::Tokens(_) => None,
+    };
+    match strategy {
+        Strategy::Passthrough => Some(u32::MAX),
+        Strategy::Masking => turns(context.mask.policy.keep),
+        Strategy::Summarization => turns(context.fold.keep),
+        Strategy::Hybrid => Some(turns(context.mask.policy.keep)?.min(turns(context.fold.keep)?)),
+        Strategy::Window => None,
+    }
+}
+
+fn snippet(policy: &Policy, context: &Context) -> String {
+    if let Kind::Route(name) = &policy.kind {
+        return format!("# The route `{name}` as it is.\n");
+    }
+    let strategy = policy.strategy(context);
+    let mut lines = format!("[context]\nstrategy = \"{}\"\n", strategy_name(strategy));
+    if matches!(strategy, Strategy::Masking | Strategy::Hybrid) {
+        let pace = match context.mask.policy.pace {
+            Pace::EveryTurn => "\"every_turn\"".to_owned(),
+            Pace::Batch(size) => format!("{{ batch = {size} }}"),
+            Pace::BreakEven => "\"break_even\"".to_owned(),
+        };
+        lines += &format!("\n[context.mask]\nkeep = {}\npace = {pace}\n", written(context.mask.policy.keep));
+    }
+    if matches!(strategy, Strategy::Summarization | Strategy::Hybrid) {
+        lines += &format!("\n[context.fold]\nkeep = {}\n", written(context.fold.keep));
+    }
+    lines
+}
+
+fn written(keep: Keep) -> String {
+    match keep {
+        Keep::Turns(turns) => format!("{{ turns = {turns} }}"),
+        Keep::UserTurns(turns) => format!("{{ user_turns = {turns} }}"),
+        Keep::Messages(messages) => format!("{{ messages = {messages} }}"),
+        Keep::Tokens(tokens) => format!("{{ tokens = {tokens} }}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::price::{Cost, Regime};
+    use tidegate_config::{Flags, Source, load};
+
+    fn setup(policies: &[&str]) -> Setup {
+        let settings = load(Source::none(), &Flags::default(), &|_| None).unwrap();
+        let policies = policies.iter().map(|policy| policy.parse().unwrap()).collect();
+        Setup { settings, policies, regimes: vec![Regime::Table], gap: 0, main: 0 }
+    }
+
+    /// Units, unanswered requests and the longest one of each policy.
+    fn compared(setup: &Setup, figures: &[(f64, u64, u64)]) -> Comparison {
+        let mut comparison = Comparison::new(setup);
+        comparison.totals[0] = figures
+            .iter()
+            .map(|&(units, refused, peak)| Figures {
+                cost: Cost { units, ..Cost::default() },
+                refused,
+                peak,
+                ..Figures::default()
+            })
+            .collect();
+        comparison
+    }
+
+    #[test]
+    fn the_cheapest_within_bounds_is_named_with_what_to_write() {
+        let setup =
+            setup(&["raw", "masking:break_even@20", "masking:every_turn@3", "hybrid@5", "summarization"]);
+        let found = compared(&setup, &[(100., 0, 90), (60., 0, 50), (50., 0, 20), (40., 0, 9), (10., 1, 5)]);
+        let named = |bounds: &Bounds| {
+            let best = recommend(&setup, &found, 0, bounds)?;
+            Some((setup.policies[best.policy].to_string(), best.ratio))
+        };
+        let some = |name: &str, ratio| Some((name.to_owned(), ratio));
+        // What refuses is not cheap.
+        assert_eq!(named(&Bounds::default()), some("hybrid@5", 0.4));
+        let least = |turns| Bounds { keep_at_least: Some(turns), ..Bounds::default() };
+        assert_eq!(named(&least(4)), some("hybrid@5", 0.4));
+        assert_eq!(named(&least(5)), some("masking:break_even@20", 0.6));
+        assert_eq!(named(&least(21)), some("raw", 1.0));
+        let masks = Bounds { only: vec![Strategy::Masking], ..Bounds::default() };
+        assert_eq!(named(&masks), some("masking:every_turn@3", 0.5));
+        assert_eq!(named(&Bounds { peak: Some(10), ..masks.clone() }), None);
+    }
+
+    #[test]
+    fn what_is_recommended_can_be_written_into_the_configuration() {
+        for name in
+            ["raw", "masking:break_even@20", "masking:batch=7", "hybrid@5", "summarization@2", "window"]
+        {
+            let setup = setup(&[name]);
+            let found = compared(&setup, &[(1.0, 0, 1)]);
+            let best = recommend(&setup, &found, 0, &Bounds::default()).unwrap();
+            let settings =
+                load(Source::new("proxy.toml", &best.snippet), &Flags::default(), &|_| None).unwrap();
+            let written = &settings.routes[0].context;
+            assert_eq!(
+                Some(written),
+                setup.policies[0].context(&setup.settings, "").as_ref(),
+                "{}",
+                best.snippet
+            );
+        }
+    }
+}

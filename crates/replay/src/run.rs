@@ -1,0 +1,284 @@
+//! One conversation under every policy and price.
+
+use crate::cache::{ProviderCache, Segment};
+use crate::figures::{Fate, Figures, Turn};
+use crate::input::Recorded;
+use crate::policy::{Policy, weighs_prices};
+use crate::price::Regime;
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tidegate_config::{Context, Settings};
+use tidegate_engine::{Strategy, Timestamp, Tokens};
+use tidegate_proxy::{Forwarded, Line, Outcome, Rehearsal, Splice, What, model_table};
+use tidegate_tokens::{Model, ModelTable};
+use tidegate_wire::{Fingerprinter, Outline, Reader, assemble};
+
+/// What is compared.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub settings: Settings,
+    /// The first one is [`Policy::RAW`].
+    pub policies: Vec<Policy>,
+    pub regimes: Vec<Regime>,
+    /// So many of the policies are what was asked for; those behind them are the same with other windows.
+    pub main: usize,
+    /// Between requests that have no time, in milliseconds.
+    pub gap: u64,
+}
+
+/// What became of one conversation.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    pub id: String,
+    pub has_times: bool,
+    /// The models that it asked for.
+    pub models: Vec<String>,
+    /// By regime, then by policy.
+    pub figures: Vec<Vec<Figures>>,
+    /// The same, request by request.
+    pub turns: Vec<Vec<Vec<Turn>>>,
+}
+
+/// One request under one policy, in full.
+#[derive(Debug)]
+pub struct Shown<'a> {
+    pub policy: &'a Policy,
+    /// Its number in the conversation, from zero on.
+    pub request: usize,
+    pub sent: &'a Bytes,
+    /// What goes upstream; nothing for a request that is refused.
+    pub forwarded: Option<Bytes>,
+    /// How many summaries the conversation has when this request is over.
+    pub summaries: u32,
+}
+
+/// Replays conversations one after the other. Each thread has one of its own.
+#[derive(Debug)]
+pub struct Stage<'a> {
+    setup: &'a Setup,
+    table: ModelTable,
+    reader: Reader,
+    keys: Fingerprinter,
+    /// What was looked up for a model before.
+    models: HashMap<String, Arc<Cast>>,
+}
+
+/// A model as it is billed in each regime, and the context of each policy.
+#[derive(Debug)]
+struct Cast {
+    name: String,
+    model: Arc<Model>,
+    billed_as: Vec<Arc<Model>>,
+    contexts: Vec<Context>,
+}
+
+/// One policy on its way through a conversation. What does not depend on prices is done once for all regimes.
+struct Run<'a> {
+    policy: usize,
+    regimes: std::ops::Range<usize>,
+    rehearsal: Rehearsal<'a>,
+    cache: ProviderCache,
+}
+
+impl<'a> Stage<'a> {
+    #[must_use]
+    pub fn new(setup: &'a Setup) -> Stage<'a> {
+        Stage {
+            setup,
+            table: model_table(&setup.settings.models),
+            reader: Reader::default(),
+            keys: Fingerprinter::new(1),
+            models: HashMap::new(),
+        }
+    }
+
+    pub fn replay(&mut self, conversation: &Recorded) -> Replayed {
+        self.watch(conversation, None)
+    }
+
+    /// The same, and shows what would be forwarded.
+    pub fn watch(
+        &mut self,
+        conversation: &Recorded,
+        mut shown: Option<&mut dyn FnMut(Shown<'_>)>,
+    ) -> Replayed {
+        let setup = self.setup;
+        let (regimes, policies) = (setup.regimes.len(), setup.policies.len());
+        let mut replayed = Replayed {
+            id: conversation.id.clone(),
+            has_times: conversation.has_times(),
+            models: Vec::new(),
+            figures: vec![vec![Figures::default(); policies]; regimes],
+            turns: vec![vec![Vec::with_capacity(conversation.len()); policies]; regimes],
+        };
+        let times = conversation.times(setup.gap);
+        // The policy of a conversation is that of its first request.
+        let mut first: Option<Arc<Cast>> = None;
+        let mut requests = Vec::with_capacity(times.len());
+        for (number, &now) in times.iter().enumerate() {
+            let body = conversation.body(number);
+            let Ok(outline) = self.reader.outline(&body) else { continue };
+            let cast = self.cast(outline.model.as_deref().unwrap_or_default());
+            first.get_or_insert_with(|| cast.clone());
+            if !replayed.models.contains(&cast.name) {
+                replayed.models.push(cast.name.clone());
+            }
+            requests.push((number, now, body, outline, cast));
+        }
+        let Some(first) = first else { return replayed };
+        let memory = &conversation.memory;
+        let mut runs: Vec<Run<'_>> = Vec::new();
+        for (policy, context) in first.contexts.iter().enumerate() {
+            let step = if weighs_prices(context) { 1 } else { regimes };
+            for start in (0..regimes).step_by(step) {
+                let rehearsal = Rehearsal::new(context, memory.clone());
+                let cache = ProviderCache::new(first.model.caching);
+                runs.push(Run { policy, regimes: start..start + step, rehearsal, cache });
+            }
+        }
+        let splice = if shown.is_some() { Splice::Wanted } else { Splice::Unwanted };
+        for (number, now, body, outline, cast) in &requests {
+            let head = self.head(body, outline);
+            for run in &mut runs {
+                let line = Line {
+                    body,
+                    outline,
+                    model: &cast.billed_as[run.regimes.start],
+                    now: Timestamp(*now),
+                    splice,
+                };
+                let outcome = run.rehearsal.next(&self.reader, line);
+                let turn = self.turn(&mut run.cache, cast, &outcome, head, outline, *now);
+                for regime in run.regimes.clone() {
+                    let cost = setup.regimes[regime].cost(&cast.model, &turn.billed);
+                    let turn = Turn { cost, ..turn.clone() };
+                    let figures = &mut replayed.figures[regime][run.policy];
+                    figures.count(&turn);
+                    figures.summaries = u64::from(run.rehearsal.summaries_made());
+                    replayed.turns[regime][run.policy].push(turn);
+                }
+                if let Some(shown) = &mut shown {
+                    shown(Shown {
+                        policy: &setup.policies[run.policy],
+                        request: *number,
+                        sent: body,
+                        forwarded: forwarded(body, &outcome),
+                        summaries: run.rehearsal.summaries_made(),
+                    });
+                }
+            }
+        }
+        replayed
+    }
+
+    fn cast(&mut self, name: &str) -> Arc<Cast> {
+        if let Some(cast) = self.models.get(name) {
+            return cast.clone();
+        }
+        let setup = self.setup;
+        let model = self.table.lookup(name);
+        let unrouted = || {
+            // What no route wants is forwarded as it came.
+            let context = setup.settings.routes[0].context.clone();
+            Context { strategy: Strategy::Passthrough, observe: false, ..context }
+        };
+        let contexts = setup
+            .policies
+            .iter()
+            .map(|policy| policy.context(&setup.settings, name).unwrap_or_else(unrouted));
+        let cast = Arc::new(Cast {
+            name: name.to_owned(),
+            billed_as: setup.regimes.iter().map(|regime| Arc::new(regime.applied(&model))).collect(),
+            contexts: contexts.collect(),
+            model,
+        });
+        self.models.insert(name.to_owned(), cast.clone());
+        cast
+    }
+
+    /// What stands before the messages of a request: its tools, and whatever else a provider reads first.
+    fn head(&self, body: &[u8], outline: &Outline) -> u128 {
+        let spans = [outline.tools, outline.functions, outline.response_format];
+        let mut key = 0u128;
+        for span in spans {
+            key = key.rotate_left(7) ^ span.map_or(1, |span| self.keys.of(span.of(body)).0);
+        }
+        key
+    }
+
+    fn turn(
+        &self,
+        cache: &mut ProviderCache,
+        cast: &Cast,
+        outcome: &Outcome,
+        head: u128,
+        outline: &Outline,
+        now: u64,
+    ) -> Turn {
+        let forwarded = match outcome {
+            Outcome::Forwarded(forwarded) => forwarded,
+            Outcome::Refused => return Turn { is_refused: true, ..Turn::default() },
+            Outcome::Unreadable => return Turn { is_unreadable: true, ..Turn::default() },
+        };
+        let segments = self.segments(forwarded, head, outline);
+        let billed = cache.bill(&cast.name, segments, now);
+        let plan = &forwarded.plan;
+        Turn {
+            before: plan.before.0,
+            is_edited: forwarded.is_edited,
+            // No provider takes what is longer than its window, edited or not.
+            is_over: plan.budget.window < Tokens(billed.tokens()),
+            fate: fate(forwarded),
+            billed,
+            ..Turn::default()
+        }
+    }
+
+    fn segments(&self, forwarded: &Forwarded, head: u128, outline: &Outline) -> Vec<Segment> {
+        let mut segments = Vec::with_capacity(forwarded.parts.len() + 1);
+        segments.push(Segment { key: head, tokens: forwarded.chat.fixed.0 });
+        segments.extend(forwarded.parts.iter().map(|part| {
+            let key = match &part.what {
+                What::Client(index) => outline.fingerprints[*index].0,
+                // Anything that it has in common with no other message.
+                What::Masked(index) => !outline.fingerprints[*index].0,
+                What::Own(json) => self.keys.of(json).0,
+            };
+            Segment { key, tokens: part.tokens.0 }
+        }));
+        segments
+    }
+}
+
+/// What became of the client's messages, in tokens.
+fn fate(forwarded: &Forwarded) -> Fate {
+    let (plan, messages) = (&forwarded.plan, &forwarded.chat.messages);
+    let mut fate = Fate::default();
+    let mut client: u64 = 0;
+    for part in &forwarded.parts {
+        match &part.what {
+            What::Client(_) => client += part.tokens.0,
+            What::Masked(index) => fate.masked += messages[*index].tokens.0,
+            What::Own(_) => fate.own += part.tokens.0,
+        }
+    }
+    let sum = |indexes: &[usize]| indexes.iter().map(|&index| messages[index].tokens.0).sum::<u64>();
+    let is_forwarded = forwarded.is_edited;
+    let folded = plan.folded.as_ref().filter(|_| is_forwarded);
+    fate.folded = folded.map_or(0, |folded| sum(&folded.removed));
+    fate.dropped = if is_forwarded { sum(&plan.dropped) } else { 0 };
+    fate.kept = client + forwarded.chat.fixed.0;
+    fate
+}
+
+fn forwarded(body: &Bytes, outcome: &Outcome) -> Option<Bytes> {
+    match outcome {
+        Outcome::Forwarded(forwarded) => Some(match &forwarded.pieces {
+            Some(pieces) => assemble(body, pieces).into(),
+            None => body.clone(),
+        }),
+        Outcome::Unreadable => Some(body.clone()),
+        Outcome::Refused => None,
+    }
+}

@@ -1,0 +1,108 @@
+//! What is said about the policies.
+
+use crate::command::{figures, policy, replay};
+use tidegate_testkit::Trajectory;
+
+fn runs(turns: usize) -> Vec<String> {
+    let shape = Trajectory { turns, output: 400.0, system: 1_200, ..Trajectory::default() };
+    (1..=4).map(|seed| shape.line(seed)).collect()
+}
+
+fn ratio(found: &serde_json::Value, price: usize, name: &str) -> f64 {
+    policy(found, price, name)["ratio_to_raw"].as_f64().unwrap()
+}
+
+#[test]
+fn break_even_is_the_cheapest_pace_whatever_cached_input_costs() {
+    let found = figures(None, &runs(60), &["--price", "1,0.5,0.1,0.1/1.25"]);
+    assert_eq!((&found["conversations"], &found["requests"]), (&4.into(), &244.into()));
+    for price in 0..4 {
+        let [own, every_turn, batch] = ["masking:break_even", "masking:every_turn", "masking:batch=10"]
+            .map(|name| ratio(&found, price, name));
+        // A fixed batch can be lucky by a hair; nothing is cheaper by more than that.
+        assert!(own <= every_turn && own <= batch * 1.02 && own < 1.0, "{price}: {own} {every_turn} {batch}");
+    }
+    // A tenth is where the classic window costs more than it saves.
+    assert!(ratio(&found, 2, "masking:every_turn") > 1.5);
+    assert_eq!(ratio(&found, 0, "raw"), 1.0);
+}
+
+#[test]
+fn the_table_has_a_row_for_each_policy_and_says_what_was_assumed() {
+    let said = replay(None, &runs(20), &["--price", "0.1"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+    for part in [
+        "4 conversations, 84 requests, gpt-4o",
+        "30s between two is assumed",
+        "shorter than",
+        "10m",
+        "cached input ×0.1",
+    ] {
+        assert!(said.out.contains(part), "{part} is not in:\n{}", said.out);
+    }
+    let rows = said.out.lines().map(|line| line.split_whitespace().next().unwrap_or_default());
+    let rows: Vec<&str> = rows.skip_while(|first| *first != "policy").skip(1).collect();
+    let names = [
+        "raw",
+        "masking:every_turn",
+        "masking:batch=10",
+        "masking:break_even",
+        "summarization",
+        "hybrid",
+        "window",
+    ];
+    assert_eq!(rows, names);
+}
+
+#[test]
+fn what_is_recommended_is_the_cheapest_and_valid_configuration() {
+    let lines = runs(60);
+    let found = figures(
+        None,
+        &lines,
+        &["--price", "0.1", "--recommend", "--keep-at-least", "5", "--only", "masking"],
+    );
+    let best = &found["prices"][0]["recommended"];
+    let (name, own) = (best["policy"].as_str().unwrap(), best["ratio_to_raw"].as_f64().unwrap());
+    for other in found["prices"][0]["policies"].as_array().unwrap() {
+        let other_name = other["policy"].as_str().unwrap();
+        let is_allowed = other_name.starts_with("masking") && !other_name.ends_with("@3");
+        assert!(
+            !is_allowed || other["ratio_to_raw"].as_f64().unwrap() >= own,
+            "{other_name} is cheaper than {name}"
+        );
+    }
+    // The snippet is a configuration, and under it the route is what was recommended.
+    let snippet = best["snippet"].as_str().unwrap();
+    let again = figures(Some(snippet), &lines, &["--price", "0.1", "--policy", "route:default"]);
+    assert_eq!(ratio(&again, 0, "route:default"), own, "{snippet}");
+    let nothing = replay(None, &lines, &["--recommend", "--peak", "10"]);
+    assert!(nothing.out.contains("recommended: nothing"), "{}", nothing.out);
+}
+
+#[test]
+fn a_gap_longer_than_the_cache_lives_makes_every_request_a_miss() {
+    let found = figures(None, &runs(20), &["--gap", "11m"]);
+    assert_eq!(policy(&found, 0, "raw")["tokens_cached"], 0);
+    assert_eq!(
+        policy(&found, 0, "masking:break_even")["tokens_sent"],
+        policy(&found, 0, "masking:every_turn")["tokens_sent"]
+    );
+}
+
+#[test]
+fn a_model_that_nobody_knows_costs_no_dollars_and_still_compares() {
+    let found = figures(None, &runs(20), &["--model", "my-own-model", "--price", "0.1"]);
+    assert!(policy(&found, 0, "raw")["cost_usd"].is_null());
+    assert!(ratio(&found, 0, "masking:every_turn") > 0.0);
+    assert!(found["notes"].to_string().contains("`my-own-model`"), "{}", found["notes"]);
+}
+
+#[test]
+fn an_llm_is_not_asked_and_that_is_said() {
+    let config = "[summarizers.small]\nkind = \"llm\"\nmodel = \"gpt-5-mini\"\n[context]\nstrategy = \"hybrid\"\n\
+                  [context.fold]\nsummarizer = \"small\"\nwhen = { turns = 5 }\n";
+    let found = figures(Some(config), &runs(20), &["--policy", "route:default"]);
+    assert!(found["notes"].to_string().contains("built-in one"), "{}", found["notes"]);
+    assert!(policy(&found, 0, "route:default")["summaries"].as_u64() > Some(3));
+}

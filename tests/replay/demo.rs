@@ -1,0 +1,75 @@
+//! `tidegate demo`: the proxy at work with nothing but the binary.
+
+use crate::client::exchange;
+use crate::command::{figures, policy};
+use crate::tidegate::command;
+use crate::within;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::process::Stdio;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+async fn demo(args: &[&str]) -> String {
+    let directory = TempDir::new().unwrap();
+    let mut command = command(directory.path());
+    let output = within("the demo", command.arg("demo").args(args).output()).await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "it leaves files behind");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The lines of turns: what was asked with, and what was forwarded.
+fn turns(shown: &str) -> Vec<(u64, u64)> {
+    let number = |text: &str| text.replace(',', "").parse::<u64>().ok();
+    let turn = |line: &str| {
+        let mut words = line.split_whitespace();
+        number(words.next()?)?;
+        Some((number(words.next()?)?, number(words.next()?)?))
+    };
+    shown.lines().filter_map(turn).filter(|(asked, forwarded)| asked >= forwarded).collect()
+}
+
+#[tokio::test]
+async fn every_turn_is_told_and_the_sums_are_those_of_a_replay() {
+    let shown = demo(&["--exit"]).await;
+    let turns = turns(&shown);
+    assert!(turns.len() > 30, "{shown}");
+    assert!(turns.iter().any(|(asked, forwarded)| forwarded < asked), "{shown}");
+    assert!(shown.contains(" masked ") && shown.contains("cargo test"), "{shown}");
+    let recording = demo(&["--recording"]).await;
+    let found = figures(None, &[recording.trim().to_owned()], &[]);
+    assert_eq!(found["requests"], turns.len());
+    let own = policy(&found, 0, "masking:break_even");
+    let sum: u64 = turns.iter().map(|turn| turn.1).sum();
+    assert_eq!(own["tokens_sent"], sum, "{shown}");
+    for policy in [own, policy(&found, 0, "raw")] {
+        let cost = format!("${:.4}", policy["cost_usd"].as_f64().unwrap());
+        assert!(shown.lines().last().unwrap().contains(&cost), "{cost} is not in: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn it_stays_until_it_is_told_to_end_and_can_be_asked() {
+    let directory = TempDir::new().unwrap();
+    let mut command = command(directory.path());
+    let mut child = command.args(["demo", "--strategy", "hybrid"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let admin: SocketAddr = loop {
+        let line = within("a line of the demo", lines.next_line()).await.unwrap().expect("it ended");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let ["admin", url, ..] = words.as_slice() {
+            break url.strip_prefix("http://").unwrap().parse().unwrap();
+        }
+    };
+    let path = "GET /api/conversations/demo HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let page: Value = serde_json::from_str(&exchange(admin, path).await.text()).unwrap();
+    assert_eq!(page["conversation"]["strategy"], "hybrid", "{page}");
+    assert!(page["conversation"]["requests"].as_u64() > Some(30), "{page}");
+    assert!(page["conversation"]["cached_tokens"].as_u64() > Some(100_000), "{page}");
+    let id = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
+    kill_process(id, Signal::INT).unwrap();
+    assert!(within("its end", child.wait()).await.unwrap().success());
+}

@@ -1,0 +1,146 @@
+//! What can be replayed, and what is said of what cannot.
+
+use crate::client::{CHAT, exchange, post};
+use crate::command::{figures, policy, replay};
+use crate::tidegate::Setup;
+use serde_json::{Value, json};
+use tidegate_testkit::{Answer, MockUpstream, Trajectory};
+
+fn said(role: &str, text: &str) -> Value {
+    json!({ "role": role, "content": text })
+}
+
+#[test]
+fn a_request_is_everything_before_an_assistant_message() {
+    let messages = [
+        said("system", "s"),
+        said("user", "a"),
+        said("assistant", "b"),
+        said("user", "c"),
+        said("assistant", "d"),
+    ];
+    let line = json!({ "id": 7, "model": "gpt-4o", "messages": messages, "tools": [] }).to_string();
+    let out = replay(None, &[line], &["--forwarded", "out.jsonl", "--policy", "masking"]);
+    assert_eq!(out.code, Some(0), "{}", out.err);
+    let lines = std::fs::read_to_string(out.directory.path().join("out.jsonl")).unwrap();
+    let sent: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|line| line["policy"] == "raw")
+        .map(|line| serde_json::from_str(line["sent"].as_str().unwrap()).unwrap())
+        .collect();
+    let request = |count: usize| json!({ "model": "gpt-4o", "tools": [], "messages": messages[..count] });
+    assert_eq!(sent, [request(2), request(4)]);
+}
+
+#[test]
+fn requests_of_a_log_are_put_together_by_what_they_begin_with() {
+    let first = [
+        said("user", "a"),
+        said("assistant", "b"),
+        said("user", "c"),
+        said("assistant", "d"),
+        said("user", "e"),
+    ];
+    let other = [said("user", "other"), said("assistant", "x"), said("user", "y")];
+    let body = |messages: &[Value], clock: u32| {
+        let messages = [&[said("system", &format!("It is {clock}."))], messages].concat();
+        json!({ "model": "gpt-4o", "messages": messages }).to_string()
+    };
+    let lines = [
+        body(&first[..1], 1),
+        body(&other[..1], 2),
+        body(&first[..3], 3),
+        body(&other, 4),
+        body(&first, 5),
+        body(&first, 6),
+    ];
+    let found = figures(None, &lines, &[]);
+    let ids: Vec<&str> =
+        found["each"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!((ids, &found["requests"]), (vec!["runs.jsonl:1", "runs.jsonl:2"], &6.into()));
+    let wrapped = lines.map(|line| json!({ "ts": 1_700_000_000, "request": line }).to_string());
+    let found = figures(None, &wrapped, &[]);
+    assert_eq!(
+        (&found["conversations"], &found["requests"], &found["untimed"]),
+        (&2.into(), &6.into(), &0.into())
+    );
+}
+
+#[test]
+fn a_pause_that_the_times_show_empties_the_cache() {
+    let shape = Trajectory { turns: 6, output: 300.0, system: 1_500, ..Trajectory::default() };
+    let timed = |pause: u64| {
+        let mut messages = shape.messages(1);
+        for (number, message) in messages.iter_mut().enumerate() {
+            let late = if number > 6 { pause } else { 0 };
+            message["created_at"] = (1_700_000_000 + 10 * number as u64 + late).into();
+        }
+        let found =
+            figures(None, &[json!({ "id": "t", "model": "gpt-4o", "messages": messages }).to_string()], &[]);
+        assert_eq!(found["untimed"], 0);
+        policy(&found, 0, "raw")["tokens_cached"].as_u64().unwrap()
+    };
+    assert!(timed(3_600) < timed(0));
+    // A time is no part of a request, so that its tokens are those of a conversation without any.
+    let plain = figures(None, &[shape.line(1)], &[]);
+    assert_eq!(policy(&plain, 0, "raw")["tokens_cached"].as_u64().unwrap(), timed(0));
+}
+
+#[tokio::test]
+async fn what_was_kept_can_be_replayed() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::chat("It is high."));
+    let tidegate = Setup::new("[store]\nurl = \"memory:\"\n").upstream(&upstream.url()).start().await;
+    let mut messages = Vec::new();
+    for turn in 0..3 {
+        messages.push(said("user", &format!("What is the tide at {turn}?")));
+        let body = json!({ "model": "gpt-4o", "messages": messages }).to_string();
+        let reply = exchange(tidegate.address, post(CHAT, &[("x-conversation-id", "kept")], body)).await;
+        assert_eq!(reply.status, 200);
+        messages.push(said("assistant", "It is high."));
+    }
+    let path = "GET /api/conversations/kept/export HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let export = exchange(tidegate.admin, path.to_owned()).await.text();
+    let found = figures(None, &[export.trim().to_owned()], &[]);
+    // The last request counts whether or not its answer has been recorded by now.
+    assert_eq!((&found["requests"], &found["untimed"]), (&3.into(), &0.into()));
+    assert_eq!(found["each"][0]["id"], "kept");
+}
+
+#[test]
+fn what_cannot_be_replayed_is_named_with_its_line() {
+    let good = Trajectory { turns: 1, ..Trajectory::default() }.line(1);
+    let cases = [
+        ("{", "runs.jsonl:1: it is no JSON object"),
+        ("[1]", "runs.jsonl:1: it is no JSON object"),
+        ("{\"text\":1}", "runs.jsonl:1: there are no `messages` in it"),
+        ("{\"id\":1,\"messages\":[{\"content\":\"x\"}]}", "runs.jsonl:1: message 0 has no `role`"),
+        ("{\"messages\":[1]}", "runs.jsonl:1: "),
+        ("", "runs.jsonl: there is no conversation in it"),
+        ("{\"id\":1,\"messages\":[]}", "there is no request in it"),
+    ];
+    for (line, expected) in cases {
+        let said = replay(None, &[line.to_owned()], &[]);
+        assert_eq!(said.code, Some(1), "{line}");
+        assert!(said.err.starts_with(expected) && said.err.contains("\n  hint: "), "{line}: {}", said.err);
+    }
+    let many: Vec<String> =
+        std::iter::repeat_n(good.clone(), 300).chain(["{\"id\":2}".to_owned(), good]).collect();
+    let said = replay(None, &many, &[]);
+    assert!(said.err.starts_with("runs.jsonl:301: there are no `messages`"), "{}", said.err);
+    let none = replay(None, &[], &["missing.jsonl"]);
+    assert_eq!(none.code, Some(1));
+}
+
+#[test]
+fn wrong_usage_is_explained() {
+    for (args, expected) in [
+        (["--policy", "rolling"], "masking:every_turn"),
+        (["--price", "cheap"], "0.1/1.25"),
+        (["--policy", "route:none"], "there is no route `none`"),
+    ] {
+        let said = replay(None, &[Trajectory::default().line(1)], &args);
+        assert!(said.code != Some(0) && said.err.contains(expected), "{args:?}: {}", said.err);
+    }
+}

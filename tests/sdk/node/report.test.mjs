@@ -1,0 +1,121 @@
+// The report of `tidegate replay`, opened from a file in a browser without a network.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { chromium } from 'playwright-core';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const TARGET = process.env.CARGO_TARGET_DIR || join(ROOT, 'target');
+const TIDEGATE = process.env.TIDEGATE_BIN || join(TARGET, 'debug', 'tidegate');
+
+/** A conversation's name can be anything, also this. */
+const HOSTILE = `</script><script>window.broken = 1</script><img src=x onerror="window.broken = 1">`;
+
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+let directory, browser;
+
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'tidegate-report-'));
+  const runs = [run(HOSTILE, 30), run('short', 4), run('long', 60)];
+  await writeFile(join(directory, 'runs.jsonl'), runs.map((one) => JSON.stringify(one)).join('\n'));
+  const flags = ['replay', 'runs.jsonl', '--price', '0.1,0.5', '--html', 'report.html', '--recommend'];
+  await promisify(execFile)(TIDEGATE, flags, { cwd: directory });
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM_BIN || '/usr/bin/chromium', args: FLAGS });
+});
+
+after(async () => {
+  await browser?.close();
+  await rm(directory, { recursive: true });
+});
+
+/** An agent's run with outputs of very different lengths. */
+function run(id, turns) {
+  const messages = [
+    { role: 'system', content: 'You look after a harbour. '.repeat(300) },
+    { role: 'user', content: 'Find out why berth 7 floods.' },
+  ];
+  for (let turn = 0; turn < turns; turn++) {
+    const call = { id: `c${turn}`, type: 'function', function: { name: 'read_gauge', arguments: `{"berth":${turn}}` } };
+    messages.push({ role: 'assistant', content: `I read gauge ${turn}.`, tool_calls: [call] });
+    messages.push({ role: 'tool', tool_call_id: `c${turn}`, content: `gauge ${turn} reads 3.30\n`.repeat(20 + ((turn * 37) % 90)) });
+  }
+  messages.push({ role: 'assistant', content: 'It no longer does.' });
+  return { id, model: 'gpt-4o', messages };
+}
+
+/** The page, and everything that it complains about or asks for. */
+async function open(colorScheme) {
+  const context = await browser.newContext({ colorScheme, offline: true, viewport: { width: 1240, height: 900 } });
+  const page = await context.newPage();
+  const troubles = [];
+  page.on('console', (message) => troubles.push(`${message.type()}: ${message.text()}`));
+  page.on('pageerror', (error) => troubles.push(String(error)));
+  const address = pathToFileURL(join(directory, 'report.html')).href;
+  page.on('request', (request) => {
+    if (request.url() !== address && !request.url().startsWith('data:')) troubles.push(`asks for ${request.url()}`);
+  });
+  await page.goto(address);
+  return { page, troubles };
+}
+
+for (const colorScheme of ['light', 'dark']) {
+  test(`every plot is drawn, and nothing is loaded or wrong (${colorScheme})`, async () => {
+    const { page, troubles } = await open(colorScheme);
+    for (const plot of ['#size', '#cost']) {
+      assert.equal(await page.locator(`${plot} svg path`).count(), 7, plot);
+    }
+    assert.equal(await page.locator('#window svg path').count(), 3);
+    assert.equal(await page.locator('#window svg circle').count(), 15);
+    const boxes = await page.locator('.plots svg').evaluateAll((all) => all.map((svg) => svg.getBoundingClientRect().height));
+    assert.ok(boxes.every((height) => height > 100), String(boxes));
+    assert.equal(await page.locator('.strip').count(), 7);
+    assert.equal(await page.locator('.strip').first().locator('g').count(), 61, 'a column for each request of the dearest one');
+    assert.ok((await page.locator('.strip rect[fill="var(--masked)"]').count()) > 20);
+    assert.match(await page.locator('section.price:visible').innerText(), /masking:break_even[\s\S]*Recommended/);
+    // Nothing is wider than the window.
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    assert.deepEqual(troubles, []);
+  });
+}
+
+test('prices, conversations and lines can be chosen, and what is under the pointer is told', async () => {
+  const { page, troubles } = await open('light');
+  const shape = () => page.locator('#cost svg path').evaluateAll((paths) => paths.map((path) => path.getAttribute('d')).join());
+  const before = await shape();
+  await page.click('nav button[data-price="1"]');
+  assert.notEqual(await shape(), before);
+  assert.match(await page.locator('section.price:visible h2').innerText(), /×0\.5/);
+
+  await page.locator('#size .legend button', { hasText: 'masking:every_turn' }).click();
+  assert.equal(await page.locator('#size svg path').count(), 6);
+
+  await page.locator('#size svg').hover();
+  assert.match(await page.locator('#tip').innerText(), /^request \d+\n[\s\S]*raw/);
+  await page.locator('#conversation').selectOption({ label: 'short' });
+  assert.equal(await page.locator('.strip').first().locator('g').count(), 5);
+  assert.deepEqual(troubles, []);
+});
+
+test('a name is only ever a name', async () => {
+  const { page, troubles } = await open('light');
+  await page.locator('#conversation').selectOption({ label: HOSTILE });
+  assert.equal(await page.locator('.strip').first().locator('g').count(), 31);
+  assert.equal(await page.evaluate(() => window.broken), undefined);
+  assert.equal(await page.locator('img').count(), 0);
+  assert.deepEqual(troubles, []);
+});
