@@ -3,7 +3,7 @@
 use super::*;
 use std::future::poll_fn;
 use std::task::Poll;
-use tidegate_testkit::{RedisServer, TcpProxy, Unreachable};
+use tidegate_testkit::{RedisServer, TcpProxy, Unreachable, until};
 use tokio::time::timeout;
 
 /// The ids of the connections whose last command was one of a recall, whichever of them came last.
