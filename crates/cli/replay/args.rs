@@ -36,7 +36,7 @@ Policies (--policy; more than one with commas or repeated):
 
 What is billed: the input of every request, by a model of the provider's prompt cache. What was sent before is found again
 in whole steps, from a minimum on, while it lives; the rest is written. Answers cost the same under every policy and
-are not in it. `edited` are requests that go out edited, `moves` those that change what the provider has seen before,
+are not in it. `worst` is the conversation in which a policy does worst, with its cost / raw. `edited` are requests that go out edited, `moves` those that change what the provider has seen before,
 and so miss its cache. Summaries are made by the built-in summarizer.
 
 JSON (--json), one object; more members may come, none of these goes:
