@@ -134,6 +134,21 @@ async fn refusals() {
 }
 
 #[tokio::test]
+async fn every_profile_that_leaves_the_history_to_the_client() {
+    // Windows that are soon full; stories keep 10,500 tokens for something else.
+    for (profile, window) in
+        [("agent", 16_384), ("budgeted-chat", 16_384), ("story", 22_000), ("assistant", 16_384)]
+    {
+        let context =
+            format!("[context]\nprofile = \"{profile}\"\n[context.budget]\nfallback_window = {window}\n");
+        // A model that nobody knows has the window that is given here.
+        let lines: Vec<String> = runs(24, 3).iter().map(|line| line.replace("gpt-4o", "harbour-1")).collect();
+        let seen = is_what_the_proxy_forwards(&context, &lines).await;
+        assert!(seen.edited > 2 && seen.requests + seen.refused == 50, "{profile}: {seen:?}");
+    }
+}
+
+#[tokio::test]
 async fn observations_of_a_text_protocol_in_odd_json_with_times() {
     let mut messages = vec![r#"{"role":"user", "content":"Mend it, \u00e9t c\u00e6tera."}"#.to_owned()];
     for turn in 0..12 {

@@ -109,6 +109,27 @@ async fn what_was_kept_can_be_replayed() {
 }
 
 #[test]
+fn what_is_pinned_stands_in_every_request_that_a_policy_edits() {
+    let messages = [said("user", "a"), said("assistant", "b")];
+    let line =
+        json!({ "id": "n", "model": "gpt-4o", "memory": "Deploys are on Fridays.", "messages": messages });
+    let out = replay(None, &[line.to_string()], &["--forwarded", "out.jsonl", "--policy", "masking"]);
+    let lines = std::fs::read_to_string(out.directory.path().join("out.jsonl")).unwrap();
+    let forwarded = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let has_it: Vec<bool> =
+        forwarded.map(|line| line["forwarded"].as_str().unwrap().contains("on Fridays")).collect();
+    assert_eq!(has_it, [false, true]);
+}
+
+#[test]
+fn a_limit_of_turns_refuses_as_in_the_proxy_and_never_raw() {
+    let line = Trajectory { turns: 9, output: 50.0, ..Trajectory::default() }.line(1);
+    let found = figures(Some("[context.limits]\nmax_turns = 4\n"), &[line], &[]);
+    assert_eq!(policy(&found, 0, "raw")["refused"], 0);
+    assert_eq!(policy(&found, 0, "route:default")["refused"], 6);
+}
+
+#[test]
 fn what_cannot_be_replayed_is_named_with_its_line() {
     let good = Trajectory { turns: 1, ..Trajectory::default() }.line(1);
     let cases = [

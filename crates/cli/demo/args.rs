@@ -7,13 +7,14 @@ use tidegate_engine::Strategy;
 pub(crate) const MORE: &str = "\
 Examples:
   tidegate demo                                       masking, at the prices of gpt-4o
-  tidegate demo --model gpt-5 --exit                  where cached input costs a tenth, and end at once
+  tidegate demo --model gpt-5 --exit                  where cached input costs a tenth
   tidegate demo --strategy hybrid                     with another strategy
   tidegate demo --recording | tidegate replay -       the same run under every policy
 
-The run was recorded by an agent's real commands in a small repository: a bug is found, fixed and tested. The provider counts tokens
-as OpenAI does and remembers prompts as OpenAI does, so that `usage` in its answers is what a real one would report.
-While it runs, `tidegate conversations` and curl can ask the admin address that it prints.";
+Every command of the run was really run, in a small repository that was written for it: a bug is
+found, fixed and tested. The provider counts tokens and remembers prompts as OpenAI does, so that `usage` in its
+answers is what a real one would report. While it runs, `tidegate conversations` and curl can ask
+the admin address that it prints.";
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DemoArgs {

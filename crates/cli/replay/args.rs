@@ -9,10 +9,10 @@ use tidegate_replay::{Policy, Regime};
 
 pub(crate) const MORE: &str = "\
 Examples:
-  tidegate replay runs.jsonl                          every strategy and pace, at the model's own prices
-  tidegate replay runs.jsonl --price 1,0.5,0.1        the same where cached input costs ×1, ×0.5, ×0.1
+  tidegate replay runs.jsonl                          every strategy and pace, at the model's prices
+  tidegate replay runs.jsonl --price 1,0.5,0.1        where cached input costs ×1, ×0.5, ×0.1
   tidegate replay runs.jsonl --html report.html       one page with plots, for a browser
-  tidegate replay runs.jsonl --recommend              the cheapest policy, as lines for proxy.toml
+  tidegate replay runs.jsonl --recommend              the cheapest policy, for proxy.toml
   tidegate replay runs.jsonl --recommend --keep-at-least 10 --only masking
                                                       the cheapest that does no more than that
   tidegate replay runs.jsonl --config proxy.toml      with the routes of your own configuration
@@ -22,30 +22,36 @@ Examples:
                                                       a conversation that was kept
 
 Files (JSON, one object a line; detected by the first line):
-  conversations   {\"id\",\"model\",\"messages\",\"tools\"?}, also as `conversations export` writes them. Request n is
-                  everything before the n-th assistant message
-  request logs    bodies of chat completions, alone or as `body` or `request` beside a time, `headers` or a
-                  `conversation_id`. Requests that begin with an earlier one continue its conversation
-  A `timestamp`, `created_at`, `time`, `ts` or `created` of a message or a log line says when it was sent, in
-  seconds, milliseconds or as a date; it is not part of the request.
+  conversations   {\"id\",\"model\",\"messages\",\"tools\"?}, also as `conversations export` writes them.
+                  Request n is everything before the n-th assistant message
+  request logs    bodies of chat completions, alone or as `body` or `request` beside a time,
+                  `headers` or a `conversation_id`. Requests that begin with an earlier one
+                  continue its conversation
+  A `timestamp`, `created_at`, `time`, `ts` or `created` of a message or a log line says when it
+  was sent, in seconds, milliseconds or as a date; it is not part of the request.
 
 Policies (--policy; more than one with commas or repeated):
-  raw, masking:every_turn, masking:batch=N, masking:break_even, summarization, hybrid, window, route:NAME
-  @TURNS behind one that masks or folds is its window: masking:break_even@20. What a name does not say is as the
-  configuration says it for the conversation's model.
+  raw, masking:every_turn, masking:batch=N, masking:break_even, summarization, hybrid, window,
+  route:NAME. @TURNS behind one that masks or folds is its window: masking:break_even@20. What a
+  name does not say is as the configuration says it for the conversation's model.
 
-What is billed: the input of every request, by a model of the provider's prompt cache. What was sent before is found again
-in whole steps, from a minimum on, while it lives; the rest is written. Answers cost the same under every policy and
-are not in it. `edited` are requests that go out edited, `moves` those that change what the provider has seen before,
-and so miss its cache. Summaries are made by the built-in summarizer.
+What is billed is the input of every request, by a model of the provider's prompt cache: what was
+sent before is found again in whole steps, from a minimum on, while it lives; the rest is written.
+Answers cost the same under every policy and are not in it. `worst` is the conversation in which a
+policy does worst, with its cost / raw. `edited` are requests that go out edited, `moves` those
+that change what the provider has seen before, and so miss its cache. Summaries are made by the
+built-in summarizer.
 
 JSON (--json), one object; more members may come, none of these goes:
   conversations, requests, untimed, gap_s, models[], notes[]
-  prices[]        price, policies[], recommended (policy, ratio_to_raw, snippet) with --recommend
-  …policies[]     policy, requests, tokens_before, tokens_sent, tokens_cached, cached_share, cost_usd (null where a price
-                  is unknown), cost_units (tokens at the plain input price), ratio_to_raw, worst (id,
-                  ratio_to_raw), refused, over_window, unreadable, edited, moves, summaries, peak_tokens
-  each[]          id, and for each price and policy cost_usd, cost_units, tokens_sent, refused";
+  prices[]        price, policies[], and with --recommend recommended: null, or policy,
+                  ratio_to_raw, snippet
+  …policies[]     policy, requests, tokens_before, tokens_sent, tokens_cached, cached_share,
+                  cost_usd (null where a price is unknown), cost_units (tokens at the plain input
+                  price), ratio_to_raw, worst (id, ratio_to_raw), refused, over_window, unreadable,
+                  edited, moves, summaries, peak_tokens
+  each[]          id, and prices[] with, for each policy, policy, cost_usd, cost_units,
+                  tokens_sent, refused";
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ReplayArgs {

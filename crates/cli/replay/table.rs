@@ -3,7 +3,7 @@
 use super::Outcome;
 use crate::conversations::terminal::one_line;
 use crate::number::grouped;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use tidegate_replay::{Figures, Kind, Policy};
@@ -38,43 +38,67 @@ pub(super) fn render(outcome: &Outcome<'_>) -> String {
 fn policies(outcome: &Outcome<'_>, regime: usize) -> Table {
     let Outcome { setup, comparison, .. } = outcome;
     let mut table = table();
-    table.set_header([
-        "policy",
-        "requests",
-        "tokens sent",
-        "cached",
-        "input cost",
-        "/ raw",
-        "worst conversation",
-        "refused",
-        "edited",
-        "moves",
-        "summaries",
-    ]);
+    let has_room = table.width().is_none_or(|width| width >= WIDE);
+    let shown: Vec<&Column> = COLUMNS.iter().filter(|column| has_room || !column.is_extra).collect();
+    table.set_header(shown.iter().map(|column| column.name));
     let totals = &comparison.totals[regime];
     for (place, (policy, figures)) in setup.policies.iter().zip(totals).take(setup.main).enumerate() {
         let worst = comparison.worst(regime, place).filter(|_| place > 0);
-        table.add_row([
-            one_line(&policy.to_string()),
-            grouped(figures.requests),
-            grouped(figures.sent),
-            format!("{:.0} %", figures.cached_share() * 100.0),
-            cost(figures),
-            format!("{:.3}", figures.cost.ratio_to(&totals[0].cost)),
-            worst.map_or("-".to_owned(), |(id, ratio)| format!("{ratio:.2} {}", shortened(id))),
-            grouped(figures.unanswered()),
-            grouped(figures.edited),
-            grouped(figures.moves),
-            grouped(figures.summaries),
-        ]);
+        let row = Row { policy, figures, raw: &totals[0], worst };
+        table.add_row(shown.iter().map(|column| (column.cell)(&row)));
     }
-    for column in [1, 2, 3, 4, 5, 7, 8, 9, 10] {
-        if let Some(column) = table.column_mut(column) {
+    for (column, shown) in table.column_iter_mut().zip(&shown) {
+        column.set_padding((0, 2)).set_constraint(ColumnConstraint::ContentWidth);
+        if !matches!(shown.name, "policy" | "worst") {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
     table
 }
+
+/// From this width on a terminal has room for all columns.
+const WIDE: u16 = 132;
+
+/// What a row is made of.
+struct Row<'a> {
+    policy: &'a Policy,
+    figures: &'a Figures,
+    raw: &'a Figures,
+    worst: Option<(&'a str, f64)>,
+}
+
+struct Column {
+    name: &'static str,
+    /// Whether a narrow terminal does without.
+    is_extra: bool,
+    cell: fn(&Row<'_>) -> String,
+}
+
+const COLUMNS: [Column; 11] = [
+    Column { name: "policy", is_extra: false, cell: |row| one_line(&row.policy.to_string()) },
+    Column { name: "requests", is_extra: true, cell: |row| grouped(row.figures.requests) },
+    Column { name: "tokens sent", is_extra: false, cell: |row| grouped(row.figures.sent) },
+    Column {
+        name: "cached",
+        is_extra: false,
+        cell: |row| format!("{:.0} %", row.figures.cached_share() * 100.0),
+    },
+    Column { name: "input cost", is_extra: false, cell: |row| cost(row.figures) },
+    Column {
+        name: "/ raw",
+        is_extra: false,
+        cell: |row| format!("{:.3}", row.figures.cost.ratio_to(&row.raw.cost)),
+    },
+    Column {
+        name: "worst",
+        is_extra: false,
+        cell: |row| row.worst.map_or("-".to_owned(), |(id, ratio)| format!("{ratio:.2} {}", shortened(id))),
+    },
+    Column { name: "refused", is_extra: false, cell: |row| grouped(row.figures.unanswered()) },
+    Column { name: "edited", is_extra: false, cell: |row| grouped(row.figures.edited) },
+    Column { name: "moves", is_extra: true, cell: |row| grouped(row.figures.moves) },
+    Column { name: "summaries", is_extra: true, cell: |row| grouped(row.figures.summaries) },
+];
 
 /// One row for each window, one column for each policy that was tried with it.
 fn windows(outcome: &Outcome<'_>, regime: usize) -> Table {
@@ -143,7 +167,7 @@ fn counted(number: u64, what: &str) -> String {
 
 /// As much of a conversation's name as a column has room for.
 fn shortened(id: &str) -> String {
-    const MOST: usize = 28;
+    const MOST: usize = 20;
     let id = one_line(id);
     if id.chars().count() <= MOST {
         return id;

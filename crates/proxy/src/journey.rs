@@ -269,7 +269,7 @@ impl Leg<'_> {
 }
 
 /// Whether there can be anything to do. Without a strategy that edits, only our own tag has to be taken out.
-fn needs_rewrite(strategy: Strategy, body: &[u8]) -> bool {
+pub(crate) fn needs_rewrite(strategy: Strategy, body: &[u8]) -> bool {
     strategy != Strategy::Passthrough || memchr::memmem::find(body, b"\"observation\"").is_some()
 }
 

@@ -7,6 +7,7 @@
 use crate::assess::{Assessment, Question, Rule};
 use crate::course::{Course, Step};
 use crate::fold::COOL_DOWN;
+use crate::journey::needs_rewrite;
 use crate::limit;
 use crate::look::Look;
 use crate::material::fold_offline;
@@ -120,7 +121,8 @@ impl<'a> Rehearsal<'a> {
             return Outcome::Unreadable;
         };
         let context = self.context;
-        if !context.observe && limit::check(&context.limits, &assessment.chat.messages, None).is_err() {
+        let is_limited = !context.observe && needs_rewrite(context.strategy, line.body);
+        if is_limited && limit::check(&context.limits, &assessment.chat.messages, None).is_err() {
             return Outcome::Refused;
         }
         let mut course = Course::new();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
-use tidegate_config::{Context, Settings};
+use tidegate_config::{Context, Limits, Settings};
 use tidegate_engine::{FoldPace, Keep, Pace, Strategy};
 use tidegate_proxy::chat_route;
 
@@ -66,6 +66,10 @@ impl Policy {
         // Whoever asks what a policy would do wants it done.
         context.observe = false;
         context.strategy = self.strategy(&context);
+        if self.kind == Kind::Raw {
+            // Nobody else stops a conversation that goes past the proxy.
+            context.limits = Limits::default();
+        }
         match self.kind {
             Kind::EveryTurn => context.mask.policy.pace = Pace::EveryTurn,
             Kind::Batch(size) => context.mask.policy.pace = Pace::Batch(size),

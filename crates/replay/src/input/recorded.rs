@@ -83,7 +83,7 @@ impl Recorded {
         self.times.iter().map(next).collect()
     }
 
-    /// Whether every request but the first has a time.
+    /// Whether every request has a time of its own.
     #[must_use]
     pub fn has_times(&self) -> bool {
         self.times.iter().all(Option::is_some)
