@@ -22,7 +22,7 @@ fn costs(page: &str) -> (f64, f64) {
 async fn of_a_first_request_it_is_what_was_left_out() {
     let upstream = upstream().await;
     let tidegate = Tidegate::start(PRICED, &upstream).await;
-    upstream.then(Answer::json(200, &answer(1_000, 0)));
+    upstream.then(Answer::json(200, answer(1_000, 0)));
     let reply = ask(&tidegate, "s", body_for("harbour-1", &chat(6)), &[]).await;
     let (before, after) =
         (figure(&reply, "x-tidegate-tokens-before"), figure(&reply, "x-tidegate-tokens-after"));
@@ -46,7 +46,7 @@ async fn an_edit_that_breaks_the_cache_is_told_as_a_loss() {
         body_for("harbour-1", &messages)
     };
     for (requests, questions) in [(1.0, 3), (2.0, 4)] {
-        upstream.then(Answer::json(200, &answer(6_000, 0)));
+        upstream.then(Answer::json(200, answer(6_000, 0)));
         ask(&tidegate, "s", long(questions), &[]).await;
         counted(&tidegate, requests).await;
     }

@@ -14,7 +14,7 @@ pub(crate) const MASKING: &str =
 /// An upstream that always says the same, and what it took.
 pub(crate) async fn upstream() -> MockUpstream {
     let upstream = MockUpstream::start().await;
-    upstream.answer(Answer::json(200, &answer(2_000, 1_024)));
+    upstream.answer(Answer::json(200, answer(2_000, 1_024)));
     upstream
 }
 
