@@ -28,6 +28,9 @@ pub struct Summary {
     pub cached_tokens: u64,
     /// What its turns cost, as far as their prices are known; null where none is.
     pub cost_usd: Option<f64>,
+    /// What they would have cost as the client sent them, estimated; null where that is. An older process does not tell.
+    #[serde(default)]
+    pub unedited_cost_usd: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -156,6 +159,7 @@ impl Summary {
             completion_tokens: count("completion_tokens"),
             cached_tokens: count("cached_tokens"),
             cost_usd: usd(count("cost_nanousd")),
+            unedited_cost_usd: usd(count("unedited_cost_nanousd")),
         }
     }
 }

@@ -31,6 +31,14 @@ pub(super) fn usd(amount: Option<f64>) -> String {
     }
 }
 
+/// What editing has saved of what would have been spent without it; less than nothing where it has cost.
+pub(super) fn avoided(cost: Option<f64>, unedited: Option<f64>) -> String {
+    let (Some(cost), Some(unedited)) = (cost, unedited) else { return "n/a".to_owned() };
+    let saved = unedited - cost;
+    let sign = if saved < 0.0 { "-" } else { "" };
+    format!("{sign}{} of {}, estimated", usd(Some(saved.abs())), usd(Some(unedited)))
+}
+
 /// How long ago a moment was, in the largest unit; both in milliseconds since 1970.
 pub(super) fn ago(now: u64, then: u64) -> String {
     match now.saturating_sub(then) / 1000 {
@@ -85,6 +93,13 @@ mod tests {
             .map(|then| ago(200_000_000_000, 200_000_000_000 - then));
         assert_eq!(shown, ["just now", "5 s ago", "59 s ago", "3 min ago", "1 h ago", "2 days ago"]);
         assert_eq!(ago(1, 9_000), "just now", "the clock of another machine");
+    }
+
+    #[test]
+    fn savings_are_amounts_and_can_be_losses() {
+        assert_eq!(avoided(Some(1.5), Some(4.0)), "$2.50 of $4.00, estimated");
+        assert_eq!(avoided(Some(0.05), Some(0.02)), "-$0.0300 of $0.0200, estimated");
+        assert_eq!([avoided(None, Some(1.0)), avoided(Some(1.0), None)], ["n/a", "n/a"]);
     }
 
     #[test]

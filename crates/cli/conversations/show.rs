@@ -117,6 +117,7 @@ fn head(one: &Summary) -> String {
         ("tokens", tokens),
         ("billed", reported),
         ("cost", figures::usd(one.cost_usd)),
+        ("saved", figures::avoided(one.cost_usd, one.unedited_cost_usd)),
     ];
     let mut out = String::new();
     for (name, value) in lines {
