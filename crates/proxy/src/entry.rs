@@ -162,10 +162,13 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let refusal = self.reason.filter(|_| self.outcome == Outcome::Refused);
         let metrics = &self.gate.metrics;
-        metrics.request(self.route.as_deref().unwrap_or(NO_ROUTE), self.outcome, refusal, self.degraded);
         if let Some(labels) = &self.labels {
+            metrics.completed(labels, self.outcome, refusal, self.degraded);
             let first = self.first_byte.filter(|_| self.outcome != Outcome::Refused);
             metrics.operated(labels, self.started.elapsed(), first, self.error());
+        } else {
+            let route = self.route.as_deref().unwrap_or(NO_ROUTE);
+            metrics.request(route, self.outcome, refusal, self.degraded);
         }
         if self.journey.is_on() {
             if let Some(upstream) = &self.upstream {

@@ -144,7 +144,7 @@ async fn complete_chat(
     drop(step);
     let asked: String = model.unwrap_or_default().chars().take(LONGEST_MODEL).collect();
     let is_streamed = chat.as_ref().is_some_and(|(_, outline)| outline.stream);
-    entry.labels = Some(labels(snapshot, route, &asked));
+    entry.labels = Some(labels(&worker.gate, snapshot, route, &asked));
     let leg = Leg { worker, snapshot, index, route, strategy };
     let Edited { head, sent, identity, rewritten } = leg.edit(Received { head, sent, chat }, entry).await?;
     match &rewritten {
@@ -181,10 +181,10 @@ async fn complete_chat(
 }
 
 /// What a chat completion is counted under.
-fn labels(snapshot: &Snapshot, route: &Route, asked: &str) -> Labels {
+fn labels(gate: &Gate, snapshot: &Snapshot, route: &Route, asked: &str) -> Labels {
     let model = snapshot.models.lookup(asked);
     let name = if model.is_known { model.name.as_str() } else { OTHER_MODEL };
-    Labels::new(&route.name, name, provider(&route.upstream.url.authority))
+    gate.metrics.labels(&route.name, name, provider(&route.upstream.url.authority))
 }
 
 /// The part of the way on which a route's policy counts.

@@ -1,6 +1,6 @@
 use crate::exposition::exposition;
-use crate::instruments::{EDITS, Instruments};
-use crate::labels::Labels;
+use crate::instruments::Instruments;
+use crate::labels::{Bound, Labels};
 use crate::names::{attribute, label};
 use crate::queue::SpanCounts;
 use crate::reader::SharedReader;
@@ -8,13 +8,16 @@ use crate::{ArchiveCounts, Outcome};
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// What is counted while requests pass: by OpenTelemetry's instruments, which `/metrics` and a collector both read.
 #[derive(Debug)]
 pub struct Metrics {
     instruments: Instruments,
+    /// By route, then by model: both are few.
+    known: RwLock<HashMap<String, HashMap<String, Labels>>>,
     page: SharedReader,
     /// What the instruments belong to; they end with it.
     _provider: SdkMeterProvider,
@@ -81,7 +84,8 @@ impl Metrics {
             Some(pushed) => builder.with_reader(pushed).build(),
             None => builder.build(),
         };
-        Metrics { instruments: Instruments::new(&provider, spans), page, _provider: provider }
+        let instruments = Instruments::new(&provider, spans);
+        Metrics { instruments, known: RwLock::default(), page, _provider: provider }
     }
 
     /// There is a route of this name.
@@ -89,7 +93,36 @@ impl Metrics {
         self.instruments.announce(route);
     }
 
-    /// A request is over. `degraded` says what it went without, `refusal` why it was not sent.
+    /// What requests of this route and model are counted under. `model` must be a name out of the model table, or
+    /// [`OTHER_MODEL`](crate::OTHER_MODEL).
+    #[must_use]
+    pub fn labels(&self, route: &str, model: &str, provider: &'static str) -> Labels {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let found = known.get(route).and_then(|models| models.get(model));
+        // A reload can put another provider behind a route.
+        if let Some(labels) = found.filter(|labels| labels.0.provider == provider) {
+            return labels.clone();
+        }
+        drop(known);
+        let labels = Labels(Arc::new(Bound::new(&self.instruments, route, model, provider)));
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.entry(route.to_owned()).or_default().insert(model.to_owned(), labels.clone());
+        labels
+    }
+
+    /// A chat completion is over. `degraded` says what it went without, `refusal` why it was not sent.
+    pub fn completed(
+        &self,
+        labels: &Labels,
+        outcome: Outcome,
+        refusal: Option<&'static str>,
+        degraded: Option<&'static str>,
+    ) {
+        labels.0.requests(outcome).add(1);
+        self.troubled(labels.0.route(), refusal, degraded);
+    }
+
+    /// Any other request is over.
     pub fn request(
         &self,
         route: &str,
@@ -98,10 +131,14 @@ impl Metrics {
         degraded: Option<&'static str>,
     ) {
         let route = KeyValue::new(label::ROUTE, route.to_owned());
+        self.instruments.requests.add(1, &[route.clone(), KeyValue::new(label::OUTCOME, outcome.name())]);
+        self.troubled(&route, refusal, degraded);
+    }
+
+    fn troubled(&self, route: &KeyValue, refusal: Option<&'static str>, degraded: Option<&'static str>) {
         if let Some(code) = refusal {
             self.instruments.refusals.add(1, &[route.clone(), KeyValue::new(label::CODE, code)]);
         }
-        self.instruments.requests.add(1, &[route, KeyValue::new(label::OUTCOME, outcome.name())]);
         if let Some(reason) = degraded {
             self.instruments.degraded.add(1, &[KeyValue::new(label::REASON, reason)]);
         }
@@ -109,7 +146,7 @@ impl Metrics {
 
     /// What a client had to wait for us before its request went out.
     pub fn overhead(&self, labels: &Labels, waited: Duration) {
-        self.instruments.overhead.record(waited.as_secs_f64(), labels.route());
+        labels.0.overhead.record(waited.as_secs_f64());
     }
 
     /// A turn that could not be written into the counts of its conversation.
@@ -132,56 +169,55 @@ impl Metrics {
     pub fn planned(&self, labels: &Labels, planned: &Planned) {
         let Planned { before, after, masked_tokens, summary_tokens, masked, folded, dropped, has_stop_hint } =
             *planned;
-        let (instruments, both) = (&self.instruments, &labels.both);
-        instruments.turns.add(1, both);
-        instruments.tokens_in.add(before, both);
-        instruments.tokens_out.add(after, both);
-        instruments.masked_tokens.add(masked_tokens, both);
-        instruments.summary_tokens.add(summary_tokens, both);
-        for (edit, messages) in EDITS.into_iter().zip([masked, folded, dropped]) {
-            instruments.edited.add(messages, &[both[0].clone(), KeyValue::new(label::EDIT, edit)]);
+        let bound = &labels.0;
+        bound.turns.add(1);
+        bound.tokens_in.add(before);
+        bound.tokens_out.add(after);
+        bound.masked_tokens.add(masked_tokens);
+        bound.summary_tokens.add(summary_tokens);
+        for (edited, messages) in bound.edited.iter().zip([masked, folded, dropped]) {
+            edited.add(messages);
         }
-        instruments.stop_hints.add(u64::from(has_stop_hint), &[]);
-        instruments.average.add(after);
+        if has_stop_hint {
+            self.instruments.stop_hints.add(1, &[]);
+        }
+        self.instruments.average.add(after);
     }
 
     /// A chat completion has ended, well or with an error. `first` is when its first byte came.
     pub fn operated(&self, labels: &Labels, took: Duration, first: Option<Duration>, error: Option<String>) {
-        let (instruments, seconds) = (&self.instruments, took.as_secs_f64());
+        let (bound, seconds) = (&labels.0, took.as_secs_f64());
         match error {
             Some(error) => {
-                instruments
-                    .duration
-                    .record(seconds, &labels.with(KeyValue::new(attribute::ERROR_TYPE, error)));
+                let labels = bound.with(KeyValue::new(attribute::ERROR_TYPE, error));
+                self.instruments.duration.record(seconds, &labels);
             }
-            None => instruments.duration.record(seconds, &labels.conventional),
+            None => bound.duration.record(seconds),
         }
         if let Some(first) = first {
-            instruments.first_chunk.record(first.as_secs_f64(), &labels.conventional);
+            bound.first_chunk.record(first.as_secs_f64());
         }
     }
 
     /// What its answer said.
     pub fn answered(&self, labels: &Labels, answered: &Answered) {
         let Answered { prompt_tokens, completion_tokens, cached_tokens, cost } = *answered;
-        let (instruments, both) = (&self.instruments, &labels.both);
-        for (kind, tokens) in [("input", prompt_tokens), ("output", completion_tokens)] {
+        let bound = &labels.0;
+        for (usage, tokens) in bound.usage.iter().zip([prompt_tokens, completion_tokens]) {
             if let Some(tokens) = tokens {
-                let labels = labels.with(KeyValue::new(attribute::TOKEN_TYPE, kind));
-                instruments.token_usage.record(tokens, &labels);
+                usage.record(tokens);
             }
         }
-        instruments.prompt_tokens.add(prompt_tokens.unwrap_or(0), both);
-        instruments.cached_tokens.add(cached_tokens.unwrap_or(0), both);
+        bound.prompt_tokens.add(prompt_tokens.unwrap_or(0));
+        bound.cached_tokens.add(cached_tokens.unwrap_or(0));
         match cost {
             Some(Cost { billed, unedited }) => {
-                instruments.estimated_cost.add(billed, both);
-                for (kind, usd) in [("billed", billed), ("unedited", unedited)] {
-                    let [route, model] = both.clone();
-                    instruments.cost.add(usd, &[route, model, KeyValue::new(label::KIND, kind)]);
-                }
+                let costs = bound.costs(&self.instruments);
+                costs.estimated.add(billed);
+                costs.billed.add(billed);
+                costs.unedited.add(unedited);
             }
-            None => instruments.unpriced.add(1, labels.route()),
+            None => bound.unpriced.add(1),
         }
     }
 
