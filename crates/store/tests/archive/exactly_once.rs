@@ -96,6 +96,8 @@ async fn a_batch_that_was_committed_and_whose_answer_was_lost_is_there_once() {
     until("it is committed", async || turns(&server).await == (300, 300)).await;
     assert_eq!(archive.stats().written, 0);
     proxy.cut();
+    // Only then: the answer that waits in the proxy must not come through after all.
+    until("it has noticed", async || archive.stats().failed_batches == 1).await;
     proxy.resume();
     settled(&archive).await;
     assert_eq!((archive.stats().written, archive.stats().failed_batches), (300, 1));
