@@ -8,8 +8,7 @@ use crate::tidegate::{Setup, Tidegate};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tidegate_testkit::{Answer, MockUpstream};
-use tokio::time::Instant;
+use tidegate_testkit::{Answer, MockUpstream, until_ok};
 
 /// Folds at the fourth question since the last fold, all but the last two of them.
 pub(crate) const FOLD: &str = "when = { user_turns = 4 }\nkeep = { user_turns = 2 }\n";
@@ -131,13 +130,9 @@ pub(crate) async fn until<T: std::fmt::Debug>(
     ask: impl AsyncFn() -> T,
     so: impl Fn(&T) -> bool,
 ) -> T {
-    let begun = Instant::now();
-    loop {
+    let asked = async || {
         let answer = ask().await;
-        if so(&answer) {
-            return answer;
-        }
-        assert!(begun.elapsed() < limit, "not within {limit:?}: {what}; last: {answer:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        if so(&answer) { Ok(answer) } else { Err(answer) }
+    };
+    until_ok(what, limit, asked).await
 }

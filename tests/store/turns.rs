@@ -7,7 +7,7 @@ use crate::reply::Reply;
 use crate::tidegate::{Setup, Tidegate};
 use std::net::SocketAddr;
 use std::time::Duration;
-use tidegate_testkit::{Answer, MockUpstream};
+use tidegate_testkit::{Answer, MockUpstream, until_ok};
 use tokio::time::Instant;
 
 pub(crate) const REMEMBERED: Option<&str> = Some("masked=2,folded=0,dropped=0");
@@ -83,12 +83,9 @@ pub(crate) async fn until<T: std::fmt::Debug>(
     so: impl Fn(&T) -> bool,
 ) -> (T, Duration) {
     let begun = Instant::now();
-    loop {
+    let asked = async || {
         let answer = ask().await;
-        if so(&answer) {
-            return (answer, begun.elapsed());
-        }
-        assert!(begun.elapsed() < limit, "not within {limit:?}: {what}, but {answer:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        if so(&answer) { Ok(answer) } else { Err(answer) }
+    };
+    (until_ok(what, limit, asked).await, begun.elapsed())
 }

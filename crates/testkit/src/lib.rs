@@ -64,7 +64,7 @@ mod upstream;
 pub mod flags;
 
 pub use answer::Answer;
-pub use loopback::until;
+pub use loopback::{until, until_ok};
 pub use otlp::{Fact, OtlpReceiver, SpanEvent, SpanFacts, SpanKind};
 pub use postgres::PostgresServer;
 pub use recorded::{Arrival, Recorded, Recording, Version};

@@ -1,5 +1,6 @@
 //! What every server of ours needs: a port, patience, and a loud word where it is not installed.
 
+use std::fmt::Debug;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -10,12 +11,29 @@ use tokio::time::Instant;
 /// Long enough for a machine that builds something at the same time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
 /// Asks again and again, and fails loudly in the end.
 pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition().await {
-        assert!(Instant::now() < end, "waited {PATIENCE:?} in vain: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    until_ok(what, PATIENCE, async || if condition().await { Ok(()) } else { Err("it is not so") }).await;
+}
+
+/// Asks again and again for what another process gives no signal of, and fails with the last error in the end.
+pub async fn until_ok<T, E: Debug>(
+    what: &str,
+    limit: Duration,
+    mut ask: impl AsyncFnMut() -> Result<T, E>,
+) -> T {
+    let end = Instant::now() + limit;
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    loop {
+        looks.tick().await;
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => {
+                assert!(Instant::now() < end, "waited {limit:?} in vain: {what}; last: {error:?}");
+            }
+        }
     }
 }
 

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_store::{Conversations, Options, RedisStore};
-use tidegate_testkit::{Answer, MockUpstream, RedisServer};
-use tokio::time::Instant;
+use tidegate_testkit::{Answer, MockUpstream, RedisServer, until_ok};
 
 pub(super) struct Desk {
     pub(super) tidegate: Tidegate,
@@ -121,14 +120,7 @@ impl Desk {
 
     /// Asks again until there is an answer: what is counted is counted after its answer has ended.
     async fn until<T>(&self, what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
-        let begun = Instant::now();
-        loop {
-            if let Some(answer) = ask().await {
-                return answer;
-            }
-            assert!(begun.elapsed() < crate::PATIENCE, "in vain: {what}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until_ok(what, crate::PATIENCE, async || ask().await.ok_or("no answer")).await
     }
 }
 

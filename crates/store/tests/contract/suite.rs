@@ -8,7 +8,7 @@ use tidegate_store::{
     ConversationKey, Head, Journal, MessageId, Recollection, Store, Turn, WAYPOINTS, wall_clock,
 };
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval, sleep};
+use tokio::time::{Instant, interval};
 
 /// The time of day of the first turn.
 static NOON: LazyLock<u64> = LazyLock::new(wall_clock);
@@ -253,11 +253,7 @@ pub(crate) async fn nothing_is_left(store: &dyn Store, key: ConversationKey) {
 
 /// Waits until something is so, and fails if it does not become so.
 pub(crate) async fn until(so: impl AsyncFn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !so().await {
-        assert!(Instant::now() < deadline, "it did not happen in ten seconds");
-        sleep(Duration::from_millis(20)).await;
-    }
+    tidegate_testkit::until("what a store does by itself", so).await;
 }
 
 /// A conversation that no other promise uses.

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegate_store::{ConversationKey, Journal, MessageId, RedisStore, Store, StoreError, Turn};
+use tidegate_testkit::until_ok;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, interval};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -55,13 +56,8 @@ async fn bounded<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result
 /// Asks until it works, and says how long that took.
 async fn until_works<T>(mut work: impl AsyncFnMut() -> Result<T, StoreError>) -> Duration {
     let begun = Instant::now();
-    loop {
-        match work().await {
-            Ok(_) => return begun.elapsed(),
-            Err(error) => assert!(begun.elapsed() < Duration::from_secs(10), "still failing: {error}"),
-        }
-        sleep(Duration::from_millis(10)).await;
-    }
+    until_ok("it works", Duration::from_secs(10), async || work().await).await;
+    begun.elapsed()
 }
 
 /// Requests that come all the time, and may fail but never hang.
@@ -77,7 +73,9 @@ impl Load {
         for worker in 0..8u8 {
             let (store, done) = (store.clone(), Arc::clone(&done));
             tasks.spawn(async move {
+                let mut pace = interval(Duration::from_millis(5));
                 for number in (0..=u8::MAX).cycle() {
+                    pace.tick().await;
                     let key = key(worker);
                     let (recalled, journaled) = (
                         bounded(store.recall(key)).await,
@@ -87,7 +85,6 @@ impl Load {
                     if recalled.is_ok() && journaled.is_ok() && counted.is_ok() {
                         done.fetch_add(1, Ordering::Relaxed);
                     }
-                    sleep(Duration::from_millis(5)).await;
                 }
             });
         }
@@ -97,10 +94,11 @@ impl Load {
     /// Until as many requests as there are workers, and more, went well from now on.
     async fn flows(&self) -> Duration {
         let (begun, before) = (Instant::now(), self.done.load(Ordering::Relaxed));
-        while self.done.load(Ordering::Relaxed) < before + 32 {
-            assert!(begun.elapsed() < Duration::from_secs(10), "requests still fail");
-            sleep(Duration::from_millis(5)).await;
-        }
+        until_ok("requests go well", Duration::from_secs(10), async || {
+            let done = self.done.load(Ordering::Relaxed) - before;
+            if done >= 32 { Ok(()) } else { Err(done) }
+        })
+        .await;
         begun.elapsed()
     }
 

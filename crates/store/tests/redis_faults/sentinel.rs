@@ -1,7 +1,7 @@
 //! A master that fails, and sentinels that name another.
 
 use super::*;
-use tidegate_testkit::Sentinels;
+use tidegate_testkit::{Sentinels, until};
 
 /// From the promotion until requests flow again.
 const SOON: Duration = Duration::from_secs(2);
@@ -31,11 +31,7 @@ async fn requests_go_to_the_new_master_also_when_the_old_one_froze_and_returns_a
     let took = load.flows().await;
     assert!(took < SOON, "{took:?}");
     old.thaw();
-    let begun = Instant::now();
-    while !old.cli(&["role"]).await.starts_with("slave") {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the old master is not told");
-        sleep(Duration::from_millis(20)).await;
-    }
+    until("the old master is told", async || old.cli(&["role"]).await.starts_with("slave")).await;
     load.flows().await;
     load.stop().await;
     let new = sentinels.master().await;
