@@ -2,57 +2,25 @@
 //! and sent nowhere.
 
 mod diff;
-mod fate;
-mod figures;
-mod folding;
-mod json;
 mod table;
 #[cfg(test)]
 mod tests;
-mod unreadable;
 
 use crate::args::ExplainArgs;
-use crate::number::grouped;
 use crate::settings;
-use anyhow::{Context as _, bail};
-use fate::Fate;
-use folding::{Due, Folding};
+use anyhow::bail;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use tidegate_config::{Route, Settings};
-use tidegate_engine::{Memory, Strategy, Timestamp, Verdict};
-use tidegate_proxy::{Assessment, Question, chat_route, model_table};
-use tidegate_tokens::Model;
-use tidegate_wire::{Outline, Reader, assemble};
+use tidegate_explain::{
+    Case, EXAMPLE, Ending, Failure, Request, figures, folding, grouped, json, located, place,
+};
+use tidegate_proxy::{chat_route, model_table};
+use tidegate_wire::{Outline, Reader, Unreadable};
 
 /// The exit code for a request that the proxy would refuse, so that a script can tell it from a mistake of its own.
 const REFUSED: u8 = 3;
-
-/// One request, and everything that was found out about it.
-struct Case<'a> {
-    body: &'a [u8],
-    outline: &'a Outline,
-    settings: &'a Settings,
-    route: &'a Route,
-    strategy: Strategy,
-    model: &'a Arc<Model>,
-    /// As it would be with the summary that is due.
-    assessment: &'a Assessment,
-    due: Option<Due>,
-    fates: Vec<Fate>,
-    /// The request as it would be forwarded; none if that is what the client sent.
-    rewritten: Option<Vec<u8>>,
-}
-
-/// How a request ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    AsSent,
-    Edited,
-    Refused,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum View {
@@ -84,51 +52,28 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let reader = Reader::default();
     let outline = match reader.outline(&body) {
         Ok(outline) => outline,
-        Err(error) => return unreadable::outcome(&name, &body, &error),
+        Err(error) => return unreadable(&name, &body, &error),
     };
     let Some(route) = route(&settings, args.route.as_deref(), outline.model.as_deref())? else {
         return Ok(without_route(args, &name, &settings, &body, &outline));
     };
     let model = model_table(&settings.models).lookup(outline.model.as_deref().unwrap_or_default());
-    let question = Question {
-        body: &body,
-        outline: &outline,
-        context: &route.context,
-        strategy: args.strategy.unwrap_or(route.context.strategy),
-        model: &model,
-        factor: 1.0,
-        summaries: &[],
-        pinned: None,
-    };
-    let first = match question.assess(&reader, &Memory::default(), Timestamp(0)) {
-        Ok(first) => first,
-        Err(error) => return unreadable::outcome(&name, &body, &unreadable::located(&body, &outline, error)),
-    };
-    let Folding { assessment, summaries, due } =
-        folding::fold(&question, &reader, first).context("the request cannot be read again")?;
-    let question = Question { summaries: &summaries, ..question };
-    let pieces = assessment.pieces(&question).context("the plan does not fit the request")?;
-    let case = Case {
-        body: &body,
-        outline: &outline,
-        settings: &settings,
-        route,
-        strategy: question.strategy,
-        model: &model,
-        assessment: &assessment,
-        due,
-        fates: fate::fates(&question, &assessment),
-        rewritten: pieces.map(|pieces| assemble(&body, &pieces)),
-    };
-    show(args, &name, &case)
+    let strategy = args.strategy.unwrap_or(route.context.strategy);
+    let request =
+        Request { body: &body, outline: &outline, settings: &settings, route, strategy, model: &model };
+    match Case::unseen(&reader, request) {
+        Ok(case) => Ok(show(args, &name, &case)),
+        Err(Failure::Unreadable(error)) => unreadable(&name, &body, &located(&body, &outline, error)),
+        Err(failure @ Failure::Plan(_)) => Err(failure.into()),
+    }
 }
 
-fn show(args: &ExplainArgs, name: &str, case: &Case<'_>) -> anyhow::Result<ExitCode> {
+fn show(args: &ExplainArgs, name: &str, case: &Case<'_>) -> ExitCode {
     let ending = case.ending();
     match view(args) {
         View::Table => print(table::render(name, case).as_bytes()),
         View::Json => print(format!("{:#}\n", json::of(case)).as_bytes()),
-        View::Diff => print(diff::render(case)?.as_bytes()),
+        View::Diff => print(diff::render(case).as_bytes()),
         View::Rewritten if ending == Ending::Refused => {}
         View::Rewritten => print(case.rewritten.as_deref().unwrap_or(case.body)),
     }
@@ -139,7 +84,7 @@ fn show(args: &ExplainArgs, name: &str, case: &Case<'_>) -> anyhow::Result<ExitC
         }
         folding::caveats(case).iter().for_each(|caveat| say(&format!("{name}: {caveat}")));
     }
-    Ok(if ending == Ending::Refused { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
+    if ending == Ending::Refused { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS }
 }
 
 /// The route that was asked for, else the one that the proxy would take.
@@ -187,23 +132,17 @@ fn without_route(
     ExitCode::SUCCESS
 }
 
-impl Case<'_> {
-    fn ending(&self) -> Ending {
-        let plan = &self.assessment.decision.plan;
-        match plan.verdict {
-            Verdict::OverBudget if !self.route.context.observe => Ending::Refused,
-            Verdict::OverBudget | Verdict::Fits if self.rewritten.is_some() => Ending::Edited,
-            Verdict::OverBudget | Verdict::Fits => Ending::AsSent,
-        }
+/// An error for what is no request, a refusal for what the proxy refuses too.
+fn unreadable(name: &str, body: &[u8], error: &Unreadable) -> anyhow::Result<ExitCode> {
+    if *error == Unreadable::DuplicateMessages {
+        say(&format!("{name}: would be refused with 400 ambiguous_request: {error}\n  hint: send it once"));
+        return Ok(ExitCode::from(REFUSED));
     }
-
-    /// A setting of the route's context, as it is written.
-    fn setting(&self, key: &str) -> &str {
-        let number = self.settings.routes.iter().position(|route| route.name == self.route.name);
-        let path = format!("routes[{}].context.{key}", number.unwrap_or_default());
-        let found = self.settings.resolved.iter().find(|value| value.path == path);
-        found.map_or("", |value| &value.value)
-    }
+    bail!(
+        "{name}: not the body of a chat completion: {error}{}\n  \
+         hint: one looks like {EXAMPLE}; the proxy would forward this one as it came",
+        place(body, error)
+    )
 }
 
 fn view(args: &ExplainArgs) -> View {

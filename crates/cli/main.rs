@@ -7,7 +7,6 @@ mod demo;
 mod explain;
 mod init;
 mod listen;
-mod number;
 mod reload;
 mod replay;
 mod serve;

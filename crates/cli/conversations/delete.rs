@@ -1,9 +1,9 @@
 use super::args::DeleteArgs;
 use super::terminal;
-use crate::number::grouped;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use tidegate_admin::{Source, Summary};
+use tidegate_explain::grouped;
 
 /// The exit code that `clap` has for wrong usage.
 const WRONG_USAGE: u8 = 2;

@@ -1,9 +1,9 @@
 //! Numbers and times for people.
 
-use crate::number::grouped;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::io::IsTerminal;
 use std::time::{Duration, UNIX_EPOCH};
+use tidegate_explain::grouped;
 
 pub(super) fn change(before: u64, after: u64) -> String {
     format!("{} → {}", grouped(before), grouped(after))

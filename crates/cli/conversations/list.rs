@@ -1,8 +1,8 @@
 use super::args::ListArgs;
 use super::{figures, terminal};
-use crate::number::grouped;
 use std::process::ExitCode;
 use tidegate_admin::{ConversationPage, Filter, Source, Summary};
+use tidegate_explain::grouped;
 use tidegate_store::wall_clock;
 
 /// What one question may ask for.

@@ -4,13 +4,13 @@ use super::args::MemoryArgs;
 use super::delete::named;
 use super::terminal;
 use super::transcript::{Length, write_text};
-use crate::number::grouped;
 use anyhow::{Context, bail};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 use std::process::ExitCode;
 use tidegate_admin::{MEMORY_BYTES, MemoryPage, Source};
+use tidegate_explain::grouped;
 
 /// What to do about a memory that is too long.
 pub(super) const SHORTER: &str =

@@ -1,10 +1,10 @@
 use super::args::ShowArgs;
 use super::transcript::{Length, Transcript, earlier};
 use super::{figures, memory, summaries, terminal, turns};
-use crate::number::grouped;
 use std::fmt::Write;
 use std::process::ExitCode;
 use tidegate_admin::{MessagePage, Source, Summary, TurnPage, Unreadable};
+use tidegate_explain::grouped;
 use tidegate_store::wall_clock;
 
 pub(super) async fn run(source: &Source, args: &ShowArgs) -> anyhow::Result<ExitCode> {

@@ -4,10 +4,10 @@ use super::figures;
 use super::show::last;
 use super::terminal::one_line;
 use super::transcript::{Length, earlier};
-use crate::number::grouped;
 use serde_json::Value;
 use std::fmt::Write;
 use tidegate_admin::{FoldEntry, TurnPage};
+use tidegate_explain::grouped;
 
 /// The members of a summary in the order in which models read them, with their headings.
 const SECTIONS: [(&str, &str); 7] = [

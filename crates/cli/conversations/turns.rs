@@ -2,8 +2,8 @@
 
 use super::figures;
 use super::terminal::one_line;
-use crate::number::grouped;
 use std::fmt::Write;
+use tidegate_explain::grouped;
 use tidegate_store::{BlockSizes, TurnRecord};
 
 /// A row a turn.

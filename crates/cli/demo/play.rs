@@ -2,7 +2,6 @@
 
 use super::http::{Message, write};
 use crate::conversations::terminal::{one_line, print};
-use crate::number::grouped;
 use anyhow::{Context, bail};
 use serde_json::Value;
 use std::io::{BufReader, IsTerminal};
@@ -10,6 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::Settings;
+use tidegate_explain::grouped;
 use tidegate_replay::{Billed, Cost, Provider, Recorded, Regime};
 use tidegate_tokens::Model;
 

@@ -1,15 +1,13 @@
 //! The answer for people.
 
-use super::fate::Fate;
-use super::figures::{Source, duration, printable, tokens};
-use super::folding::{Insertion, folds};
-use super::{Case, Ending, figures, folding};
-use crate::number::grouped;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use tidegate_config::strategy_name;
 use tidegate_engine::{Kind, Tokens};
+use tidegate_explain::figures::{Source, duration, printable, tokens};
+use tidegate_explain::folding::folds;
+use tidegate_explain::{Case, Ending, Fate, Insertion, figures, folding, grouped};
 use tidegate_tokens::Fit;
 
 pub(super) fn render(name: &str, case: &Case<'_>) -> String {
@@ -21,7 +19,7 @@ pub(super) fn render(name: &str, case: &Case<'_>) -> String {
     section(&mut out, Some("budget"), budget(case));
     if figures::masks(case.strategy) {
         section(&mut out, Some("masking"), masking(case));
-        notes(&mut out, &[figures::note(case.route.context.mask.policy.pace).to_owned()]);
+        notes(&mut out, &[figures::note(case).to_owned()]);
     }
     if folds(case.strategy) {
         section(&mut out, Some("folding"), fold(case));
@@ -97,6 +95,9 @@ fn inserted(case: &Case<'_>, insertion: Insertion) -> [String; 6] {
         Insertion::Summary { tokens: size, covered } => {
             let why = format!("stands for {}", figures::counted(covered, "message"));
             (case.fold_role(), "summary", tokens(size), why)
+        }
+        Insertion::Memory { tokens: size } => {
+            (case.fold_role(), "memory", tokens(size), "pinned to the conversation".to_owned())
         }
         Insertion::Marker => ("user", "marker", String::new(), "stands for what is dropped".to_owned()),
     };

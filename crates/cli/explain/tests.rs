@@ -1,11 +1,13 @@
 //! Plans that no saved request leads to: dropping needs a summarizer that fails.
 
-use super::{Case, diff, fate, json, table};
+use super::{diff, table};
 use serde_json::json as value;
 use tidegate_config::{Flags, Source, load};
-use tidegate_engine::{Memory, Strategy, Timestamp};
-use tidegate_proxy::{Question, model_table};
-use tidegate_wire::{Reader, assemble};
+use tidegate_engine::Strategy;
+use tidegate_explain::{Case, Past, Request, json};
+use tidegate_proxy::model_table;
+use tidegate_store::TurnRecord;
+use tidegate_wire::Reader;
 
 #[test]
 fn dropped_messages_and_their_marker_are_shown() {
@@ -18,31 +20,12 @@ fn dropped_messages_and_their_marker_are_shown() {
     let outline = reader.outline(body.as_bytes()).unwrap();
     let model = model_table(&settings.models).lookup("gpt-4o");
     let route = &settings.routes[0];
-    let question = Question {
-        body: body.as_bytes(),
-        outline: &outline,
-        context: &route.context,
-        strategy: Strategy::Summarization,
-        model: &model,
-        factor: 1.0,
-        summaries: &[],
-        pinned: None,
-    };
-    let mut assessment = question.assess(&reader, &Memory::default(), Timestamp(0)).unwrap();
-    assessment.decision.plan.dropped = vec![1, 2];
-    let pieces = assessment.pieces(&question).unwrap();
-    let case = Case {
-        body: body.as_bytes(),
-        outline: &outline,
-        settings: &settings,
-        route,
-        strategy: question.strategy,
-        model: &model,
-        assessment: &assessment,
-        due: None,
-        fates: fate::fates(&question, &assessment),
-        rewritten: pieces.map(|pieces| assemble(body.as_bytes(), &pieces)),
-    };
+    let strategy = Strategy::Summarization;
+    let body = body.as_bytes();
+    let request = Request { body, outline: &outline, settings: &settings, route, strategy, model: &model };
+    let turn =
+        TurnRecord { dropped: 2, dropped_messages: vec![[1, 3]], budget: 100, ..TurnRecord::default() };
+    let case = Case::recorded(&reader, request, Past { turn: &turn, folds: &[], pinned: None }).unwrap();
     let shown = table::render("request.json", &case);
     assert!(shown.contains("insert  stands for what is dropped\n 1  assistant"), "{shown}");
     assert_eq!(shown.matches("drop    no summary covers it, and it does not fit\n").count(), 2, "{shown}");
@@ -52,7 +35,7 @@ fn dropped_messages_and_their_marker_are_shown() {
         (&object["verdict"]["dropped"], &object["messages"][1]["action"]),
         (&value!(2), &value!("drop"))
     );
-    let diff = diff::render(&case).unwrap();
+    let diff = diff::render(&case);
     let (marker, removed) = diff.split_once("--- messages[1] to [2] as sent, ").unwrap();
     assert!(marker.starts_with("--- nothing before messages[1]\n+++ a marker as forwarded\n"), "{diff}");
     assert!(marker.contains("2 earlier turns of this conversation are missing here"), "{diff}");

@@ -1,9 +1,9 @@
 //! What is worth knowing about the figures.
 
-use crate::number::grouped;
 use std::time::Duration;
 use tidegate_config::Summarizer;
 use tidegate_engine::Strategy;
+use tidegate_explain::grouped;
 use tidegate_proxy::model_table;
 use tidegate_replay::{Comparison, Setup};
 use tidegate_tokens::Fit;

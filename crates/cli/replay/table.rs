@@ -2,10 +2,10 @@
 
 use super::Outcome;
 use crate::conversations::terminal::one_line;
-use crate::number::grouped;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use std::io::IsTerminal;
+use tidegate_explain::grouped;
 use tidegate_replay::{Figures, Kind, Policy};
 
 pub(super) fn render(outcome: &Outcome<'_>) -> String {

@@ -33,6 +33,7 @@ mod blocks;
 mod budget;
 mod choice;
 mod context;
+mod edited;
 mod environment;
 mod error;
 mod expansion;

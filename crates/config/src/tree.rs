@@ -46,7 +46,7 @@ impl Node {
     }
 
     pub(crate) fn table(path: &str, origin: Origin, entries: Table) -> Node {
-        let written = entries.iter().map(|(key, node)| format!("{key} = {}", node.written));
+        let written = entries.iter().map(|(key, node)| format!("{} = {}", join("", key), node.written));
         let written = format!("{{ {} }}", written.collect::<Vec<_>>().join(", "));
         Node::new(Value::Table(entries), path, origin, written)
     }

@@ -58,7 +58,7 @@ mod window;
 pub use blocks::{BlockFigures, BlockPolicy};
 pub use budget::{Budget, BudgetPolicy, OutputReserve, OverheadReserve};
 pub use decide::{Conversation, Decision, decide, truncate};
-pub use digest::Digest;
+pub use digest::{BadDigest, Digest};
 pub use economy::{Economy, Timestamp};
 pub use fold::{Fold, FoldJob, Folded, Urgency};
 pub use memory::{Memory, Waypoint};

@@ -59,6 +59,24 @@ pub enum Cause {
 }
 
 impl Cause {
+    const ALL: [Cause; 9] = [
+        Cause::Budget,
+        Cause::Free,
+        Cause::EveryTurn,
+        Cause::Batch,
+        Cause::BreakEven,
+        Cause::Messages,
+        Cause::Turns,
+        Cause::Prune,
+        Cause::Blocks,
+    ];
+
+    /// The one that bears this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Cause> {
+        Cause::ALL.into_iter().find(|cause| cause.name() == name)
+    }
+
     /// The name in headers, logs and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {

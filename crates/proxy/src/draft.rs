@@ -2,6 +2,7 @@
 
 use crate::assess::{Assessment, Question, Rule};
 use crate::block_sizes::block_sizes;
+use crate::dress::dressed;
 use crate::fold::Folding;
 use crate::gate::{Gate, Snapshot};
 use crate::identify::Identity;
@@ -9,7 +10,7 @@ use crate::look::Look;
 use crate::pinned_message::PinnedMessage;
 use crate::plateau::plateau;
 use crate::reply::OverBudget;
-use crate::rewrite::{Later, Rewritten, log_window};
+use crate::rewrite::{Later, LeftOut, Rewritten, log_window};
 use crate::savings::Unedited;
 use crate::summary_message::SummaryMessage;
 use crate::timeline::unrecorded;
@@ -92,15 +93,8 @@ pub(crate) async fn judge(
 impl Draft {
     /// With the messages of our own that the conversation has, as this route shows them.
     pub(crate) fn dressed(mut self) -> Draft {
-        let model = self.model();
-        let look = Look::of(self.context(), &model, self.recalled.pinned.as_deref());
-        let pinned = look.pinned.map(|text| PinnedMessage::of(text, &look));
-        let summaries = match self.strategy {
-            Strategy::Summarization | Strategy::Hybrid => {
-                self.recalled.folds.iter().filter_map(|fold| SummaryMessage::of(fold, &look)).collect()
-            }
-            Strategy::Passthrough | Strategy::Masking | Strategy::Window => Vec::new(),
-        };
+        let (model, Recalled { folds, pinned, .. }) = (self.model(), &self.recalled);
+        let (summaries, pinned) = dressed(self.context(), self.strategy, &model, folds, pinned.as_deref());
         (self.pinned, self.summaries) = (pinned, summaries);
         self
     }
@@ -185,7 +179,12 @@ impl Draft {
         let Judged { assessment, pieces, entries, factor, stop_hint } = judged;
         let counted = counted(&assessment, factor);
         let blocks = block_sizes(&self.recalled, self.context(), model, &assessment);
-        let Assessment { chat, decision, .. } = assessment;
+        let Assessment { chat, decision, trimmed } = assessment;
+        let pinned = match &trimmed {
+            Some((_, pinned)) => pinned.as_ref(),
+            None => self.question(model).pinned().and(self.pinned.as_ref()),
+        };
+        let memory_tokens = pinned.map_or(Tokens::ZERO, |pinned| pinned.tokens);
         // Also of what is refused: there it is asked for most.
         log_window(self.outline.model.as_deref().unwrap_or_default(), &decision.plan);
         let asked = self.outline.model.as_deref().unwrap_or_default().chars().take(LONGEST_MODEL).collect();
@@ -199,8 +198,7 @@ impl Draft {
         let (made, caching) = (decision.waypoint.as_ref(), model.caching);
         let unedited = Unedited::of(&chat.messages, &decision.plan, made, memory, caching, now);
         let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
-        let masked = decision.plan.masked.iter().map(|&index| chat.messages[index].tokens);
-        let masked_tokens = masked.sum();
+        let left_out = LeftOut::of(&decision.plan, &chat.messages);
         Ok(Rewritten {
             entries: Entries { waypoint, ..entries },
             messages: chat.messages.len(),
@@ -211,7 +209,8 @@ impl Draft {
             plan: decision.plan,
             counted,
             model: model.clone(),
-            masked_tokens,
+            left_out,
+            memory_tokens,
             unedited,
             blocks,
             stop_hint,

@@ -14,6 +14,15 @@ impl Assessment {
         self.spliced(question, &self.edits(question))
     }
 
+    /// The same request under a plan that was made for it before.
+    #[must_use]
+    pub fn with_plan(mut self, plan: Plan) -> Assessment {
+        self.decision.plan = plan;
+        self.decision.wanted = None;
+        self.trimmed = None;
+        self
+    }
+
     /// The same for whoever needs the edits themselves, too.
     pub(crate) fn spliced(
         &self,

@@ -16,6 +16,7 @@ mod body;
 mod course;
 mod decode;
 mod draft;
+mod dress;
 mod edits;
 mod entry;
 mod fold;
@@ -56,6 +57,7 @@ mod turn;
 mod upstream;
 
 pub use assess::{Assessment, Question, model_table};
+pub use dress::dressed_then;
 pub use gate::{Gate, SetupError};
 pub use identify::Secret;
 pub use material::summarize_offline;

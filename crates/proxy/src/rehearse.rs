@@ -6,6 +6,7 @@
 
 use crate::assess::{Assessment, Question, Rule};
 use crate::course::{Course, Step};
+use crate::dress::dressed;
 use crate::fold::COOL_DOWN;
 use crate::journey::needs_rewrite;
 use crate::limit;
@@ -17,7 +18,7 @@ use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_config::Context;
-use tidegate_engine::{FoldJob, Plan, Strategy, Timestamp, Tokens, Verdict};
+use tidegate_engine::{FoldJob, Plan, Timestamp, Tokens, Verdict};
 use tidegate_store::{Recalled, StoredFold};
 use tidegate_tokens::Model;
 use tidegate_wire::{Chat, Edit, Outline, Piece, Reader};
@@ -169,14 +170,9 @@ impl<'a> Rehearsal<'a> {
         if self.dress.as_ref().is_some_and(|dress| Arc::ptr_eq(&dress.model, model)) {
             return;
         }
-        let look = Look::of(self.context, model, self.recalled.pinned.as_deref());
-        let pinned = look.pinned.map(|text| PinnedMessage::of(text, &look));
-        let summaries = match self.context.strategy {
-            Strategy::Summarization | Strategy::Hybrid => {
-                self.recalled.folds.iter().filter_map(|fold| SummaryMessage::of(fold, &look)).collect()
-            }
-            Strategy::Passthrough | Strategy::Masking | Strategy::Window => Vec::new(),
-        };
+        let Recalled { folds, pinned, .. } = &self.recalled;
+        let (summaries, pinned) =
+            dressed(self.context, self.context.strategy, model, folds, pinned.as_deref());
         self.dress = Some(Dress { model: model.clone(), pinned, summaries });
         // Another model may count the same words differently.
         self.own.clear();

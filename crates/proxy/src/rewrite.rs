@@ -11,7 +11,7 @@ use crate::server::Worker;
 use crate::summarize::CallerKey;
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_engine::{Budget, Cut, Digest, FoldJob, Plan, Timestamp, Tokens, WindowFigures};
+use tidegate_engine::{Budget, Cut, Digest, FoldJob, Message, Plan, Timestamp, Tokens, WindowFigures};
 use tidegate_store::{BlockSizes, Entries};
 use tidegate_telemetry::Trail;
 use tidegate_tokens::Model;
@@ -36,10 +36,11 @@ pub(crate) struct Rewritten {
     pub(crate) model: Arc<Model>,
     /// What the forwarded request costs by our own count, before any correction.
     pub(crate) counted: Tokens,
-    /// What the masked observations would have cost.
     /// What it would have cost as it came.
     pub(crate) unedited: Unedited,
-    pub(crate) masked_tokens: Tokens,
+    pub(crate) left_out: LeftOut,
+    /// What the notes in it cost that are pinned to the conversation.
+    pub(crate) memory_tokens: Tokens,
     /// How large its blocks are, where they have limits.
     pub(crate) blocks: Option<BlockSizes>,
     /// How many turns have brought nothing new, where that is worth a hint.
@@ -50,6 +51,29 @@ pub(crate) struct Rewritten {
     pub(crate) trouble: Option<&'static str>,
     /// A summary for the next request.
     pub(crate) later: Option<Later>,
+}
+
+/// What of a request does not go out, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    /// What the masked observations would have cost, and how much less they do.
+    pub(crate) masked: Tokens,
+    pub(crate) by_masking: Tokens,
+    /// What the messages would have cost that a summary or a marker stands for.
+    pub(crate) folded: Tokens,
+    pub(crate) dropped: Tokens,
+}
+
+impl LeftOut {
+    pub(crate) fn of(plan: &Plan, messages: &[Message]) -> LeftOut {
+        let sum = |indexes: &[usize]| indexes.iter().map(|&index| messages[index].tokens).sum();
+        LeftOut {
+            masked: sum(&plan.masked),
+            by_masking: plan.masked.iter().map(|&index| messages[index].saving()).sum(),
+            folded: plan.folded.as_ref().map_or(Tokens::ZERO, |folded| sum(&folded.removed)),
+            dropped: sum(&plan.dropped),
+        }
+    }
 }
 
 /// A summary that a request has waited for.

@@ -28,7 +28,7 @@ pub(crate) fn planned(
     journey.set(attribute::OVERHEAD_US, int(overhead_us));
     let Some(rewritten) = rewritten else { return };
     describe_plan(journey, &rewritten.plan);
-    journey.set(attribute::TOKENS_MASKED, int(rewritten.masked_tokens.0));
+    journey.set(attribute::TOKENS_MASKED, int(rewritten.left_out.masked.0));
     made(journey, &rewritten.plan, rewritten.made);
     if let Some(later) = &rewritten.later {
         let messages = KeyValue::new(attribute::MESSAGES, length(later.job.messages.len()));

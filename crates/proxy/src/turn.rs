@@ -55,7 +55,11 @@ pub(crate) fn record(rewritten: &Rewritten, route: &Route, strategy: Strategy) -
         tokens_after_summary: made.and_then(|made| made.unpruned).unwrap_or(after).0,
         summary_triggered: made.is_some(),
         prune_triggered: made.is_some_and(|made| made.has_pruned),
-        masked_tokens: rewritten.masked_tokens.0,
+        masked_tokens: rewritten.left_out.masked.0,
+        saved_by_masking: rewritten.left_out.by_masking.0,
+        folded_tokens: rewritten.left_out.folded.0,
+        dropped_tokens: rewritten.left_out.dropped.0,
+        memory_tokens: rewritten.memory_tokens.0,
         blocks: rewritten.blocks,
         stop_hint: rewritten.stop_hint,
         ..planned(&rewritten.plan, route, strategy)
@@ -64,6 +68,7 @@ pub(crate) fn record(rewritten: &Rewritten, route: &Route, strategy: Strategy) -
 
 /// What is recorded of any plan, carried out or not.
 fn planned(plan: &Plan, route: &Route, strategy: Strategy) -> TurnRecord {
+    let folded = plan.folded.as_ref();
     TurnRecord {
         at: Gate::now().0,
         route: route.name.clone(),
@@ -74,14 +79,29 @@ fn planned(plan: &Plan, route: &Route, strategy: Strategy) -> TurnRecord {
         tokens_after_prune: plan.after.0,
         budget: plan.budget.input.0,
         window: plan.budget.window.0,
+        safe: plan.budget.safe.0,
+        output: plan.budget.output.0,
+        overhead: plan.budget.overhead.0,
         masked: plan.masked.clone(),
-        folded: plan.folded.as_ref().map_or(0, |folded| folded.removed.len()),
+        folded: folded.map_or(0, |folded| folded.removed.len()),
         dropped: plan.dropped.len(),
-        summary_tokens: plan.folded.as_ref().map_or(0, |folded| folded.tokens.0),
+        covers: folded.map(|folded| folded.covers.to_string()).unwrap_or_default(),
+        upto: folded.map_or(0, |folded| folded.upto),
+        folded_messages: folded.map(|folded| ranges(&folded.removed)).unwrap_or_default(),
+        dropped_messages: ranges(&plan.dropped),
+        summary_tokens: folded.map_or(0, |folded| folded.tokens.0),
         postponed: plan.postponed,
+        edge: plan.edge,
+        observed: route.context.observe,
         trigger: plan.cause.map(|cause| cause.name().to_owned()),
         ..TurnRecord::default()
     }
+}
+
+/// Indexes in order as ranges: a conversation loses hundreds of messages that follow each other.
+fn ranges(indexes: &[usize]) -> Vec<[usize; 2]> {
+    let runs = indexes.chunk_by(|one, next| one + 1 == *next);
+    runs.filter_map(|run| Some([*run.first()?, run.last()? + 1])).collect()
 }
 
 pub(crate) fn figures(rewritten: &Rewritten) -> Planned {
@@ -90,7 +110,7 @@ pub(crate) fn figures(rewritten: &Rewritten) -> Planned {
     Planned {
         before: plan.before.0,
         after: plan.after.0,
-        masked_tokens: rewritten.masked_tokens.0,
+        masked_tokens: rewritten.left_out.masked.0,
         summary_tokens: folded.map_or(0, |folded| folded.tokens.0),
         masked: plan.masked.len() as u64,
         folded: folded.map_or(0, |folded| folded.removed.len()) as u64,
@@ -183,6 +203,8 @@ impl Remembered {
                 ("cached_tokens", reported(record.cached_tokens)),
                 (COST, record.cost_usd.map_or(0, nanousd)),
                 (UNEDITED_COST, record.unedited_cost_usd.map_or(0, nanousd)),
+                ("refusals", u64::from(record.outcome == Outcome::Refused.name())),
+                ("degraded", u64::from(record.degraded.is_some())),
             ],
             labels: vec![
                 ("name", self.identity.name.clone()),
@@ -190,6 +212,7 @@ impl Remembered {
                 ("route", record.route.clone()),
                 ("model", record.model.clone()),
                 ("strategy", record.strategy.clone()),
+                ("stop_hint", record.stop_hint.map(|turns| turns.to_string()).unwrap_or_default()),
             ],
         };
         if let Some(archive) = &gate.archive {

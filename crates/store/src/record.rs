@@ -74,8 +74,12 @@ pub struct TurnRecord {
     pub tokens_before: u64,
     pub tokens_after: u64,
     pub budget: u64,
-    /// The model's window, as far as it is known or assumed.
+    /// The model's window, as far as it is known or assumed, and the arithmetic from it to the budget: what of it is used at all, and what is
+    /// left free for the answer and for what nobody counts.
     pub window: u64,
+    pub safe: u64,
+    pub output: u64,
+    pub overhead: u64,
     /// What it used with the summary, and once more had gone than that covers by itself.
     pub tokens_after_summary: u64,
     pub tokens_after_prune: u64,
@@ -86,14 +90,31 @@ pub struct TurnRecord {
     /// How many messages a summary stands for, and how many a marker does.
     pub folded: usize,
     pub dropped: usize,
-    /// What the summary in it costs, and what the masked observations would have.
+    /// Which summary: the digest of the conversation up to the last message that it covers; empty if there is none. That message is the one
+    /// before `upto`.
+    pub covers: String,
+    pub upto: usize,
+    /// Which messages it stands for, and which a marker does: ranges of indexes, the last one not included.
+    pub folded_messages: Vec<[usize; 2]>,
+    pub dropped_messages: Vec<[usize; 2]>,
+    /// What those messages would have cost.
+    pub folded_tokens: u64,
+    pub dropped_tokens: u64,
+    /// What the summary in it costs, what the masked observations would have, and how much less they do.
     pub summary_tokens: u64,
     pub masked_tokens: u64,
+    pub saved_by_masking: u64,
+    /// What the notes in it cost that are pinned to the conversation.
+    pub memory_tokens: u64,
     /// How large its blocks are, where they have limits.
     pub blocks: Option<BlockSizes>,
     /// The indexes of the messages that were masked.
     pub masked: Vec<usize>,
     pub postponed: usize,
+    /// The first message that the policy protected from being masked.
+    pub edge: usize,
+    /// Whether all this was only noted, and the client's own request forwarded.
+    pub observed: bool,
     pub trigger: Option<String>,
     pub degraded: Option<String>,
     /// What the upstream reported; absent where it did not.

@@ -1,6 +1,6 @@
 //! What would become of each message, and why.
 
-use super::folding::folds;
+use crate::folding::folds;
 use std::collections::HashMap;
 use tidegate_engine::{Kind, Message, Role, Strategy, Tokens, unresolved_from};
 use tidegate_proxy::{Assessment, Question};
@@ -8,21 +8,21 @@ use tidegate_wire::ContentKind;
 
 /// One message of the request.
 #[derive(Debug)]
-pub(super) struct Fate {
-    pub(super) role: &'static str,
-    pub(super) kind: Kind,
+pub struct Fate {
+    pub role: &'static str,
+    pub kind: Kind,
     /// The tool whose result this is, or the name that the message bears.
-    pub(super) tool: Option<String>,
+    pub tool: Option<String>,
     /// The tools that it calls.
-    pub(super) calls: Vec<String>,
-    pub(super) tokens: Tokens,
-    pub(super) after: Tokens,
-    pub(super) action: Action,
-    pub(super) why: Why,
+    pub calls: Vec<String>,
+    pub tokens: Tokens,
+    pub after: Tokens,
+    pub action: Action,
+    pub why: Why,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub enum Action {
     Keep,
     Mask,
     /// Our own tag goes, and all else stays.
@@ -36,7 +36,7 @@ pub(super) enum Action {
 
 /// Why something happens to a message or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub enum Why {
     Passthrough,
     Instruction,
     Speech,
@@ -62,7 +62,7 @@ pub(super) enum Why {
 }
 
 impl Action {
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Action::Keep => "keep",
             Action::Mask => "mask",
@@ -73,23 +73,23 @@ impl Action {
         }
     }
 
-    pub(super) fn masks(self) -> bool {
+    pub fn masks(self) -> bool {
         matches!(self, Action::Mask | Action::MaskAndUntag)
     }
 
     /// Whether the message is not in the forwarded request.
-    pub(super) fn removes(self) -> bool {
+    pub fn removes(self) -> bool {
         matches!(self, Action::Fold | Action::Drop)
     }
 
-    pub(super) fn untags(self) -> bool {
+    pub fn untags(self) -> bool {
         matches!(self, Action::Untag | Action::MaskAndUntag)
     }
 }
 
 impl Why {
     /// The name in JSON.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Why::Passthrough => "passthrough",
             Why::Instruction => "instruction",
@@ -117,7 +117,7 @@ impl Why {
     }
 }
 
-pub(super) fn fates(question: &Question<'_>, assessment: &Assessment) -> Vec<Fate> {
+pub fn fates(question: &Question<'_>, assessment: &Assessment) -> Vec<Fate> {
     let mut tools = HashMap::new();
     let mut fates = Vec::with_capacity(assessment.chat.messages.len());
     for (index, (message, known)) in assessment.chat.messages.iter().zip(&assessment.chat.known).enumerate() {

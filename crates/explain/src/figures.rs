@@ -1,15 +1,16 @@
 //! The numbers and sentences that the table and the JSON object share.
 
-use super::fate::{Action, Why};
-use super::folding::folds;
-use super::{Case, Ending};
-use crate::number::grouped;
+use crate::case::Tense;
+use crate::fate::{Action, Why};
+use crate::folding::folds;
+use crate::grouped;
+use crate::{Case, Ending};
 use std::time::Duration;
 use tidegate_engine::{Cause, Pace, Plan, Strategy, Tokens};
 
 /// Where a model's entry, or its window, was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub enum Source {
     /// `budget.windows` of the route, or of its profile.
     Route,
     /// `[models]`
@@ -22,7 +23,7 @@ pub(super) enum Source {
 
 impl Source {
     /// The name in JSON.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Source::Route => "route",
             Source::Config => "config",
@@ -36,7 +37,7 @@ impl Source {
 ///
 /// An entry of the configuration wins over the built-in ones, under its own name in lower case. Every built-in one has a
 /// window. What the route says of a window wins over both.
-pub(super) fn sources(case: &Case<'_>) -> (Source, Source) {
+pub fn sources(case: &Case<'_>) -> (Source, Source) {
     let mut entries = case.settings.models.iter();
     let own = entries.find(|(name, _)| name.eq_ignore_ascii_case(&case.model.name)).map(|(_, entry)| entry);
     let known = match (own, case.model.window) {
@@ -53,7 +54,7 @@ pub(super) fn sources(case: &Case<'_>) -> (Source, Source) {
     (if own.is_some() { Source::Config } else { known }, window)
 }
 
-pub(super) fn masks(strategy: Strategy) -> bool {
+pub fn masks(strategy: Strategy) -> bool {
     match strategy {
         Strategy::Masking | Strategy::Hybrid => true,
         Strategy::Passthrough | Strategy::Summarization | Strategy::Window => false,
@@ -61,11 +62,11 @@ pub(super) fn masks(strategy: Strategy) -> bool {
 }
 
 /// How far the request would be over its budget.
-pub(super) fn over(plan: &Plan) -> Tokens {
+pub fn over(plan: &Plan) -> Tokens {
     plan.after.saturating_sub(plan.budget.input)
 }
 
-pub(super) fn verdict(case: &Case<'_>) -> String {
+pub fn verdict(case: &Case<'_>) -> String {
     let plan = &case.assessment.decision.plan;
     let (over, left) = (over(plan), plan.budget.input.saturating_sub(plan.after));
     let how = match case.ending() {
@@ -127,7 +128,7 @@ fn edits(case: &Case<'_>) -> String {
 }
 
 /// What makes the request shorter; empty if nothing does.
-pub(super) fn savings(case: &Case<'_>) -> String {
+pub fn savings(case: &Case<'_>) -> String {
     listed(shortenings(case))
 }
 
@@ -158,7 +159,7 @@ fn listed(mut edits: Vec<String>) -> String {
     if edits.is_empty() { last } else { format!("{} and {last}", edits.join(", ")) }
 }
 
-pub(super) fn why(case: &Case<'_>, why: Why) -> String {
+pub fn why(case: &Case<'_>, why: Why) -> String {
     let keep = || format!("mask.keep = {}", case.setting("mask.keep"));
     match why {
         Why::Passthrough => "strategy is passthrough".to_owned(),
@@ -192,32 +193,35 @@ pub(super) fn why(case: &Case<'_>, why: Why) -> String {
 }
 
 /// What made the mask frontier move.
-pub(super) fn mask_cause(case: &Case<'_>) -> Option<Cause> {
+pub fn mask_cause(case: &Case<'_>) -> Option<Cause> {
     let decision = &case.assessment.decision;
     // A summary that is still wanted is what the plan names then.
     decision.plan.cause.filter(|_| decision.wanted.is_none())
 }
 
 /// What made the mask frontier move, or why it stays.
-pub(super) fn cause(case: &Case<'_>) -> String {
+pub fn cause(case: &Case<'_>) -> String {
     let plan = &case.assessment.decision.plan;
     match mask_cause(case) {
         None if plan.postponed > 0 => format!("none yet: {}", waiting(case)),
         None => "none: there is nothing to mask".to_owned(),
-        Some(cause) => {
-            let sentence = match cause {
-                Cause::Budget => "the request would not fit otherwise, whatever the pace",
-                Cause::Free => {
-                    "the provider has nothing of it in its cache, or bills it alike, so it costs nothing"
-                }
-                Cause::EveryTurn => "an observation has left the window, and the pace follows at once",
-                Cause::Batch => "enough observations have left the window",
-                Cause::BreakEven => "keeping the observations has cost as much as masking them",
-                // These ask for a summary, and never move the mask frontier.
-                Cause::Messages | Cause::Turns | Cause::Prune | Cause::Blocks => "",
-            };
-            format!("{}: {sentence}", cause.name())
-        }
+        Some(cause) => format!("{}: {}", cause.name(), sentence(cause)),
+    }
+}
+
+/// Why something new was decided.
+#[must_use]
+pub fn sentence(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Budget => "the request would not fit otherwise, whatever the pace",
+        Cause::Free => "the provider has nothing of it in its cache, or bills it alike, so it costs nothing",
+        Cause::EveryTurn => "an observation has left the window, and the pace follows at once",
+        Cause::Batch => "enough observations have left the window",
+        Cause::BreakEven => "keeping the observations has cost as much as masking them",
+        Cause::Messages => "as many messages as fold.when allows have no summary",
+        Cause::Turns => "as many turns as fold.when allows have come since the last summary",
+        Cause::Prune => "the request hardly fits: prune.when holds, and it cannot wait",
+        Cause::Blocks => "the history is longer than blocks.history_max or blocks.total_max allows",
     }
 }
 
@@ -230,8 +234,9 @@ fn waiting(case: &Case<'_>) -> String {
 }
 
 /// What a running proxy may do otherwise, because it knows what it has sent before.
-pub(super) fn note(pace: Pace) -> &'static str {
-    match pace {
+pub fn note(case: &Case<'_>) -> &'static str {
+    match case.route.context.mask.policy.pace {
+        _ if case.tense == Tense::Has => "",
         Pace::BreakEven => {
             "no earlier request is known: the cache counts as cold and masking as free; in a running conversation it \
              waits until keeping the observations has cost as much as masking them"
@@ -244,16 +249,16 @@ pub(super) fn note(pace: Pace) -> &'static str {
     }
 }
 
-pub(super) fn tokens(count: Tokens) -> String {
+pub fn tokens(count: Tokens) -> String {
     grouped(count.0)
 }
 
-pub(super) fn counted(count: usize, noun: &str) -> String {
+pub fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }
 
 /// In the largest unit that is exact.
-pub(super) fn duration(duration: Duration) -> String {
+pub fn duration(duration: Duration) -> String {
     match duration.as_millis() {
         millis if millis % 1_000 != 0 => format!("{millis}ms"),
         millis if millis % 60_000 != 0 || millis == 0 => format!("{}s", millis / 1_000),
@@ -266,7 +271,7 @@ pub(super) fn duration(duration: Duration) -> String {
 const LONGEST_NAME: usize = 48;
 
 /// A name that a client chose, made safe for a terminal: no control characters, no endless line.
-pub(super) fn printable(name: &str) -> String {
+pub fn printable(name: &str) -> String {
     let mut plain: String = name.chars().take(LONGEST_NAME).flat_map(shown).collect();
     if name.chars().nth(LONGEST_NAME).is_some() {
         plain.push('…');

@@ -1,8 +1,9 @@
 //! The answer for machines. Its members are promised in `tidegate explain --help`.
 
-use super::fate::Action;
-use super::{Case, Ending, figures, folding};
+use crate::fate::Action;
+use crate::{Case, Change, Ending, Insertion, What, figures, folding, grouped};
 use serde_json::{Value, json};
+use std::ops::Range;
 use tidegate_config::strategy_name;
 use tidegate_engine::Kind;
 use tidegate_tokens::{Fit, Prices};
@@ -17,14 +18,22 @@ impl Ending {
     }
 }
 
-pub(super) fn of(case: &Case<'_>) -> Value {
+/// Everything, with all messages.
+#[must_use]
+pub fn of(case: &Case<'_>) -> Value {
+    page(case, &(0..case.fates.len()))
+}
+
+/// Everything, with the messages in a range.
+#[must_use]
+pub fn page(case: &Case<'_>, range: &Range<usize>) -> Value {
     let plan = &case.assessment.decision.plan;
     json!({
     "route": case.route.name.as_str(),
     "upstream": case.route.upstream.name.as_str(),
     "strategy": strategy_name(case.strategy),
     "observe": case.route.context.observe,
-    "messages": messages(case),
+    "messages": messages(case, range),
     "budget": budget(case),
     "usage": json!({
     "messages": case.assessment.chat.messages.iter().map(|one| one.tokens.0).sum::<u64>(),
@@ -41,7 +50,8 @@ pub(super) fn of(case: &Case<'_>) -> Value {
 }
 
 /// What is known of a request that no route wants.
-pub(super) fn without_route(model: Option<&str>, sentence: &str) -> Value {
+#[must_use]
+pub fn without_route(model: Option<&str>, sentence: &str) -> Value {
     json!({
     "route": null,
     "upstream": "default",
@@ -55,9 +65,9 @@ pub(super) fn without_route(model: Option<&str>, sentence: &str) -> Value {
     })
 }
 
-fn messages(case: &Case<'_>) -> Value {
-    let fates = case.fates.iter().enumerate();
-    let one = |(index, fate): (usize, &super::Fate)| {
+fn messages(case: &Case<'_>, range: &Range<usize>) -> Value {
+    let fates = case.fates.iter().enumerate().skip(range.start).take(range.len());
+    let one = |(index, fate): (usize, &crate::Fate)| {
         let kind = match fate.kind {
             Kind::Speech => "speech",
             Kind::Observation => "observation",
@@ -100,7 +110,7 @@ fn masking(case: &Case<'_>) -> Value {
     "pace": case.setting("mask.pace").trim_matches('"'),
     "cause": figures::mask_cause(case).map(|cause| cause.name()),
     "postponed": plan.postponed,
-    "note": figures::note(case.route.context.mask.policy.pace),
+    "note": figures::note(case),
     })
 }
 
@@ -163,4 +173,60 @@ fn model(case: &Case<'_>) -> Value {
     "prices": model.prices.map(prices),
     "cache_life_s": model.caching.ttl.as_secs(),
     })
+}
+
+/// So much of one change is shown; who wants the rest has the messages.
+const MOST_LINES: usize = 400;
+const LONGEST_LINE: usize = 2_000;
+
+/// What became of messages, for a page: long ones are cut.
+#[must_use]
+pub fn changes(changes: &[Change]) -> Value {
+    Value::Array(changes.iter().map(change).collect())
+}
+
+fn change(change: &Change) -> Value {
+    let (first, last) = (change.messages.start, change.messages.end - 1);
+    let which =
+        if first == last { format!("messages[{first}]") } else { format!("messages[{first}] to [{last}]") };
+    let (kind, title) = match change.what {
+        What::Changed(action) => ("changed", format!("{which}: {}", done(action))),
+        What::Removed(action) => ("removed", format!("{which}: {}", done(action))),
+        What::Inserted(Insertion::Summary { covered, .. }) => {
+            ("inserted", format!("a summary that stands for {}", figures::counted(covered, "message")))
+        }
+        What::Inserted(Insertion::Marker) => ("inserted", "a marker for what is dropped".to_owned()),
+        What::Inserted(Insertion::Memory { .. }) => ("inserted", "the pinned memory".to_owned()),
+    };
+    let lines = change.lines.iter().take(MOST_LINES);
+    json!({
+    "kind": kind,
+    "first": first,
+    "last": last,
+    "title": title,
+    "tokens_before": change.before.0,
+    "tokens_after": change.after.0,
+    "lines": lines.map(|line| json!({ "op": line.op.mark(), "text": shortened(&line.text) })).collect::<Vec<_>>(),
+    "omitted": change.lines.len().saturating_sub(MOST_LINES),
+    })
+}
+
+fn done(action: Action) -> &'static str {
+    match action {
+        Action::Keep => "as sent",
+        Action::Mask => "masked",
+        Action::Untag => "its tag removed",
+        Action::MaskAndUntag => "masked, and its tag removed",
+        Action::Fold => "covered by the summary",
+        Action::Drop => "dropped for the marker",
+    }
+}
+
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(LONGEST_LINE) {
+        None => line.to_owned(),
+        Some((cut, _)) => {
+            format!("{} … {} more characters", &line[..cut], grouped(line[cut..].chars().count() as u64))
+        }
+    }
 }

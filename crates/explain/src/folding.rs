@@ -1,7 +1,8 @@
 //! The summary that a request would get, made here by the built-in summarizer and kept nowhere.
 
-use super::figures::tokens;
-use super::{Case, Ending};
+use crate::case::Tense;
+use crate::figures::{self, tokens};
+use crate::{Case, Ending};
 use tidegate_config::{FoldMode, FoldRole, Summarizer};
 use tidegate_engine::{Cause, FoldJob, Memory, Strategy, Timestamp, Tokens, Verdict};
 use tidegate_proxy::{Assessment, Question, SummaryMessage, summarize_offline};
@@ -9,15 +10,15 @@ use tidegate_wire::{Reader, Unreadable};
 
 /// What was decided about a request once the summary that it is due was there.
 #[derive(Debug)]
-pub(super) struct Folding {
-    pub(super) assessment: Assessment,
-    pub(super) summaries: Vec<SummaryMessage>,
-    pub(super) due: Option<Due>,
+pub(crate) struct Folding {
+    pub(crate) assessment: Assessment,
+    pub(crate) summaries: Vec<SummaryMessage>,
+    pub(crate) due: Option<Due>,
 }
 
 /// A summary that should be made.
 #[derive(Debug)]
-pub(super) struct Due {
+pub struct Due {
     job: FoldJob,
     /// What the request uses without it.
     without: Tokens,
@@ -25,20 +26,24 @@ pub(super) struct Due {
 
 /// A message of our own in the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Insertion {
+pub enum Insertion {
     Summary {
         tokens: Tokens,
         covered: usize,
     },
     /// It stands for messages that were dropped.
     Marker,
+    /// What is pinned to the conversation.
+    Memory {
+        tokens: Tokens,
+    },
 }
 
 /// So many summaries one request waits for in the proxy.
 const MOST_FOLDS: usize = 3;
 
 /// Makes the summary that `first` wants, if it wants one, and decides again.
-pub(super) fn fold(
+pub(crate) fn fold(
     question: &Question<'_>,
     reader: &Reader,
     first: Assessment,
@@ -73,7 +78,7 @@ pub(super) fn fold(
     Ok(folding)
 }
 
-pub(super) fn folds(strategy: Strategy) -> bool {
+pub fn folds(strategy: Strategy) -> bool {
     match strategy {
         Strategy::Summarization | Strategy::Hybrid => true,
         Strategy::Passthrough | Strategy::Masking | Strategy::Window => false,
@@ -82,72 +87,76 @@ pub(super) fn folds(strategy: Strategy) -> bool {
 
 impl Case<'_> {
     /// Our own messages, each with the client's before which it stands.
-    pub(super) fn insertions(&self) -> Vec<(usize, Insertion)> {
+    pub fn insertions(&self) -> Vec<(usize, Insertion)> {
         let (plan, messages) = (&self.assessment.decision.plan, &self.assessment.chat.messages);
         if self.route.context.observe {
             return Vec::new();
         }
         let mut insertions = Vec::new();
+        let talk = messages.iter().enumerate().filter(|(_, message)| !message.role.is_instruction());
+        let first = talk.clone().next().map(|(first, _)| first);
+        if let Some(pinned) = self.pinned.as_ref().filter(|pinned| !pinned.json.is_empty()) {
+            insertions.extend(first.map(|first| (first, Insertion::Memory { tokens: pinned.tokens })));
+        }
         if let Some(folded) = &plan.folded {
-            let talk = messages.iter().enumerate().filter(|(_, message)| !message.role.is_instruction());
-            let (first, covered) =
-                (talk.clone().next(), talk.take_while(|(at, _)| *at < folded.upto).count());
+            let covered = talk.take_while(|(at, _)| *at < folded.upto).count();
             let summary = Insertion::Summary { tokens: folded.tokens, covered };
-            insertions.extend(first.map(|(first, _)| (first, summary)));
+            // One that has nothing to say beside what is pinned is not there.
+            let is_there = |one: &SummaryMessage| one.fold.covers == folded.covers && !one.json.is_empty();
+            let first = first.filter(|_| self.summaries.iter().any(is_there));
+            insertions.extend(first.map(|first| (first, summary)));
         }
         insertions.extend(plan.dropped.first().map(|&first| (first, Insertion::Marker)));
         insertions
     }
 
     /// The summary in the request, with the message before which it stands.
-    pub(super) fn summary(&self) -> Option<(usize, Tokens, usize)> {
+    pub fn summary(&self) -> Option<(usize, Tokens, usize)> {
         self.insertions().into_iter().find_map(|(before, insertion)| match insertion {
             Insertion::Summary { tokens, covered } => Some((before, tokens, covered)),
-            Insertion::Marker => None,
+            Insertion::Marker | Insertion::Memory { .. } => None,
         })
     }
 
     /// Whether a summary is due and this very request would go out without it, and only the next one with it.
-    pub(super) fn is_folded_later(&self) -> bool {
+    pub fn is_folded_later(&self) -> bool {
         let waits = |due: &Due| due.job.is_urgent() || self.route.context.fold.mode == FoldMode::Inline;
         self.summary().is_some() && self.due.as_ref().is_some_and(|due| !waits(due))
     }
 
     /// Whether a summary is due and would not make the request shorter.
-    pub(super) fn is_summary_useless(&self) -> bool {
+    pub fn is_summary_useless(&self) -> bool {
         self.due.is_some() && self.assessment.decision.plan.folded.is_none()
     }
 
-    pub(super) fn fold_role(&self) -> &'static str {
+    pub fn fold_role(&self) -> &'static str {
         match self.route.context.fold.role {
             FoldRole::User => "user",
             FoldRole::System => "system",
         }
     }
 
-    pub(super) fn fold_cause(&self) -> Option<Cause> {
+    pub fn fold_cause(&self) -> Option<Cause> {
         self.due.as_ref().map(|due| due.job.cause)
     }
 }
 
 /// Why a summary is due.
-pub(super) fn cause(case: &Case<'_>) -> String {
+pub fn cause(case: &Case<'_>) -> String {
     let Some(Due { job, .. }) = &case.due else { return "none: no summary is due".to_owned() };
     let sentence = match job.cause {
         Cause::Budget if job.is_urgent() => "the request would not fit otherwise",
         Cause::Budget => "the request uses as many tokens as fold.when allows",
-        Cause::Messages => "as many messages as fold.when allows have no summary",
-        Cause::Turns => "as many turns as fold.when allows have come since the last summary",
-        Cause::Prune => "the request hardly fits: prune.when holds, and it cannot wait",
-        Cause::Blocks => "the history is longer than blocks.history_max or blocks.total_max allows",
-        // These move the mask frontier, and never ask for a summary.
-        Cause::Free | Cause::EveryTurn | Cause::Batch | Cause::BreakEven => "",
+        cause => figures::sentence(cause),
     };
     format!("{}: {sentence}", job.cause.name())
 }
 
 /// What is otherwise in a running proxy, the most important last.
-pub(super) fn notes(case: &Case<'_>) -> Vec<String> {
+pub fn notes(case: &Case<'_>) -> Vec<String> {
+    if case.tense == Tense::Has {
+        return Vec::new();
+    }
     let mut notes = vec![
         "no earlier summary is known: in a running conversation turns count from the last one, and the next one takes it in"
             .to_owned(),
@@ -166,7 +175,7 @@ pub(super) fn notes(case: &Case<'_>) -> Vec<String> {
 }
 
 /// What has to be said beside a view that shows nothing but the request.
-pub(super) fn caveats(case: &Case<'_>) -> Vec<String> {
+pub fn caveats(case: &Case<'_>) -> Vec<String> {
     let shown = case.ending() != Ending::Refused && case.summary().is_some();
     let stand_in = shown.then(|| stand_in(case)).flatten();
     stand_in.into_iter().chain(later(case)).collect()
