@@ -6,16 +6,18 @@ mod play;
 mod upstream;
 
 use crate::conversations::terminal;
+use crate::serve::told;
 use crate::store;
 use anyhow::Context;
 use args::DemoArgs;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_admin::{Admin, Readiness};
+use tidegate_admin::{Readiness, Reloads};
 use tidegate_config::{Flags, Settings, Source, load, strategy_name};
 use tidegate_proxy::{Gate, Proxy, model_table};
 use tidegate_replay::{Defaults, Recorded, Unread};
+use tidegate_store::wall_clock;
 use tidegate_telemetry::{Format, Lines};
 
 /// A coding agent that finds and mends a bug. Every result is what its command has really printed.
@@ -49,12 +51,8 @@ async fn demonstrate(args: &DemoArgs) -> anyhow::Result<()> {
     let admin = free_port()?;
     let admin_address = admin.local_addr()?;
     admin.set_nonblocking(true)?;
-    let told = Admin {
-        readiness: Box::new(|| Readiness::Ready),
-        conversations,
-        token: None,
-        metrics: Box::new(move || gate.metrics_text()),
-    };
+    let reloads = Arc::new(Reloads::new(None, wall_clock()));
+    let told = told(&gate, conversations, None, reloads, || Readiness::Ready);
     tokio::spawn(tidegate_admin::serve(tokio::net::TcpListener::from_std(admin)?, told));
 
     let (address, is_shown_slowly) = (proxy.address(), !args.exit);
@@ -91,7 +89,7 @@ fn free_port() -> anyhow::Result<TcpListener> {
 fn farewell(proxy: SocketAddr, admin: SocketAddr) -> String {
     format!(
         "\nIt is still running; Ctrl-C ends it.\n  \
-         admin         http://{admin}   (/api/conversations, /metrics)\n  \
+         dashboard     http://{admin}/\n  \
          every turn    tidegate conversations show demo --turns --admin {admin}\n  \
          the proxy     http://{proxy}/v1\n  \
          other ways    tidegate demo --recording | tidegate replay -\n"

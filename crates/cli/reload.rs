@@ -6,8 +6,10 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_admin::{Reload, ReloadOutcome, Reloads};
 use tidegate_config::Settings;
 use tidegate_proxy::Gate;
+use tidegate_store::wall_clock;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
 use tracing::{error, info, warn};
@@ -19,6 +21,8 @@ pub(crate) struct Reloader {
     args: ConfigArgs,
     gate: Arc<Gate>,
     current: Settings,
+    /// Where it is told what became of it.
+    told: Arc<Reloads>,
     /// What the file said when it was last read, so that a change that changes nothing is not reported.
     seen: Option<Vec<u8>>,
 }
@@ -31,9 +35,9 @@ pub(crate) enum Cause {
 }
 
 impl Reloader {
-    pub(crate) fn new(args: ConfigArgs, gate: Arc<Gate>, current: Settings) -> Reloader {
+    pub(crate) fn new(args: ConfigArgs, gate: Arc<Gate>, current: Settings, told: Arc<Reloads>) -> Reloader {
         let seen = bytes(&args);
-        Reloader { args, gate, current, seen }
+        Reloader { args, gate, current, told, seen }
     }
 
     pub(crate) fn reload(&mut self, cause: Cause) {
@@ -51,7 +55,8 @@ impl Reloader {
                 let fixed = |settings: &Settings| {
                     (settings.server.clone(), settings.admin.clone(), settings.store.clone())
                 };
-                if fixed(&fresh) != fixed(&self.current) {
+                let needs_restart = fixed(&fresh) != fixed(&self.current);
+                if needs_restart {
                     warn!(
                         "changes of `[server]` listeners, workers and TLS, of `[admin]` and of `[store]`, need a restart"
                     );
@@ -61,9 +66,17 @@ impl Reloader {
                 }
                 info!(routes = fresh.routes.len(), "configuration reloaded");
                 self.current = fresh;
+                self.tell(ReloadOutcome::Reloaded, None, needs_restart);
             }
-            Err(errors) => error!("the changed configuration is invalid, the running one stays:\n{errors}"),
+            Err(errors) => {
+                error!("the changed configuration is invalid, the running one stays:\n{errors}");
+                self.tell(ReloadOutcome::Rejected, Some(errors), false);
+            }
         }
+    }
+
+    fn tell(&self, outcome: ReloadOutcome, errors: Option<String>, needs_restart: bool) {
+        self.told.note(Reload { at: wall_clock(), outcome, errors, needs_restart });
     }
 }
 

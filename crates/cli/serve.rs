@@ -5,10 +5,10 @@ use crate::{settings, store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tidegate_admin::{Admin, Readiness, Token};
+use tidegate_admin::{Admin, Readiness, Reloads, Token};
 use tidegate_config::{LogFormat, LogLevel, OtlpProtocol, Settings};
 use tidegate_proxy::{Gate, Proxy};
-use tidegate_store::Conversations;
+use tidegate_store::{Conversations, wall_clock};
 use tidegate_telemetry::{Format, Level, Lines, Metrics, Otlp, Protocol, Telemetry};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -57,12 +57,20 @@ async fn serve(
     let proxy = Proxy::start(&gate, listener)?;
     // Before anybody is told that it runs: a file that is changed from then on must be seen.
     let (_watcher, mut changes) = watch(&args.config);
-    let mut reloader = Reloader::new(args.config.clone(), gate.clone(), settings.clone());
+    let file = settings::path(&args.config).map(|path| path.display().to_string());
+    let reloads = Arc::new(Reloads::new(file, wall_clock()));
+    let mut reloader = Reloader::new(args.config.clone(), gate.clone(), settings.clone(), reloads.clone());
     greet(args, &settings, &proxy, &admin);
 
     let draining = Arc::new(AtomicBool::new(false));
     admin.set_nonblocking(true)?;
-    let told = told(&settings, conversations, gate, draining.clone());
+    let state = draining.clone();
+    let readiness = move || match state.load(Ordering::Relaxed) {
+        true => Readiness::Draining,
+        false => Readiness::Ready,
+    };
+    let token = token(&settings.admin.token_env).as_deref().map(Token::new);
+    let told = told(&gate, conversations, token, reloads, readiness);
     tokio::spawn(tidegate_admin::serve(TcpListener::from_std(admin)?, told));
 
     loop {
@@ -95,21 +103,23 @@ async fn serve(
 /// How long the archive may take for what is still waiting when the last answer has ended.
 const LAST_ROWS: Duration = Duration::from_secs(10);
 
-/// What the admin address tells.
-fn told(
-    settings: &Settings,
+/// What the admin address tells of a process that serves.
+pub(crate) fn told(
+    gate: &Arc<Gate>,
     conversations: Arc<Conversations>,
-    gate: Arc<Gate>,
-    draining: Arc<AtomicBool>,
+    token: Option<Token>,
+    reloads: Arc<Reloads>,
+    readiness: impl Fn() -> Readiness + Send + Sync + 'static,
 ) -> Admin {
-    let readiness = move || {
-        if draining.load(Ordering::Relaxed) { Readiness::Draining } else { Readiness::Ready }
-    };
+    let (metrics, tallies, settings) = (gate.clone(), gate.clone(), gate.clone());
     Admin {
         readiness: Box::new(readiness),
         conversations,
-        token: token(&settings.admin.token_env).as_deref().map(Token::new),
-        metrics: Box::new(move || gate.metrics_text()),
+        token,
+        metrics: Box::new(move || metrics.metrics_text()),
+        tallies: Box::new(move || tallies.tallies()),
+        settings: Box::new(move || settings.settings()),
+        reloads,
     }
 }
 

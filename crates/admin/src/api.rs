@@ -3,20 +3,32 @@
 use crate::find::{self, Filter};
 use crate::page::{FoldEntry, MemoryPage, MessageEntry, MessagePage, Summary, TurnPage, Unreadable};
 use crate::problem::Problem;
+use crate::reply::Answer as Reply;
 use crate::target::{Parameters, Target, Verb};
+use crate::try_it::Page;
+use crate::turn::Found;
 use crate::{branch, memory, reply};
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, Uri};
-use http_body_util::Full;
+use http::{Request, StatusCode, Uri};
 use hyper::body::Body;
 use std::sync::Arc;
+use tidegate_config::Settings;
 use tidegate_store::Conversations;
+use tidegate_wire::Reader;
 
-type Answer = Result<Response<Full<Bytes>>, Problem>;
+type Answer = Result<Reply, Problem>;
+
+/// What a turn is explained by: a process has it, and a store that a command has opened does not.
+#[derive(Clone, Debug)]
+pub(crate) struct Explainer {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) reader: Arc<Reader>,
+}
 
 /// The answer to a request that may be asked. Who asks is no matter here.
 pub(crate) async fn answer<B: Body<Data = Bytes>>(
     conversations: &Arc<Conversations>,
+    explainer: Option<Explainer>,
     request: Request<B>,
 ) -> Answer {
     let uri = request.uri();
@@ -24,6 +36,10 @@ pub(crate) async fn answer<B: Body<Data = Bytes>>(
     match (Verb::of(request.method(), target.allow())?, target) {
         (Verb::Read, Target::List) => list(conversations, uri).await,
         (Verb::Read, Target::Conversation(id)) => conversation(conversations, &id, uri).await,
+        (Verb::Read, Target::Turn(id, number)) => {
+            let explainer = explainer.ok_or(Problem::UnknownPath)?;
+            turn(conversations, explainer, &id, number, uri).await
+        }
         (Verb::Read, Target::Messages(id)) => messages(conversations, &id, uri).await,
         (Verb::Read, Target::Export(id)) => export(conversations, &id, uri).await,
         (Verb::Read, Target::Memory(id)) => pinned(conversations, &id, uri).await,
@@ -36,9 +52,18 @@ pub(crate) async fn answer<B: Body<Data = Bytes>>(
 }
 
 async fn list(conversations: &Conversations, uri: &Uri) -> Answer {
-    let parameters = Parameters::of(uri, &["offset", "limit", "tenant", "name"])?;
+    let known = ["offset", "limit", "tenant", "name", "route", "model", "strategy", "search", "hint"];
+    let parameters = Parameters::of(uri, &known)?;
     let given = |name| Ok::<_, Problem>(parameters.text(name)?.map(str::to_owned));
-    let filter = Filter { tenant: given("tenant")?, name: given("name")? };
+    let filter = Filter {
+        tenant: given("tenant")?,
+        name: given("name")?,
+        route: given("route")?,
+        model: given("model")?,
+        strategy: given("strategy")?,
+        search: given("search")?,
+        with_hint: parameters.choice("hint", &[("0", false), ("1", true)])?,
+    };
     let (offset, limit) = (parameters.offset("offset")?, parameters.limit("limit")?);
     reply::json(&find::list(conversations, &filter, offset, limit).await?)
 }
@@ -60,6 +85,28 @@ async fn conversation(conversations: &Arc<Conversations>, id: &str, uri: &Uri) -
         summaries: recalled.folds.iter().map(FoldEntry::of).collect(),
         summaries_degraded: recalled.degraded.map(str::to_owned),
     })
+}
+
+async fn turn(
+    conversations: &Arc<Conversations>,
+    explainer: Explainer,
+    id: &str,
+    number: usize,
+    uri: &Uri,
+) -> Answer {
+    let parameters = Parameters::of(uri, &["tenant", "offset", "limit"])?;
+    let page = Page::of(&parameters)?;
+    let (key, head) = find::one(conversations, id, parameters.text("tenant")?).await?;
+    let found = Found {
+        conversation: Summary::of(key, &head),
+        turns: conversations.turns(key).await?,
+        recalled: conversations.recall(key).await,
+        timeline: match conversations.records_messages() {
+            true => Some(conversations.timeline(key).await?),
+            false => None,
+        },
+    };
+    aside(move || reply::json(&found.detail(number, page, &explainer.settings, &explainer.reader)?)).await
 }
 
 async fn messages(conversations: &Conversations, id: &str, uri: &Uri) -> Answer {
@@ -130,6 +177,6 @@ async fn delete(conversations: &Conversations, id: &str, uri: &Uri) -> Answer {
 }
 
 /// Writes an answer that can be large where nobody waits: the same thread answers the probes.
-async fn aside(write: impl FnOnce() -> Answer + Send + 'static) -> Answer {
+pub(crate) async fn aside(write: impl FnOnce() -> Answer + Send + 'static) -> Answer {
     tokio::task::spawn_blocking(write).await.unwrap_or(Err(Problem::Internal))
 }

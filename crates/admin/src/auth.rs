@@ -1,6 +1,7 @@
 //! Who may ask.
 
 use crate::problem::Problem;
+use crate::session::is_signed_in;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, Method, Uri};
@@ -11,16 +12,36 @@ use subtle::ConstantTimeEq;
 /// The token that every request needs. Only its hash is kept: it cannot be printed, and a comparison says nothing about
 /// its length.
 #[derive(Clone)]
-pub struct Token([u8; 32]);
+pub struct Token {
+    hash: [u8; 32],
+    /// What cookies are signed with.
+    key: [u8; 32],
+}
 
 impl Token {
     #[must_use]
     pub fn new(token: &str) -> Token {
-        Token(hash(token.as_bytes()))
+        let key = blake3::derive_key("tidegate admin session 1", token.as_bytes());
+        Token { hash: hash(token.as_bytes()), key }
     }
 
-    fn matches(&self, presented: &[u8]) -> bool {
-        self.0.ct_eq(&hash(presented)).into()
+    pub(crate) fn matches(&self, presented: &[u8]) -> bool {
+        self.hash.ct_eq(&hash(presented)).into()
+    }
+
+    /// What a cookie that counts until then has to show.
+    pub(crate) fn signature(&self, until: u64) -> String {
+        blake3::keyed_hash(&self.key, &until.to_be_bytes()).to_hex().to_string()
+    }
+
+    pub(crate) fn has_signed(&self, until: u64, signature: &str) -> bool {
+        self.signature(until).as_bytes().ct_eq(signature.as_bytes()).into()
+    }
+
+    /// Cookies do not tell ports apart: two processes with different tokens on one machine have different ones.
+    pub(crate) fn cookie_name(&self) -> String {
+        let name = blake3::keyed_hash(&self.key, b"cookie").to_hex();
+        format!("tidegate_{}", name.split_at(8).0)
     }
 }
 
@@ -34,25 +55,35 @@ fn hash(token: &[u8]) -> [u8; 32] {
     *blake3::hash(token).as_bytes()
 }
 
-/// Lets a request pass that carries the token. Without one to carry, the address is open to this machine alone; then the
+/// Lets a request pass that carries the token, or the cookie that was given for it. Without one to carry, the address is open to this machine alone; then the
 /// danger is a web page in this machine's browser, which is kept out by what browsers cannot leave out.
 pub(crate) fn admit(
     token: Option<&Token>,
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
+    now: u64,
+) -> Result<(), Problem> {
+    match (token, bearer(headers)) {
+        (Some(token), Some(presented)) if !token.matches(presented) => return Err(Problem::WrongToken),
+        (Some(token), None) if !is_signed_in(token, headers, now) => return Err(Problem::NoToken),
+        (Some(_), _) | (None, _) => {}
+    }
+    admit_stranger(token, method, uri, headers)
+}
+
+/// Lets a request pass for what everybody may ask who can reach the address: the page that asks for the token, and signing in.
+pub(crate) fn admit_stranger(
+    token: Option<&Token>,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
 ) -> Result<(), Problem> {
     let host = host(headers);
-    match token {
-        Some(token) if !token.matches(bearer(headers).ok_or(Problem::NoToken)?) => {
-            return Err(Problem::WrongToken);
-        }
-        Some(_) => {}
-        // A name that a page's owner points at this machine is still that name in the header.
-        None if !host.as_ref().is_some_and(is_loopback) || !uri.authority().is_none_or(is_loopback) => {
-            return Err(Problem::ForeignHost);
-        }
-        None => {}
+    // A name that a page's owner points at this machine is still that name in the header.
+    let is_foreign = !host.as_ref().is_some_and(is_loopback) || !uri.authority().is_none_or(is_loopback);
+    if token.is_none() && is_foreign {
+        return Err(Problem::ForeignHost);
     }
     // One rule for all that changes something, with a token or without: a page that was told the token is still a page.
     if !method.is_safe() && is_from_elsewhere(headers, host.as_ref()) {
@@ -105,7 +136,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        admit(token.map(Token::new).as_ref(), &method, &Uri::from_static("/metrics"), &map)
+        admit(token.map(Token::new).as_ref(), &method, &Uri::from_static("/metrics"), &map, 0)
     }
 
     #[test]
@@ -145,7 +176,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, "localhost".parse().unwrap());
         let uri = Uri::from_static("http://evil.test/metrics");
-        assert_eq!(admit(None, &Method::GET, &uri, &headers), Err(Problem::ForeignHost));
+        assert_eq!(admit(None, &Method::GET, &uri, &headers, 0), Err(Problem::ForeignHost));
     }
 
     #[test]

@@ -16,6 +16,7 @@
 use crate::page::Summary;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use tidegate_engine::Digest;
 use tidegate_store::{MessageId, RawMessage};
 use tidegate_wire::{facts, read_message};
 
@@ -63,6 +64,32 @@ pub(crate) fn lines(
         lines.extend_from_slice(b"}\n");
     }
     Ok(lines)
+}
+
+/// The messages of the request that ended with the message `end`, at the time `at`, in order: none if that one is not there.
+pub(crate) fn of_turn<'a>(messages: &'a [RawMessage], end: &str, at: u64) -> Vec<&'a RawMessage> {
+    let tree = Tree::of(messages);
+    let Ok(end) = end.parse::<Digest>() else { return Vec::new() };
+    match tree.spoken.get(&MessageId(end.0)) {
+        Some(leaf) => tree.ending(Some(leaf), at).messages,
+        None => Vec::new(),
+    }
+}
+
+/// A request that holds them.
+pub(crate) fn body(model: &str, messages: &[&RawMessage]) -> Vec<u8> {
+    let mut body = b"{\"model\":".to_vec();
+    // Writing into memory does not fail.
+    let _ = serde_json::to_writer(&mut body, model);
+    body.extend_from_slice(b",\"messages\":[");
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(&message.json);
+    }
+    body.extend_from_slice(b"]}");
+    body
 }
 
 /// A message on one line. A line break in JSON that stands for one is escaped, so the others are only white space.
@@ -124,8 +151,13 @@ impl<'a> Tree<'a> {
     }
 
     fn branch(&self, leaf: &Option<&'a RawMessage>) -> Branch<'a> {
+        self.ending(*leaf, leaf.map_or(u64::MAX, |leaf| leaf.at))
+    }
+
+    /// What led to a message, with the instructions as they were at a time.
+    fn ending(&self, leaf: Option<&'a RawMessage>, at: u64) -> Branch<'a> {
         let mut chain = Vec::new();
-        let mut next = *leaf;
+        let mut next = leaf;
         // The bound only matters for a damaged store, in which a message could stand before itself.
         while let Some(message) = next.filter(|_| chain.len() < self.spoken.len()) {
             chain.push(message);
@@ -133,18 +165,17 @@ impl<'a> Tree<'a> {
         }
         chain.reverse();
         let first = chain.first().map_or(START, |first| first.parent);
-        let mut messages = self.instructions_behind(first, leaf);
+        let mut messages = self.instructions_behind(first, at);
         for message in chain {
             messages.push(message);
-            messages.extend(self.instructions_behind(message.id, leaf));
+            messages.extend(self.instructions_behind(message.id, at));
         }
         Branch { messages, is_whole: first == START }
     }
 
     /// The instructions between a message and the next. One with a clock in it is another in every request: the one that
     /// this branch had last stands for all at its place.
-    fn instructions_behind(&self, id: MessageId, leaf: &Option<&'a RawMessage>) -> Vec<&'a RawMessage> {
-        let end = leaf.map_or(u64::MAX, |leaf| leaf.at);
+    fn instructions_behind(&self, id: MessageId, end: u64) -> Vec<&'a RawMessage> {
         let mut places: BTreeMap<u32, &RawMessage> = BTreeMap::new();
         for one in self.instructions.get(&id).into_iter().flatten().copied() {
             let place = places.entry(one.position).or_insert(one);
@@ -225,6 +256,33 @@ mod tests {
         let lines = [("n", "ten dev ask mid more"), ("n#2", "nine dev ask mid old")];
         // The instruction in the middle came later than the second branch, which has no other at that place.
         assert_eq!(exported(&messages), expected(&lines));
+    }
+
+    #[test]
+    fn a_turn_is_what_led_to_its_end_with_the_instructions_of_its_time() {
+        let messages = [
+            message(9, 0, 0, 10, &said("system", "nine")),
+            message(8, 0, 0, 20, &said("system", "ten")),
+            message(1, 0, 1, 10, &said("user", "ask")),
+            message(2, 1, 2, 11, &said("assistant", "no")),
+            message(3, 1, 2, 12, &said("assistant", "yes")),
+            message(4, 3, 3, 20, &said("user", "more")),
+        ];
+        let turn = |end: u8, at| {
+            let turn = of_turn(&messages, &Digest([end; 32]).to_string(), at);
+            let body: Value = serde_json::from_slice(&body("m", &turn)).unwrap();
+            let texts: Vec<&str> = body["messages"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|one| one["content"].as_str())
+                .collect();
+            texts.join(" ")
+        };
+        assert_eq!(turn(1, 10), "nine ask");
+        assert_eq!(turn(4, 20), "ten ask yes more");
+        assert_eq!(turn(2, 15), "nine ask no");
+        assert_eq!((turn(7, 20), of_turn(&messages, "", 20)), (String::new(), Vec::new()));
     }
 
     #[test]

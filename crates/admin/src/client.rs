@@ -72,6 +72,11 @@ impl Source {
             ("limit", Some(&limit)),
             ("tenant", filter.tenant.as_deref()),
             ("name", filter.name.as_deref()),
+            ("route", filter.route.as_deref()),
+            ("model", filter.model.as_deref()),
+            ("strategy", filter.strategy.as_deref()),
+            ("search", filter.search.as_deref()),
+            ("hint", filter.with_hint.then_some("1")),
         ];
         self.read(&target("", &parameters)).await
     }
@@ -191,7 +196,7 @@ impl Source {
                 answer.map_err(|reason| AdminError::Unreachable { address: *address, reason })
             }
             Source::Opened(conversations) => {
-                let answer = api::answer(conversations, request).await;
+                let answer = api::answer(conversations, None, request).await;
                 whole(answer.unwrap_or_else(|problem| problem.response())).await
             }
         }

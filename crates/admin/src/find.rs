@@ -2,7 +2,6 @@
 
 use crate::page::{ConversationPage, Summary};
 use crate::problem::{Candidate, Problem};
-use crate::target::MOST;
 use std::collections::BTreeMap;
 use tidegate_store::{ConversationKey, Conversations, Head};
 
@@ -11,10 +10,20 @@ use tidegate_store::{ConversationKey, Conversations, Head};
 pub struct Filter {
     pub tenant: Option<String>,
     pub name: Option<String>,
+    pub route: Option<String>,
+    pub model: Option<String>,
+    pub strategy: Option<String>,
+    /// Words that must all occur in its id, its name or one of its other labels, in capitals or not.
+    pub search: Option<String>,
+    /// Only those whose last turn had a stop hint.
+    pub with_hint: bool,
 }
 
 /// So many are looked at for one answer. Whoever wants more goes on from `next`.
 const MOST_SCANNED: usize = 10_000;
+
+/// So many are asked of the store at once where all have to be looked at.
+const SCANNED_AT_ONCE: usize = 2_500;
 
 /// So few digits mean too many conversations.
 const SHORTEST_PREFIX: usize = 6;
@@ -42,8 +51,9 @@ pub(crate) async fn list(
         });
     }
     let mut found = Vec::new();
+    let matcher = Matcher::of(filter);
     let scan = scan(conversations, offset, |key, head| {
-        if filter.matches(head) {
+        if matcher.matches(key, head) {
             found.push(Summary::of(key, head));
         }
         found.len() < limit
@@ -66,12 +76,13 @@ pub(crate) async fn one(
     }
     let prefix = id.to_ascii_lowercase();
     let is_prefix = id.len() >= SHORTEST_PREFIX && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let meant = Filter { tenant: tenant.map(str::to_owned), name: None };
+    let meant = Filter { tenant: tenant.map(str::to_owned), ..Filter::default() };
+    let meant = Matcher::of(&meant);
     let mut found = BTreeMap::new();
     let scan = scan(conversations, 0, |key, head| {
         let is_it = head.labels.get("name").is_some_and(|name| name == id)
             || (is_prefix && key.to_string().starts_with(&prefix));
-        if is_it && meant.matches(head) {
+        if is_it && meant.matches(key, head) {
             found.insert(key, head.clone());
         }
         true
@@ -91,17 +102,46 @@ pub(crate) async fn by_key(
     tenant: Option<&str>,
 ) -> Result<Option<(ConversationKey, Head)>, Problem> {
     let Ok(key) = id.parse::<ConversationKey>() else { return Ok(None) };
-    let meant = Filter { tenant: tenant.map(str::to_owned), name: None };
+    let meant = Filter { tenant: tenant.map(str::to_owned), ..Filter::default() };
     let head = conversations.head(key).await?;
-    Ok(head.filter(|head| meant.matches(head)).map(|head| (key, head)))
+    Ok(head.filter(|head| Matcher::of(&meant).matches(key, head)).map(|head| (key, head)))
 }
 
-impl Filter {
-    fn matches(&self, head: &Head) -> bool {
-        let is = |name, wanted: &Option<String>| {
-            wanted.as_ref().is_none_or(|wanted| head.labels.get(name) == Some(wanted))
+/// A filter that is ready to be asked thousands of times.
+struct Matcher<'a> {
+    filter: &'a Filter,
+    words: Vec<String>,
+}
+
+impl<'a> Matcher<'a> {
+    fn of(filter: &'a Filter) -> Matcher<'a> {
+        let words = filter.search.as_deref().unwrap_or_default().split_whitespace();
+        Matcher { filter, words: words.map(str::to_lowercase).collect() }
+    }
+
+    fn matches(&self, key: ConversationKey, head: &Head) -> bool {
+        let Filter { tenant, name, route, model, strategy, search: _, with_hint } = self.filter;
+        let is = |label, wanted: &Option<String>| {
+            wanted.as_ref().is_none_or(|wanted| head.labels.get(label) == Some(wanted))
         };
-        is("tenant", &self.tenant) && is("name", &self.name)
+        is("tenant", tenant)
+            && is("name", name)
+            && is("route", route)
+            && is("model", model)
+            && is("strategy", strategy)
+            && (!with_hint || head.labels.get("stop_hint").is_some_and(|hint| !hint.is_empty()))
+            && self.has_words(key, head)
+    }
+
+    fn has_words(&self, key: ConversationKey, head: &Head) -> bool {
+        if self.words.is_empty() {
+            return true;
+        }
+        let labels =
+            ["name", "tenant", "route", "model", "strategy"].iter().filter_map(|name| head.labels.get(*name));
+        let mut texts: Vec<String> = labels.map(|label| label.to_lowercase()).collect();
+        texts.push(key.to_string());
+        self.words.iter().all(|word| texts.iter().any(|text| text.contains(word)))
     }
 }
 
@@ -119,7 +159,7 @@ async fn scan(
     let mut scanned = 0;
     loop {
         let at = offset.saturating_add(scanned);
-        let listing = conversations.list(at, MOST).await?;
+        let listing = conversations.list(at, SCANNED_AT_ONCE).await?;
         if listing.conversations.is_empty() {
             return Ok((scanned, None));
         }

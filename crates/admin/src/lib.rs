@@ -36,18 +36,29 @@
 //! ```
 
 mod api;
+mod assets;
 mod auth;
 mod branch;
+mod chronicle;
 mod client;
+mod configuration;
+mod desk;
 mod find;
+mod incoming;
+mod live;
 mod memory;
+mod overview;
 mod page;
 mod problem;
+mod reloads;
 mod reply;
 mod serve;
+mod session;
 mod target;
 #[cfg(test)]
 mod tests;
+mod try_it;
+mod turn;
 
 pub use auth::Token;
 pub use client::{AdminError, Source};
@@ -56,4 +67,5 @@ pub use memory::MEMORY_BYTES;
 pub use page::{
     ConversationPage, FoldEntry, MemoryPage, MessageEntry, MessagePage, Summary, TurnPage, Unreadable,
 };
+pub use reloads::{Reload, ReloadOutcome, Reloads};
 pub use serve::{Admin, Readiness, serve};

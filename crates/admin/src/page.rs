@@ -31,6 +31,11 @@ pub struct Summary {
     /// What they would have cost as the client sent them, estimated; null where that is. An older process does not tell.
     #[serde(default)]
     pub unedited_cost_usd: Option<f64>,
+    /// How many turns had brought nothing new at its last one, where that was worth a hint.
+    pub stop_hint: Option<u32>,
+    /// Requests that were refused, and that went without something they should have had.
+    pub refusals: u64,
+    pub degraded: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -160,6 +165,9 @@ impl Summary {
             cached_tokens: count("cached_tokens"),
             cost_usd: usd(count("cost_nanousd")),
             unedited_cost_usd: usd(count("unedited_cost_nanousd")),
+            stop_hint: label("stop_hint").parse().ok(),
+            refusals: count("refusals"),
+            degraded: count("degraded"),
         }
     }
 }

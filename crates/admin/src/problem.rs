@@ -1,11 +1,9 @@
 //! Why a request to the admin address is not answered, and how that is said. Every status and text is decided here.
 
 use crate::memory::MEMORY_BYTES;
-use crate::reply;
-use bytes::Bytes;
+use crate::reply::{self, Answer};
 use http::header::{ALLOW, WWW_AUTHENTICATE};
-use http::{HeaderValue, Response, StatusCode};
-use http_body_util::Full;
+use http::{HeaderValue, StatusCode};
 use thiserror::Error;
 use tidegate_store::StoreError;
 use tidegate_wire::error_body;
@@ -24,8 +22,8 @@ pub(crate) enum Problem {
     #[error("a page of another site must not change anything here")]
     ForeignSite,
     #[error(
-        "there are /healthz, /readyz, /metrics, /api/conversations, /api/conversations/{{id}}, \
-         /api/conversations/{{id}}/messages, /api/conversations/{{id}}/memory and /api/conversations/{{id}}/export"
+        "there are the dashboard at /, /healthz, /readyz, /metrics, and what /api/openapi.json describes: \
+         /api/overview, /api/conversations, /api/explain and /api/config"
     )]
     UnknownPath,
     #[error("only {allow} can be asked of this path")]
@@ -49,6 +47,21 @@ pub(crate) enum Problem {
     Memory(&'static str),
     #[error("send the memory as application/json, `{{\"memory\": \"…\"}}`, or as text/plain in UTF-8")]
     MediaType,
+    #[error("there is no such turn: the conversation has {turns}, and the first one has the number 0")]
+    NoTurn { turns: usize },
+    #[error("send the body as application/json")]
+    NotJson,
+    #[error("send `{{\"token\": \"…\"}}` with the admin token in it")]
+    Session,
+    #[error("{0}")]
+    Try(String),
+    #[error("the request is longer than `server.max_body`: the proxy would refuse it with 413")]
+    TryTooLong,
+    /// What is wrong with the policy, line by line.
+    #[error("{0}")]
+    Policy(String),
+    #[error("too many pages listen already; close one, or ask again later")]
+    TooManyListeners,
     #[error("the body did not arrive in time")]
     SlowBody,
     /// With the label alone: the text of the error may name hosts and files.
@@ -70,7 +83,7 @@ impl Problem {
         Problem::Parameter { name: name.to_owned(), fault: fault.into() }
     }
 
-    pub(crate) fn response(&self) -> Response<Full<Bytes>> {
+    pub(crate) fn response(&self) -> Answer {
         let (status, code) = self.status();
         let kind = match status {
             StatusCode::UNAUTHORIZED => "authentication_error",
@@ -112,7 +125,15 @@ impl Problem {
             Problem::Ambiguous { .. } => (StatusCode::CONFLICT, "ambiguous_conversation"),
             Problem::MemoryTooLong => (StatusCode::PAYLOAD_TOO_LARGE, "memory_too_long"),
             Problem::Memory(_) => (StatusCode::BAD_REQUEST, "invalid_memory"),
-            Problem::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
+            Problem::NoTurn { .. } => (StatusCode::NOT_FOUND, "turn_not_found"),
+            Problem::Session => (StatusCode::BAD_REQUEST, "invalid_session"),
+            Problem::Try(_) => (StatusCode::BAD_REQUEST, "invalid_request"),
+            Problem::TryTooLong => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
+            Problem::Policy(_) => (StatusCode::BAD_REQUEST, "invalid_policy"),
+            Problem::TooManyListeners => (StatusCode::SERVICE_UNAVAILABLE, "too_many_listeners"),
+            Problem::MediaType | Problem::NotJson => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type")
+            }
             Problem::SlowBody => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
             Problem::Store(_) => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
             Problem::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),

@@ -1,13 +1,11 @@
 //! The admin address.
 
-use crate::auth::{Token, admit};
-use crate::problem::Problem;
-use crate::target::ROOT;
-use crate::{api, reply};
-use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
-use hyper::body::{Body, Incoming};
+use crate::auth::Token;
+use crate::desk::Desk;
+use crate::reloads::Reloads;
+use http::Request;
+use http_body_util::Either;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,8 +13,11 @@ use std::convert::Infallible;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tidegate_config::Settings;
 use tidegate_store::Conversations;
+use tidegate_telemetry::Tallied;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -26,10 +27,15 @@ use tracing::{debug, warn};
 pub struct Admin {
     pub readiness: Box<dyn Fn() -> Readiness + Send + Sync>,
     pub conversations: Arc<Conversations>,
-    /// Without one, only this machine may ask, and no web page.
+    /// Without one, only this machine may ask, and no web page but ours.
     pub token: Option<Token>,
     /// What `/metrics` says.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+    /// What requests have added up to since the start.
+    pub tallies: Box<dyn Fn() -> Vec<Tallied> + Send + Sync>,
+    /// The configuration in force.
+    pub settings: Box<dyn Fn() -> Arc<Settings> + Send + Sync>,
+    pub reloads: Arc<Reloads>,
 }
 
 /// Whether this process wants new requests.
@@ -53,7 +59,14 @@ const GRACE: Duration = Duration::from_secs(60);
 
 /// Serves the admin address until it is dropped.
 pub async fn serve(listener: TcpListener, admin: Admin) {
-    let admin = Arc::new(admin);
+    let desk = Arc::new(Desk::new(admin));
+    tokio::select! {
+        () = desk.keep_time() => {}
+        () = accept(listener, &desk) => {}
+    }
+}
+
+async fn accept(listener: TcpListener, desk: &Arc<Desk>) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         // Nobody closes it, so there is always a place some day.
@@ -66,73 +79,43 @@ pub async fn serve(listener: TcpListener, admin: Admin) {
                 continue;
             }
         };
-        let admin = admin.clone();
+        let desk = desk.clone();
         tokio::spawn(async move {
-            converse(stream, admin).await;
+            converse(stream, desk).await;
             drop(place);
         });
     }
 }
 
-async fn converse(stream: TcpStream, admin: Arc<Admin>) {
+async fn converse(stream: TcpStream, desk: Arc<Desk>) {
+    let is_listening = Arc::new(AtomicBool::new(false));
+    let listens = is_listening.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let admin = admin.clone();
-        async move { Ok::<_, Infallible>(admin.answer(request).await) }
+        let (desk, listens) = (desk.clone(), listens.clone());
+        async move {
+            let answer = desk.answer(request).await;
+            listens.store(matches!(answer.body(), Either::Right(_)), Ordering::Relaxed);
+            Ok::<_, Infallible>(answer)
+        }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(HEAD_BYTES);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
-    let ended = match timeout(LIFE, connection.as_mut()).await {
-        Ok(ended) => Ok(ended),
-        Err(_) => {
-            connection.as_mut().graceful_shutdown();
-            timeout(GRACE, connection).await
+    let ended = loop {
+        match timeout(LIFE, connection.as_mut()).await {
+            Ok(ended) => break Ok(ended),
+            // Events have no end. There are few such connections, and one whose reader is gone is noticed by writing to it.
+            Err(_) if is_listening.load(Ordering::Relaxed) => {}
+            Err(_) => {
+                connection.as_mut().graceful_shutdown();
+                break timeout(GRACE, connection).await;
+            }
         }
     };
     match ended {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!(%error, "admin connection ended"),
         Err(_) => debug!("admin connection ended: nobody read the answer"),
-    }
-}
-
-impl Admin {
-    pub(crate) async fn answer<B: Body<Data = Bytes>>(&self, request: Request<B>) -> Response<Full<Bytes>> {
-        let method = request.method();
-        let answer = match request.uri().path() {
-            "/healthz" => reading(method).map(|()| reply::of(StatusCode::OK, reply::TEXT, "ok\n")),
-            "/readyz" => reading(method).map(|()| self.ready()),
-            _ => self.guarded(request).await,
-        };
-        answer.unwrap_or_else(|problem| problem.response())
-    }
-
-    /// What not everybody may ask. Whether there is such a path is part of it.
-    async fn guarded<B: Body<Data = Bytes>>(
-        &self,
-        request: Request<B>,
-    ) -> Result<Response<Full<Bytes>>, Problem> {
-        admit(self.token.as_ref(), request.method(), request.uri(), request.headers())?;
-        match request.uri().path() {
-            "/metrics" => {
-                reading(request.method())?;
-                Ok(reply::of(StatusCode::OK, reply::METRICS, (self.metrics)()))
-            }
-            path if path.starts_with(ROOT) => api::answer(&self.conversations, request).await,
-            _ => Err(Problem::UnknownPath),
-        }
-    }
-
-    /// A store that fails is said but is no reason to get no requests: they are still answered, and all replicas that share
-    /// the store would go at once.
-    fn ready(&self) -> Response<Full<Bytes>> {
-        match ((self.readiness)(), self.conversations.degraded()) {
-            (Readiness::Draining, _) => reply::of(StatusCode::SERVICE_UNAVAILABLE, reply::TEXT, "draining\n"),
-            (Readiness::Ready, None) => reply::of(StatusCode::OK, reply::TEXT, "ready\n"),
-            (Readiness::Ready, Some(reason)) => {
-                reply::of(StatusCode::OK, reply::TEXT, format!("ready, store degraded: {reason}\n"))
-            }
-        }
     }
 }
 
@@ -143,9 +126,4 @@ impl fmt::Debug for Admin {
             .field("token", &self.token)
             .finish_non_exhaustive()
     }
-}
-
-fn reading(method: &Method) -> Result<(), Problem> {
-    let allow = "GET, HEAD";
-    if [Method::GET, Method::HEAD].contains(method) { Ok(()) } else { Err(Problem::Method { allow }) }
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 pub(crate) enum Target {
     List,
     Conversation(String),
+    Turn(String, usize),
     Messages(String),
     Export(String),
     Memory(String),
@@ -32,7 +33,10 @@ impl Target {
             Some("messages") => Ok(Target::Messages(id)),
             Some("export") => Ok(Target::Export(id)),
             Some("memory") => Ok(Target::Memory(id)),
-            Some(_) => Err(Problem::UnknownPath),
+            Some(part) => {
+                let number = part.strip_prefix("turns/").and_then(|number| number.parse().ok());
+                number.map(|number| Target::Turn(id, number)).ok_or(Problem::UnknownPath)
+            }
         }
     }
 
@@ -41,7 +45,7 @@ impl Target {
         match self {
             Target::Conversation(_) => "GET, HEAD, DELETE",
             Target::Memory(_) => "GET, HEAD, PUT, DELETE",
-            Target::List | Target::Messages(_) | Target::Export(_) => "GET, HEAD",
+            Target::List | Target::Turn(..) | Target::Messages(_) | Target::Export(_) => "GET, HEAD",
         }
     }
 }
@@ -100,7 +104,21 @@ impl Parameters {
     }
 
     pub(crate) fn limit(&self, name: &str) -> Result<usize, Problem> {
-        self.number(name, USUAL, 1..=MOST, &format!("a number from 1 to {MOST}"))
+        self.limit_or(name, USUAL)
+    }
+
+    pub(crate) fn limit_or(&self, name: &str, usual: usize) -> Result<usize, Problem> {
+        self.number(name, usual, 1..=MOST, &format!("a number from 1 to {MOST}"))
+    }
+
+    /// One of few words; the first where it is not given.
+    pub(crate) fn choice<T: Copy + Default>(&self, name: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
+        let Some(value) = self.0.get(name) else { return Ok(T::default()) };
+        let found = choices.iter().find(|(word, _)| word == value).map(|(_, choice)| *choice);
+        found.ok_or_else(|| {
+            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            Problem::parameter(name, format!("must be one of {}", words.join(", ")))
+        })
     }
 
     fn number(
@@ -129,6 +147,7 @@ mod tests {
             ("/api/conversations/team%2Fa:1/messages", Target::Messages("team/a:1".to_owned())),
             ("/api/conversations/a%20b/export", Target::Export("a b".to_owned())),
             ("/api/conversations/memory/memory", Target::Memory("memory".to_owned())),
+            ("/api/conversations/a/turns/12", Target::Turn("a".to_owned(), 12)),
         ];
         for (path, target) in good {
             assert_eq!(Target::of(path), Ok(target), "{path}");
@@ -140,6 +159,9 @@ mod tests {
             "/api/conversations//messages",
             "/api/conversations/a/b",
             "/api/conversations/a/messages/",
+            "/api/conversations/a/turns",
+            "/api/conversations/a/turns/-1",
+            "/api/conversations/a/turns/1/2",
             "/api/conversations/%ff",
         ] {
             assert_eq!(Target::of(bad), Err(Problem::UnknownPath), "{bad}");

@@ -1,19 +1,27 @@
 //! Questions and answers over the code that both the address and the command use.
 
+mod configuration;
+mod explaining;
 mod finding;
 mod memory;
+mod overview;
 mod probes;
 mod reading;
+mod sessions;
 mod summaries;
+mod turn;
 mod turns;
 
-use crate::{Admin, AdminError, Readiness};
-use http::{Method, Request, Response};
-use http_body_util::{BodyExt, Full};
+use crate::desk::Desk;
+use crate::{Admin, AdminError, Readiness, Reloads};
+use http::{Method, Request};
+use http_body_util::{BodyExt, Either, Full};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_config::{Flags, Source, load};
 use tidegate_store::{ConversationKey, Conversations, MemoryStore, Options, Turn, TurnRecord, encode_turn};
+use tidegate_telemetry::Tallied;
 
 fn options() -> Options {
     Options { timeout: Duration::from_millis(250), raw: true, keyring: None }
@@ -24,12 +32,30 @@ fn memory() -> Arc<MemoryStore> {
 }
 
 fn admin(conversations: Arc<Conversations>) -> Admin {
+    admin_with(conversations, "", Vec::new)
+}
+
+/// With a configuration, and what was counted.
+fn admin_with(
+    conversations: Arc<Conversations>,
+    file: &str,
+    tallies: impl Fn() -> Vec<Tallied> + Send + Sync + 'static,
+) -> Admin {
+    let settings = load(Source::new("proxy.toml", file), &Flags::default(), &|_| None);
+    let settings = Arc::new(settings.unwrap());
     Admin {
         readiness: Box::new(|| Readiness::Ready),
         conversations,
         token: None,
         metrics: Box::new(|| "counted 1\n".to_owned()),
+        tallies: Box::new(tallies),
+        settings: Box::new(move || settings.clone()),
+        reloads: Arc::new(Reloads::new(Some("proxy.toml".to_owned()), 5)),
     }
+}
+
+fn desk(admin: Admin) -> Arc<Desk> {
+    Arc::new(Desk::new(admin))
 }
 
 /// A conversation with one turn: the key begins with `key`, the rest of it are zeros.
@@ -56,17 +82,12 @@ async fn turn(
     key
 }
 
-async fn text(response: Response<Full<bytes::Bytes>>) -> String {
-    let Ok(body) = response.into_body().collect().await;
-    String::from_utf8(body.to_bytes().to_vec()).unwrap()
-}
-
-async fn ask(admin: &Admin, method: Method, target: &str) -> (u16, String) {
-    send(admin, method, target, &[], "").await
+async fn ask(desk: &Arc<Desk>, method: Method, target: &str) -> (u16, String) {
+    send(desk, method, target, &[], "").await
 }
 
 async fn send(
-    admin: &Admin,
+    desk: &Arc<Desk>,
     method: Method,
     target: &str,
     headers: &[(&str, &str)],
@@ -76,9 +97,13 @@ async fn send(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let answer = admin.answer(request.body(Full::new(body.into())).unwrap()).await;
+    let answer = desk.answer(request.body(Full::new(body.into())).unwrap()).await;
     assert_eq!(answer.headers()["cache-control"], "no-store", "{target}");
-    (answer.status().as_u16(), text(answer).await)
+    assert_eq!(answer.headers()["x-frame-options"], "DENY", "{target}");
+    let status = answer.status().as_u16();
+    let Either::Left(body) = answer.into_body() else { panic!("{target} has no end") };
+    let Ok(body) = body.collect().await;
+    (status, String::from_utf8(body.to_bytes().to_vec()).unwrap())
 }
 
 fn code(body: &str) -> String {

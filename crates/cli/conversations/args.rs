@@ -7,6 +7,7 @@ use std::path::PathBuf;
 pub(crate) const MORE: &str = "\
 Examples:
   tidegate conversations list                         the newest 50
+  tidegate conversations list --search 'gpt-5 agents' of this model and route
   tidegate conversations show 3f9a2c                  one of them: figures, turns, what was said
   tidegate conversations show build-7 --full | less   by its name, nothing shortened
   tidegate conversations export build-7 -o run.jsonl  to send it again, or to keep it
@@ -92,6 +93,9 @@ pub(crate) struct ListArgs {
     /// Only those that their client calls so
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
+    /// Only those with these words in their name, id, tenant, route, model or strategy
+    #[arg(long, value_name = "WORDS")]
+    pub(crate) search: Option<String>,
     /// At most so many
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,

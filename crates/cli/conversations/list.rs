@@ -12,7 +12,12 @@ const PAGE: usize = 500;
 const DIGITS: usize = 12;
 
 pub(super) async fn run(source: &Source, args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let filter = Filter { tenant: args.whose.tenant.clone(), name: args.name.clone() };
+    let filter = Filter {
+        tenant: args.whose.tenant.clone(),
+        name: args.name.clone(),
+        search: args.search.clone(),
+        ..Filter::default()
+    };
     let page = newest(source, &filter, usize::try_from(args.limit)?).await?;
     if args.json {
         terminal::print_json(format!("{}\n", serde_json::to_string(&page)?).as_bytes());

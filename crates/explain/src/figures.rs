@@ -66,6 +66,28 @@ pub fn over(plan: &Plan) -> Tokens {
     plan.after.saturating_sub(plan.budget.input)
 }
 
+/// What the messages cost as they were sent, and what everything else does: tools, format, the beginning of the answer.
+#[must_use]
+pub fn parts(case: &Case<'_>) -> (Tokens, Tokens) {
+    let messages: Tokens = case.assessment.chat.messages.iter().map(|one| one.tokens).sum();
+    match case.tense {
+        Tense::Would => (messages, case.assessment.chat.fixed),
+        // Tools are not recorded, but what they cost is.
+        Tense::Has => (messages, case.assessment.decision.plan.before.saturating_sub(messages)),
+    }
+}
+
+/// Whether the room for the answer is what the request asked for.
+#[must_use]
+pub fn is_output_asked_for(case: &Case<'_>) -> bool {
+    let budget = &case.assessment.decision.plan.budget;
+    match case.tense {
+        Tense::Would => case.outline.max_completion_tokens.or(case.outline.max_tokens).is_some(),
+        // What it asked for is not recorded, but what it got is.
+        Tense::Has => case.route.context.budget.budget(Some(budget.window), None).output != budget.output,
+    }
+}
+
 pub fn verdict(case: &Case<'_>) -> String {
     let plan = &case.assessment.decision.plan;
     let (over, left) = (over(plan), plan.budget.input.saturating_sub(plan.after));

@@ -28,6 +28,7 @@ pub fn of(case: &Case<'_>) -> Value {
 #[must_use]
 pub fn page(case: &Case<'_>, range: &Range<usize>) -> Value {
     let plan = &case.assessment.decision.plan;
+    let (messages_tokens, fixed) = figures::parts(case);
     json!({
     "route": case.route.name.as_str(),
     "upstream": case.route.upstream.name.as_str(),
@@ -36,8 +37,8 @@ pub fn page(case: &Case<'_>, range: &Range<usize>) -> Value {
     "messages": messages(case, range),
     "budget": budget(case),
     "usage": json!({
-    "messages": case.assessment.chat.messages.iter().map(|one| one.tokens.0).sum::<u64>(),
-    "fixed": case.assessment.chat.fixed.0,
+    "messages": messages_tokens.0,
+    "fixed": fixed.0,
     "before": plan.before.0,
     "saved": plan.before.saturating_sub(plan.after).0,
     "after": plan.after.0,
@@ -91,13 +92,12 @@ fn messages(case: &Case<'_>, range: &Range<usize>) -> Value {
 fn budget(case: &Case<'_>) -> Value {
     let budget = &case.assessment.decision.plan.budget;
     let (_, window) = figures::sources(case);
-    let asked = case.outline.max_completion_tokens.or(case.outline.max_tokens);
     json!({
     "window": budget.window.0,
     "window_source": if window == figures::Source::Unknown { "fallback" } else { window.name() },
     "safe": budget.safe.0,
     "output": budget.output.0,
-    "output_source": if asked.is_some() { "request" } else { "policy" },
+    "output_source": if figures::is_output_asked_for(case) { "request" } else { "policy" },
     "overhead": budget.overhead.0,
     "input": budget.input.0,
     })

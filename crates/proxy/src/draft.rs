@@ -16,7 +16,7 @@ use crate::summary_message::SummaryMessage;
 use crate::timeline::unrecorded;
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_config::Context;
+use tidegate_config::{Context, Route};
 use tidegate_engine::{FoldJob, Message, Strategy, Timestamp, Tokens, Verdict};
 use tidegate_store::{Entries, Recalled, StoredFold};
 use tidegate_tokens::{Model, is_loaded};
@@ -100,11 +100,11 @@ impl Draft {
     }
 
     pub(crate) fn context(&self) -> &Context {
-        &self.snapshot.settings.routes[self.route].context
+        &self.route().context
     }
 
-    pub(crate) fn route_name(&self) -> &str {
-        &self.snapshot.settings.routes[self.route].name
+    pub(crate) fn route(&self) -> &Route {
+        &self.snapshot.settings.routes[self.route]
     }
 
     pub(crate) fn model(&self) -> Arc<Model> {

@@ -5,6 +5,7 @@
 use crate::archive;
 use crate::draft::Draft;
 use crate::gate::Gate;
+use crate::journey::labels;
 use crate::material::{beside, capped, covered, longest, sources};
 use crate::server::Worker;
 use crate::summarize::{CallerKey, Material, Spent, summarize};
@@ -166,7 +167,7 @@ impl Folding {
             let first = chat.messages.iter().find(|message| !message.role.is_instruction());
             let first = first.map_or(job.covers, |message| message.digest);
             let made = (&state.summary, state.author.as_str(), cost.0);
-            archive::summary(archive, identity, self.draft.route_name(), &fold, first, made);
+            archive::summary(archive, identity, &self.draft.route().name, &fold, first, made);
         }
         // If it cannot be written, this process goes on with it all the same.
         if let Ok(false) = self.worker.gate.conversations.fold(key, fold.clone()).await {
@@ -218,6 +219,9 @@ impl Folding {
             }
         };
         let (input, output) = (usage.prompt_tokens, usage.completion_tokens);
-        self.worker.gate.metrics.summarized(&Summarized { calls, input, output, cost, is_made });
+        let (gate, draft) = (&self.worker.gate, &self.draft);
+        let asked = draft.outline.model.as_deref().unwrap_or_default();
+        let labels = labels(gate, &draft.snapshot, draft.route(), asked);
+        gate.metrics.summarized(&labels, &Summarized { calls, input, output, cost, is_made });
     }
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 use tidegate_config::{Settings, Summarizer, Upstream};
 use tidegate_engine::Timestamp;
 use tidegate_store::{Archive, Conversations, wall_clock};
-use tidegate_telemetry::{ArchiveCounts, Format, Lines, Metrics};
+use tidegate_telemetry::{ArchiveCounts, Format, Lines, Metrics, Tallied};
 use tidegate_tokens::{Calibration, ModelTable};
 use tidegate_wire::Reader;
 
@@ -31,7 +31,7 @@ pub struct Gate {
 /// One configuration with what was made ready for it. A request keeps the one that it began with.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) models: ModelTable,
     upstreams: BTreeMap<String, Arc<Prepared>>,
 }
@@ -122,6 +122,16 @@ impl Gate {
         self.metrics.text()
     }
 
+    /// The same as numbers, by route and model.
+    pub fn tallies(&self) -> Vec<Tallied> {
+        self.metrics.tallies()
+    }
+
+    /// The configuration in force.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.current.load().settings.clone()
+    }
+
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
@@ -142,7 +152,7 @@ impl Snapshot {
             }
         }
         let models = model_table(&settings.models);
-        Ok(Snapshot { settings, models, upstreams })
+        Ok(Snapshot { settings: Arc::new(settings), models, upstreams })
     }
 
     /// Makes its routes known to whoever counts.

@@ -181,7 +181,7 @@ async fn complete_chat(
 }
 
 /// What a chat completion is counted under.
-fn labels(gate: &Gate, snapshot: &Snapshot, route: &Route, asked: &str) -> Labels {
+pub(crate) fn labels(gate: &Gate, snapshot: &Snapshot, route: &Route, asked: &str) -> Labels {
     let model = snapshot.models.lookup(asked);
     let name = if model.is_known { model.name.as_str() } else { OTHER_MODEL };
     gate.metrics.labels(&route.name, name, provider(&route.upstream.url.authority))

@@ -1,5 +1,6 @@
 use crate::instruments::{EDITS, Instruments};
 use crate::names::{attribute, label};
+use crate::tally::Counts;
 use crate::{OUTCOMES, Outcome};
 use opentelemetry::metrics::{BoundCounter, BoundHistogram};
 use opentelemetry::{Array, KeyValue, StringValue, Value};
@@ -20,6 +21,7 @@ pub(crate) const CHAT: &str = "chat";
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) provider: &'static str,
+    pub(crate) counts: Arc<Counts>,
     /// By route and model.
     both: [KeyValue; 2],
     /// As the conventions for generative models want it.
@@ -51,7 +53,13 @@ pub(crate) struct BoundCosts {
 
 impl Bound {
     /// `model` must be a name out of the model table, or [`OTHER_MODEL`].
-    pub(crate) fn new(all: &Instruments, route: &str, model: &str, provider: &'static str) -> Bound {
+    pub(crate) fn new(
+        all: &Instruments,
+        counts: Arc<Counts>,
+        route: &str,
+        model: &str,
+        provider: &'static str,
+    ) -> Bound {
         let route = KeyValue::new(label::ROUTE, route.to_owned());
         let both = [route.clone(), KeyValue::new(label::MODEL, model.to_owned())];
         let conventional = [
@@ -66,6 +74,7 @@ impl Bound {
         };
         Bound {
             provider,
+            counts,
             requests: OUTCOMES
                 .map(|how| all.requests.bind(&[route.clone(), KeyValue::new(label::OUTCOME, how.name())])),
             turns: all.turns.bind(&both),

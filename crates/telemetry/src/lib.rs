@@ -27,6 +27,7 @@ mod otlp;
 mod panics;
 mod queue;
 mod reader;
+mod tally;
 mod telemetry;
 
 pub use access::{Access, Outcome};
@@ -38,6 +39,7 @@ pub use logs::{Format, Level, init};
 pub use metrics::{Answered, Cost, Metrics, Planned, Summarized};
 pub use otlp::{Otlp, Protocol};
 pub use panics::log_panics;
+pub use tally::{NO_MODEL, Tallied, Tally};
 pub use telemetry::{SpanLayer, Telemetry};
 
 pub(crate) use access::OUTCOMES;

@@ -4,6 +4,7 @@ use crate::labels::{Bound, Labels};
 use crate::names::{attribute, label};
 use crate::queue::SpanCounts;
 use crate::reader::SharedReader;
+use crate::tally::{NO_MODEL, Tallied, Tallies};
 use crate::{ArchiveCounts, Outcome};
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::Resource;
@@ -18,6 +19,7 @@ pub struct Metrics {
     instruments: Instruments,
     /// By route, then by model: both are few.
     known: RwLock<HashMap<String, HashMap<String, Labels>>>,
+    tallies: Tallies,
     page: SharedReader,
     /// What the instruments belong to; they end with it.
     _provider: SdkMeterProvider,
@@ -85,7 +87,13 @@ impl Metrics {
             None => builder.build(),
         };
         let instruments = Instruments::new(&provider, spans);
-        Metrics { instruments, known: RwLock::default(), page, _provider: provider }
+        Metrics {
+            instruments,
+            known: RwLock::default(),
+            tallies: Tallies::default(),
+            page,
+            _provider: provider,
+        }
     }
 
     /// There is a route of this name.
@@ -104,7 +112,8 @@ impl Metrics {
             return labels.clone();
         }
         drop(known);
-        let labels = Labels(Arc::new(Bound::new(&self.instruments, route, model, provider)));
+        let counts = self.tallies.of(route, model);
+        let labels = Labels(Arc::new(Bound::new(&self.instruments, counts, route, model, provider)));
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.entry(route.to_owned()).or_default().insert(model.to_owned(), labels.clone());
         labels
@@ -119,6 +128,8 @@ impl Metrics {
         degraded: Option<&'static str>,
     ) {
         labels.0.requests(outcome).add(1);
+        labels.0.counts.requests.add(1);
+        labels.0.counts.troubled(refusal, degraded);
         self.troubled(labels.0.route(), refusal, degraded);
     }
 
@@ -130,6 +141,9 @@ impl Metrics {
         refusal: Option<&'static str>,
         degraded: Option<&'static str>,
     ) {
+        let counts = self.tallies.of(route, NO_MODEL);
+        counts.requests.add(1);
+        counts.troubled(refusal, degraded);
         let route = KeyValue::new(label::ROUTE, route.to_owned());
         self.instruments.requests.add(1, &[route.clone(), KeyValue::new(label::OUTCOME, outcome.name())]);
         self.troubled(&route, refusal, degraded);
@@ -147,6 +161,7 @@ impl Metrics {
     /// What a client had to wait for us before its request went out.
     pub fn overhead(&self, labels: &Labels, waited: Duration) {
         labels.0.overhead.record(waited.as_secs_f64());
+        labels.0.counts.waited(waited);
     }
 
     /// A turn that could not be written into the counts of its conversation.
@@ -154,9 +169,11 @@ impl Metrics {
         self.instruments.uncounted.add(1, &[KeyValue::new(label::REASON, reason)]);
     }
 
-    /// A summarizer is done.
-    pub fn summarized(&self, summarized: &Summarized) {
+    /// A summarizer is done, for a request that is counted under `labels`.
+    pub fn summarized(&self, labels: &Labels, summarized: &Summarized) {
         let Summarized { calls, input, output, cost, is_made } = *summarized;
+        labels.0.counts.folds.add(u64::from(is_made));
+        labels.0.counts.summarizer_cost(cost.unwrap_or(0.0));
         let instruments = &self.instruments;
         instruments.summaries.add(u64::from(is_made), &[]);
         instruments.summary_calls.add(calls.into(), &[]);
@@ -170,6 +187,12 @@ impl Metrics {
         let Planned { before, after, masked_tokens, summary_tokens, masked, folded, dropped, has_stop_hint } =
             *planned;
         let bound = &labels.0;
+        let counts = &bound.counts;
+        counts.tokens_before.add(before);
+        counts.tokens_after.add(after);
+        counts.masked.add(masked);
+        counts.folded.add(folded);
+        counts.dropped.add(dropped);
         bound.turns.add(1);
         bound.tokens_in.add(before);
         bound.tokens_out.add(after);
@@ -203,6 +226,10 @@ impl Metrics {
     pub fn answered(&self, labels: &Labels, answered: &Answered) {
         let Answered { prompt_tokens, completion_tokens, cached_tokens, cost } = *answered;
         let bound = &labels.0;
+        let counts = &bound.counts;
+        counts.prompt_tokens.add(prompt_tokens.unwrap_or(0));
+        counts.cached_tokens.add(cached_tokens.unwrap_or(0));
+        counts.completion_tokens.add(completion_tokens.unwrap_or(0));
         for (usage, tokens) in bound.usage.iter().zip([prompt_tokens, completion_tokens]) {
             if let Some(tokens) = tokens {
                 usage.record(tokens);
@@ -216,8 +243,12 @@ impl Metrics {
                 costs.estimated.add(billed);
                 costs.billed.add(billed);
                 costs.unedited.add(unedited);
+                counts.cost(billed, unedited);
             }
-            None => bound.unpriced.add(1),
+            None => {
+                bound.unpriced.add(1);
+                counts.unpriced.add(1);
+            }
         }
     }
 
@@ -239,6 +270,12 @@ impl Metrics {
     /// Tells how far the archive is, from now on.
     pub fn watch_archive(&self, counts: impl Fn() -> ArchiveCounts + Send + Sync + 'static) {
         self.instruments.watch_archive(Arc::new(counts));
+    }
+
+    /// What requests have added up to, by route and model.
+    #[must_use]
+    pub fn tallies(&self) -> Vec<Tallied> {
+        self.tallies.all()
     }
 
     /// All of it, in the text format of Prometheus.

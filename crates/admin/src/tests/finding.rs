@@ -21,13 +21,13 @@ async fn pages_follow_each_other_to_the_end() {
     assert_eq!(first.conversations[0].last, 106, "the newest is the first");
     let rest = source.list(&Filter::default(), 5, 5).await.unwrap();
     assert_eq!((rest.next, rest.conversations.len()), (None, 2));
-    let odd = Filter { tenant: Some("odd".to_owned()), name: None };
+    let odd = Filter { tenant: Some("odd".to_owned()), ..Filter::default() };
     let page = source.list(&odd, 0, 2).await.unwrap();
     let lasts = |page: &[Summary]| page.iter().map(|one| one.last).collect::<Vec<_>>();
     assert_eq!((lasts(&page.conversations), page.next, page.scanned), (vec![105, 103], Some(4), 4));
     let page = source.list(&odd, 4, 2).await.unwrap();
     assert_eq!((lasts(&page.conversations), page.next, page.total), (vec![101], None, None));
-    let nobody = Filter { tenant: None, name: Some("other".to_owned()) };
+    let nobody = Filter { name: Some("other".to_owned()), ..Filter::default() };
     assert_eq!(source.list(&nobody, 0, 2).await.unwrap().conversations, []);
 }
 
@@ -39,7 +39,7 @@ async fn a_scan_ends_and_says_where_to_go_on() {
     }
     turn(&conversations, 20_000, "u", "old", 0).await;
     let source = Source::Opened(conversations);
-    let old = Filter { tenant: None, name: Some("old".to_owned()) };
+    let old = Filter { name: Some("old".to_owned()), ..Filter::default() };
     let page = source.list(&old, 0, 50).await.unwrap();
     assert_eq!((page.conversations.len(), page.scanned, page.next), (0, 10_000, Some(10_000)));
     let page = source.list(&old, 10_000, 50).await.unwrap();

@@ -1,7 +1,9 @@
-use super::{admin, ask, code, memory, options, refusal, send, turn};
-use crate::{Admin, MEMORY_BYTES, MemoryPage, Source, serve};
+use super::{admin, ask, code, desk, memory, options, refusal, send, turn};
+use crate::desk::Desk;
+use crate::{MEMORY_BYTES, MemoryPage, Source, serve};
 use http::Method;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tidegate_store::{Conversations, Keyring, Options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -10,8 +12,8 @@ const TARGET: &str = "/api/conversations/n/memory";
 const TEXT: (&str, &str) = ("content-type", "text/plain");
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-async fn pinned(admin: &Admin, target: &str) -> Value {
-    let (status, text) = ask(admin, Method::GET, target).await;
+async fn pinned(desk: &Arc<Desk>, target: &str) -> Value {
+    let (status, text) = ask(desk, Method::GET, target).await;
     assert_eq!(status, 200, "{text}");
     serde_json::from_str(&text).unwrap()
 }
@@ -20,29 +22,29 @@ async fn pinned(admin: &Admin, target: &str) -> Value {
 async fn a_memory_is_put_read_and_taken_away() {
     let conversations = Conversations::new(memory(), options());
     let key = turn(&conversations, 7, "t", "n", 10).await;
-    let admin = admin(conversations);
-    assert_eq!(pinned(&admin, TARGET).await, json!({"memory": null}));
+    let desk = desk(admin(conversations));
+    assert_eq!(pinned(&desk, TARGET).await, json!({"memory": null}));
     let hostile = "<script>alert(1)</script>\n\u{1b}[2J \"quoted\" \u{202e}é\u{1f30a}";
     let sent = json!({"memory": hostile}).to_string();
-    assert_eq!(send(&admin, Method::PUT, TARGET, &[JSON], sent).await, (204, String::new()));
-    assert_eq!(pinned(&admin, TARGET).await, json!({"memory": hostile}));
+    assert_eq!(send(&desk, Method::PUT, TARGET, &[JSON], sent).await, (204, String::new()));
+    assert_eq!(pinned(&desk, TARGET).await, json!({"memory": hostile}));
     let whole = format!("/api/conversations/{key}/memory?tenant=t");
-    assert_eq!(send(&admin, Method::PUT, &whole, &[TEXT], "The ship is Ada.\n").await.0, 204);
-    assert_eq!(pinned(&admin, &whole).await, json!({"memory": "The ship is Ada.\n"}), "to the byte");
-    assert_eq!(pinned(&admin, "/api/conversations/n").await["memory"], "The ship is Ada.\n");
+    assert_eq!(send(&desk, Method::PUT, &whole, &[TEXT], "The ship is Ada.\n").await.0, 204);
+    assert_eq!(pinned(&desk, &whole).await, json!({"memory": "The ship is Ada.\n"}), "to the byte");
+    assert_eq!(pinned(&desk, "/api/conversations/n").await["memory"], "The ship is Ada.\n");
     for _ in 0..2 {
-        assert_eq!(ask(&admin, Method::DELETE, TARGET).await, (204, String::new()));
-        assert_eq!(pinned(&admin, TARGET).await, json!({"memory": null}));
+        assert_eq!(ask(&desk, Method::DELETE, TARGET).await, (204, String::new()));
+        assert_eq!(pinned(&desk, TARGET).await, json!({"memory": null}));
     }
-    assert_eq!(pinned(&admin, "/api/conversations/n").await["memory"], Value::Null);
+    assert_eq!(pinned(&desk, "/api/conversations/n").await["memory"], Value::Null);
 }
 
 #[tokio::test]
 async fn what_is_no_memory_is_refused_and_changes_nothing() {
     let conversations = Conversations::new(memory(), options());
     turn(&conversations, 7, "t", "n", 10).await;
-    let admin = admin(conversations);
-    send(&admin, Method::PUT, TARGET, &[TEXT], "stays").await;
+    let desk = desk(admin(conversations));
+    send(&desk, Method::PUT, TARGET, &[TEXT], "stays").await;
     let long = "c".repeat(MEMORY_BYTES + 1);
     let escaped = |bytes| format!("{{\"memory\":\"{}\"}}", "\\u0063".repeat(bytes));
     let refused: [(_, Vec<u8>, _); 16] = [
@@ -68,17 +70,17 @@ async fn what_is_no_memory_is_refused_and_changes_nothing() {
         ),
     ];
     for (kind, body, expected) in refused {
-        let (status, text) = send(&admin, Method::PUT, TARGET, &[kind], body).await;
+        let (status, text) = send(&desk, Method::PUT, TARGET, &[kind], body).await;
         assert_eq!((status, code(&text).as_str()), expected, "{text}");
         assert!(!text.contains("canary"), "{text}");
     }
-    let (status, text) = send(&admin, Method::PUT, TARGET, &[], "typeless").await;
+    let (status, text) = send(&desk, Method::PUT, TARGET, &[], "typeless").await;
     assert_eq!((status, code(&text).as_str()), (415, "unsupported_media_type"));
-    assert_eq!(pinned(&admin, TARGET).await, json!({"memory": "stays"}));
+    assert_eq!(pinned(&desk, TARGET).await, json!({"memory": "stays"}));
 
-    assert_eq!(send(&admin, Method::PUT, TARGET, &[JSON], escaped(MEMORY_BYTES)).await.0, 204);
-    assert_eq!(pinned(&admin, TARGET).await["memory"], long[1..], "the longest there can be");
-    let (status, text) = send(&admin, Method::POST, TARGET, &[TEXT], "x").await;
+    assert_eq!(send(&desk, Method::PUT, TARGET, &[JSON], escaped(MEMORY_BYTES)).await.0, 204);
+    assert_eq!(pinned(&desk, TARGET).await["memory"], long[1..], "the longest there can be");
+    let (status, text) = send(&desk, Method::POST, TARGET, &[TEXT], "x").await;
     assert_eq!((status, code(&text).as_str()), (405, "method_not_allowed"));
 }
 
@@ -86,17 +88,17 @@ async fn what_is_no_memory_is_refused_and_changes_nothing() {
 async fn no_page_of_another_site_pins_or_unpins() {
     let conversations = Conversations::new(memory(), options());
     turn(&conversations, 7, "t", "n", 10).await;
-    let admin = admin(conversations);
-    send(&admin, Method::PUT, TARGET, &[TEXT], "stays").await;
+    let desk = desk(admin(conversations));
+    send(&desk, Method::PUT, TARGET, &[TEXT], "stays").await;
     for header in [("origin", "http://evil.test"), ("origin", "null"), ("sec-fetch-site", "cross-site")] {
         for method in [Method::PUT, Method::DELETE] {
-            let (status, text) = send(&admin, method, TARGET, &[TEXT, header], "theirs").await;
+            let (status, text) = send(&desk, method, TARGET, &[TEXT, header], "theirs").await;
             assert_eq!((status, code(&text).as_str()), (403, "foreign_site"), "{header:?}");
         }
     }
-    assert_eq!(pinned(&admin, TARGET).await, json!({"memory": "stays"}));
+    assert_eq!(pinned(&desk, TARGET).await, json!({"memory": "stays"}));
     let ours = [TEXT, ("origin", "http://localhost:9090"), ("sec-fetch-site", "same-origin")];
-    assert_eq!(send(&admin, Method::PUT, TARGET, &ours, "ours").await.0, 204);
+    assert_eq!(send(&desk, Method::PUT, TARGET, &ours, "ours").await.0, 204);
 }
 
 #[tokio::test]

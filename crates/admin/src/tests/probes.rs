@@ -1,4 +1,4 @@
-use super::{admin, ask, code, memory, options};
+use super::{admin, ask, code, desk, memory, options};
 use crate::{Readiness, Token};
 use http::Method;
 use std::sync::Arc;
@@ -10,28 +10,41 @@ use tidegate_store::{
 
 #[tokio::test]
 async fn alive_while_draining_but_not_ready() {
-    let mut admin = admin(Conversations::new(memory(), options()));
-    assert_eq!(ask(&admin, Method::GET, "/readyz").await, (200, "ready\n".to_owned()));
-    admin.readiness = Box::new(|| Readiness::Draining);
-    assert_eq!(ask(&admin, Method::GET, "/healthz").await, (200, "ok\n".to_owned()));
-    assert_eq!(ask(&admin, Method::HEAD, "/readyz").await, (503, "draining\n".to_owned()));
-    assert_eq!(ask(&admin, Method::GET, "/metrics").await, (200, "counted 1\n".to_owned()));
-    let (status, body) = ask(&admin, Method::GET, "/").await;
+    let ready = desk(admin(Conversations::new(memory(), options())));
+    assert_eq!(ask(&ready, Method::GET, "/readyz").await, (200, "ready\n".to_owned()));
+    let mut draining = admin(Conversations::new(memory(), options()));
+    draining.readiness = Box::new(|| Readiness::Draining);
+    let desk = desk(draining);
+    assert_eq!(ask(&desk, Method::GET, "/healthz").await, (200, "ok\n".to_owned()));
+    assert_eq!(ask(&desk, Method::HEAD, "/readyz").await, (503, "draining\n".to_owned()));
+    assert_eq!(ask(&desk, Method::GET, "/metrics").await, (200, "counted 1\n".to_owned()));
+    let (status, body) = ask(&desk, Method::GET, "/nothing").await;
     assert!(status == 404 && body.contains("/api/conversations"), "{body}");
     for path in ["/healthz", "/readyz", "/metrics", "/api/conversations"] {
-        let (status, body) = ask(&admin, Method::POST, path).await;
+        let (status, body) = ask(&desk, Method::POST, path).await;
         assert_eq!((status, code(&body).as_str()), (405, "method_not_allowed"), "{path}");
     }
 }
 
 #[tokio::test]
 async fn probes_need_no_token_and_everything_else_does() {
-    let mut admin = admin(Conversations::new(memory(), options()));
-    admin.token = Some(Token::new("s3cret"));
-    assert_eq!(ask(&admin, Method::GET, "/healthz").await.0, 200);
-    assert_eq!(ask(&admin, Method::GET, "/readyz").await.0, 200);
-    for path in ["/metrics", "/api/conversations", "/", "/nothing"] {
-        let (status, body) = ask(&admin, Method::GET, path).await;
+    let mut closed = admin(Conversations::new(memory(), options()));
+    closed.token = Some(Token::new("s3cret"));
+    let desk = desk(closed);
+    assert_eq!(ask(&desk, Method::GET, "/healthz").await.0, 200);
+    assert_eq!(ask(&desk, Method::GET, "/readyz").await.0, 200);
+    for path in [
+        "/metrics",
+        "/api/conversations",
+        "/api/overview",
+        "/api/overview/live",
+        "/api/config",
+        "/api/explain",
+        "/api/openapi.json",
+        "/assets/nothing.js",
+        "/nothing",
+    ] {
+        let (status, body) = ask(&desk, Method::GET, path).await;
         assert_eq!((status, code(&body).as_str()), (401, "unauthorized"), "{path}");
     }
 }
@@ -93,13 +106,13 @@ fn down<T: Send + 'static>() -> Answer<'static, T> {
 async fn a_store_that_fails_is_said_by_its_label_alone_and_is_no_reason_to_get_no_requests() {
     let conversations = Conversations::new(Arc::new(Down), options());
     conversations.recall(ConversationKey([1; 16])).await;
-    let admin = admin(conversations);
-    let ready = ask(&admin, Method::GET, "/readyz").await;
+    let desk = desk(admin(conversations));
+    let ready = ask(&desk, Method::GET, "/readyz").await;
     assert_eq!(ready, (200, "ready, store degraded: store_unreachable\n".to_owned()));
     for target in
         ["/api/conversations", "/api/conversations/x", &format!("/api/conversations/{}", "0".repeat(32))]
     {
-        let (status, body) = ask(&admin, Method::GET, target).await;
+        let (status, body) = ask(&desk, Method::GET, target).await;
         assert_eq!((status, code(&body).as_str()), (503, "store_unavailable"), "{target}");
         assert!(body.contains("store_unreachable") && !body.contains("10.0.0.7"), "{body}");
     }

@@ -1,4 +1,4 @@
-use super::{admin, ask, memory, options, refusal, turn};
+use super::{admin, ask, desk, memory, options, refusal, turn};
 use crate::{AdminError, Filter, Source, Token, serve};
 use http::Method;
 use tidegate_store::{Conversations, Entries, Journal, Keyring, MessageId, Options, RawMessage, Store};
@@ -28,7 +28,7 @@ async fn messages_are_the_clients_bytes_and_what_cannot_be_read_is_counted() {
     let broken = Journal { messages: vec![(MessageId([5; 32]), vec![200].into())], waypoint: None };
     store.journal(key, broken).await.unwrap();
 
-    let (status, text) = ask(&admin(plain.clone()), Method::GET, "/api/conversations/n/messages").await;
+    let (status, text) = ask(&desk(admin(plain.clone())), Method::GET, "/api/conversations/n/messages").await;
     assert_eq!(status, 200);
     assert!(text.contains(&format!("\"position\":0,\"at\":5,\"message\":{odd}}}")), "{text}");
     assert!(text.contains("\"position\":1,\"at\":5,\"text\":\"no \\\"json\\\"\"}"), "{text}");

@@ -1,4 +1,4 @@
-use super::{admin, ask, code, memory, options, refusal, turn};
+use super::{admin, ask, code, desk, memory, options, refusal, turn};
 use crate::Source;
 use bytes::Bytes;
 use http::Method;
@@ -29,7 +29,7 @@ async fn summaries_are_told_with_what_they_cost() {
     let garbled = StoredFold { state: Bytes::from_static(b"{\"summary\":"), ..fold(12, 2_000, &Value::Null) };
     conversations.fold(key, garbled).await.unwrap();
 
-    let (status, text) = ask(&admin(conversations.clone()), Method::GET, "/api/conversations/n").await;
+    let (status, text) = ask(&desk(admin(conversations.clone())), Method::GET, "/api/conversations/n").await;
     let page: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((status, page["summaries_degraded"].clone()), (200, Value::Null));
     let first = json!({
@@ -54,14 +54,14 @@ async fn another_tenant_s_summaries_are_not_there() {
     let bob = turn(&conversations, 2, "bob", "same", 11).await;
     conversations.fold(ada, fold(9, 1, &state("Ada's canary."))).await.unwrap();
     conversations.fold(bob, fold(9, 1, &state("Bob's canary."))).await.unwrap();
-    let admin = admin(conversations.clone());
-    let (status, text) = ask(&admin, Method::GET, "/api/conversations/same?tenant=bob").await;
+    let desk = desk(admin(conversations.clone()));
+    let (status, text) = ask(&desk, Method::GET, "/api/conversations/same?tenant=bob").await;
     assert!(status == 200 && text.contains("Bob's canary.") && !text.contains("Ada's"), "{text}");
     for (target, expected) in [
         ("/api/conversations/same".to_owned(), (409, "ambiguous_conversation")),
         (format!("/api/conversations/{ada}?tenant=bob"), (404, "conversation_not_found")),
     ] {
-        let (status, text) = ask(&admin, Method::GET, &target).await;
+        let (status, text) = ask(&desk, Method::GET, &target).await;
         assert!(!text.contains("canary"), "{text}");
         assert_eq!((status, code(&text).as_str()), expected, "{target}");
     }

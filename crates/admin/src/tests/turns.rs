@@ -1,4 +1,4 @@
-use super::{admin, ask, memory, options, turn};
+use super::{admin, ask, desk, memory, options, turn};
 use crate::{Filter, Source};
 use http::Method;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ async fn every_figure_of_a_turn_is_told() {
         labels: Vec::new(),
     };
     conversations.count(key, counted).await.unwrap();
-    let (status, text) = ask(&admin(conversations.clone()), Method::GET, "/api/conversations/n").await;
+    let (status, text) = ask(&desk(admin(conversations.clone())), Method::GET, "/api/conversations/n").await;
     let page: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((status, &page["turns_total"]), (200, &2.into()));
     let expected = json!({

@@ -1,0 +1,81 @@
+// Numbers, money and times for people. Whatever is null is unknown, and unknown is `n/a`: never a zero.
+import { element } from './dom.js';
+
+export const NA = 'n/a';
+const MINUS = '−';
+const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+const fine = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1, minimumFractionDigits: 1 });
+const known = number => typeof number === 'number' && Number.isFinite(number);
+const signed = (number, text) => (number < 0 ? MINUS + text : text);
+
+/** 1,234,567 */
+export const count = number => (known(number) ? signed(number, whole.format(Math.abs(number))) : NA);
+
+/** 9,876 or 12.3 k or 1.23 M: for cards and axes, where the exact number stands in a title. */
+export const short = number => {
+  if (!known(number)) return NA;
+  const size = Math.abs(number);
+  const scaled = [[1e9, 'G'], [1e6, 'M'], [1e4, 'k']].find(([unit]) => size >= unit);
+  if (!scaled) return signed(number, size % 1 === 0 ? whole.format(size) : String(+size.toPrecision(3)));
+  const unit = scaled[1] === 'k' ? 1e3 : scaled[0];
+  return signed(number, `${+(size / unit).toPrecision(3)} ${scaled[1]}`);
+};
+
+/** $1.25, $0.0123, −$0.000012 */
+export const money = dollars => {
+  if (!known(dollars)) return NA;
+  const size = Math.abs(dollars);
+  if (size === 0) return '$0.00';
+  const text = size >= 1 ? size.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
+    : size >= 0.001 ? size.toFixed(4) : size.toFixed(Math.min(9, 1 - Math.floor(Math.log10(size))));
+  return signed(dollars, `$${text}`);
+};
+
+/** 41.7 % of the whole, or n/a of nothing. */
+export const percent = (part, of) => (known(part) && known(of) && of !== 0 ? share(part / of) : NA);
+export const share = ratio => (known(ratio) ? signed(ratio, `${fine.format(Math.abs(ratio) * 100)} %`) : NA);
+
+/** 180 µs, 1.2 ms, 3.4 s */
+export const micros = time => {
+  if (!known(time)) return NA;
+  if (time < 1000) return `${whole.format(time)} µs`;
+  if (time < 1e6) return `${+(time / 1000).toPrecision(3)} ms`;
+  return `${+(time / 1e6).toPrecision(3)} s`;
+};
+export const millis = time => (known(time) ? micros(time * 1000) : NA);
+
+/** How much less was forwarded than sent, as words: `41.7 % saved`, `0.3 % more`. */
+export const saving = (before, after) => {
+  if (!known(before) || !known(after) || before === 0) return NA;
+  return after > before ? `${share((after - before) / before)} more` : `${share((before - after) / before)} saved`;
+};
+
+/** What a conversation or a turn was not billed (what summaries cost is only in the overview's figure); unknown if either cost is. */
+export const avoided = ({ cost_usd: billed, unedited_cost_usd: unedited }) => (known(billed) && known(unedited) ? unedited - billed : null);
+
+/** `1 turn`, `2 turns`. */
+export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const exact = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+
+export const fullTime = ms => day.format(ms);
+export const clockTime = ms => clock.format(ms);
+export const exactClock = ms => exact.format(ms);
+
+/** `45 s`, `12 min`, `3 h`, `2 days` */
+export const span = ms => {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h`;
+  return plural(Math.floor(seconds / 86400), 'day');
+};
+export const ago = (ms, now = Date.now()) => (now - ms < 5000 ? 'just now' : `${span(now - ms)} ago`);
+
+/** A <time> that shows `text` and says the full time in its title. */
+export const timeOf = (ms, text = fullTime(ms)) => element('time', { datetime: new Date(ms).toISOString(), title: fullTime(ms) }, text);
+
+/** A number shortened, with the exact one in the title. */
+export const shortened = number => element('span', { title: count(number) }, short(number));

@@ -1,0 +1,54 @@
+// A table that is updated in place: rows are known by a key and cells are only rebuilt when what they say has changed.
+// So the focus, the selection and the scroll position survive a live update.
+import { element } from './dom.js';
+
+/**
+ * Columns are { label, of, sign, kind, head, title }: `of(row)` gives a text, a node or a list of them, `sign(row)` what it
+ * depends on (needed where `of` gives nodes), `kind` is a class such as `number`, `head` makes it the row's header.
+ * `cards` lets narrow screens show each row as a card; the roles keep it a table for screen readers then.
+ */
+export const table = ({ caption, columns, key, attributes = () => ({}), cards = false }) => {
+  const role = name => (cards ? name : null);
+  const head = element('tr', { role: role('row') }, columns.map(column =>
+    element('th', { scope: 'col', class: column.kind, role: role('columnheader'), title: column.title }, column.label)));
+  const body = element('tbody', { role: role('rowgroup') });
+  const node = element('table', { class: cards ? 'cards' : null, role: role('table') },
+    element('caption', { class: 'unseen' }, caption),
+    element('thead', { role: role('rowgroup') }, head), body);
+  const known = new Map();
+
+  const make = row => {
+    const cells = columns.map(column => (column.head
+      ? element('th', { scope: 'row', class: column.kind, role: role('rowheader'), data: { label: column.label } })
+      : element('td', { class: column.kind, role: role('cell'), data: { label: column.label } })));
+    return { line: element('tr', { role: role('row'), ...attributes(row) }, cells), cells, signs: [] };
+  };
+
+  const refresh = ({ line, cells, signs }, row) => {
+    columns.forEach((column, place) => {
+      const sign = column.sign ? column.sign(row) : column.of(row);
+      if (signs[place] === sign) return;
+      signs[place] = sign;
+      cells[place].replaceChildren(...[column.of(row)].flat().filter(part => part !== null));
+    });
+    return line;
+  };
+
+  const update = rows => {
+    const present = new Set(rows.map(key));
+    for (const [name, { line }] of known) {
+      if (present.has(name)) continue;
+      line.remove();
+      known.delete(name);
+    }
+    rows.forEach((row, place) => {
+      const name = key(row);
+      if (!known.has(name)) known.set(name, make(row));
+      const line = refresh(known.get(name), row);
+      // Moving a row takes the focus from it, so only those out of place are moved.
+      if (body.children[place] !== line) body.insertBefore(line, body.children[place] ?? null);
+    });
+  };
+
+  return { node, update };
+};

@@ -1,0 +1,115 @@
+// The figures of the overview: what each card shows, in words, in a number and over time.
+import { element, say } from '../dom.js';
+import { count, micros, money, percent, saving, share, short } from '../format.js';
+import { plot } from '../plot.js';
+import { trend } from '../series.js';
+
+const tone = dollars => (dollars === null ? '' : dollars < 0 ? 'more' : dollars > 0 ? 'less' : '');
+// Money for an axis, without the zeros at the end: $0.05.
+const coins = dollars => money(dollars).replace(/(\.\d\d\d*?)0+$/, '$1');
+const unpriced = totals => (totals.unpriced > 0 ? `${count(totals.unpriced)} without a known price` : '');
+const sum = (...columns) => columns[0].map((_, place) => columns.reduce((all, column) => all + (column[place] ?? 0), 0));
+
+// Each card: `figure` is the number, `exact` its title, `note` the line below, `lines` and `columns` the plot.
+const CARDS = [
+  {
+    name: 'tokens', title: 'Prompt tokens', wide: true,
+    figure: totals => `${short(totals.tokens_before)} → ${short(totals.tokens_after)}`,
+    exact: totals => `${count(totals.tokens_before)} sent by clients, ${count(totals.tokens_after)} forwarded`,
+    note: totals => (totals.tokens_before === 0 ? 'sent by clients → forwarded' : `sent by clients → forwarded: ${saving(totals.tokens_before, totals.tokens_after)}`),
+    lines: [{ label: 'sent', color: '--c0', filled: true, stepped: true }, { label: 'forwarded', color: '--kept', filled: true, stepped: true }],
+    columns: series => [series.tokens_before, series.tokens_after], value: short,
+  },
+  {
+    name: 'requests', title: 'Requests',
+    figure: totals => short(totals.requests), exact: totals => count(totals.requests), note: () => '',
+    lines: [{ label: 'requests', color: '--kept', filled: true, stepped: true }], columns: series => [series.requests], value: short,
+  },
+  {
+    name: 'avoided', title: 'Cost avoided, net',
+    figure: totals => money(totals.avoided_usd), tone: totals => tone(totals.avoided_usd),
+    exact: totals => `${money(totals.unedited_cost_usd)} as sent, less ${money(totals.cost_usd)} billed and ${money(totals.summarizer_cost_usd)} for summaries`,
+    note: totals => (totals.avoided_usd === null ? 'no price is known' : `of ${money(totals.unedited_cost_usd)} unedited`),
+    lines: [{ label: 'avoided', color: '--less', filled: true, stepped: true }], columns: series => [series.avoided_usd], value: coins,
+  },
+  {
+    name: 'billed', title: 'Cost billed',
+    figure: totals => money(totals.cost_usd), exact: totals => `${money(totals.summarizer_cost_usd)} more for summaries`,
+    note: totals => unpriced(totals) || (totals.summarizer_cost_usd > 0 ? `and ${money(totals.summarizer_cost_usd)} for summaries` : ''),
+    lines: [{ label: 'billed', color: '--c1', filled: true, stepped: true }], columns: series => [series.cost_usd], value: coins,
+  },
+  {
+    name: 'cached', title: 'Cached share of the prompt',
+    figure: totals => percent(totals.cached_tokens, totals.prompt_tokens),
+    exact: totals => `${count(totals.cached_tokens)} of ${count(totals.prompt_tokens)} tokens, by the provider's count`,
+    note: totals => (totals.prompt_tokens === 0 ? '' : `${short(totals.cached_tokens)} of ${short(totals.prompt_tokens)} tokens`),
+    lines: [{ label: 'cached', color: '--own' }],
+    columns: series => [series.cached_tokens.map((cached, place) => (series.prompt_tokens[place] > 0 ? cached / series.prompt_tokens[place] : null))],
+    most: 1, value: ratio => (ratio === null ? share(null) : `${Math.round(ratio * 100)} %`),
+  },
+  {
+    name: 'completion', title: 'Completion tokens',
+    figure: totals => short(totals.completion_tokens), exact: totals => count(totals.completion_tokens), note: () => '',
+    lines: [{ label: 'completion', color: '--c4', filled: true, stepped: true }], columns: series => [series.completion_tokens], value: short,
+  },
+  {
+    name: 'edits', title: 'Messages left out',
+    figure: totals => short(totals.masked + totals.folded + totals.dropped),
+    exact: totals => `${count(totals.masked)} masked, ${count(totals.folded)} folded, ${count(totals.dropped)} dropped`,
+    note: totals => `${short(totals.masked)} masked, ${short(totals.folded)} folded, ${short(totals.dropped)} dropped`,
+    lines: [{ label: 'masked', color: '--c2', stepped: true }, { label: 'folded', color: '--c4', stepped: true }, { label: 'dropped', color: '--more', stepped: true }],
+    columns: series => [series.masked, series.folded, series.dropped], value: short,
+  },
+  {
+    name: 'folds', title: 'Summaries made',
+    figure: totals => short(totals.folds), exact: totals => count(totals.folds), note: totals => `${money(totals.summarizer_cost_usd)} for summarizers`,
+    lines: [{ label: 'summaries', color: '--own', filled: true, stepped: true }], columns: series => [series.folds], value: short,
+  },
+  {
+    name: 'latency', title: 'Added latency, p50 and p99',
+    figure: totals => (totals.overhead_p50_us === null && totals.overhead_p99_us === null ? micros(null) : `${micros(totals.overhead_p50_us)} · ${micros(totals.overhead_p99_us)}`),
+    exact: totals => `half of the requests within ${micros(totals.overhead_p50_us)}, 99 of 100 within ${micros(totals.overhead_p99_us)}`,
+    note: () => 'what Tidegate itself takes',
+    lines: [{ label: 'p50', color: '--kept' }, { label: 'p99', color: '--c1', dashed: true }],
+    columns: series => [series.overhead_p50_us, series.overhead_p99_us], value: micros,
+  },
+  {
+    name: 'degraded', title: 'Degradations',
+    figure: totals => short(totals.degraded), tone: totals => (totals.degraded > 0 ? 'more' : ''), exact: totals => count(totals.degraded),
+    note: () => 'forwarded with less than planned',
+    lines: [{ label: 'degraded', color: '--c1', filled: true, stepped: true }], columns: series => [series.degraded], value: short,
+  },
+  {
+    name: 'refusals', title: 'Refusals',
+    figure: totals => short(totals.refusals), tone: totals => (totals.refusals > 0 ? 'more' : ''), exact: totals => count(totals.refusals),
+    note: () => 'answered with an error',
+    lines: [{ label: 'refused', color: '--more', filled: true, stepped: true }], columns: series => [series.refusals], value: short,
+  },
+];
+
+const card = (signal, what) => {
+  const figure = element('p', { class: 'figure' });
+  const note = element('p', { class: 'note' });
+  const drawing = plot(signal, what.lines, what.value, { whole: what.value === short, most: what.most });
+  const node = element('article', { class: what.wide ? 'card wide' : 'card', data: { figure: what.name } },
+    element('h2', {}, what.title), figure, note, drawing.node);
+  const update = (totals, series, { step, range }) => {
+    say(figure, what.figure(totals));
+    figure.title = what.exact(totals);
+    figure.className = `figure ${what.tone?.(totals) ?? ''}`;
+    say(note, what.note(totals) || ' ');
+    const columns = what.columns(series);
+    const course = trend(columns.length > 1 && what.lines[0].stepped ? sum(...columns) : columns[0]);
+    drawing.draw(series.t, columns, `${what.title} over the last ${range}: ${what.exact(totals) || what.figure(totals)}; ${course}.`, what.lines[0].stepped ? `per ${step}` : '');
+  };
+  return { node, update };
+};
+
+/** All cards; `update(totals, series, { step, range })` with the lengths in words. */
+export const cards = signal => {
+  const all = CARDS.map(what => card(signal, what));
+  return {
+    node: element('div', { class: 'figures' }, all.map(one => one.node)),
+    update: (totals, series, lengths) => all.forEach(one => one.update(totals, series, lengths)),
+  };
+};

@@ -1,0 +1,160 @@
+// The strip: one column a turn. The whole column is what the client sent; the lower part of it is what was forwarded, and
+// above that is what was masked, folded and dropped.
+import { turnLink } from '../address.js';
+import { element, svg } from '../dom.js';
+import { count, percent, plural, short } from '../format.js';
+
+const HEIGHT = 240, TOP = 22, BOTTOM = 24, AXIS = 54;
+// Wide enough for a finger; longer conversations scroll.
+const COLUMN = 24, GAP = 3;
+const LEGEND = [
+  ['kept', 'forwarded'], ['cached', 'forwarded, a cache hit'], ['own', 'summary'], ['masked', 'masked'], ['folded', 'folded'], ['dropped', 'dropped'],
+  ['refused', '✕ refused: nothing forwarded'], ['degraded', '▲ degraded'],
+];
+
+export const isRefused = turn => turn.overflow_rejected || turn.outcome === 'refused';
+
+/** The parts of a column, from below, in tokens. What was left out is shared out so that the whole is what was sent. */
+export const partsOf = turn => {
+  if (isRefused(turn)) return [['refused', turn.tokens_before]];
+  const summary = Math.min(turn.summary_tokens, turn.tokens_after);
+  const hit = turn.prompt_tokens > 0 ? Math.min(1, turn.cached_tokens / turn.prompt_tokens) : 0;
+  const cached = Math.min(hit * turn.tokens_after, turn.tokens_after - summary);
+  const out = Math.max(0, turn.tokens_before - turn.tokens_after);
+  const reasons = [['masked', turn.saved_by_masking], ['folded', turn.folded_tokens], ['dropped', turn.dropped_tokens]];
+  const all = reasons.reduce((sum, [, tokens]) => sum + tokens, 0);
+  return [['cached', cached], ['kept', turn.tokens_after - summary - cached], ['own', summary],
+    ...reasons.map(([name, tokens]) => [name, all > 0 ? out * tokens / all : 0])].filter(([, tokens]) => tokens > 0);
+};
+
+/** What a column says: the same words for a pointer and for a screen reader. */
+export const wordsOf = (turn, number) => [
+  `Turn ${number}: ${count(turn.tokens_before)} tokens sent`,
+  isRefused(turn) ? 'refused, nothing forwarded' : `${count(turn.tokens_after)} forwarded`,
+  turn.summary_tokens > 0 && `${count(turn.summary_tokens)} of them summary`,
+  turn.cached_tokens > 0 && `${percent(turn.cached_tokens, turn.prompt_tokens)} cached`,
+  turn.masked.length > 0 && `${count(turn.masked.length)} masked`,
+  turn.folded > 0 && `${count(turn.folded)} folded`,
+  turn.dropped > 0 && `${count(turn.dropped)} dropped`,
+  turn.degraded && `degraded: ${turn.degraded}`,
+  turn.observed && 'observed only',
+  turn.stop_hint !== null && `stop hint: nothing new for ${plural(turn.stop_hint, 'turn')}`,
+].filter(Boolean);
+
+const stepOf = most => {
+  const rough = most / 4 || 1, base = 10 ** Math.floor(Math.log10(rough));
+  return Math.max(1, [1, 2, 5, 10].map(times => times * base).find(size => size >= rough));
+};
+
+export const strip = (id, signal) => {
+  const axis = svg('svg', { class: 'axis-labels', width: AXIS, height: HEIGHT, 'aria-hidden': 'true' });
+  const drawing = svg('svg', { class: 'columns', height: HEIGHT, role: 'group', 'aria-label': 'Turns; the arrow keys go from one to the next, Enter opens it' });
+  const box = element('div', { class: 'strip-scroll' }, drawing);
+  const budget = element('span');
+  const legend = element('ul', { class: 'legend' },
+    LEGEND.map(([name, text]) => element('li', {}, element('i', { class: `mark ${name}`, 'aria-hidden': 'true' }), text)),
+    element('li', {}, element('i', { class: 'mark budget', 'aria-hidden': 'true' }), budget));
+  const tip = element('div', { class: 'tip', hidden: true, 'aria-hidden': 'true' });
+  const none = element('p', { class: 'note' }, 'No turn is recorded.');
+  const node = element('div', { class: 'strip' }, none, element('div', { class: 'strip-frame' }, axis, box), legend, tip);
+  let current = null, sign = '';
+
+  const show = (column, lines) => {
+    tip.textContent = lines.join('\n');
+    tip.hidden = false;
+    const [place, size] = [column.getBoundingClientRect(), tip.getBoundingClientRect()];
+    tip.style.left = `${Math.max(8, Math.min(place.right + 8, innerWidth - size.width - 8))}px`;
+    tip.style.top = `${Math.max(8, Math.min(place.top, innerHeight - size.height - 8))}px`;
+  };
+  const hide = () => { tip.hidden = true; };
+
+  const go = (columns, from, key) => {
+    const to = { ArrowLeft: from - 1, ArrowRight: from + 1, Home: 0, End: columns.length - 1 }[key];
+    return to === undefined ? null : columns[Math.max(0, Math.min(columns.length - 1, to))];
+  };
+  drawing.addEventListener('keydown', event => {
+    if (event.key === 'Escape') hide();
+    const columns = [...drawing.querySelectorAll('a')];
+    const target = go(columns, columns.indexOf(event.target), event.key);
+    if (!target) return;
+    event.preventDefault();
+    target.focus();
+  });
+  addEventListener('scroll', hide, { signal, passive: true, capture: true });
+
+  const draw = (turns, offset) => {
+    const sent = Math.max(1, ...turns.map(turn => Math.max(turn.tokens_before, isRefused(turn) ? 0 : turn.tokens_after)));
+    const limit = turns.at(-1).budget;
+    // The budget belongs to the scale only where it is near: else every column would be a dot.
+    const fits = limit > 0 && limit <= sent * 1.6;
+    const most = Math.max(sent, ...turns.map(turn => (fits && turn.budget <= sent * 1.6 ? turn.budget : 0)));
+    const y = tokens => HEIGHT - BOTTOM - tokens / most * (HEIGHT - TOP - BOTTOM);
+    const width = turns.length * COLUMN;
+    budget.textContent = fits ? `budget: ${count(limit)} tokens` : `budget: ${count(limit)} tokens, above the scale`;
+    axis.replaceChildren(svg('text', { x: AXIS - 6, y: 12, 'text-anchor': 'end' }, 'tokens'));
+    drawing.replaceChildren(hatch());
+    drawing.setAttribute('width', width);
+    for (let tokens = 0, step = stepOf(most); tokens <= most; tokens += step) {
+      axis.append(svg('text', { x: AXIS - 6, y: y(tokens) + 4, 'text-anchor': 'end' }, short(tokens)));
+      drawing.append(svg('line', { class: 'grid', x1: 0, x2: width, y1: y(tokens), y2: y(tokens) }));
+    }
+    turns.forEach((turn, place) => drawing.append(column(turn, place, offset + place, y)));
+    if (fits) {
+      const path = turns.map((turn, place) => `${place === 0 ? 'M' : 'L'}${place * COLUMN} ${y(turn.budget)}H${(place + 1) * COLUMN}`).join('');
+      drawing.append(svg('path', { class: 'budget', d: path }));
+    }
+  };
+
+  const column = (turn, place, number, y) => {
+    const x = place * COLUMN, lines = wordsOf(turn, number);
+    const made = svg('a', {
+      href: turnLink(id, number), 'aria-label': lines.join(', '), tabindex: -1, class: turn.observed ? 'column observed' : 'column', data: { turn: number },
+      on: {
+        pointerenter: () => show(made, lines), pointerleave: hide, blur: hide,
+        focus: () => { select(made); show(made, lines); },
+      },
+    }, svg('rect', { class: 'hit', x: x + 1, y: 2, width: COLUMN - 2, height: HEIGHT - 4, rx: 3 }));
+    let below = 0;
+    for (const [name, tokens] of partsOf(turn)) {
+      const [from, to] = [y(below), y(below + tokens)];
+      below += tokens;
+      made.append(svg('rect', { class: name, x: x + GAP / 2, y: to, width: COLUMN - GAP, height: Math.max(0.5, from - to) }));
+      if (name === 'cached') made.append(svg('rect', { fill: 'url(#hatch)', x: x + GAP / 2, y: to, width: COLUMN - GAP, height: Math.max(0.5, from - to) }));
+    }
+    const sign = isRefused(turn) ? ['✕', 'refused-sign'] : turn.degraded ? ['▲', 'degraded-sign'] : null;
+    if (sign) made.append(svg('text', { class: sign[1], x: x + COLUMN / 2, y: y(below) - 5, 'text-anchor': 'middle' }, sign[0]));
+    if (number % 5 === 0) made.append(svg('text', { x: x + COLUMN / 2, y: HEIGHT - 8, 'text-anchor': 'middle' }, String(number)));
+    return made;
+  };
+
+  const select = column => {
+    drawing.querySelector('a[tabindex="0"]')?.setAttribute('tabindex', '-1');
+    column.setAttribute('tabindex', '0');
+    current = column.dataset.turn;
+  };
+
+  const update = (turns, offset) => {
+    none.hidden = turns.length > 0;
+    legend.hidden = turns.length === 0;
+    box.parentNode.hidden = turns.length === 0;
+    const next = `${offset} ${turns.length} ${turns.at(-1)?.at} ${turns.at(-1)?.completion_tokens}`;
+    if (next === sign || turns.length === 0) return;
+    const first = sign === '';
+    const atEnd = first || box.scrollLeft + box.clientWidth >= box.scrollWidth - COLUMN;
+    sign = next;
+    const focused = drawing.contains(document.activeElement);
+    draw(turns, offset);
+    const columns = [...drawing.querySelectorAll('a')];
+    const kept = columns.find(one => one.dataset.turn === current) ?? columns.at(-1);
+    select(kept);
+    if (focused) kept.focus({ preventScroll: true });
+    // New turns come at the end, so that is where it stands, unless it was moved away.
+    if (atEnd) requestAnimationFrame(() => { box.scrollLeft = box.scrollWidth; });
+  };
+
+  return { node, update };
+};
+
+// A hatch over the cached part: it stays apart from the rest without colour, too.
+const hatch = () => svg('defs', {}, svg('pattern', { id: 'hatch', width: 5, height: 5, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
+  svg('line', { class: 'hatch', x1: 0, y1: 0, x2: 0, y2: 5 })));

@@ -1,0 +1,132 @@
+use super::{admin_with, ask, code, desk, memory, options};
+use http::{Method, Request};
+use http_body_util::{BodyExt, Either, Empty};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tidegate_store::Conversations;
+use tidegate_telemetry::{Tallied, Tally};
+
+fn counted(route: &str, model: &str, tally: Tally) -> Tallied {
+    Tallied { route: route.to_owned(), model: model.to_owned(), tally }
+}
+
+fn priced() -> Tally {
+    Tally {
+        requests: 4,
+        tokens_before: 9_000,
+        tokens_after: 5_000,
+        prompt_tokens: 5_100,
+        cached_tokens: 4_000,
+        billed: 250_000_000,
+        unedited: 1_000_000_000,
+        summarizers: 50_000_000,
+        priced: 4,
+        folds: 1,
+        degraded: [("store_timeout", 2)].into(),
+        refusals: [("context_budget_exceeded", 1)].into(),
+        overhead: vec![0, 0, 4],
+        ..Tally::default()
+    }
+}
+
+#[tokio::test]
+async fn what_was_counted_is_told_by_route_and_by_model() {
+    let unpriced = Tally { requests: 1, unpriced: 1, ..Tally::default() };
+    let tallies = move || {
+        vec![
+            counted("chat", "gpt-4o", priced()),
+            counted("agents", "gpt-4o", unpriced.clone()),
+            counted("chat", "other", unpriced.clone()),
+        ]
+    };
+    let desk = desk(admin_with(Conversations::new(memory(), options()), "", tallies));
+    desk.look();
+    let read = async |target: &str| -> Value {
+        let (status, text) = ask(&desk, Method::GET, target).await;
+        assert_eq!(status, 200, "{text}");
+        serde_json::from_str(&text).unwrap()
+    };
+    let page = read("/api/overview").await;
+    let totals = &page["totals"];
+    assert_eq!(
+        (&totals["requests"], &totals["tokens_before"], &totals["cost_usd"]),
+        (&json!(6), &json!(9_000), &json!(0.25))
+    );
+    assert_eq!((&totals["avoided_usd"], &totals["unpriced"]), (&json!(0.7), &json!(2)), "net of summarizers");
+    assert_eq!(
+        (&totals["degraded"], &totals["refusals"], &totals["folds"]),
+        (&json!(2), &json!(1), &json!(1))
+    );
+    assert!(totals["overhead_p50_us"].as_f64().unwrap() > 10.0);
+    let names = |list: &Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(
+        (names(&page["routes"]), names(&page["models"])),
+        (vec!["agents".to_owned(), "chat".to_owned()], vec!["gpt-4o".to_owned(), "other".to_owned()])
+    );
+    assert_eq!(page["routes"][0]["cost_usd"], Value::Null, "nobody knows the price");
+    assert_eq!(page["degraded"], json!([{"name": "store_timeout", "count": 2}]));
+    let series = page["series"].as_object().unwrap();
+    assert!(series.values().all(|column| column.as_array().unwrap().len() == 450), "equal columns");
+    let sum: u64 = series["requests"].as_array().unwrap().iter().filter_map(Value::as_u64).sum();
+    assert_eq!((sum, page["step"].as_u64(), series.len()), (6, Some(2_000), 20));
+
+    let chat = read("/api/overview?range=24h&route=chat&model=other").await;
+    assert_eq!((&chat["totals"]["requests"], &chat["totals"]["cost_usd"]), (&json!(1), &Value::Null));
+    assert_eq!(
+        (names(&chat["routes"]), names(&chat["models"])),
+        (vec!["chat".to_owned()], vec!["gpt-4o".to_owned(), "other".to_owned()])
+    );
+    assert_eq!(chat["series"]["t"].as_array().unwrap().len(), 1_440);
+    assert_eq!(chat["process"]["records_messages"], true);
+    for bad in ["range=5m", "range=", "rout=x", "route="] {
+        let (status, text) = ask(&desk, Method::GET, &format!("/api/overview?{bad}")).await;
+        assert_eq!((status, code(&text).as_str()), (400, "invalid_parameter"), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn who_listens_gets_every_change() {
+    let newest = Arc::new(Mutex::new(Tally::default()));
+    let shared = newest.clone();
+    let tallies = move || vec![counted("chat", "gpt-4o", shared.lock().unwrap().clone())];
+    let desk = desk(admin_with(Conversations::new(memory(), options()), "", tallies));
+    let request = Request::get("/api/overview/live?range=1h").header("host", "localhost");
+    let answer = desk.answer(request.body(Empty::new()).unwrap()).await;
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["content-type"]),
+        (200, &"text/event-stream".parse().unwrap())
+    );
+    let Either::Right(mut live) = answer.into_body() else { panic!("it has an end") };
+    let mut next = async || -> Value {
+        let frame = live.frame().await.unwrap().unwrap().into_data().unwrap();
+        let text = String::from_utf8(frame.to_vec()).unwrap();
+        let data = text.strip_prefix("event: tick\nretry: 1000\ndata: ").unwrap();
+        serde_json::from_str(data.strip_suffix("\n\n").unwrap()).unwrap()
+    };
+    assert_eq!(next().await["totals"]["requests"], 0);
+    *newest.lock().unwrap() = priced();
+    desk.look();
+    let tick = next().await;
+    assert_eq!((&tick["totals"]["requests"], &tick["step"]), (&json!(4), &json!(60_000)));
+    assert_eq!(tick["models"][0]["name"], "gpt-4o");
+    assert!(tick["point"]["t"].as_u64().unwrap() % 60_000 == 0, "{tick}");
+}
+
+#[tokio::test]
+async fn so_many_listen_and_no_more() {
+    let desk = desk(admin_with(Conversations::new(memory(), options()), "", Vec::new));
+    let listen = async || {
+        let request = Request::get("/api/overview/live").header("host", "localhost");
+        desk.answer(request.body(Empty::new()).unwrap()).await
+    };
+    let mut listeners = Vec::new();
+    for _ in 0..32 {
+        listeners.push(listen().await);
+    }
+    assert!(listeners.iter().all(|answer| answer.status() == 200));
+    assert_eq!(listen().await.status(), 503);
+    listeners.pop();
+    assert_eq!(listen().await.status(), 200);
+}

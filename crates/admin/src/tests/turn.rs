@@ -1,0 +1,174 @@
+use super::{admin, admin_with, ask, code, desk, memory, options};
+use http::Method;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tidegate_engine::{Digest, Timestamp};
+use tidegate_store::{
+    ConversationKey, Conversations, Entries, MessageId, Options, RawMessage, StoredFold, Turn, TurnRecord,
+    encode_turn,
+};
+
+const KEY: ConversationKey = ConversationKey([7; 16]);
+
+/// Under the byte that names it, behind the one before it.
+fn message(id: u8, role: &str, content: &str) -> RawMessage {
+    let mut json = json!({"role": role, "content": content});
+    if role == "tool" {
+        json["tool_call_id"] = "c".into();
+    }
+    let (parent, position) = (MessageId([id - 1; 32]), u32::from(id) - 1);
+    RawMessage { id: MessageId([id; 32]), parent, position, at: 5, json: json.to_string().into() }
+}
+
+fn turn(number: u8, end: u8, messages: usize) -> TurnRecord {
+    TurnRecord {
+        at: 10 + u64::from(number),
+        route: "default".to_owned(),
+        model: "gpt-4o".to_owned(),
+        strategy: "hybrid".to_owned(),
+        outcome: "answered".to_owned(),
+        messages,
+        end: Digest([end; 32]).to_string(),
+        window: 128_000,
+        safe: 128_000,
+        output: 2_048,
+        overhead: 6_400,
+        budget: 119_552,
+        tokens_before: 400,
+        tokens_after: 120,
+        ..TurnRecord::default()
+    }
+}
+
+async fn recorded(raw: bool, turns: Vec<TurnRecord>) -> Arc<Conversations> {
+    let conversations = Conversations::new(memory(), Options { raw, ..options() });
+    let long = "a line of output\n".repeat(40);
+    let messages = vec![
+        message(1, "user", "the task"),
+        message(2, "assistant", "I look."),
+        message(3, "tool", &long),
+        message(4, "assistant", "I look <script>again</script>."),
+        message(5, "tool", &long),
+        message(6, "user", "next"),
+    ];
+    conversations.journal(KEY, Entries { messages, ..Entries::default() }).await.unwrap();
+    let state = json!({"summary": {"summary_text": "Looked around.", "key_facts": [{"text": "There is a file."}]}, "author": "extractive"});
+    let fold =
+        StoredFold { covers: Digest([3; 32]), covered: 3, at: Timestamp(9), state: state.to_string().into() };
+    conversations.fold(KEY, fold).await.unwrap();
+    for (number, record) in turns.into_iter().enumerate() {
+        let turn = Turn {
+            id: [u8::try_from(number).unwrap(); 16],
+            end: None,
+            at: record.at,
+            record: encode_turn(&record),
+            counts: vec![("refusals", 1)],
+            labels: vec![("name", "n".to_owned()), ("stop_hint", "3".to_owned())],
+        };
+        conversations.count(KEY, turn).await.unwrap();
+    }
+    conversations
+}
+
+async fn told(conversations: Arc<Conversations>, target: &str) -> (u16, Value) {
+    let (status, text) = ask(&desk(admin(conversations)), Method::GET, target).await;
+    (status, serde_json::from_str(&text).unwrap())
+}
+
+#[tokio::test]
+async fn a_turn_has_its_plan_its_reasons_and_what_changed() {
+    let masked =
+        TurnRecord { masked: vec![2], edge: 5, trigger: Some("break_even".to_owned()), ..turn(0, 6, 6) };
+    let (status, page) = told(recorded(true, vec![masked]).await, "/api/conversations/n/turns/0").await;
+    assert_eq!((status, &page["missing"], &page["turns_total"]), (200, &Value::Null, &json!(1)), "{page}");
+    assert_eq!(page["cause"], "break_even: keeping the observations has cost as much as masking them");
+    let plan = &page["explanation"];
+    assert_eq!(
+        plan["budget"],
+        json!({"window": 128_000, "window_source": "table", "safe": 128_000, "output": 2_048, "output_source": "policy", "overhead": 6_400, "input": 119_552})
+    );
+    assert_eq!(
+        (&plan["messages"][2]["action"], &plan["messages"][2]["why"]),
+        (&json!("mask"), &json!("older than mask.keep = { turns = 10 }"))
+    );
+    assert_eq!(
+        (&plan["messages"][4]["action"], &plan["messages"][4]["reason"]),
+        (&json!("keep"), &json!("unresolved_end"))
+    );
+    assert_eq!(
+        (&plan["usage"]["before"], &plan["usage"]["after"]),
+        (&json!(400), &json!(120)),
+        "as it was recorded"
+    );
+    let change = &page["changes"][0];
+    assert_eq!((&change["title"], &change["kind"]), (&json!("messages[2]: masked"), &json!("changed")));
+    assert_eq!(
+        (&page["conversation"]["stop_hint"], &page["conversation"]["refusals"]),
+        (&json!(3), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn a_summary_is_shown_as_it_stood() {
+    let folded = TurnRecord {
+        folded: 2,
+        covers: Digest([3; 32]).to_string(),
+        upto: 3,
+        folded_messages: vec![[1, 3]],
+        summary_tokens: 44,
+        ..turn(0, 6, 6)
+    };
+    let (_, page) = told(recorded(true, vec![folded]).await, "/api/conversations/n/turns/0").await;
+    assert_eq!(page["summary"]["summary"]["summary_text"], "Looked around.", "{page}");
+    let kinds: Vec<(&Value, &Value)> =
+        page["changes"].as_array().unwrap().iter().map(|one| (&one["kind"], &one["title"])).collect();
+    assert_eq!(
+        kinds,
+        [
+            (&json!("inserted"), &json!("a summary that stands for 3 messages")),
+            (&json!("removed"), &json!("messages[1] to [2]: covered by the summary")),
+        ]
+    );
+    let text = page["changes"][0]["lines"].to_string();
+    assert!(text.contains("There is a file."), "{text}");
+    assert_eq!(page["explanation"]["messages"][1]["action"], "fold");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said() {
+    let old = TurnRecord { safe: 0, ..turn(0, 6, 6) };
+    let gone = turn(1, 6, 9);
+    let refused = TurnRecord { overflow_rejected: true, ..turn(2, 6, 6) };
+    let elsewhere = TurnRecord { route: "closed".to_owned(), ..turn(3, 6, 6) };
+    let conversations = recorded(true, vec![old, gone, refused, elsewhere]).await;
+    for (number, said) in [
+        (0, "it was recorded by an earlier version, which did not tell which messages its plan named"),
+        (1, "6 of its 9 messages are there: the others have expired or cannot be read"),
+        (2, "the messages of a request that is refused are not recorded"),
+        (3, "there is no longer a route `closed`"),
+    ] {
+        let (status, page) =
+            told(conversations.clone(), &format!("/api/conversations/n/turns/{number}")).await;
+        assert_eq!((status, &page["missing"]), (200, &json!(said)));
+        assert_eq!((&page["explanation"], &page["changes"]), (&Value::Null, &json!([])));
+        assert_eq!(page["turn"]["budget"], 119_552, "what was recorded is told all the same");
+    }
+    let (status, text) = ask(&desk(admin(conversations)), Method::GET, "/api/conversations/n/turns/4").await;
+    assert_eq!((status, code(&text).as_str()), (404, "turn_not_found"));
+    let bare = recorded(false, vec![turn(0, 6, 6)]).await;
+    let (_, page) = told(bare, "/api/conversations/n/turns/0").await;
+    assert_eq!(page["missing"], "`store.raw` is false: messages are not recorded");
+}
+
+#[tokio::test]
+async fn the_reasons_are_those_of_the_routes_own_policy() {
+    let masked = TurnRecord { masked: vec![2], edge: 4, strategy: "masking".to_owned(), ..turn(0, 6, 6) };
+    let file = "[context.mask]\nkeep = { turns = 1 }\nplaceholder = \"[gone]\"\n";
+    let desk = desk(admin_with(recorded(true, vec![masked]).await, file, Vec::new));
+    let (_, text) = ask(&desk, Method::GET, "/api/conversations/n/turns/0?offset=2&limit=1").await;
+    let page: Value = serde_json::from_str(&text).unwrap();
+    let messages = page["explanation"]["messages"].as_array().unwrap();
+    assert_eq!((messages.len(), &messages[0]["why"]), (1, &json!("older than mask.keep = { turns = 1 }")));
+    assert!(page["changes"][0]["lines"].to_string().contains("[gone]"), "{text}");
+    assert_eq!((&page["messages_total"], &page["messages_offset"]), (&json!(6), &json!(2)));
+}
