@@ -23,7 +23,9 @@ mod talk;
 
 mod access;
 mod audit;
+mod diff;
 mod encryption;
+mod many;
 mod memory;
 mod memory_text;
 mod reading;

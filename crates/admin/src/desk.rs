@@ -93,6 +93,7 @@ impl Desk {
             }
             "/api/openapi.json" => {
                 reading(method)?;
+                Parameters::of(uri, &[])?;
                 Ok(reply::of(StatusCode::OK, reply::JSON, OPENAPI))
             }
             "/api/overview" => {

@@ -47,8 +47,10 @@ pub(crate) enum Problem {
     Memory(&'static str),
     #[error("send the memory as application/json, `{{\"memory\": \"…\"}}`, or as text/plain in UTF-8")]
     MediaType,
-    #[error("there is no such turn: the conversation has {turns}, and the first one has the number 0")]
+    #[error("there is no such turn: the conversation has {turns}, counted from 1")]
     NoTurn { turns: usize },
+    #[error("there is no such route; the routes are {routes}")]
+    NoRoute { routes: String },
     #[error("send the body as application/json")]
     NotJson,
     #[error("send `{{\"token\": \"…\"}}` with the admin token in it")]
@@ -126,6 +128,7 @@ impl Problem {
             Problem::MemoryTooLong => (StatusCode::PAYLOAD_TOO_LARGE, "memory_too_long"),
             Problem::Memory(_) => (StatusCode::BAD_REQUEST, "invalid_memory"),
             Problem::NoTurn { .. } => (StatusCode::NOT_FOUND, "turn_not_found"),
+            Problem::NoRoute { .. } => (StatusCode::NOT_FOUND, "route_not_found"),
             Problem::Session => (StatusCode::BAD_REQUEST, "invalid_session"),
             Problem::Try(_) => (StatusCode::BAD_REQUEST, "invalid_request"),
             Problem::TryTooLong => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),

@@ -102,7 +102,7 @@ pub(crate) fn explained(
         None => chat_route(&settings.routes, asked),
         Some(name) => Some(settings.routes.iter().find(|route| route.name == *name).ok_or_else(|| {
             let names: Vec<&str> = settings.routes.iter().map(|route| route.name.as_str()).collect();
-            Problem::parameter("route", format!("is none of {}", names.join(", ")))
+            Problem::NoRoute { routes: names.join(", ") }
         })?),
     };
     let Some(route) = route else {

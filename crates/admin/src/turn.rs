@@ -15,6 +15,7 @@ use tidegate_wire::Reader;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct TurnDetail {
     conversation: Summary,
+    /// From 1 on.
     number: usize,
     turns_total: usize,
     turn: TurnRecord,
@@ -62,7 +63,9 @@ impl Found {
     ) -> Result<TurnDetail, Problem> {
         let Found { conversation, turns, recalled, timeline } = self;
         let turns_total = turns.len();
-        let turn = turns.into_iter().nth(number).ok_or(Problem::NoTurn { turns: turns_total })?;
+        let place = number.checked_sub(1);
+        let turn = place.and_then(|place| turns.into_iter().nth(place));
+        let turn = turn.ok_or(Problem::NoTurn { turns: turns_total })?;
         let explained = explained(&turn, &recalled, timeline.as_ref(), page, settings, reader);
         let (explained, missing) = match explained {
             Ok(explained) => (Explanation::Of(explained), None),

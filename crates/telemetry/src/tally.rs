@@ -95,10 +95,11 @@ impl Tally {
         None
     }
 
-    /// In USD: billed, and what it would have been unedited; nothing where no price was known.
+    /// In USD: billed, and what it would have been unedited; nothing where there were answers and none had a known price.
     #[must_use]
     pub fn costs(&self) -> Option<(f64, f64)> {
-        (self.priced > 0).then(|| (self.billed as f64 / NANO, self.unedited as f64 / NANO))
+        let is_known = self.priced > 0 || self.unpriced == 0;
+        is_known.then(|| (self.billed as f64 / NANO, self.unedited as f64 / NANO))
     }
 
     /// In USD.
@@ -326,6 +327,8 @@ mod tests {
         tallies.of("r", "m").cost(0.25, 0.25);
         let between = tallies.all()[0].tally.since(&earlier);
         assert_eq!((between.requests, between.costs()), (3, Some((0.25, 0.25))));
+        assert_eq!(Tally::default().costs(), Some((0.0, 0.0)), "nothing costs nothing");
+        assert_eq!(Tally { unpriced: 1, ..Tally::default() }.costs(), None);
         assert_eq!(
             (between.degraded.get("c"), between.degraded.get("b"), between.refusals.len()),
             (Some(&1), None, 0)

@@ -8,6 +8,8 @@ const tone = dollars => (dollars === null ? '' : dollars < 0 ? 'more' : dollars 
 // Money for an axis, without the zeros at the end: $0.05.
 const coins = dollars => money(dollars).replace(/(\.\d\d\d*?)0+$/, '$1');
 const unpriced = totals => (totals.unpriced > 0 ? `${count(totals.unpriced)} without a known price` : '');
+// Without any loss there is no line, else it would lie on the zero of every plot.
+const losses = values => (values.some(value => value < 0) ? values.map(value => value && Math.min(0, value)) : values.map(() => null));
 const sum = (...columns) => columns[0].map((_, place) => columns.reduce((all, column) => all + (column[place] ?? 0), 0));
 
 // Each card: `figure` is the number, `exact` its title, `note` the line below, `lines` and `columns` the plot.
@@ -30,7 +32,9 @@ const CARDS = [
     figure: totals => money(totals.avoided_usd), tone: totals => tone(totals.avoided_usd),
     exact: totals => `${money(totals.unedited_cost_usd)} as sent, less ${money(totals.cost_usd)} billed and ${money(totals.summarizer_cost_usd)} for summaries`,
     note: totals => (totals.avoided_usd === null ? 'no price is known' : `of ${money(totals.unedited_cost_usd)} unedited`),
-    lines: [{ label: 'avoided', color: '--less', filled: true, stepped: true }], columns: series => [series.avoided_usd], value: coins,
+    // Two lines, because a loss is not a small gain: it has its own colour.
+    lines: [{ label: 'avoided', color: '--less', filled: true, stepped: true }, { label: 'lost', color: '--more', filled: true, stepped: true }],
+    columns: ({ avoided_usd: all }) => [all.map(value => value && Math.max(0, value)), losses(all)], value: coins,
   },
   {
     name: 'billed', title: 'Cost billed',
@@ -100,7 +104,8 @@ const card = (signal, what) => {
     say(note, what.note(totals) || ' ');
     const columns = what.columns(series);
     const course = trend(columns.length > 1 && what.lines[0].stepped ? sum(...columns) : columns[0]);
-    drawing.draw(series.t, columns, `${what.title} over the last ${range}: ${what.exact(totals) || what.figure(totals)}; ${course}.`, what.lines[0].stepped ? `per ${step}` : '');
+    const [figured, exact] = [what.figure(totals), what.exact(totals)];
+    drawing.draw(series.t, columns, `${what.title} over the last ${range}: ${figured === exact ? figured : `${figured}; ${exact}`}; ${course}.`, what.lines[0].stepped ? `per ${step}` : '');
   };
   return { node, update };
 };

@@ -113,7 +113,7 @@ export const strip = (id, signal) => {
         pointerenter: () => show(made, lines), pointerleave: hide, blur: hide,
         focus: () => { select(made); show(made, lines); },
       },
-    }, svg('rect', { class: 'hit', x: x + 1, y: 2, width: COLUMN - 2, height: HEIGHT - 4, rx: 3 }));
+    }, svg('rect', { class: 'hit', x, y: 2, width: COLUMN, height: HEIGHT - 4, rx: 3 }));
     let below = 0;
     for (const [name, tokens] of partsOf(turn)) {
       const [from, to] = [y(below), y(below + tokens)];

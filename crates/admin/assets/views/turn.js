@@ -71,10 +71,10 @@ const recorded = ({ turn: one, missing }, cause) => element('div', { class: 'pla
     element('div', { class: 'panel' }, element('h2', {}, 'Edits'), pairs([
       ['messages', count(one.messages)],
       ['masked', one.masked.length > 0 ? `${count(one.masked.length)} (${one.masked.join(', ')}), ${plural(one.saved_by_masking, 'token')} saved` : 'none'],
-      ['postponed', plural(one.postponed, 'message')],
-      ['folded', `${count(one.folded)}, ${plural(one.folded_tokens, 'token')}`],
-      ['dropped', `${count(one.dropped)}, ${plural(one.dropped_tokens, 'token')}`],
-      ['summary', plural(one.summary_tokens, 'token')],
+      ['postponed', one.postponed > 0 ? plural(one.postponed, 'message') : 'none'],
+      ['folded', one.folded > 0 ? `${count(one.folded)}, ${plural(one.folded_tokens, 'token')}` : 'none'],
+      ['dropped', one.dropped > 0 ? `${count(one.dropped)}, ${plural(one.dropped_tokens, 'token')}` : 'none'],
+      ['summary', one.summary_tokens > 0 ? plural(one.summary_tokens, 'token') : 'none'],
     ]))));
 
 const pairs = facts => element('dl', { class: 'pairs' }, facts.map(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]));

@@ -74,7 +74,7 @@ async fn another_route_strategy_and_policy_can_be_tried() {
         status == 400 && message.as_str().unwrap().starts_with("policy:2: `context.mask.keep`"),
         "{message}"
     );
-    assert_eq!(ending(json!({"route": "nowhere"})).await.2, "`route` is none of a, b");
+    assert_eq!(ending(json!({"route": "nowhere"})).await.2, "there is no such route; the routes are a, b");
     assert_eq!(ending(json!({"strategy": "x"})).await.0, 400);
 }
 

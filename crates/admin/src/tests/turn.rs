@@ -79,7 +79,7 @@ async fn told(conversations: Arc<Conversations>, target: &str) -> (u16, Value) {
 async fn a_turn_has_its_plan_its_reasons_and_what_changed() {
     let masked =
         TurnRecord { masked: vec![2], edge: 5, trigger: Some("break_even".to_owned()), ..turn(0, 6, 6) };
-    let (status, page) = told(recorded(true, vec![masked]).await, "/api/conversations/n/turns/0").await;
+    let (status, page) = told(recorded(true, vec![masked]).await, "/api/conversations/n/turns/1").await;
     assert_eq!((status, &page["missing"], &page["turns_total"]), (200, &Value::Null, &json!(1)), "{page}");
     assert_eq!(page["cause"], "break_even: keeping the observations has cost as much as masking them");
     let plan = &page["explanation"];
@@ -118,7 +118,7 @@ async fn a_summary_is_shown_as_it_stood() {
         summary_tokens: 44,
         ..turn(0, 6, 6)
     };
-    let (_, page) = told(recorded(true, vec![folded]).await, "/api/conversations/n/turns/0").await;
+    let (_, page) = told(recorded(true, vec![folded]).await, "/api/conversations/n/turns/1").await;
     assert_eq!(page["summary"]["summary"]["summary_text"], "Looked around.", "{page}");
     let kinds: Vec<(&Value, &Value)> =
         page["changes"].as_array().unwrap().iter().map(|one| (&one["kind"], &one["title"])).collect();
@@ -142,10 +142,10 @@ async fn what_is_not_there_is_said() {
     let elsewhere = TurnRecord { route: "closed".to_owned(), ..turn(3, 6, 6) };
     let conversations = recorded(true, vec![old, gone, refused, elsewhere]).await;
     for (number, said) in [
-        (0, "it was recorded by an earlier version, which did not tell which messages its plan named"),
-        (1, "6 of its 9 messages are there: the others have expired or cannot be read"),
-        (2, "the messages of a request that is refused are not recorded"),
-        (3, "there is no longer a route `closed`"),
+        (1, "it was recorded by an earlier version, which did not tell which messages its plan named"),
+        (2, "6 of its 9 messages are there: the others have expired or cannot be read"),
+        (3, "the messages of a request that is refused are not recorded"),
+        (4, "there is no longer a route `closed`"),
     ] {
         let (status, page) =
             told(conversations.clone(), &format!("/api/conversations/n/turns/{number}")).await;
@@ -153,10 +153,10 @@ async fn what_is_not_there_is_said() {
         assert_eq!((&page["explanation"], &page["changes"]), (&Value::Null, &json!([])));
         assert_eq!(page["turn"]["budget"], 119_552, "what was recorded is told all the same");
     }
-    let (status, text) = ask(&desk(admin(conversations)), Method::GET, "/api/conversations/n/turns/4").await;
+    let (status, text) = ask(&desk(admin(conversations)), Method::GET, "/api/conversations/n/turns/5").await;
     assert_eq!((status, code(&text).as_str()), (404, "turn_not_found"));
     let bare = recorded(false, vec![turn(0, 6, 6)]).await;
-    let (_, page) = told(bare, "/api/conversations/n/turns/0").await;
+    let (_, page) = told(bare, "/api/conversations/n/turns/1").await;
     assert_eq!(page["missing"], "`store.raw` is false: messages are not recorded");
 }
 
@@ -165,7 +165,7 @@ async fn the_reasons_are_those_of_the_routes_own_policy() {
     let masked = TurnRecord { masked: vec![2], edge: 4, strategy: "masking".to_owned(), ..turn(0, 6, 6) };
     let file = "[context.mask]\nkeep = { turns = 1 }\nplaceholder = \"[gone]\"\n";
     let desk = desk(admin_with(recorded(true, vec![masked]).await, file, Vec::new));
-    let (_, text) = ask(&desk, Method::GET, "/api/conversations/n/turns/0?offset=2&limit=1").await;
+    let (_, text) = ask(&desk, Method::GET, "/api/conversations/n/turns/1?offset=2&limit=1").await;
     let page: Value = serde_json::from_str(&text).unwrap();
     let messages = page["explanation"]["messages"].as_array().unwrap();
     assert_eq!((messages.len(), &messages[0]["why"]), (1, &json!("older than mask.keep = { turns = 1 }")));
