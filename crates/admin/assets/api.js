@@ -5,7 +5,7 @@
 export const link = new EventTarget();
 
 /** The server answered, and refused. */
-export class Refused extends Error {
+class Refused extends Error {
   constructor(status, message, code) {
     super(message);
     this.status = status;
@@ -14,7 +14,7 @@ export class Refused extends Error {
 }
 
 /** Nothing answered. */
-export class Lost extends Error {}
+class Lost extends Error {}
 
 let away = false;
 const lost = () => {

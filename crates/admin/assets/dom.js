@@ -46,7 +46,7 @@ export const badge = (text, tone = '', title = null) => element('span', { class:
 let made = 0;
 
 /** A fresh id, to tie a label to its control. */
-export const freshId = word => `${word}-${made += 1}`;
+const freshId = word => `${word}-${made += 1}`;
 
 /** A label with its control below it. */
 export const field = (label, control, hint = null) => {

@@ -1,7 +1,7 @@
 // Numbers, money and times for people. Whatever is null is unknown, and unknown is `n/a`: never a zero.
 import { element } from './dom.js';
 
-export const NA = 'n/a';
+const NA = 'n/a';
 const MINUS = '−';
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const fine = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1, minimumFractionDigits: 1 });

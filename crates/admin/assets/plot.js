@@ -8,6 +8,16 @@ const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map(times => ti
 const scheme = matchMedia('(prefers-color-scheme: dark)');
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+// A time at the left edge would lie on the zero of the other axis.
+const hours = (chart, splits) => splits.map(time => (chart.valToPos(time, 'x') < 18 ? '' : clockTime(time)));
+
+// A value between two unknown ones is no line; it gets a dot.
+const lonely = (chart, which) => {
+  const values = chart.data[which];
+  const known = values.flatMap((value, place) => (value === null || value === undefined ? [] : [place]));
+  return known.length === 1 ? known : known.filter(place => !chart.series[which].spanGaps && values[place - 1] == null && values[place + 1] == null);
+};
+
 /**
  * Lines are { label, color: '--kept', filled, stepped, dashed }. `value` writes a number for the axis and the read-out.
  * `whole` keeps the axis to whole numbers, `most` belongs to it in any case. Returns { node, draw(times, columns, words, each) }; `words` is what a screen
@@ -28,7 +38,7 @@ export const plot = (signal, lines, value, { whole = false, most = 0 } = {}) => 
 
   const axis = { font: '11px system-ui, sans-serif', ticks: { show: false }, gap: 4 };
   const options = width => ({
-    width, height: HEIGHT, ms: 1, legend: { show: false }, padding: [6, 6, 0, 0],
+    width, height: HEIGHT, ms: 1, legend: { show: false }, padding: [6, 16, 0, 0],
     cursor: { y: false, drag: { setScale: false, x: false, y: false }, points: { size: 6 } },
     scales: {
       x: { time: true },
@@ -36,11 +46,11 @@ export const plot = (signal, lines, value, { whole = false, most = 0 } = {}) => 
       y: { range: (_, low, high) => [Math.min(0, low ?? 0) * 1.05, Math.max(most, high ?? 0) * 1.05 || (low < 0 ? 0 : 1)] },
     },
     axes: [
-      { ...axis, stroke: css('--dim'), grid: { show: false }, size: 20, space: 46, values: (_, splits) => splits.map(clockTime) },
+      { ...axis, stroke: css('--dim'), grid: { show: false }, size: 20, space: 46, values: hours },
       { ...axis, stroke: css('--dim'), grid: { stroke: css('--grid'), width: 1 }, size: 52, space: 26, incrs: whole ? WHOLE : undefined, values: (_, splits) => splits.map(value) },
     ],
     series: [{}, ...lines.map(line => ({
-      label: line.label, stroke: css(line.color), width: 1.5, spanGaps: true, points: { show: false },
+      label: line.label, stroke: css(line.color), width: 1.5, spanGaps: !line.stepped, points: { show: true, size: 5, fill: css(line.color), filter: lonely },
       fill: line.filled ? `${css(line.color)}24` : undefined, dash: line.dashed ? [4, 3] : undefined,
       paths: line.stepped ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear(),
     }))],

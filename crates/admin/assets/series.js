@@ -7,6 +7,8 @@ export const stepOf = range => STEPS[range];
 
 const MEANS = new Set(['overhead_p50_us']);
 const MOSTS = new Set(['overhead_p99_us']);
+// Where nothing was asked, nothing was billed: that is known, and not a gap.
+const COSTS = new Set(['cost_usd', 'unedited_cost_usd', 'avoided_usd']);
 
 /** The point replaces the last one if it is of the same time, else it is added and the oldest goes. */
 export const take = (series, point) => {
@@ -46,7 +48,8 @@ export const gather = (series, step) => {
     const how = MEANS.has(name) ? join.mean : MOSTS.has(name) ? join.most : join.sum;
     gathered[name] = groups.map(places => {
       const known = places.filter(place => column[place] !== null && column[place] !== undefined);
-      return known.length === 0 ? null : how(known.map(place => [column[place], series.requests[place] ?? 0]));
+      if (known.length === 0) return COSTS.has(name) && places.every(place => !series.requests[place]) ? 0 : null;
+      return how(known.map(place => [column[place], series.requests[place] ?? 0]));
     });
   }
   return gathered;

@@ -1,20 +1,29 @@
-//! The address for operators: is this process alive, what has it counted, and what was said in which conversation?
+//! The address for operators: is this process alive, what has it done, what was said in which conversation, and what would it do?
 //!
 //! [`serve`] answers on the admin address. `/healthz` and `/readyz` need no token, because whoever probes them has none and
-//! learns one word. Everything else needs the token where there is one, and is closed to web pages where there is none.
+//! learns one word; neither do the dashboard's own files, one of which asks for it. Everything else needs the token where there is one, as a
+//! bearer or as the cookie that signing in gives, and is closed to web pages but ours where there is none.
 //! [`Source`] asks the same questions from a command: of a running process, or of a store that nobody else has open, by
 //! the same code.
 //!
 //! | request | answer |
 //! | --- | --- |
-//! | `GET /api/conversations?offset=&limit=&tenant=&name=` | a [`ConversationPage`], the newest first |
+//! | `GET /` and `/assets/…` | the dashboard |
+//! | `GET /api/overview?range=&route=&model=` | what this process has done lately, over time, by route and by model |
+//! | `GET /api/overview/live` | the same while it changes, as server-sent events |
+//! | `GET /api/conversations?offset=&limit=&tenant=&name=&route=&model=&strategy=&search=&hint=` | a [`ConversationPage`], the newest first |
 //! | `GET /api/conversations/{id}?turns_offset=&turns_limit=` | a [`TurnPage`]: every figure of every turn, the summaries, the memory |
+//! | `GET /api/conversations/{id}/turns/{number}?offset=&limit=` | one turn: its plan with its reasons, the summary as it stood, what changed |
 //! | `GET /api/conversations/{id}/messages?offset=&limit=` | a [`MessagePage`]: the raw timeline |
 //! | `GET /api/conversations/{id}/export` | one line of JSON a branch: `id`, `model`, `messages` |
 //! | `GET /api/conversations/{id}/memory` | a [`MemoryPage`]: what is pinned to it |
 //! | `PUT /api/conversations/{id}/memory` | `204`; the body is `{"memory": "…"}`, or the text itself as `text/plain` |
 //! | `DELETE /api/conversations/{id}/memory` | `204` |
 //! | `DELETE /api/conversations/{id}` | `204` |
+//! | `POST /api/explain` | what would happen to a request, as `tidegate explain` says it |
+//! | `GET /api/config` | the configuration in force, with where each value came from, and the last reload |
+//! | `GET`, `POST`, `DELETE /api/session` | whether a token is needed; signing in and out |
+//! | `GET /api/openapi.json` | all of this, described for machines |
 //! | `GET /metrics` | what was counted, as Prometheus reads it |
 //!
 //! `{id}` is the 32 digits of a conversation, the beginning of them, or what its client calls it; to delete it, all of them.

@@ -6,12 +6,29 @@ import { count, plural } from '../format.js';
 const TAGS = { '+': 'ins', '-': 'del', ' ': 'span' };
 const SIGNS = { '+': '+', '-': '−', ' ': ' ' };
 
+// Of a longer run of lines of one kind only the first ones are open: what a thousand lines were replaced by should be seen at once.
+const LONG = 12, OPEN = 8;
+
 const line = ({ op, text }) => element('div', { class: 'line', data: { op } },
   element('span', { class: 'gutter' }, SIGNS[op] ?? op), element(TAGS[op] ?? 'span', { class: 'words' }, text === '' ? ' ' : text));
 
+const runsOf = lines => {
+  const runs = [];
+  for (const one of lines) {
+    if (runs.at(-1)?.[0].op === one.op) runs.at(-1).push(one);
+    else runs.push([one]);
+  }
+  return runs;
+};
+
+const run = lines => (lines.length <= LONG ? lines.map(line) : [
+  ...lines.slice(0, OPEN).map(line),
+  element('details', {}, element('summary', {}, `${count(lines.length - OPEN)} more lines`), lines.slice(OPEN).map(line)),
+]);
+
 const one = change => element('article', { class: 'change', data: { kind: change.kind, first: change.first } },
   element('h3', {}, change.title, element('span', { class: 'note' }, ` ${count(change.tokens_before)} → ${plural(change.tokens_after, 'token')}`)),
-  element('div', { class: 'diff' }, change.lines.map(line)),
+  element('div', { class: 'diff' }, runsOf(change.lines).map(run)),
   change.omitted > 0 ? element('p', { class: 'note' }, `${plural(change.omitted, 'further line')} not shown`) : null);
 
 /** All changes, or a sentence that there are none. */

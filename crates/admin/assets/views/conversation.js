@@ -55,6 +55,8 @@ export const conversation = ({ signal, parameters: [id] }) => {
       about.replaceChildren(`${one.route} · ${one.model} · ${one.strategy} · tenant `, element('code', {}, one.tenant), ' · id ', element('code', {}, one.id));
       figures.replaceChildren(...facts(one));
     }
+    // Shown before it is filled: the strip measures its room.
+    actions.hidden = content.hidden = false;
     columns.update(answer.turns, at);
     turns.update(answer.turns.map((turn, place) => ({ ...turn, number: at + place })).reverse());
     summaries.update(answer.summaries);
@@ -67,7 +69,6 @@ export const conversation = ({ signal, parameters: [id] }) => {
     disable(later, end, earlier);
     say(range, `turns ${count(at)} to ${count(at + answer.turns.length - 1)} of ${count(total)}`);
     notice.replaceChildren();
-    actions.hidden = content.hidden = false;
   };
 
   const lastPage = all => Math.max(0, Math.floor((all - 1) / PAGE) * PAGE);
@@ -100,7 +101,7 @@ const facts = one => [
   ['Cached share', percent(one.cached_tokens, one.prompt_tokens), `${short(one.cached_tokens)} of ${short(one.prompt_tokens)} tokens`],
   ['Completion tokens', count(one.completion_tokens)],
   ['Last seen', timeOf(one.last), ['first ', timeOf(one.first)]],
-  ['Notes', notes(one), one.stop_hint === null ? null : `nothing new for ${plural(one.stop_hint, 'turn')}`],
+  ['Notes', one.stop_hint === null && one.refusals === 0 && one.degraded === 0 ? 'none' : notes(one), one.stop_hint === null ? null : `nothing new for ${plural(one.stop_hint, 'turn')}`],
 ].map(([name, value, more]) => element('div', {}, element('dt', {}, name), element('dd', {}, value), more ? element('dd', { class: 'note' }, more) : null));
 
 export const outcomeBadge = turn => {

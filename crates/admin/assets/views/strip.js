@@ -5,8 +5,8 @@ import { element, svg } from '../dom.js';
 import { count, percent, plural, short } from '../format.js';
 
 const HEIGHT = 240, TOP = 22, BOTTOM = 24, AXIS = 54;
-// Wide enough for a finger; longer conversations scroll.
-const COLUMN = 24, GAP = 3;
+// Wide enough for a finger, wider where there is room; longer conversations scroll.
+const NARROW = 24, WIDE = 44, GAP = 3;
 const LEGEND = [
   ['kept', 'forwarded'], ['cached', 'forwarded, a cache hit'], ['own', 'summary'], ['masked', 'masked'], ['folded', 'folded'], ['dropped', 'dropped'],
   ['refused', '✕ refused: nothing forwarded'], ['degraded', '▲ degraded'],
@@ -15,7 +15,7 @@ const LEGEND = [
 export const isRefused = turn => turn.overflow_rejected || turn.outcome === 'refused';
 
 /** The parts of a column, from below, in tokens. What was left out is shared out so that the whole is what was sent. */
-export const partsOf = turn => {
+const partsOf = turn => {
   if (isRefused(turn)) return [['refused', turn.tokens_before]];
   const summary = Math.min(turn.summary_tokens, turn.tokens_after);
   const hit = turn.prompt_tokens > 0 ? Math.min(1, turn.cached_tokens / turn.prompt_tokens) : 0;
@@ -28,7 +28,7 @@ export const partsOf = turn => {
 };
 
 /** What a column says: the same words for a pointer and for a screen reader. */
-export const wordsOf = (turn, number) => [
+const wordsOf = (turn, number) => [
   `Turn ${number}: ${count(turn.tokens_before)} tokens sent`,
   isRefused(turn) ? 'refused, nothing forwarded' : `${count(turn.tokens_after)} forwarded`,
   turn.summary_tokens > 0 && `${count(turn.summary_tokens)} of them summary`,
@@ -57,7 +57,7 @@ export const strip = (id, signal) => {
   const tip = element('div', { class: 'tip', hidden: true, 'aria-hidden': 'true' });
   const none = element('p', { class: 'note' }, 'No turn is recorded.');
   const node = element('div', { class: 'strip' }, none, element('div', { class: 'strip-frame' }, axis, box), legend, tip);
-  let current = null, sign = '';
+  let current = null, sign = '', wide = NARROW;
 
   const show = (column, lines) => {
     tip.textContent = lines.join('\n');
@@ -89,7 +89,8 @@ export const strip = (id, signal) => {
     const fits = limit > 0 && limit <= sent * 1.6;
     const most = Math.max(sent, ...turns.map(turn => (fits && turn.budget <= sent * 1.6 ? turn.budget : 0)));
     const y = tokens => HEIGHT - BOTTOM - tokens / most * (HEIGHT - TOP - BOTTOM);
-    const width = turns.length * COLUMN;
+    wide = Math.max(NARROW, Math.min(WIDE, Math.floor(box.clientWidth / turns.length)));
+    const width = turns.length * wide;
     budget.textContent = fits ? `budget: ${count(limit)} tokens` : `budget: ${count(limit)} tokens, above the scale`;
     axis.replaceChildren(svg('text', { x: AXIS - 6, y: 12, 'text-anchor': 'end' }, 'tokens'));
     drawing.replaceChildren(hatch());
@@ -100,30 +101,30 @@ export const strip = (id, signal) => {
     }
     turns.forEach((turn, place) => drawing.append(column(turn, place, offset + place, y)));
     if (fits) {
-      const path = turns.map((turn, place) => `${place === 0 ? 'M' : 'L'}${place * COLUMN} ${y(turn.budget)}H${(place + 1) * COLUMN}`).join('');
+      const path = turns.map((turn, place) => `${place === 0 ? 'M' : 'L'}${place * wide} ${y(turn.budget)}H${(place + 1) * wide}`).join('');
       drawing.append(svg('path', { class: 'budget', d: path }));
     }
   };
 
   const column = (turn, place, number, y) => {
-    const x = place * COLUMN, lines = wordsOf(turn, number);
+    const x = place * wide, lines = wordsOf(turn, number);
     const made = svg('a', {
       href: turnLink(id, number), 'aria-label': lines.join(', '), tabindex: -1, class: turn.observed ? 'column observed' : 'column', data: { turn: number },
       on: {
         pointerenter: () => show(made, lines), pointerleave: hide, blur: hide,
         focus: () => { select(made); show(made, lines); },
       },
-    }, svg('rect', { class: 'hit', x, y: 2, width: COLUMN, height: HEIGHT - 4, rx: 3 }));
+    }, svg('rect', { class: 'hit', x, y: 2, width: wide, height: HEIGHT - 4, rx: 3 }));
     let below = 0;
     for (const [name, tokens] of partsOf(turn)) {
       const [from, to] = [y(below), y(below + tokens)];
       below += tokens;
-      made.append(svg('rect', { class: name, x: x + GAP / 2, y: to, width: COLUMN - GAP, height: Math.max(0.5, from - to) }));
-      if (name === 'cached') made.append(svg('rect', { fill: 'url(#hatch)', x: x + GAP / 2, y: to, width: COLUMN - GAP, height: Math.max(0.5, from - to) }));
+      made.append(svg('rect', { class: name, x: x + GAP / 2, y: to, width: wide - GAP, height: Math.max(0.5, from - to) }));
+      if (name === 'cached') made.append(svg('rect', { fill: 'url(#hatch)', x: x + GAP / 2, y: to, width: wide - GAP, height: Math.max(0.5, from - to) }));
     }
     const sign = isRefused(turn) ? ['✕', 'refused-sign'] : turn.degraded ? ['▲', 'degraded-sign'] : null;
-    if (sign) made.append(svg('text', { class: sign[1], x: x + COLUMN / 2, y: y(below) - 5, 'text-anchor': 'middle' }, sign[0]));
-    if (number % 5 === 0) made.append(svg('text', { x: x + COLUMN / 2, y: HEIGHT - 8, 'text-anchor': 'middle' }, String(number)));
+    if (sign) made.append(svg('text', { class: sign[1], x: x + wide / 2, y: y(below) - 5, 'text-anchor': 'middle' }, sign[0]));
+    if (number % 5 === 0) made.append(svg('text', { x: x + wide / 2, y: HEIGHT - 8, 'text-anchor': 'middle' }, String(number)));
     return made;
   };
 
@@ -140,7 +141,7 @@ export const strip = (id, signal) => {
     const next = `${offset} ${turns.length} ${turns.at(-1)?.at} ${turns.at(-1)?.completion_tokens}`;
     if (next === sign || turns.length === 0) return;
     const first = sign === '';
-    const atEnd = first || box.scrollLeft + box.clientWidth >= box.scrollWidth - COLUMN;
+    const atEnd = first || box.scrollLeft + box.clientWidth >= box.scrollWidth - wide;
     sign = next;
     const focused = drawing.contains(document.activeElement);
     draw(turns, offset);
