@@ -35,6 +35,9 @@ export const signIn = done => {
   const section = element('section', { class: 'sign-in', data: { view: 'sign-in' }, 'aria-labelledby': 'title' },
     element('h1', { id: 'title', tabindex: -1 }, 'Sign in'),
     element('p', { class: 'sub' }, 'This address asks for the admin token (', element('code', {}, 'TIDEGATE_ADMIN_TOKEN'), ').'),
-    element('form', { method: 'post', on: { submit: send } }, field('Admin token', token, error), submit));
+    element('form', { method: 'post', on: { submit: send } },
+      // Nobody types it: password managers keep a token under a name.
+      element('input', { type: 'text', name: 'username', autocomplete: 'username', value: 'admin', hidden: true }),
+      field('Admin token', token, error), submit));
   return { section, title: 'Sign in' };
 };

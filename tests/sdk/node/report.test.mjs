@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { chromium } from 'playwright-core';
+import { launch } from './browser.mjs';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const TARGET = process.env.CARGO_TARGET_DIR || join(ROOT, 'target');
@@ -16,16 +16,6 @@ const TIDEGATE = process.env.TIDEGATE_BIN || join(TARGET, 'debug', 'tidegate');
 
 /** A conversation's name can be anything, also this. */
 const HOSTILE = `</script><script>window.broken = 1</script><img src=x onerror="window.broken = 1">`;
-
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
 
 let directory, browser;
 
@@ -35,7 +25,7 @@ before(async () => {
   await writeFile(join(directory, 'runs.jsonl'), runs.map((one) => JSON.stringify(one)).join('\n'));
   const flags = ['replay', 'runs.jsonl', '--price', '0.1,0.5', '--html', 'report.html', '--recommend'];
   await promisify(execFile)(TIDEGATE, flags, { cwd: directory });
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM_BIN || '/usr/bin/chromium', args: FLAGS });
+  browser = await launch();
 });
 
 after(async () => {

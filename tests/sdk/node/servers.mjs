@@ -23,8 +23,11 @@ const MOCK = ['MOCK_UPSTREAM_BIN', 'mock-upstream', ['--listen', '127.0.0.1:0']]
 /** A real small language model, served by llama.cpp out of the Python suites' packages. */
 export const SMALL_LLM = ['SMALL_LLM_PYTHON', 'python', [join(ROOT, 'tests', 'harness', 'llm_server.py')]];
 
-/** Starts an upstream and Tidegate before it; `stop()` ends them. */
-export async function startSides(upstream = MOCK) {
+/**
+ * Starts an upstream and Tidegate before it; `stop()` ends them. `admin` is the origin of the admin address, `config` the path of the
+ * configuration, and `restart()` ends Tidegate and starts it anew on the same addresses.
+ */
+export async function startSides(upstream = MOCK, { text = '', env = {} } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'tidegate-node-'));
   const started = [];
   const stop = async () => {
@@ -41,16 +44,24 @@ export async function startSides(upstream = MOCK) {
 
     const [listen, admin] = [await freeAddress(), await freeAddress()];
     const config = join(directory, 'proxy.toml');
-    await writeFile(config, '');
+    await writeFile(config, text);
     const flags = ['serve', '--config', config, '--listen', listen, '--admin', admin, '--upstream', direct];
-    const tidegate = await start('TIDEGATE_BIN', 'tidegate', flags, directory);
-    started.push(tidegate);
-    await until('Tidegate to be ready', async () => {
-      tidegate.checkAlive();
-      const answer = await fetch(`http://${admin}/readyz`).catch(() => undefined);
-      return answer?.status === 200;
-    });
-    return { direct, through: `http://${listen}`, stop };
+    const begin = async () => {
+      const tidegate = await start('TIDEGATE_BIN', 'tidegate', flags, directory, env);
+      started.push(tidegate);
+      await until('Tidegate to be ready', async () => {
+        tidegate.checkAlive();
+        const answer = await fetch(`http://${admin}/readyz`).catch(() => undefined);
+        return answer?.status === 200;
+      });
+    };
+    await begin();
+    const restart = async (between = async () => {}) => {
+      await started.pop().stop();
+      await between();
+      await begin();
+    };
+    return { direct, through: `http://${listen}`, admin: `http://${admin}`, config, restart, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -93,14 +104,14 @@ export async function connectionsTo(origin) {
   return columns.filter(([, local, , state]) => local.endsWith(`:${port}`) && state === '01').map(([, , peer]) => peer);
 }
 
-async function start(variable, name, flags, directory) {
+async function start(variable, name, flags, directory, more = {}) {
   const path = process.env[variable] || join(process.env.CARGO_TARGET_DIR || join(ROOT, 'target'), 'debug', name);
   await access(path).catch(() => {
     throw new Error(`\`${path}\` is missing; hint: \`tests/run node\` builds it`);
   });
   const ours = /^(TIDEGATE_|AGENT_CONTEXT_|CONTEXT_|OPENAI_)/;
   const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !ours.test(key)));
-  const child = spawn(path, flags, { cwd: directory, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(path, flags, { cwd: directory, env: { ...env, ...more }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
   const exited = once(child, 'exit');

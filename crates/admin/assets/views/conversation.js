@@ -58,7 +58,7 @@ export const conversation = ({ signal, parameters: [id] }) => {
     // Shown before it is filled: the strip measures its room.
     actions.hidden = content.hidden = false;
     columns.update(answer.turns, at);
-    turns.update(answer.turns.map((turn, place) => ({ ...turn, number: at + place })).reverse());
+    turns.update(answer.turns.map((turn, place) => ({ ...turn, number: at + place + 1 })).reverse());
     summaries.update(answer.summaries);
     memory.hidden = answer.memory === null;
     if (answer.memory !== null) memory.replaceChildren(element('h2', {}, 'Pinned memory'), element('pre', { class: 'wrap' }, answer.memory));
@@ -67,7 +67,7 @@ export const conversation = ({ signal, parameters: [id] }) => {
     later.disabled = later.disabled && end;
     disable(earlier, at === 0, later);
     disable(later, end, earlier);
-    say(range, `turns ${count(at)} to ${count(at + answer.turns.length - 1)} of ${count(total)}`);
+    say(range, `turns ${count(at + 1)} to ${count(at + answer.turns.length)} of ${count(total)}`);
     notice.replaceChildren();
   };
 
@@ -140,7 +140,7 @@ const deletion = (id, name) => {
     element('p', {}, 'Its messages, turns, summaries and pinned memory are lost, and cannot be brought back: ', which),
     element('p', { class: 'note' }, 'If its client goes on, it begins anew: nothing that was decided is repeated, and the provider’s cache may miss.'),
     error,
-    element('div', { class: 'actions' }, element('button', { type: 'button', autofocus: true, id: 'cancel-delete', on: { click: () => node.close() } }, 'Cancel'), sure));
+    element('div', { class: 'actions' }, element('button', { type: 'button', id: 'cancel-delete', on: { click: () => node.close() } }, 'Cancel'), sure));
   sure.addEventListener('click', async () => {
     sure.disabled = true;
     try {

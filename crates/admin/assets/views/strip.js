@@ -99,7 +99,7 @@ export const strip = (id, signal) => {
       axis.append(svg('text', { x: AXIS - 6, y: y(tokens) + 4, 'text-anchor': 'end' }, short(tokens)));
       drawing.append(svg('line', { class: 'grid', x1: 0, x2: width, y1: y(tokens), y2: y(tokens) }));
     }
-    turns.forEach((turn, place) => drawing.append(column(turn, place, offset + place, y)));
+    turns.forEach((turn, place) => drawing.append(column(turn, place, offset + place + 1, y)));
     if (fits) {
       const path = turns.map((turn, place) => `${place === 0 ? 'M' : 'L'}${place * wide} ${y(turn.budget)}H${(place + 1) * wide}`).join('');
       drawing.append(svg('path', { class: 'budget', d: path }));

@@ -24,12 +24,12 @@ export const turn = ({ signal, parameters: [id, digits] }) => {
 
   const show = answer => {
     const { conversation, turn: one } = answer;
-    say(heading, `Turn ${number} of ${conversation.name}`);
-    about.replaceChildren(timeOf(one.at), ` · ${one.route} · ${one.model} · ${one.strategy} · `, outcomeBadge(one),
+    say(heading, `Turn ${count(number)} of ${count(answer.turns_total)}`);
+    about.replaceChildren(conversation.name, ' · ', timeOf(one.at), ` · ${one.route} · ${one.model} · ${one.strategy} · `, outcomeBadge(one),
       one.degraded ? badge(`degraded: ${one.degraded}`, 'warn') : '', one.observed ? badge('observed only', '', 'nothing was edited') : '');
     near.replaceChildren(
-      number > 0 ? element('a', { class: 'button', href: turnLink(id, number - 1), rel: 'prev' }, '← Previous turn') : '',
-      number + 1 < answer.turns_total ? element('a', { class: 'button', href: turnLink(id, number + 1), rel: 'next' }, 'Next turn →') : '');
+      number > 1 ? element('a', { class: 'button', href: turnLink(id, number - 1), rel: 'prev' }, '← Previous turn') : '',
+      number < answer.turns_total ? element('a', { class: 'button', href: turnLink(id, number + 1), rel: 'next' }, 'Next turn →') : '');
     const cause = answer.cause === null ? null : element('p', { class: 'cause' }, element('b', {}, 'Why: '), answer.cause);
     const summary = answer.summary === null ? null : element('div', { class: 'panel' }, element('h2', {}, 'The summary as it stood'), summaryBody(answer.summary));
     const times = element('div', { class: 'panel' }, element('h2', {}, 'Time and cost'), figures(one));

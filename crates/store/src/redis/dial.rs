@@ -109,7 +109,7 @@ impl Connection {
         self.driver.0.is_finished()
     }
 
-    async fn pipeline(&self, commands: &Pipeline) -> RedisResult<Vec<Value>> {
+    pub(super) async fn pipeline(&self, commands: &Pipeline) -> RedisResult<Vec<Value>> {
         self.clone().wire.send_packed_commands(commands, 0, commands.len()).await
     }
 }

@@ -2,11 +2,11 @@
 
 use super::RedisStore;
 use super::error::store_error;
-use super::keys::{INDEX, Part};
+use super::keys::{INDEX, Part, key as key_of};
 use super::script::DELIST;
 use crate::store::Listing;
 use crate::{ConversationKey, Head, StoreError};
-use redis::RedisResult;
+use redis::{RedisResult, Value};
 use std::collections::BTreeMap;
 use tokio::task::JoinSet;
 
@@ -50,8 +50,37 @@ async fn page(store: &RedisStore, offset: usize, limit: usize) -> RedisResult<(V
     Ok((entries.into_iter().filter_map(key).collect(), total))
 }
 
-/// All at once: they are on different servers of a cluster, and on one connection of a single server.
+/// So many are asked for together: an answer of half a megabyte.
+const TOGETHER: usize = 500;
+
 async fn heads(store: &RedisStore, page: &[Entry]) -> Result<Vec<(Entry, Option<Head>)>, StoreError> {
+    let mut heads = Vec::with_capacity(page.len());
+    for page in page.chunks(TOGETHER) {
+        let together = heads_together(store, page).await;
+        match together {
+            Some(some) => heads.extend(some?),
+            // A cluster has them on different servers, and a connection that broke is worth a second try.
+            None => heads.extend(heads_one_by_one(store, page).await?),
+        }
+    }
+    Ok(page.iter().copied().zip(heads).collect())
+}
+
+async fn heads_together(store: &RedisStore, page: &[Entry]) -> Option<Result<Vec<Option<Head>>, StoreError>> {
+    let mut commands = redis::pipe();
+    for (key, _) in page {
+        commands.cmd("HGETALL").arg(key_of(*key, Part::Head));
+    }
+    let answers = store.servers.ask_together(&commands).await?.ok()?;
+    let read = |answer: Value| {
+        let fields = answer.extract_error().and_then(|answer| Ok(redis::from_redis_value(answer)?));
+        read_head(fields.map_err(store_error)?)
+    };
+    Some(answers.into_iter().map(read).collect())
+}
+
+/// All at once, each by itself.
+async fn heads_one_by_one(store: &RedisStore, page: &[Entry]) -> Result<Vec<Option<Head>>, StoreError> {
     let mut reading = JoinSet::new();
     for (place, (key, _)) in page.iter().copied().enumerate() {
         let store = store.clone();
@@ -62,7 +91,7 @@ async fn heads(store: &RedisStore, page: &[Entry]) -> Result<Vec<(Entry, Option<
         let (place, fields) = read.map_err(|error| StoreError::Failed(error.to_string()))?;
         heads[place] = read_head(fields.map_err(store_error)?)?;
     }
-    Ok(page.iter().copied().zip(heads).collect())
+    Ok(heads)
 }
 
 /// `l:` begins the name of a label and `c:` that of a counter.

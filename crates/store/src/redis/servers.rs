@@ -11,7 +11,7 @@ use super::sentinel::Sentinels;
 use super::tls;
 use super::url::{Layout, Target};
 use crate::StoreError;
-use redis::{Cmd, RedisResult, Value};
+use redis::{Cmd, Pipeline, RedisResult, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -80,6 +80,26 @@ impl Servers {
         }
     }
 
+    /// Sends commands that leave together and are answered together: many times faster than one by one, and not tried again where the
+    /// connection breaks. Nothing where they may belong to different servers.
+    pub(super) async fn ask_together(&self, commands: &Pipeline) -> Option<RedisResult<Vec<Value>>> {
+        match self.lines() {
+            Lines::One(line) => Some(self.send_together(&line, commands).await),
+            Lines::Cluster(_) => None,
+        }
+    }
+
+    async fn send_together(&self, line: &Line, commands: &Pipeline) -> RedisResult<Vec<Value>> {
+        let connection = line.get().await?;
+        let mut flight = Flight::begin(line, &connection, None, self.patience);
+        let outcome = connection.value.pipeline(commands).await;
+        flight.has_landed = true;
+        if outcome.as_ref().is_err_and(is_fatal) {
+            line.discard(&connection);
+        }
+        outcome
+    }
+
     async fn ask_one(&self, line: &Line, command: &Cmd) -> RedisResult<Value> {
         let connection = line.get().await?;
         let error = match self.send(line, &connection, None, false, command).await {
@@ -139,8 +159,7 @@ impl Servers {
         is_asking: bool,
         command: &Cmd,
     ) -> RedisResult<Value> {
-        let since = Instant::now();
-        let mut flight = Flight { line, connection, map, since, patience: self.patience, has_landed: false };
+        let mut flight = Flight::begin(line, connection, map, self.patience);
         let outcome = match is_asking {
             true => connection.value.send_asking(command).await,
             false => connection.value.send(command).await,
@@ -184,6 +203,17 @@ struct Flight<'a> {
     since: Instant,
     patience: Duration,
     has_landed: bool,
+}
+
+impl<'a> Flight<'a> {
+    fn begin(
+        line: &'a Line,
+        connection: &'a Made<Connection>,
+        map: Option<(&'a Cluster, &'a Made<Arc<SlotMap>>)>,
+        patience: Duration,
+    ) -> Flight<'a> {
+        Flight { line, connection, map, since: Instant::now(), patience, has_landed: false }
+    }
 }
 
 impl Drop for Flight<'_> {
