@@ -13,8 +13,8 @@ Examples:
 
 Every command of the run was really run, in a small repository that was written for it: a bug is
 found, fixed and tested. The provider counts tokens and remembers prompts as OpenAI does, so that `usage` in its
-answers is what a real one would report. While it runs, `tidegate conversations` and curl can ask
-the admin address that it prints.";
+answers is what a real one would report. When the run is over, the dashboard at the address that
+it prints shows every turn of it; `tidegate conversations` and curl can ask the same address.";
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DemoArgs {

@@ -190,14 +190,16 @@ impl Remembered {
         }
         let record = &self.record;
         let reported = |value: Option<u64>| value.unwrap_or(0);
+        // What is refused is not forwarded: it would look like a request that was left as it is.
+        let sent = |tokens: u64| if record.overflow_rejected { 0 } else { tokens };
         let turn = Turn {
             id: unique().to_be_bytes(),
             end: self.end.map(|end| MessageId(end.0)),
             at: record.at,
             record: encode_turn(record),
             counts: vec![
-                ("tokens_before", record.tokens_before),
-                ("tokens_after", record.tokens_after),
+                ("tokens_before", sent(record.tokens_before)),
+                ("tokens_after", sent(record.tokens_after)),
                 ("prompt_tokens", reported(record.prompt_tokens)),
                 ("completion_tokens", reported(record.completion_tokens)),
                 ("cached_tokens", reported(record.cached_tokens)),
