@@ -89,7 +89,7 @@ fn free_port() -> anyhow::Result<TcpListener> {
 fn farewell(proxy: SocketAddr, admin: SocketAddr) -> String {
     format!(
         "\nIt is still running; Ctrl-C ends it.\n  \
-         dashboard     http://{admin}/\n  \
+         admin         http://{admin}   (the dashboard; /api, /metrics)\n  \
          every turn    tidegate conversations show demo --turns --admin {admin}\n  \
          the proxy     http://{proxy}/v1\n  \
          other ways    tidegate demo --recording | tidegate replay -\n"

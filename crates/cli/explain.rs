@@ -75,7 +75,7 @@ fn show(args: &ExplainArgs, name: &str, case: &Case<'_>) -> ExitCode {
         View::Json => print(format!("{:#}\n", json::of(case)).as_bytes()),
         View::Diff => print(diff::render(case).as_bytes()),
         View::Rewritten if ending == Ending::Refused => {}
-        View::Rewritten => print(case.rewritten.as_deref().unwrap_or(case.body)),
+        View::Rewritten => print(case.rewritten.as_deref().unwrap_or(case.request.body)),
     }
     // These two views show the request alone; why there is nothing to see, or nothing to send, is said beside it.
     if matches!(view(args), View::Diff | View::Rewritten) {

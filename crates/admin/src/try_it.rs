@@ -37,11 +37,11 @@ pub(crate) struct Sent {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Explained {
     /// As `tidegate explain --json` prints it.
-    pub(crate) explanation: Value,
-    pub(crate) changes: Value,
-    pub(crate) messages_total: usize,
-    pub(crate) messages_offset: usize,
-    pub(crate) messages_limit: usize,
+    explanation: Value,
+    changes: Value,
+    messages_total: usize,
+    messages_offset: usize,
+    messages_limit: usize,
 }
 
 /// Which messages somebody wants to see.
@@ -107,13 +107,8 @@ pub(crate) fn explained(
     };
     let Some(route) = route else {
         let sentence = "no route matches it: it would be forwarded to `default`, byte for byte as sent";
-        return Ok(Explained {
-            explanation: json::without_route(asked, sentence),
-            changes: Value::Array(Vec::new()),
-            messages_total: outline.messages.len(),
-            messages_offset: page.offset,
-            messages_limit: page.limit,
-        });
+        let nothing = Explained::nothing(outline.messages.len(), page);
+        return Ok(Explained { explanation: json::without_route(asked, sentence), ..nothing });
     };
     let edited = match &sent.policy {
         None => None,
@@ -143,14 +138,23 @@ pub(crate) fn explained(
 }
 
 impl Explained {
+    /// Of messages that nobody looks at.
+    pub(crate) fn nothing(messages_total: usize, page: Page) -> Explained {
+        Explained {
+            explanation: Value::Null,
+            changes: Value::Array(Vec::new()),
+            messages_total,
+            messages_offset: page.offset,
+            messages_limit: page.limit,
+        }
+    }
+
     pub(crate) fn of(case: &Case<'_>, page: Page) -> Explained {
         let range = page.within(case.fates.len());
         Explained {
             explanation: json::page(case, &range),
             changes: json::changes(&case.changes_within(&range)),
-            messages_total: case.fates.len(),
-            messages_offset: page.offset,
-            messages_limit: page.limit,
+            ..Explained::nothing(case.fates.len(), page)
         }
     }
 }

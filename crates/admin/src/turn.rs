@@ -25,21 +25,8 @@ pub(crate) struct TurnDetail {
     summary: Option<FoldEntry>,
     /// Nothing where the messages are not there; `missing` says why.
     #[serde(flatten)]
-    explained: Explanation,
+    explained: Explained,
     missing: Option<String>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
-enum Explanation {
-    Of(Explained),
-    Missing {
-        explanation: (),
-        changes: [(); 0],
-        messages_total: usize,
-        messages_offset: usize,
-        messages_limit: usize,
-    },
 }
 
 /// Everything that a turn is told from.
@@ -68,20 +55,8 @@ impl Found {
         let turn = turn.ok_or(Problem::NoTurn { turns: turns_total })?;
         let explained = explained(&turn, &recalled, timeline.as_ref(), page, settings, reader);
         let (explained, missing) = match explained {
-            Ok(explained) => (Explanation::Of(explained), None),
-            Err(missing) => {
-                let messages_total = turn.messages;
-                let Page { offset: messages_offset, limit: messages_limit } = page;
-                let (explanation, changes) = ((), []);
-                let none = Explanation::Missing {
-                    explanation,
-                    changes,
-                    messages_total,
-                    messages_offset,
-                    messages_limit,
-                };
-                (none, Some(missing))
-            }
+            Ok(explained) => (explained, None),
+            Err(missing) => (Explained::nothing(turn.messages, page), Some(missing)),
         };
         let cause = turn.trigger.as_deref().and_then(Cause::named);
         Ok(TurnDetail {
@@ -129,8 +104,16 @@ fn explained(
             "{there} of its {all} messages are there: the others have expired or cannot be read"
         ));
     }
-    let route = settings.routes.iter().find(|route| route.name == turn.route);
-    let route = route.ok_or_else(|| format!("there is no longer a route `{}`", turn.route))?;
+    let number = settings.routes.iter().position(|route| route.name == turn.route);
+    let number = number.ok_or_else(|| format!("there is no longer a route `{}`", turn.route))?;
+    // Whether it was edited at all is a matter of then, not of now.
+    let then = (settings.routes[number].context.observe != turn.observed).then(|| {
+        let mut then = settings.clone();
+        then.routes[number].context.observe = turn.observed;
+        then
+    });
+    let settings = then.as_ref().unwrap_or(settings);
+    let route = &settings.routes[number];
     let strategy = strategy_named(&turn.strategy).unwrap_or(route.context.strategy);
     let body = branch::body(&turn.model, &messages);
     let unreadable = || "its messages cannot be read".to_owned();

@@ -12,16 +12,19 @@ use tidegate_tokens::Fit;
 
 pub(super) fn render(name: &str, case: &Case<'_>) -> String {
     let mut out = String::new();
-    let (route, upstream) = (&case.route.name, &case.route.upstream.name);
-    let _ =
-        writeln!(out, "{name}: route `{route}`, to {upstream}, strategy {}\n", strategy_name(case.strategy));
+    let (route, upstream) = (&case.request.route.name, &case.request.route.upstream.name);
+    let _ = writeln!(
+        out,
+        "{name}: route `{route}`, to {upstream}, strategy {}\n",
+        strategy_name(case.request.strategy)
+    );
     section(&mut out, None, messages(case));
     section(&mut out, Some("budget"), budget(case));
-    if figures::masks(case.strategy) {
+    if figures::masks(case.request.strategy) {
         section(&mut out, Some("masking"), masking(case));
         notes(&mut out, &[figures::note(case).to_owned()]);
     }
-    if folds(case.strategy) {
+    if folds(case.request.strategy) {
         section(&mut out, Some("folding"), fold(case));
         notes(&mut out, &folding::notes(case));
     }
@@ -116,18 +119,18 @@ fn kind(fate: &Fate) -> String {
 
 fn budget(case: &Case<'_>) -> Table {
     let plan = &case.assessment.decision.plan;
-    let (policy, budget) = (&case.route.context.budget, &plan.budget);
+    let (policy, budget) = (&case.request.route.context.budget, &plan.budget);
     let window = match figures::sources(case).1 {
         Source::Route => "budget.windows".to_owned(),
-        Source::Config => format!("models.\"{}\".window", printable(&case.model.name)),
-        Source::Table => format!("built-in table, entry `{}`", printable(&case.model.name)),
+        Source::Config => format!("models.\"{}\".window", printable(&case.request.model.name)),
+        Source::Table => format!("built-in table, entry `{}`", printable(&case.request.model.name)),
         Source::Unknown => "budget.fallback_window, as nobody knows this model".to_owned(),
     };
     let mut safe = format!("safety_ratio {} of the window", policy.safety_ratio);
     if let Some(cap) = policy.window_cap {
         let _ = write!(safe, ", at most window_cap {}", tokens(cap));
     }
-    let saved = if case.route.context.observe && plan.after != plan.before {
+    let saved = if case.request.route.context.observe && plan.after != plan.before {
         "not really: observe = true".to_owned()
     } else {
         figures::savings(case)
@@ -152,11 +155,11 @@ fn budget(case: &Case<'_>) -> Table {
 }
 
 fn output(case: &Case<'_>) -> String {
-    let reserve = &case.route.context.budget.output_reserve;
-    if case.outline.max_completion_tokens.is_some() {
+    let reserve = &case.request.route.context.budget.output_reserve;
+    if case.request.outline.max_completion_tokens.is_some() {
         return "the request's max_completion_tokens".to_owned();
     }
-    if case.outline.max_tokens.is_some() {
+    if case.request.outline.max_tokens.is_some() {
         return "the request's max_tokens".to_owned();
     }
     let cap = reserve.cap.map_or(String::new(), |cap| format!(", at most cap {}", tokens(cap)));
@@ -164,14 +167,14 @@ fn output(case: &Case<'_>) -> String {
 }
 
 fn overhead(case: &Case<'_>) -> String {
-    let reserve = &case.route.context.budget.overhead_reserve;
+    let reserve = &case.request.route.context.budget.overhead_reserve;
     let (min, fixed) = (tokens(reserve.min), tokens(reserve.fixed));
     format!("ratio {} of the window, at least min {min}, plus fixed {fixed}", reserve.ratio)
 }
 
 /// What holds the input below what the reserves leave.
 fn limit(case: &Case<'_>) -> String {
-    let (policy, budget) = (&case.route.context.budget, &case.assessment.decision.plan.budget);
+    let (policy, budget) = (&case.request.route.context.budget, &case.assessment.decision.plan.budget);
     let left = budget.safe.saturating_sub(budget.output).saturating_sub(budget.overhead);
     match policy.max_input {
         _ if left == Tokens::ZERO => "the reserves take the whole window".to_owned(),
@@ -208,8 +211,8 @@ fn fold(case: &Case<'_>) -> Table {
 }
 
 fn model(case: &Case<'_>) -> Table {
-    let model = case.model;
-    let asked = case.outline.model.as_deref().map_or("none".to_owned(), printable);
+    let model = case.request.model;
+    let asked = case.request.outline.model.as_deref().map_or("none".to_owned(), printable);
     let entry = printable(&model.name);
     let matched = match figures::sources(case).0 {
         Source::Config => format!("models.\"{entry}\" of the configuration"),
@@ -252,10 +255,11 @@ fn usd(price: f64) -> String {
 fn hint(case: &Case<'_>) -> String {
     let plan = &case.assessment.decision.plan;
     let over = grouped(figures::over(plan).0);
-    let window = match case.model.window {
+    let window = match case.request.model.window {
         Some(_) => "or use a model with a larger window",
         None => "or tell the model's real window in `[models.\"NAME\"] window = …`",
     };
-    let keep = if figures::masks(case.strategy) { " keep less unmasked (`context.mask.keep`)," } else { "" };
+    let keep =
+        if figures::masks(case.request.strategy) { " keep less unmasked (`context.mask.keep`)," } else { "" };
     format!("it is {over} tokens over: send less, ask for a shorter answer (`max_tokens`),{keep} {window}")
 }

@@ -22,12 +22,7 @@ pub struct Request<'a> {
 /// One request, and everything that was found out about it.
 #[derive(Debug)]
 pub struct Case<'a> {
-    pub body: &'a [u8],
-    pub outline: &'a Outline,
-    pub settings: &'a Settings,
-    pub route: &'a Route,
-    pub strategy: Strategy,
-    pub model: &'a Arc<Model>,
+    pub request: Request<'a>,
     /// As it would be with the summary that is due.
     pub assessment: Assessment,
     pub due: Option<Due>,
@@ -84,32 +79,17 @@ impl<'a> Case<'a> {
         due: Option<Due>,
         tense: Tense,
     ) -> Result<Case<'a>, Failure> {
-        let Request { body, outline, settings, route, strategy, model } = request;
         let question = request.question(&summaries, pinned.as_ref());
         let fates = fate::fates(&question, &assessment);
-        let rewritten = assessment.pieces(&question)?.map(|pieces| assemble(body, &pieces));
-        Ok(Case {
-            body,
-            outline,
-            settings,
-            route,
-            strategy,
-            model,
-            assessment,
-            due,
-            fates,
-            rewritten,
-            summaries,
-            pinned,
-            tense,
-        })
+        let rewritten = assessment.pieces(&question)?.map(|pieces| assemble(request.body, &pieces));
+        Ok(Case { request, assessment, due, fates, rewritten, summaries, pinned, tense })
     }
 
     #[must_use]
     pub fn ending(&self) -> Ending {
         let plan = &self.assessment.decision.plan;
         match plan.verdict {
-            Verdict::OverBudget if !self.route.context.observe => Ending::Refused,
+            Verdict::OverBudget if !self.request.route.context.observe => Ending::Refused,
             Verdict::OverBudget | Verdict::Fits if self.rewritten.is_some() => Ending::Edited,
             Verdict::OverBudget | Verdict::Fits => Ending::AsSent,
         }
@@ -118,9 +98,10 @@ impl<'a> Case<'a> {
     /// A setting of the route's context, as it is written.
     #[must_use]
     pub fn setting(&self, key: &str) -> &str {
-        let number = self.settings.routes.iter().position(|route| route.name == self.route.name);
+        let Request { settings, route, .. } = self.request;
+        let number = settings.routes.iter().position(|one| one.name == route.name);
         let path = format!("routes[{}].context.{key}", number.unwrap_or_default());
-        let found = self.settings.resolved.iter().find(|value| value.path == path);
+        let found = settings.resolved.iter().find(|value| value.path == path);
         found.map_or("", |value| &value.value)
     }
 }

@@ -103,7 +103,7 @@ impl Case<'_> {
                 continue;
             }
             let Some(new) = forwarded.next() else { return changes };
-            let old = self.outline.messages[index].of(self.body);
+            let old = self.request.outline.messages[index].of(self.request.body);
             if old != new && wanted.contains(&index) {
                 let (what, messages) = (What::Changed(fate.action), index..index + 1);
                 let lines = compare(&layout.of(old), &layout.of(new));
@@ -116,7 +116,9 @@ impl Case<'_> {
 
     fn removed(&self, layout: Layout, run: Range<usize>, action: Action) -> Change {
         let before = self.fates[run.clone()].iter().map(|fate| fate.tokens).sum();
-        let texts = self.outline.messages[run.clone()].iter().map(|span| layout.of(span.of(self.body)));
+        let texts = self.request.outline.messages[run.clone()]
+            .iter()
+            .map(|span| layout.of(span.of(self.request.body)));
         let lines = texts.flat_map(|text| all(Op::Less, &text)).collect();
         Change { what: What::Removed(action), messages: run, before, after: Tokens::ZERO, lines }
     }

@@ -38,15 +38,16 @@ impl Source {
 /// An entry of the configuration wins over the built-in ones, under its own name in lower case. Every built-in one has a
 /// window. What the route says of a window wins over both.
 pub fn sources(case: &Case<'_>) -> (Source, Source) {
-    let mut entries = case.settings.models.iter();
-    let own = entries.find(|(name, _)| name.eq_ignore_ascii_case(&case.model.name)).map(|(_, entry)| entry);
-    let known = match (own, case.model.window) {
+    let mut entries = case.request.settings.models.iter();
+    let own =
+        entries.find(|(name, _)| name.eq_ignore_ascii_case(&case.request.model.name)).map(|(_, entry)| entry);
+    let known = match (own, case.request.model.window) {
         (_, None) => Source::Unknown,
         (Some(entry), Some(_)) if entry.window.is_some() => Source::Config,
         (_, Some(_)) => Source::Table,
     };
-    let asked = case.outline.model.as_deref().unwrap_or_default();
-    let window = if case.route.context.window_of(asked, case.model.has_own_window).is_some() {
+    let asked = case.request.outline.model.as_deref().unwrap_or_default();
+    let window = if case.request.route.context.window_of(asked, case.request.model.has_own_window).is_some() {
         Source::Route
     } else {
         known
@@ -82,9 +83,13 @@ pub fn parts(case: &Case<'_>) -> (Tokens, Tokens) {
 pub fn is_output_asked_for(case: &Case<'_>) -> bool {
     let budget = &case.assessment.decision.plan.budget;
     match case.tense {
-        Tense::Would => case.outline.max_completion_tokens.or(case.outline.max_tokens).is_some(),
+        Tense::Would => {
+            case.request.outline.max_completion_tokens.or(case.request.outline.max_tokens).is_some()
+        }
         // What it asked for is not recorded, but what it got is.
-        Tense::Has => case.route.context.budget.budget(Some(budget.window), None).output != budget.output,
+        Tense::Has => {
+            case.request.route.context.budget.budget(Some(budget.window), None).output != budget.output
+        }
     }
 }
 
@@ -111,17 +116,17 @@ pub fn verdict(case: &Case<'_>) -> String {
         }
         Ending::Edited => format!("forwarded with {}", edits(case)),
     };
-    if case.strategy == Strategy::Passthrough {
+    if case.request.strategy == Strategy::Passthrough {
         let beyond = if over > Tokens::ZERO {
             format!(", although it is {} tokens over its budget", tokens(over))
         } else {
             String::new()
         };
         format!("{how}{beyond}: `passthrough` neither masks nor refuses")
-    } else if case.route.context.observe {
+    } else if case.request.route.context.observe {
         let folded = plan.folded.as_ref().map_or(0, |folded| folded.removed.len());
         let would = match (folded, plan.masked.len()) {
-            (0, 0) if folds(case.strategy) => "nothing would be changed".to_owned(),
+            (0, 0) if folds(case.request.strategy) => "nothing would be changed".to_owned(),
             (0, 0) => "nothing would be masked".to_owned(),
             (0, masked) => format!("{} would be masked", counted(masked, "message")),
             (folded, 0) => format!("{} would be folded", counted(folded, "message")),
@@ -249,7 +254,7 @@ pub fn sentence(cause: Cause) -> &'static str {
 
 fn waiting(case: &Case<'_>) -> String {
     let left = case.assessment.decision.plan.postponed;
-    match case.route.context.mask.policy.pace {
+    match case.request.route.context.mask.policy.pace {
         Pace::Batch(size) => format!("{left} of a batch of {size} outside the window"),
         Pace::BreakEven | Pace::EveryTurn => "masking would cost more than it saves for now".to_owned(),
     }
@@ -257,7 +262,7 @@ fn waiting(case: &Case<'_>) -> String {
 
 /// What a running proxy may do otherwise, because it knows what it has sent before.
 pub fn note(case: &Case<'_>) -> &'static str {
-    match case.route.context.mask.policy.pace {
+    match case.request.route.context.mask.policy.pace {
         _ if case.tense == Tense::Has => "",
         Pace::BreakEven => {
             "no earlier request is known: the cache counts as cold and masking as free; in a running conversation it \

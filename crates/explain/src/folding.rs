@@ -89,7 +89,7 @@ impl Case<'_> {
     /// Our own messages, each with the client's before which it stands.
     pub fn insertions(&self) -> Vec<(usize, Insertion)> {
         let (plan, messages) = (&self.assessment.decision.plan, &self.assessment.chat.messages);
-        if self.route.context.observe {
+        if self.request.route.context.observe {
             return Vec::new();
         }
         let mut insertions = Vec::new();
@@ -120,7 +120,8 @@ impl Case<'_> {
 
     /// Whether a summary is due and this very request would go out without it, and only the next one with it.
     pub fn is_folded_later(&self) -> bool {
-        let waits = |due: &Due| due.job.is_urgent() || self.route.context.fold.mode == FoldMode::Inline;
+        let waits =
+            |due: &Due| due.job.is_urgent() || self.request.route.context.fold.mode == FoldMode::Inline;
         self.summary().is_some() && self.due.as_ref().is_some_and(|due| !waits(due))
     }
 
@@ -130,7 +131,7 @@ impl Case<'_> {
     }
 
     pub fn fold_role(&self) -> &'static str {
-        match self.route.context.fold.role {
+        match self.request.route.context.fold.role {
             FoldRole::User => "user",
             FoldRole::System => "system",
         }
@@ -167,7 +168,7 @@ pub fn notes(case: &Case<'_>) -> Vec<String> {
     if case.is_summary_useless() {
         notes.push("the summary would not be shorter than what it stands for, so there is none".to_owned());
     }
-    if case.due.is_some() && case.route.context.observe {
+    if case.due.is_some() && case.request.route.context.observe {
         notes.push("`context.observe` is true: no summary would be made".to_owned());
     }
     notes.extend(later(case));
@@ -182,8 +183,8 @@ pub fn caveats(case: &Case<'_>) -> Vec<String> {
 }
 
 fn stand_in(case: &Case<'_>) -> Option<String> {
-    let name = &case.route.context.fold.summarizer;
-    match case.settings.summarizers.get(name) {
+    let name = &case.request.route.context.fold.summarizer;
+    match case.request.settings.summarizers.get(name) {
         Some(Summarizer::Llm(_)) => {
             Some(format!("`{name}` is not asked here: the built-in summarizer stands in for it"))
         }

@@ -30,10 +30,10 @@ pub fn page(case: &Case<'_>, range: &Range<usize>) -> Value {
     let plan = &case.assessment.decision.plan;
     let (messages_tokens, fixed) = figures::parts(case);
     json!({
-    "route": case.route.name.as_str(),
-    "upstream": case.route.upstream.name.as_str(),
-    "strategy": strategy_name(case.strategy),
-    "observe": case.route.context.observe,
+    "route": case.request.route.name.as_str(),
+    "upstream": case.request.route.upstream.name.as_str(),
+    "strategy": strategy_name(case.request.strategy),
+    "observe": case.request.route.context.observe,
     "messages": messages(case, range),
     "budget": budget(case),
     "usage": json!({
@@ -43,8 +43,8 @@ pub fn page(case: &Case<'_>, range: &Range<usize>) -> Value {
     "saved": plan.before.saturating_sub(plan.after).0,
     "after": plan.after.0,
     }),
-    "masking": if figures::masks(case.strategy) { masking(case) } else { Value::Null },
-    "folding": if folding::folds(case.strategy) { fold(case) } else { Value::Null },
+    "masking": if figures::masks(case.request.strategy) { masking(case) } else { Value::Null },
+    "folding": if folding::folds(case.request.strategy) { fold(case) } else { Value::Null },
     "verdict": verdict(case),
     "model": model(case),
     })
@@ -122,7 +122,7 @@ fn fold(case: &Case<'_>) -> Value {
     "mode": case.setting("fold.mode").trim_matches('"'),
     "prune_when": case.setting("prune.when"),
     "prune_keep": case.setting("prune.keep"),
-    "summarizer": case.route.context.fold.summarizer.as_str(),
+    "summarizer": case.request.route.context.fold.summarizer.as_str(),
     "cause": case.fold_cause().map(|cause| cause.name()),
     "covered": summary.map(|(_, _, covered)| covered),
     "summary_tokens": summary.map(|(_, tokens, _)| tokens.0),
@@ -148,7 +148,7 @@ fn verdict(case: &Case<'_>) -> Value {
 }
 
 fn model(case: &Case<'_>) -> Value {
-    let model = case.model;
+    let model = case.request.model;
     let (entry, _) = figures::sources(case);
     let fit = match model.fit {
         Fit::Exact => "exact",
@@ -163,7 +163,7 @@ fn model(case: &Case<'_>) -> Value {
         })
     };
     json!({
-    "asked": case.outline.model.as_deref(),
+    "asked": case.request.outline.model.as_deref(),
     "matched": (entry != figures::Source::Unknown).then_some(model.name.as_str()),
     "source": entry.name(),
     "window": model.window.map(|window| window.0),

@@ -223,7 +223,8 @@ impl Conversations {
         let records = patiently(self.store.turns(key)).await?;
         let mut turns: Vec<TurnRecord> =
             records.iter().filter_map(|record| record::decode_turn(record).ok()).collect();
-        turns.sort_by(|a, b| (a.at, &a.request_id).cmp(&(b.at, &b.request_id)));
+        // Two of the same millisecond are told apart by how far the conversation had come.
+        turns.sort_by(|a, b| (a.at, a.messages, &a.request_id).cmp(&(b.at, b.messages, &b.request_id)));
         Ok(turns)
     }
 

@@ -1,5 +1,7 @@
 // Debian's Chromium without a network of its own, and a page that tells everything that it complains about or asks for.
 
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { chromium } from 'playwright-core';
 
 const FLAGS = [
@@ -31,4 +33,12 @@ export async function watchedPage(browser, origin, options = {}) {
     if (!request.url().startsWith(`${origin}/`) && !request.url().startsWith('data:')) troubles.push(`asks for ${request.url()}`);
   });
   return { page, troubles };
+}
+
+/** What axe-core finds wrong with a page, a line each. */
+export async function violations(page, name) {
+  const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+  // By the debugger's own hand: the page's policy lets no script in.
+  const found = await page.evaluate(`(() => { ${axe}; return axe.run(document, { resultTypes: ['violations'] }); })()`);
+  return found.violations.map((one) => `${name}: ${one.id} ${one.nodes[0].target}`);
 }

@@ -5,7 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { launch, watchedPage } from './browser.mjs';
+import { launch, violations, watchedPage } from './browser.mjs';
 import { startSides, until } from './servers.mjs';
 import { CONFIG, HOSTILE, Traffic } from './traffic.mjs';
 
@@ -288,6 +288,7 @@ test('a conversation is exported and deleted', async () => {
   const [download] = await Promise.all([page.waitForEvent('download'), page.locator('#export').click()]);
   assert.match(await readFile(await download.path(), 'utf8'), /"id":"to-go"/);
   await page.locator('#delete').click();
+  assert.deepEqual(await violations(page, 'the question before'), []);
   await page.keyboard.press('Escape');
   assert.equal(await page.locator('dialog[open]').count(), 0);
   await page.locator('#delete').click();

@@ -172,3 +172,20 @@ async fn the_reasons_are_those_of_the_routes_own_policy() {
     assert!(page["changes"][0]["lines"].to_string().contains("[gone]"), "{text}");
     assert_eq!((&page["messages_total"], &page["messages_offset"]), (&json!(6), &json!(2)));
 }
+
+#[tokio::test]
+async fn what_was_only_noted_is_not_shown_as_done() {
+    let noted = TurnRecord { masked: vec![2], edge: 5, observed: true, ..turn(0, 6, 6) };
+    let done = TurnRecord { masked: vec![2], edge: 5, ..turn(1, 6, 6) };
+    // Whatever the route does by now.
+    for file in ["", "[context]\nobserve = true\n"] {
+        let conversations = recorded(true, vec![noted.clone(), done.clone()]).await;
+        let desk = desk(admin_with(conversations, file, Vec::new));
+        for (number, changes, action) in [(1, 0, "keep"), (2, 1, "mask")] {
+            let target = format!("/api/conversations/n/turns/{number}");
+            let page: Value = serde_json::from_str(&ask(&desk, Method::GET, &target).await.1).unwrap();
+            assert_eq!(page["changes"].as_array().unwrap().len(), changes, "{page}");
+            assert_eq!(page["explanation"]["messages"][2]["action"], action);
+        }
+    }
+}
