@@ -197,7 +197,7 @@ impl Remembered {
             end: self.end.map(|end| MessageId(end.0)),
             at: record.at,
             record: encode_turn(record),
-            counts: vec![
+            counts: [
                 ("tokens_before", sent(record.tokens_before)),
                 ("tokens_after", sent(record.tokens_after)),
                 ("prompt_tokens", reported(record.prompt_tokens)),
@@ -207,7 +207,10 @@ impl Remembered {
                 (UNEDITED_COST, record.unedited_cost_usd.map_or(0, nanousd)),
                 ("refusals", u64::from(record.outcome == Outcome::Refused.name())),
                 ("degraded", u64::from(record.degraded.is_some())),
-            ],
+            ]
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect(),
             labels: vec![
                 ("name", self.identity.name.clone()),
                 ("tenant", self.identity.tenant.clone()),

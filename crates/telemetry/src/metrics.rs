@@ -128,8 +128,9 @@ impl Metrics {
         degraded: Option<&'static str>,
     ) {
         labels.0.requests(outcome).add(1);
-        labels.0.counts.requests.add(1);
-        labels.0.counts.troubled(refusal, degraded);
+        let counts = labels.0.counts.mine();
+        counts.requests.add(1);
+        counts.troubled(refusal, degraded);
         self.troubled(labels.0.route(), refusal, degraded);
     }
 
@@ -142,8 +143,8 @@ impl Metrics {
         degraded: Option<&'static str>,
     ) {
         let counts = self.tallies.of(route, NO_MODEL);
-        counts.requests.add(1);
-        counts.troubled(refusal, degraded);
+        counts.mine().requests.add(1);
+        counts.mine().troubled(refusal, degraded);
         let route = KeyValue::new(label::ROUTE, route.to_owned());
         self.instruments.requests.add(1, &[route.clone(), KeyValue::new(label::OUTCOME, outcome.name())]);
         self.troubled(&route, refusal, degraded);
@@ -161,7 +162,7 @@ impl Metrics {
     /// What a client had to wait for us before its request went out.
     pub fn overhead(&self, labels: &Labels, waited: Duration) {
         labels.0.overhead.record(waited.as_secs_f64());
-        labels.0.counts.waited(waited);
+        labels.0.counts.mine().waited(waited);
     }
 
     /// A turn that could not be written into the counts of its conversation.
@@ -172,8 +173,9 @@ impl Metrics {
     /// A summarizer is done, for a request that is counted under `labels`.
     pub fn summarized(&self, labels: &Labels, summarized: &Summarized) {
         let Summarized { calls, input, output, cost, is_made } = *summarized;
-        labels.0.counts.folds.add(u64::from(is_made));
-        labels.0.counts.summarizer_cost(cost.unwrap_or(0.0));
+        let counts = labels.0.counts.mine();
+        counts.folds.add(u64::from(is_made));
+        counts.summarizer_cost(cost.unwrap_or(0.0));
         let instruments = &self.instruments;
         instruments.summaries.add(u64::from(is_made), &[]);
         instruments.summary_calls.add(calls.into(), &[]);
@@ -187,7 +189,7 @@ impl Metrics {
         let Planned { before, after, masked_tokens, summary_tokens, masked, folded, dropped, has_stop_hint } =
             *planned;
         let bound = &labels.0;
-        let counts = &bound.counts;
+        let counts = bound.counts.mine();
         counts.tokens_before.add(before);
         counts.tokens_after.add(after);
         counts.masked.add(masked);
@@ -226,7 +228,7 @@ impl Metrics {
     pub fn answered(&self, labels: &Labels, answered: &Answered) {
         let Answered { prompt_tokens, completion_tokens, cached_tokens, cost } = *answered;
         let bound = &labels.0;
-        let counts = &bound.counts;
+        let counts = bound.counts.mine();
         counts.prompt_tokens.add(prompt_tokens.unwrap_or(0));
         counts.cached_tokens.add(cached_tokens.unwrap_or(0));
         counts.completion_tokens.add(completion_tokens.unwrap_or(0));

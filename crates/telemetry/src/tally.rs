@@ -4,7 +4,7 @@
 //! can be filtered needs every figure by route and by model, at hand and without a query.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -146,9 +146,18 @@ impl Tally {
     }
 }
 
-/// The same while it grows. Each field is added to by itself, so that a snapshot may have a request's tokens and not yet its price.
+/// The same while it grows, in parts: threads that count at once would else take one line of memory from each other at every request.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct Counts([Shard; SHARDS]);
+
+/// As many as there are workers on most machines. More threads than that share.
+const SHARDS: usize = 4;
+
+/// What some of the threads have counted. Each field is added to by itself, so that a snapshot may have a request's tokens and not yet its
+/// price. It has lines of memory to itself.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Shard {
     pub(crate) requests: Count,
     pub(crate) tokens_before: Count,
     pub(crate) tokens_after: Count,
@@ -201,6 +210,22 @@ impl Count {
 }
 
 impl Counts {
+    /// The part of whoever asks.
+    pub(crate) fn mine(&self) -> &Shard {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS;
+        }
+        // A thread that is ending has no place of its own any more.
+        &self.0[MINE.try_with(|mine| *mine).unwrap_or(0)]
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        self.0.iter().fold(Tally::default(), |sum, shard| sum.plus(&shard.tally()))
+    }
+}
+
+impl Shard {
     pub(crate) fn cost(&self, billed: f64, unedited: f64) {
         self.priced.add(1);
         self.billed.add(nano(billed));
@@ -230,7 +255,7 @@ impl Counts {
         self.overhead.0[edge as usize].add(1);
     }
 
-    pub(crate) fn tally(&self) -> Tally {
+    fn tally(&self) -> Tally {
         let troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
         let (degraded, refusals) = (troubles.degraded.clone(), troubles.refusals.clone());
         drop(troubles);
@@ -294,7 +319,7 @@ mod tests {
 
     fn waited(micros: &[u64]) -> Tally {
         let counts = Counts::default();
-        micros.iter().for_each(|one| counts.waited(Duration::from_micros(*one)));
+        micros.iter().for_each(|one| counts.mine().waited(Duration::from_micros(*one)));
         counts.tally()
     }
 
@@ -313,18 +338,30 @@ mod tests {
     }
 
     #[test]
+    fn threads_count_apart_and_are_told_together() {
+        let counts = Counts::default();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..1_000).for_each(|_| counts.mine().requests.add(1)));
+            }
+        });
+        assert_eq!(counts.tally().requests, 8_000);
+        assert!(counts.0.iter().filter(|shard| shard.requests.get() > 0).count() > 1);
+    }
+
+    #[test]
     fn what_came_between_two_moments_is_their_difference() {
         let tallies = Tallies::default();
         let counts = tallies.of("r", "m");
-        counts.requests.add(2);
-        counts.cost(0.5, 0.75);
-        counts.troubled(Some("a"), Some("b"));
-        counts.waited(Duration::from_micros(50));
+        counts.mine().requests.add(2);
+        counts.mine().cost(0.5, 0.75);
+        counts.mine().troubled(Some("a"), Some("b"));
+        counts.mine().waited(Duration::from_micros(50));
         let earlier = tallies.all()[0].tally.clone();
         assert!(earlier.since(&earlier).is_empty(), "{earlier:?}");
-        counts.requests.add(3);
-        counts.troubled(None, Some("c"));
-        tallies.of("r", "m").cost(0.25, 0.25);
+        counts.mine().requests.add(3);
+        counts.mine().troubled(None, Some("c"));
+        tallies.of("r", "m").mine().cost(0.25, 0.25);
         let between = tallies.all()[0].tally.since(&earlier);
         assert_eq!((between.requests, between.costs()), (3, Some((0.25, 0.25))));
         assert_eq!(Tally::default().costs(), Some((0.0, 0.0)), "nothing costs nothing");

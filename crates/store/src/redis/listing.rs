@@ -7,7 +7,6 @@ use super::script::DELIST;
 use crate::store::Listing;
 use crate::{ConversationKey, Head, StoreError};
 use redis::{RedisResult, Value};
-use std::collections::BTreeMap;
 use tokio::task::JoinSet;
 
 /// One page. Conversations that have expired leave the index when somebody looks: Redis drops their keys by itself, and
@@ -53,17 +52,27 @@ async fn page(store: &RedisStore, offset: usize, limit: usize) -> RedisResult<(V
 /// So many are asked for together: an answer of half a megabyte.
 const TOGETHER: usize = 500;
 
+/// In pieces that are asked for at once, so that the server looks for one while another is read.
 async fn heads(store: &RedisStore, page: &[Entry]) -> Result<Vec<(Entry, Option<Head>)>, StoreError> {
-    let mut heads = Vec::with_capacity(page.len());
-    for page in page.chunks(TOGETHER) {
-        let together = heads_together(store, page).await;
-        match together {
-            Some(some) => heads.extend(some?),
-            // A cluster has them on different servers, and a connection that broke is worth a second try.
-            None => heads.extend(heads_one_by_one(store, page).await?),
-        }
+    let mut reading = JoinSet::new();
+    for (place, piece) in page.chunks(TOGETHER).enumerate() {
+        let (store, piece) = (store.clone(), piece.to_vec());
+        reading.spawn(async move { (place, some_heads(&store, &piece).await) });
     }
-    Ok(page.iter().copied().zip(heads).collect())
+    let mut pieces = vec![Vec::new(); reading.len()];
+    while let Some(read) = reading.join_next().await {
+        let (place, heads) = read.map_err(|error| StoreError::Failed(error.to_string()))?;
+        pieces[place] = heads?;
+    }
+    Ok(page.iter().copied().zip(pieces.into_iter().flatten()).collect())
+}
+
+async fn some_heads(store: &RedisStore, page: &[Entry]) -> Result<Vec<Option<Head>>, StoreError> {
+    match heads_together(store, page).await {
+        Some(heads) => heads,
+        // A cluster has them on different servers, and a connection that broke is worth a second try.
+        None => heads_one_by_one(store, page).await,
+    }
 }
 
 async fn heads_together(store: &RedisStore, page: &[Entry]) -> Option<Result<Vec<Option<Head>>, StoreError>> {
@@ -95,7 +104,7 @@ async fn heads_one_by_one(store: &RedisStore, page: &[Entry]) -> Result<Vec<Opti
 }
 
 /// `l:` begins the name of a label and `c:` that of a counter.
-pub(super) fn read_head(fields: BTreeMap<String, String>) -> Result<Option<Head>, StoreError> {
+pub(super) fn read_head(fields: Vec<(String, String)>) -> Result<Option<Head>, StoreError> {
     if fields.is_empty() {
         return Ok(None);
     }
