@@ -20,7 +20,8 @@ const SETTLE: Duration = Duration::from_millis(100);
 pub(crate) struct Reloader {
     args: ConfigArgs,
     gate: Arc<Gate>,
-    current: Settings,
+    /// What was in force at the start, and is until the process ends.
+    fixed: Fixed,
     /// Where it is told what became of it.
     told: Arc<Reloads>,
     /// What the file said when it was last read, so that a change that changes nothing is not reported.
@@ -35,9 +36,9 @@ pub(crate) enum Cause {
 }
 
 impl Reloader {
-    pub(crate) fn new(args: ConfigArgs, gate: Arc<Gate>, current: Settings, told: Arc<Reloads>) -> Reloader {
-        let seen = bytes(&args);
-        Reloader { args, gate, current, told, seen }
+    pub(crate) fn new(args: ConfigArgs, gate: Arc<Gate>, started: &Settings, told: Arc<Reloads>) -> Reloader {
+        let (seen, fixed) = (bytes(&args), fixed(started));
+        Reloader { args, gate, fixed, told, seen }
     }
 
     pub(crate) fn reload(&mut self, cause: Cause) {
@@ -52,10 +53,7 @@ impl Reloader {
         });
         match read {
             Ok(fresh) => {
-                let fixed = |settings: &Settings| {
-                    (settings.server.clone(), settings.admin.clone(), settings.store.clone())
-                };
-                let needs_restart = fixed(&fresh) != fixed(&self.current);
+                let needs_restart = fixed(&fresh) != self.fixed;
                 if needs_restart {
                     warn!(
                         "changes of `[server]` listeners, workers and TLS, of `[admin]` and of `[store]`, need a restart"
@@ -65,7 +63,6 @@ impl Reloader {
                     warn!("{warning}");
                 }
                 info!(routes = fresh.routes.len(), "configuration reloaded");
-                self.current = fresh;
                 self.tell(ReloadOutcome::Reloaded, None, needs_restart);
             }
             Err(errors) => {
@@ -78,6 +75,13 @@ impl Reloader {
     fn tell(&self, outcome: ReloadOutcome, errors: Option<String>, needs_restart: bool) {
         self.told.note(Reload { at: wall_clock(), outcome, errors, needs_restart });
     }
+}
+
+type Fixed = (tidegate_config::Server, tidegate_config::Admin, tidegate_config::Store);
+
+/// What a reload does not change.
+fn fixed(settings: &Settings) -> Fixed {
+    (settings.server.clone(), settings.admin.clone(), settings.store.clone())
 }
 
 fn bytes(args: &ConfigArgs) -> Option<Vec<u8>> {

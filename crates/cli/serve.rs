@@ -59,7 +59,7 @@ async fn serve(
     let (_watcher, mut changes) = watch(&args.config);
     let file = settings::path(&args.config).map(|path| path.display().to_string());
     let reloads = Arc::new(Reloads::new(file, wall_clock()));
-    let mut reloader = Reloader::new(args.config.clone(), gate.clone(), settings.clone(), reloads.clone());
+    let mut reloader = Reloader::new(args.config.clone(), gate.clone(), &settings, reloads.clone());
     greet(args, &settings, &proxy, &admin);
 
     let draining = Arc::new(AtomicBool::new(false));

@@ -101,6 +101,10 @@ async fn of_folded_turns_with_something_pinned() {
     let titles = last["changes"].to_string();
     assert!(titles.contains("the pinned memory") && titles.contains("a summary that stands for"), "{titles}");
     assert!(last["summary"]["summary"].is_object(), "{last}");
+    assert_eq!(last["explanation"]["folding"]["cause"], last["turn"]["trigger"]);
+    let (_, second) = &pages[1];
+    let sentence = second["explanation"]["verdict"]["sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("fits: forwarded with the pinned memory added, "), "{sentence}");
     assert!(last["turn"]["folded_tokens"].as_u64().unwrap() > 0);
 }
 
@@ -141,4 +145,30 @@ async fn without_messages_the_figures_stay() {
     assert_eq!(page["missing"], "`store.raw` is false: messages are not recorded");
     assert_eq!((&page["turn"]["masked"], &page["explanation"]), (&serde_json::json!([3, 5]), &Value::Null));
     assert!(page["turn"]["saved_by_masking"].as_u64().unwrap() > 100, "{page}");
+}
+
+#[tokio::test]
+async fn what_is_only_observed_is_forwarded_whole_and_saves_nothing() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = in_memory(&format!("[context]\nobserve = true\n{EVERY_TURN}"), &upstream).start().await;
+    let sent = body("gpt-4o", &conversation(4), &[]);
+    let (_, forwarded) = send(&tidegate, &upstream, &[("x-conversation-id", "build-7")], &sent).await;
+    assert_eq!(forwarded, sent);
+    let list = counted(&tidegate, 1).await;
+    let one = &list["conversations"][0];
+    assert_eq!(one["tokens_after"], one["tokens_before"]);
+    assert_eq!(one["unedited_cost_usd"], one["cost_usd"]);
+    let page = turn(&tidegate, 1).await;
+    assert_eq!((&page["turn"]["observed"], &page["changes"]), (&true.into(), &serde_json::json!([])));
+    assert_eq!(page["turn"]["masked"], serde_json::json!([3, 5]), "what would have been masked is told");
+    let overview = async {
+        loop {
+            let totals = json(&tidegate, "/api/overview").await["totals"].clone();
+            if totals["requests"] == 1 {
+                return totals;
+            }
+        }
+    };
+    let totals = crate::within("the request is counted", overview).await;
+    assert_eq!((&totals["tokens_after"], &totals["masked"]), (&totals["tokens_before"], &0.into()));
 }

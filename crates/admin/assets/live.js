@@ -5,6 +5,20 @@ import { back, call, query } from './api.js';
 let paused = false;
 export const isPaused = () => paused;
 
+/** Runs `work` for every call, but never twice at once: what is called for meanwhile is done once, afterwards. */
+export const oneAtATime = work => {
+  let running = false, again = false;
+  const run = async () => {
+    again = running;
+    if (running) return;
+    running = true;
+    await work();
+    running = false;
+    if (again) run();
+  };
+  return run;
+};
+
 /**
  * Follows the stream until `signal` aborts. `tick` gets each event; `again` is called when the stream is there once more
  * after a gap (points are missing then); `change` hears whether it is open. Returns `pause`, `resume` and `aim` (other

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use tidegate_config::Settings;
 use tidegate_store::Conversations;
 use tidegate_wire::Reader;
+use tokio::sync::Semaphore;
 
 type Answer = Result<Reply, Problem>;
 
@@ -23,6 +24,8 @@ type Answer = Result<Reply, Problem>;
 pub(crate) struct Explainer {
     pub(crate) settings: Arc<Settings>,
     pub(crate) reader: Arc<Reader>,
+    /// Who may have something worked out at once.
+    pub(crate) thinkers: Arc<Semaphore>,
 }
 
 /// The answer to a request that may be asked. Who asks is no matter here.
@@ -97,6 +100,8 @@ async fn turn(
     let parameters = Parameters::of(uri, &["tenant", "offset", "limit"])?;
     let page = Page::of(&parameters)?;
     let (key, head) = find::one(conversations, id, parameters.text("tenant")?).await?;
+    let Explainer { settings, reader, thinkers } = explainer;
+    let place = thinkers.acquire_owned().await;
     let found = Found {
         conversation: Summary::of(key, &head),
         turns: conversations.turns(key).await?,
@@ -106,7 +111,12 @@ async fn turn(
             false => None,
         },
     };
-    aside(move || reply::json(&found.detail(number, page, &explainer.settings, &explainer.reader)?)).await
+    aside(move || {
+        // Who asked may be gone by now; the work is not, and keeps its place.
+        let _place = place;
+        reply::json(&found.detail(number, page, &settings, &reader)?)
+    })
+    .await
 }
 
 async fn messages(conversations: &Conversations, id: &str, uri: &Uri) -> Answer {

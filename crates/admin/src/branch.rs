@@ -71,7 +71,12 @@ pub(crate) fn of_turn<'a>(messages: &'a [RawMessage], end: &str, at: u64) -> Vec
     let tree = Tree::of(messages);
     let Ok(end) = end.parse::<Digest>() else { return Vec::new() };
     match tree.spoken.get(&MessageId(end.0)) {
-        Some(leaf) => tree.ending(Some(leaf), at).messages,
+        Some(leaf) => {
+            let mut messages = tree.ending(Some(leaf), at).messages;
+            // An instruction that came later stands in for one that is missing in an export; here it was not there.
+            messages.retain(|message| message.at <= at || !is_instruction(message));
+            messages
+        }
         None => Vec::new(),
     }
 }
@@ -282,6 +287,7 @@ mod tests {
         assert_eq!(turn(1, 10), "nine ask");
         assert_eq!(turn(4, 20), "ten ask yes more");
         assert_eq!(turn(2, 15), "nine ask no");
+        assert_eq!(turn(1, 5), "ask", "both instructions came later");
         assert_eq!((turn(7, 20), of_turn(&messages, "", 20)), (String::new(), Vec::new()));
     }
 

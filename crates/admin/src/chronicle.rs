@@ -64,6 +64,9 @@ pub(crate) struct Pair {
     pub(crate) model: String,
 }
 
+/// A step is changed while it is the last one, and whoever looks at it then keeps what it was.
+type Steps = VecDeque<(u64, Arc<Came>)>;
+
 #[derive(Debug)]
 pub(crate) struct Chronicle {
     state: Mutex<State>,
@@ -74,8 +77,8 @@ pub(crate) struct Chronicle {
 struct State {
     /// What the tallies said when they were last looked at.
     seen: BTreeMap<Arc<Pair>, Tally>,
-    fine: VecDeque<(u64, Came)>,
-    coarse: VecDeque<(u64, Came)>,
+    fine: Steps,
+    coarse: Steps,
 }
 
 impl Chronicle {
@@ -109,8 +112,8 @@ impl Chronicle {
         self.ticks.send_replace(now);
     }
 
-    /// The steps of a range that something came in, each with when it began, the oldest first.
-    pub(crate) fn steps(&self, range: Range, now: u64) -> Vec<(u64, Came)> {
+    /// The steps of a range that something came in, each with when it began, the oldest first. They are shared, not copied.
+    pub(crate) fn steps(&self, range: Range, now: u64) -> Vec<(u64, Arc<Came>)> {
         let (step, count) = range.steps();
         let first = first_step(step, count, now);
         let state = self.state();
@@ -129,12 +132,13 @@ pub(crate) fn first_step(step: u64, count: u64, now: u64) -> u64 {
     (now - now % step).saturating_sub(step * count.saturating_sub(1))
 }
 
-fn add(steps: &mut VecDeque<(u64, Came)>, at: u64, pair: &Arc<Pair>, came: &Tally) {
+fn add(steps: &mut Steps, at: u64, pair: &Arc<Pair>, came: &Tally) {
     // A clock that was set back adds to the last step.
     if steps.back().is_none_or(|(last, _)| *last < at) {
-        steps.push_back((at, Came::new()));
+        steps.push_back((at, Arc::default()));
     }
     let Some((_, step)) = steps.back_mut() else { return };
+    let step = Arc::make_mut(step);
     let pair = if step.contains_key(pair) || step.len() < MOST_PAIRS {
         pair.clone()
     } else {
@@ -144,7 +148,7 @@ fn add(steps: &mut VecDeque<(u64, Came)>, at: u64, pair: &Arc<Pair>, came: &Tall
     *sum = sum.plus(came);
 }
 
-fn forget(steps: &mut VecDeque<(u64, Came)>, before: u64) {
+fn forget(steps: &mut Steps, before: u64) {
     while steps.front().is_some_and(|(at, _)| *at < before) {
         steps.pop_front();
     }
@@ -159,7 +163,7 @@ mod tests {
         Tallied { route: route.to_owned(), model: model.to_owned(), tally }
     }
 
-    fn requests(steps: &[(u64, Came)]) -> Vec<(u64, u64)> {
+    fn requests(steps: &[(u64, Arc<Came>)]) -> Vec<(u64, u64)> {
         steps.iter().map(|(at, came)| (*at, came.values().map(|tally| tally.requests).sum())).collect()
     }
 

@@ -26,16 +26,21 @@ use tokio::time::{MissedTickBehavior, interval};
 pub(crate) struct Desk {
     admin: Admin,
     started: u64,
+    /// The one in use: another one in the configuration needs a restart.
+    store: String,
     chronicle: Chronicle,
     /// Of its own: what somebody tries here pushes nothing out of what requests have been counted with.
     reader: Arc<Reader>,
     /// Who may listen at once, and who may have something worked out: the machine is there for requests.
     listeners: Arc<Semaphore>,
-    thinkers: Semaphore,
+    thinkers: Arc<Semaphore>,
+    /// Who may bring something to be worked out: it waits in memory for its turn.
+    visitors: Semaphore,
 }
 
 const MOST_LISTENERS: usize = 32;
 const MOST_THINKERS: usize = 2;
+const MOST_VISITORS: usize = 8;
 
 /// The API, described for machines.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -43,12 +48,14 @@ const OPENAPI: &str = include_str!("openapi.json");
 impl Desk {
     pub(crate) fn new(admin: Admin) -> Desk {
         Desk {
+            store: (admin.settings)().store.url.to_string(),
             admin,
             started: wall_clock(),
             chronicle: Chronicle::new(),
             reader: Arc::new(Reader::default()),
             listeners: Arc::new(Semaphore::new(MOST_LISTENERS)),
-            thinkers: Semaphore::new(MOST_THINKERS),
+            thinkers: Arc::new(Semaphore::new(MOST_THINKERS)),
+            visitors: Semaphore::new(MOST_VISITORS),
         }
     }
 
@@ -108,7 +115,11 @@ impl Desk {
             }
             "/api/explain" => self.explain(request).await,
             path if path.starts_with(ROOT) => {
-                let explainer = Explainer { settings: (self.admin.settings)(), reader: self.reader.clone() };
+                let explainer = Explainer {
+                    settings: (self.admin.settings)(),
+                    reader: self.reader.clone(),
+                    thinkers: self.thinkers.clone(),
+                };
                 api::answer(&self.admin.conversations, Some(explainer), request).await
             }
             _ => Err(Problem::UnknownPath),
@@ -153,10 +164,15 @@ impl Desk {
         self.admit(request)?;
         reading(request.method())?;
         let view = view(request.uri())?;
+        if request.method() == Method::HEAD {
+            return Ok(reply::whole(reply::of(StatusCode::OK, reply::EVENTS, "")));
+        }
         let place = self.listeners.clone().try_acquire_owned().map_err(|_| Problem::TooManyListeners)?;
         let desk = self.clone();
-        Ok(reply::events(Live::begin(self.chronicle.ticks(), place, move || {
-            let tick = Tick::of(&desk.chronicle, &view, desk.process(), wall_clock());
+        Ok(reply::events(Live::begin(self.chronicle.ticks(), place, move |noted| {
+            // As of when it was noted: a moment later may be another step, of which nothing is known yet.
+            let now = if noted == 0 { wall_clock() } else { noted };
+            let tick = Tick::of(&desk.chronicle, &view, desk.process(), now);
             serde_json::to_string(&tick).ok()
         })))
     }
@@ -167,19 +183,24 @@ impl Desk {
         }
         let page = Page::of(&Parameters::of(request.uri(), &["offset", "limit"])?)?;
         let (settings, reader) = ((self.admin.settings)(), self.reader.clone());
+        let _visit = self.visitors.try_acquire().map_err(|_| Problem::Busy)?;
         let (head, body) = request.into_parts();
         let sent = try_it::sent(&head.headers, body, &settings).await?;
-        // Nobody closes it.
-        let _place = self.thinkers.acquire().await;
-        api::aside(move || reply::json(&try_it::explained(&sent, &settings, &reader, page)?)).await
+        let place = self.thinkers.clone().acquire_owned().await;
+        api::aside(move || {
+            // Who asked may be gone by now; the work is not, and keeps its place.
+            let _place = place;
+            reply::json(&try_it::explained(&sent, &settings, &reader, page)?)
+        })
+        .await
     }
 
     fn process(&self) -> Process {
-        let Admin { conversations, readiness, settings, .. } = &self.admin;
+        let Admin { conversations, readiness, .. } = &self.admin;
         Process {
             version: env!("CARGO_PKG_VERSION"),
             started: self.started,
-            store: settings().store.url.to_string(),
+            store: self.store.clone(),
             store_degraded: conversations.degraded(),
             records_messages: conversations.records_messages(),
             draining: readiness() == Readiness::Draining,

@@ -142,9 +142,9 @@ impl Point {
 }
 
 impl Sums {
-    fn of(steps: &[(u64, Came)], view: &View) -> Sums {
+    fn of(steps: &[(u64, Arc<Came>)], view: &View) -> Sums {
         let mut pairs: BTreeMap<&Arc<Pair>, Tally> = BTreeMap::new();
-        for (pair, tally) in steps.iter().flat_map(|(_, came)| came) {
+        for (pair, tally) in steps.iter().flat_map(|(_, came)| came.iter()) {
             let sum = pairs.entry(pair).or_default();
             *sum = sum.plus(tally);
         }

@@ -64,6 +64,8 @@ pub(crate) enum Problem {
     Policy(String),
     #[error("too many pages listen already; close one, or ask again later")]
     TooManyListeners,
+    #[error("others are having requests explained; ask again in a moment")]
+    Busy,
     #[error("the body did not arrive in time")]
     SlowBody,
     /// With the label alone: the text of the error may name hosts and files.
@@ -133,6 +135,7 @@ impl Problem {
             Problem::Try(_) => (StatusCode::BAD_REQUEST, "invalid_request"),
             Problem::TryTooLong => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
             Problem::Policy(_) => (StatusCode::BAD_REQUEST, "invalid_policy"),
+            Problem::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             Problem::TooManyListeners => (StatusCode::SERVICE_UNAVAILABLE, "too_many_listeners"),
             Problem::MediaType | Problem::NotJson => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type")

@@ -23,7 +23,7 @@ pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 /// What Prometheus asks for.
 pub(crate) const METRICS: &str = "text/plain; version=0.0.4";
 /// What is sent while it happens.
-const EVENTS: &str = "text/event-stream";
+pub(crate) const EVENTS: &str = "text/event-stream";
 
 pub(crate) fn of(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
     let mut response = Response::new(Full::new(body.into()));

@@ -104,7 +104,7 @@ async fn converse(stream: TcpStream, desk: Arc<Desk>) {
     let ended = loop {
         match timeout(LIFE, connection.as_mut()).await {
             Ok(ended) => break Ok(ended),
-            // Events have no end. There are few such connections, and one whose reader is gone is noticed by writing to it.
+            // Events go on for longer. There are few such connections, and they end by themselves.
             Err(_) if is_listening.load(Ordering::Relaxed) => {}
             Err(_) => {
                 connection.as_mut().graceful_shutdown();

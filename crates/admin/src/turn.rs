@@ -98,7 +98,12 @@ fn explained(
         );
     }
     let messages = branch::of_turn(&timeline.messages, &turn.end, turn.at);
-    if messages.len() != turn.messages {
+    if messages.len() > turn.messages {
+        return Err(
+            "its client has left out instructions since, and which ones it had is not recorded".to_owned()
+        );
+    }
+    if messages.len() < turn.messages {
         let (there, all) = (grouped(messages.len() as u64), grouped(turn.messages as u64));
         return Err(format!(
             "{there} of its {all} messages are there: the others have expired or cannot be read"

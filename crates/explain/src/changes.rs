@@ -2,7 +2,7 @@
 
 use crate::fate::Action;
 use crate::folding::Insertion;
-use crate::{Case, Ending};
+use crate::{Case, Ending, grouped};
 use std::fmt::Write;
 use std::ops::Range;
 use tidegate_engine::Tokens;
@@ -52,14 +52,21 @@ impl Op {
     }
 }
 
-/// How long texts are laid out.
+/// How texts are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
-    /// One member a line.
+    /// One member a line, and all of it.
     Members,
-    /// The same, with a new line behind every line break that is spelled in a text.
+    /// The same, with a new line behind every line break that is spelled in a text, and no more of it than anybody looks at: a few
+    /// bytes can nest so deep that they take a hundred times as many to lay out.
     Breaks,
 }
+
+/// So much of a change is laid out for a page.
+const MOST_SHOWN: usize = 256 * 1024;
+
+/// Deeper levels stand where this one does.
+const DEEPEST: usize = 24;
 
 impl Case<'_> {
     /// Every message that would change, go or come. Empty if none does, or if the request would not be forwarded at all. Messages of
@@ -116,10 +123,18 @@ impl Case<'_> {
 
     fn removed(&self, layout: Layout, run: Range<usize>, action: Action) -> Change {
         let before = self.fates[run.clone()].iter().map(|fate| fate.tokens).sum();
-        let texts = self.request.outline.messages[run.clone()]
-            .iter()
-            .map(|span| layout.of(span.of(self.request.body)));
-        let lines = texts.flat_map(|text| all(Op::Less, &text)).collect();
+        let mut lines = Vec::new();
+        let mut shown = 0;
+        for (place, span) in self.request.outline.messages[run.clone()].iter().enumerate() {
+            if layout == Layout::Breaks && shown > MOST_SHOWN {
+                let left = grouped((run.len() - place) as u64);
+                lines.push(Line { op: Op::Less, text: format!("… {left} more messages") });
+                break;
+            }
+            let text = layout.of(span.of(self.request.body));
+            shown += text.len();
+            lines.extend(all(Op::Less, &text));
+        }
         Change { what: What::Removed(action), messages: run, before, after: Tokens::ZERO, lines }
     }
 }
@@ -141,10 +156,9 @@ fn all(op: Op, text: &str) -> Vec<Line> {
 
 impl Layout {
     fn of(self, json: &[u8]) -> String {
-        let members = indented(json);
         match self {
-            Layout::Members => members,
-            Layout::Breaks => broken(&members),
+            Layout::Members => indented(json, usize::MAX),
+            Layout::Breaks => broken(&indented(json, MOST_SHOWN)),
         }
     }
 }
@@ -165,20 +179,25 @@ fn broken(json: &str) -> String {
     }
     out
 }
-/// A JSON value, one member a line. Only white space between tokens changes: spellings and order are the client's.
-fn indented(raw: &[u8]) -> String {
-    let mut out = String::with_capacity(raw.len() * 2);
+/// A JSON value, one member a line. Only white space between tokens changes: spellings and order are the client's. It ends behind about
+/// `most` bytes, and says so.
+fn indented(raw: &[u8], most: usize) -> String {
+    let mut out = String::with_capacity(raw.len().saturating_mul(2).min(most));
     let mut depth = 0;
     let text = String::from_utf8_lossy(raw);
     let mut letters = text.chars().peekable();
     let new_line = |out: &mut String, depth: usize| {
-        let _ = write!(out, "\n{:width$}", "", width = 2 * depth);
+        let _ = write!(out, "\n{:width$}", "", width = 2 * depth.min(DEEPEST));
     };
     while let Some(letter) = letters.next() {
+        if out.len() >= most {
+            let _ = write!(out, "\n… the rest of {} bytes", grouped(raw.len() as u64));
+            break;
+        }
         match letter {
             '"' => {
                 out.push('"');
-                while let Some(letter) = letters.next() {
+                while let Some(letter) = letters.next_if(|_| out.len() < most) {
                     out.push(letter);
                     match letter {
                         '\\' => out.extend(letters.next()),
@@ -294,7 +313,18 @@ mod tests {
     fn only_white_space_between_tokens_changes() {
         let raw = br#"{ "b":1e9,"a" : [ ] ,"c":["x, {y\"", {}],"d":{"e":null}}"#;
         let expected = "{\n  \"b\": 1e9,\n  \"a\": [],\n  \"c\": [\n    \"x, {y\\\"\",\n    {}\n  ],\n  \"d\": {\n    \"e\": null\n  }\n}";
-        assert_eq!(indented(raw), expected);
+        assert_eq!(indented(raw, usize::MAX), expected);
+    }
+
+    #[test]
+    fn what_is_shown_is_bounded_however_it_is_nested() {
+        let deep = format!("{}{}0{}", "[".repeat(120), "0,".repeat(1_000_000), "]".repeat(120));
+        let long = format!("[\"{}\"]", "x\\n".repeat(2_000_000));
+        for json in [deep, long] {
+            let text = Layout::Breaks.of(json.as_bytes());
+            assert!(text.len() < 4 * MOST_SHOWN, "{}", text.len());
+            assert!(text.ends_with("bytes"), "{}", &text[text.len() - 60..]);
+        }
     }
 
     #[test]

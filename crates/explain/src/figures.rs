@@ -2,7 +2,7 @@
 
 use crate::case::Tense;
 use crate::fate::{Action, Why};
-use crate::folding::folds;
+use crate::folding::{Insertion, folds};
 use crate::grouped;
 use crate::{Case, Ending};
 use std::time::Duration;
@@ -151,6 +151,9 @@ fn edits(case: &Case<'_>) -> String {
     if untagged > 0 {
         edits.push(format!("{} removed", counted(untagged, "tag")));
     }
+    if case.insertions().iter().any(|(_, insertion)| matches!(insertion, Insertion::Memory { .. })) {
+        edits.push("the pinned memory added".to_owned());
+    }
     listed(edits)
 }
 
@@ -165,12 +168,15 @@ fn shortenings(case: &Case<'_>) -> Vec<String> {
     let dropped = count(|action| action == Action::Drop);
     let masked = count(Action::masks);
     let mut edits = Vec::new();
-    if let Some((_, size, _)) = case.summary() {
-        edits.push(format!(
+    match case.summary() {
+        Some((_, size, _)) => edits.push(format!(
             "{} folded into a summary of {} tokens",
             counted(folded, "message"),
             tokens(size)
-        ));
+        )),
+        // It is no longer kept, or said nothing that the memory did not.
+        None if folded > 0 => edits.push(format!("{} folded", counted(folded, "message"))),
+        None => {}
     }
     if dropped > 0 {
         edits.push(format!("{} dropped", counted(dropped, "message")));
@@ -223,7 +229,7 @@ pub fn why(case: &Case<'_>, why: Why) -> String {
 pub fn mask_cause(case: &Case<'_>) -> Option<Cause> {
     let decision = &case.assessment.decision;
     // A summary that is still wanted is what the plan names then.
-    decision.plan.cause.filter(|_| decision.wanted.is_none())
+    decision.plan.cause.filter(|cause| decision.wanted.is_none() && !asks_for_summary(*cause))
 }
 
 /// What made the mask frontier move, or why it stays.
@@ -233,6 +239,15 @@ pub fn cause(case: &Case<'_>) -> String {
         None if plan.postponed > 0 => format!("none yet: {}", waiting(case)),
         None => "none: there is nothing to mask".to_owned(),
         Some(cause) => format!("{}: {}", cause.name(), sentence(cause)),
+    }
+}
+
+/// Whether it is only ever why there is a summary.
+#[must_use]
+pub fn asks_for_summary(cause: Cause) -> bool {
+    match cause {
+        Cause::Messages | Cause::Turns | Cause::Prune | Cause::Blocks => true,
+        Cause::Budget | Cause::Free | Cause::EveryTurn | Cause::Batch | Cause::BreakEven => false,
     }
 }
 

@@ -138,7 +138,8 @@ impl Case<'_> {
     }
 
     pub fn fold_cause(&self) -> Option<Cause> {
-        self.due.as_ref().map(|due| due.job.cause)
+        let of_plan = self.assessment.decision.plan.cause.filter(|cause| figures::asks_for_summary(*cause));
+        self.due.as_ref().map(|due| due.job.cause).or(of_plan.filter(|_| self.tense == Tense::Has))
     }
 }
 

@@ -177,7 +177,7 @@ impl Draft {
         now: Timestamp,
     ) -> Result<Rewritten, Box<OverBudget>> {
         let Judged { assessment, pieces, entries, factor, stop_hint } = judged;
-        let counted = counted(&assessment, factor);
+        let counted = counted(&assessment, factor, self.context().observe);
         let blocks = block_sizes(&self.recalled, self.context(), model, &assessment);
         let Assessment { chat, decision, trimmed } = assessment;
         let pinned = match &trimmed {
@@ -196,7 +196,10 @@ impl Draft {
         }
         let memory = &self.recalled.memory;
         let (made, caching) = (decision.waypoint.as_ref(), model.caching);
-        let unedited = Unedited::of(&chat.messages, &decision.plan, made, memory, caching, now);
+        let mut unedited = Unedited::of(&chat.messages, &decision.plan, made, memory, caching, now);
+        if self.context().observe {
+            unedited = unedited.as_sent();
+        }
         let waypoint = decision.waypoint.filter(|waypoint| !self.recalled.knows(waypoint));
         let left_out = LeftOut::of(&decision.plan, &chat.messages);
         Ok(Rewritten {
@@ -244,6 +247,9 @@ pub(crate) fn calibration_key(identity: Option<&Identity>, model: &Model) -> Str
     format!("{tenant} {}", model.name)
 }
 
-fn counted(assessment: &Assessment, factor: f64) -> Tokens {
-    Tokens((assessment.decision.plan.after.0 as f64 / factor).round() as u64)
+/// What goes out costs, before any correction.
+fn counted(assessment: &Assessment, factor: f64, is_observed: bool) -> Tokens {
+    let plan = &assessment.decision.plan;
+    let forwarded = if is_observed { plan.before } else { plan.after };
+    Tokens((forwarded.0 as f64 / factor).round() as u64)
 }

@@ -103,7 +103,7 @@ impl Keepsake {
             Some(_) | None => Journaling::Done(Ok(())),
         };
         if let Some(labels) = &entry.labels {
-            gate.metrics.planned(labels, &figures(&rewritten));
+            gate.metrics.planned(labels, &figures(&rewritten, route));
         }
         let is_recorded = strategy != Strategy::Passthrough || holds_history;
         let turn = identity.filter(|_| is_recorded).map(|identity| {

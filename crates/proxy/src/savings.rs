@@ -46,6 +46,11 @@ impl Unedited {
         Unedited { before: plan.before, after: plan.after, seen, replayed }
     }
 
+    /// The same of a request that goes out as it came, whatever was planned for it.
+    pub(crate) fn as_sent(self) -> Unedited {
+        Unedited { after: self.before, replayed: Some(self.seen), ..self }
+    }
+
     /// What was billed for `usage`, and what would have been without us; nothing where a price is unknown.
     pub(crate) fn cost(&self, prices: &Prices, usage: Usage) -> Option<Cost> {
         let Usage { prompt_tokens, cached_tokens, completion_tokens, .. } = usage;
@@ -105,6 +110,11 @@ mod tests {
     fn what_is_not_edited_saves_nothing() {
         let same = Unedited { before: Tokens(10_000), ..edited(9_000, Some(9_000)) };
         assert_eq!(cost(&same, usage(10_000, 0)), (100_000.0, 100_000.0));
+    }
+
+    #[test]
+    fn what_is_only_observed_saves_nothing_either() {
+        assert_eq!(cost(&edited(9_000, None).as_sent(), usage(20_000, 5_000)), (155_000.0, 155_000.0));
     }
 
     #[test]

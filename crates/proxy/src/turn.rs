@@ -104,7 +104,7 @@ fn ranges(indexes: &[usize]) -> Vec<[usize; 2]> {
     runs.filter_map(|run| Some([*run.first()?, run.last()? + 1])).collect()
 }
 
-pub(crate) fn figures(rewritten: &Rewritten) -> Planned {
+pub(crate) fn figures(rewritten: &Rewritten, route: &Route) -> Planned {
     let plan = &rewritten.plan;
     let folded = plan.folded.as_ref();
     Planned {
@@ -116,6 +116,7 @@ pub(crate) fn figures(rewritten: &Rewritten) -> Planned {
         folded: folded.map_or(0, |folded| folded.removed.len()) as u64,
         dropped: plan.dropped.len() as u64,
         has_stop_hint: rewritten.stop_hint.is_some(),
+        is_observed: route.context.observe,
     }
 }
 
@@ -192,6 +193,7 @@ impl Remembered {
         let reported = |value: Option<u64>| value.unwrap_or(0);
         // What is refused is not forwarded: it would look like a request that was left as it is.
         let sent = |tokens: u64| if record.overflow_rejected { 0 } else { tokens };
+        let forwarded = if record.observed { record.tokens_before } else { record.tokens_after };
         let turn = Turn {
             id: unique().to_be_bytes(),
             end: self.end.map(|end| MessageId(end.0)),
@@ -199,7 +201,7 @@ impl Remembered {
             record: encode_turn(record),
             counts: [
                 ("tokens_before", sent(record.tokens_before)),
-                ("tokens_after", sent(record.tokens_after)),
+                ("tokens_after", sent(forwarded)),
                 ("prompt_tokens", reported(record.prompt_tokens)),
                 ("completion_tokens", reported(record.completion_tokens)),
                 ("cached_tokens", reported(record.cached_tokens)),

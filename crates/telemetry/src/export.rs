@@ -95,15 +95,26 @@ async fn send_spans(
 ) {
     loop {
         tokio::select! {
+            biased;
+            _ = stopped.wait_for(|stopped| *stopped) => break,
             () = queue.enough() => {}
             () = tokio::time::sleep(delay) => {}
-            _ = stopped.wait_for(|stopped| *stopped) => break,
         }
-        while !*stopped.borrow() && send_batch(queue, exporter, most).await {}
+        let on_the_way = async { while send_batch(queue, exporter, most).await {} };
+        tokio::select! {
+            () = on_the_way => {}
+            () = lasted(stopped.clone()) => return,
+        }
     }
     let deadline = Instant::now() + LAST;
     let rest = async { while send_batch(queue, exporter, most).await {} };
     let _ = tokio::time::timeout_at(deadline, rest).await;
+}
+
+/// The process is ending, and whatever was on its way then has had its time.
+async fn lasted(mut stopped: watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+    tokio::time::sleep(LAST).await;
 }
 
 /// Whether there was anything to send.
@@ -134,13 +145,18 @@ async fn send_metrics(
     let mut ticks = interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
+        // In this order: while a collector is away, both are always due.
         let is_last = tokio::select! {
-            _ = ticks.tick() => false,
+            biased;
             _ = stopped.wait_for(|stopped| *stopped) => true,
+            _ = ticks.tick() => false,
         };
         let read = reader.collect();
-        let most = if is_last { most.min(LAST) } else { most };
-        match timeout(most, exporter.export(&read)).await {
+        let sent = tokio::select! {
+            sent = timeout(most, exporter.export(&read)) => sent,
+            () = lasted(stopped.clone()) => return,
+        };
+        match sent {
             Ok(Ok(())) => {}
             failed => debug!(error = %told(failed), "metrics could not be sent"),
         }

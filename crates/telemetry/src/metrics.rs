@@ -38,6 +38,8 @@ pub struct Planned {
     pub folded: u64,
     pub dropped: u64,
     pub has_stop_hint: bool,
+    /// Whether all this was only noted, and the client's own request went out.
+    pub is_observed: bool,
 }
 
 /// What is known of a request when its answer has ended. What the upstream did not report is not there.
@@ -186,15 +188,18 @@ impl Metrics {
 
     /// A request was measured and edited, and goes out.
     pub fn planned(&self, labels: &Labels, planned: &Planned) {
-        let Planned { before, after, masked_tokens, summary_tokens, masked, folded, dropped, has_stop_hint } =
-            *planned;
+        let Planned { before, after, masked_tokens, summary_tokens, masked, folded, dropped, .. } = *planned;
         let bound = &labels.0;
         let counts = bound.counts.mine();
         counts.tokens_before.add(before);
-        counts.tokens_after.add(after);
-        counts.masked.add(masked);
-        counts.folded.add(folded);
-        counts.dropped.add(dropped);
+        if planned.is_observed {
+            counts.tokens_after.add(before);
+        } else {
+            counts.tokens_after.add(after);
+            counts.masked.add(masked);
+            counts.folded.add(folded);
+            counts.dropped.add(dropped);
+        }
         bound.turns.add(1);
         bound.tokens_in.add(before);
         bound.tokens_out.add(after);
@@ -203,7 +208,7 @@ impl Metrics {
         for (edited, messages) in bound.edited.iter().zip([masked, folded, dropped]) {
             edited.add(messages);
         }
-        if has_stop_hint {
+        if planned.has_stop_hint {
             self.instruments.stop_hints.add(1, &[]);
         }
         self.instruments.average.add(after);

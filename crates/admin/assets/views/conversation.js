@@ -3,11 +3,11 @@ import { backToList, turnLink } from '../address.js';
 import { attempt, call, get, persist } from '../api.js';
 import { badge, disable, element, say, scrollBox } from '../dom.js';
 import { avoided, count, micros, money, percent, plural, saving, short, timeOf } from '../format.js';
-import { follow } from '../live.js';
+import { follow, oneAtATime } from '../live.js';
 import { table } from '../table.js';
 import { notes, worth } from './conversations.js';
 import { problem } from './notice.js';
-import { strip } from './strip.js';
+import { forwardedOf, strip } from './strip.js';
 import { folds } from './summary.js';
 
 const PAGE = 500;
@@ -88,7 +88,8 @@ export const conversation = ({ signal, parameters: [id] }) => {
     });
   };
 
-  follow(signal, { range: '15m' }, { tick: ({ point }) => { if (point.requests > 0 && offset === null) read(); }, again: read });
+  const refresh = oneAtATime(read);
+  follow(signal, { range: '15m' }, { tick: ({ point }) => { if (point.requests > 0 && offset === null) refresh(); }, again: refresh });
   read();
   return { section, title: `Conversation ${id.slice(0, 8)}` };
 };
@@ -119,8 +120,8 @@ const turnTable = id => {
       { label: 'Turn', head: true, sign: row => row.number, of: row => element('a', { href: turnLink(id, row.number) }, `Turn ${row.number}`) },
       { label: 'Time', sign: row => row.at, of: row => timeOf(row.at) },
       number('Sent', row => count(row.tokens_before)),
-      number('Forwarded', row => (row.outcome === 'refused' ? 'nothing' : count(row.tokens_after))),
-      number('Masked', row => count(row.masked.length)), number('Folded', row => count(row.folded)), number('Dropped', row => count(row.dropped)),
+      number('Forwarded', row => (row.outcome === 'refused' ? 'nothing' : count(forwardedOf(row)))),
+      number('Masked', row => count(row.observed ? 0 : row.masked.length)), number('Folded', row => count(row.observed ? 0 : row.folded)), number('Dropped', row => count(row.observed ? 0 : row.dropped)),
       number('Cached', row => percent(row.cached_tokens, row.prompt_tokens), "by the provider's count"),
       number('Cost', row => money(row.cost_usd)),
       number('Added', row => micros(row.overhead_us), 'latency that Tidegate adds'),

@@ -3,11 +3,13 @@ import { conversationLink } from '../address.js';
 import { attempt, get, persist } from '../api.js';
 import { badge, check, disable, element, field, offer, say, unseen } from '../dom.js';
 import { ago, avoided, count, money, percent, plural, saving, shortened, timeOf } from '../format.js';
-import { follow } from '../live.js';
+import { follow, oneAtATime } from '../live.js';
 import { table } from '../table.js';
 import { nothingYet, problem } from './notice.js';
 
 const PAGE = 50;
+// Under a filter the server looks through all conversations: not with every request that goes by.
+const REST = 8000;
 const STRATEGIES = ['passthrough', 'masking', 'summarization', 'hybrid', 'window'];
 
 // What was asked last, so that coming back from a conversation shows the same list. It never goes into the address.
@@ -105,13 +107,15 @@ export const conversations = ({ signal }) => {
     for (const { name } of models) known.model.add(name);
     showChoices();
   }, () => {});
+  let looked = 0;
+  const refresh = oneAtATime(() => { looked = Date.now(); return read(); });
   follow(signal, { range: '15m' }, {
     tick: ({ point }) => {
-      if (point.requests > 0) read();
+      if (point.requests > 0 && (!filtered() || Date.now() - looked > REST)) refresh();
       // The times get older even if nothing happens.
       else list.update(shown);
     },
-    again: read,
+    again: refresh,
   });
   showChoices();
   read();

@@ -12,32 +12,36 @@ const LEGEND = [
   ['refused', '✕ refused: nothing forwarded'], ['degraded', '▲ degraded'],
 ];
 
+/** What went out: the plan of a turn that was only observed was not carried out. */
+export const forwardedOf = turn => (turn.observed ? turn.tokens_before : turn.tokens_after);
+
 export const isRefused = turn => turn.overflow_rejected || turn.outcome === 'refused';
 
 /** The parts of a column, from below, in tokens. What was left out is shared out so that the whole is what was sent. */
 const partsOf = turn => {
   if (isRefused(turn)) return [['refused', turn.tokens_before]];
-  const summary = Math.min(turn.summary_tokens, turn.tokens_after);
+  const forwarded = forwardedOf(turn);
+  const summary = turn.observed ? 0 : Math.min(turn.summary_tokens, forwarded);
   const hit = turn.prompt_tokens > 0 ? Math.min(1, turn.cached_tokens / turn.prompt_tokens) : 0;
-  const cached = Math.min(hit * turn.tokens_after, turn.tokens_after - summary);
-  const out = Math.max(0, turn.tokens_before - turn.tokens_after);
+  const cached = Math.min(hit * forwarded, forwarded - summary);
+  const out = Math.max(0, turn.tokens_before - forwarded);
   const reasons = [['masked', turn.saved_by_masking], ['folded', turn.folded_tokens], ['dropped', turn.dropped_tokens]];
   const all = reasons.reduce((sum, [, tokens]) => sum + tokens, 0);
-  return [['cached', cached], ['kept', turn.tokens_after - summary - cached], ['own', summary],
+  return [['cached', cached], ['kept', forwarded - summary - cached], ['own', summary],
     ...reasons.map(([name, tokens]) => [name, all > 0 ? out * tokens / all : 0])].filter(([, tokens]) => tokens > 0);
 };
 
 /** What a column says: the same words for a pointer and for a screen reader. */
 const wordsOf = (turn, number) => [
   `Turn ${number}: ${count(turn.tokens_before)} tokens sent`,
-  isRefused(turn) ? 'refused, nothing forwarded' : `${count(turn.tokens_after)} forwarded`,
-  turn.summary_tokens > 0 && `${count(turn.summary_tokens)} of them summary`,
+  isRefused(turn) ? 'refused, nothing forwarded' : `${count(forwardedOf(turn))} forwarded`,
+  !turn.observed && turn.summary_tokens > 0 && `${count(turn.summary_tokens)} of them summary`,
   turn.cached_tokens > 0 && `${percent(turn.cached_tokens, turn.prompt_tokens)} cached`,
-  turn.masked.length > 0 && `${count(turn.masked.length)} masked`,
-  turn.folded > 0 && `${count(turn.folded)} folded`,
-  turn.dropped > 0 && `${count(turn.dropped)} dropped`,
+  !turn.observed && turn.masked.length > 0 && `${count(turn.masked.length)} masked`,
+  !turn.observed && turn.folded > 0 && `${count(turn.folded)} folded`,
+  !turn.observed && turn.dropped > 0 && `${count(turn.dropped)} dropped`,
   turn.degraded && `degraded: ${turn.degraded}`,
-  turn.observed && 'observed only',
+  turn.observed && `observed only: ${count(turn.tokens_after)} would have been forwarded`,
   turn.stop_hint !== null && `stop hint: nothing new for ${plural(turn.stop_hint, 'turn')}`,
 ].filter(Boolean);
 
@@ -83,7 +87,7 @@ export const strip = (id, signal) => {
   addEventListener('scroll', hide, { signal, passive: true, capture: true });
 
   const draw = (turns, offset) => {
-    const sent = Math.max(1, ...turns.map(turn => Math.max(turn.tokens_before, isRefused(turn) ? 0 : turn.tokens_after)));
+    const sent = Math.max(1, ...turns.map(turn => Math.max(turn.tokens_before, isRefused(turn) ? 0 : forwardedOf(turn))));
     const limit = turns.at(-1).budget;
     // The budget belongs to the scale only where it is near: else every column would be a dot.
     const fits = limit > 0 && limit <= sent * 1.6;

@@ -7,7 +7,7 @@ import { outcomeBadge } from './conversation.js';
 import { worth } from './conversations.js';
 import { problem } from './notice.js';
 import { budgetLines, planOf } from './plan.js';
-import { isRefused } from './strip.js';
+import { forwardedOf, isRefused } from './strip.js';
 import { summaryBody } from './summary.js';
 
 const PAGE = 200;
@@ -55,7 +55,7 @@ const sentence = one => {
     one.folded > 0 && `${plural(one.folded, 'message')} folded`,
     one.dropped > 0 && `${plural(one.dropped, 'message')} dropped`,
   ].filter(Boolean);
-  return `${count(one.tokens_before)} tokens were sent, ${count(one.tokens_after)} forwarded (${saving(one.tokens_before, one.tokens_after)}): ${edits.length > 0 ? edits.join(', ') : 'nothing was edited'}.`;
+  return `${count(one.tokens_before)} tokens were sent, ${count(forwardedOf(one))} forwarded (${saving(one.tokens_before, forwardedOf(one))}): ${edits.length === 0 ? 'nothing was edited' : one.observed ? `nothing was edited, else ${edits.join(', ')}` : edits.join(', ')}.`;
 };
 
 // Without the messages the figures of the turn still tell what was decided.
@@ -66,7 +66,7 @@ const recorded = ({ turn: one, missing }, cause) => element('div', { class: 'pla
   element('div', { class: 'split even' },
     element('div', { class: 'panel' }, element('h2', {}, 'Budget'), budgetLines({
       window: one.window, safe: one.safe, output: one.output, overhead: one.overhead, input: one.budget, before: one.tokens_before,
-      used: isRefused(one) ? one.tokens_before : one.tokens_after,
+      used: isRefused(one) ? one.tokens_before : forwardedOf(one),
     })),
     element('div', { class: 'panel' }, element('h2', {}, 'Edits'), pairs([
       ['messages', count(one.messages)],

@@ -189,3 +189,21 @@ async fn what_was_only_noted_is_not_shown_as_done() {
         }
     }
 }
+
+#[tokio::test]
+async fn an_instruction_of_later_is_no_part_of_a_turn() {
+    let conversations = recorded(true, vec![turn(0, 6, 6), turn(9, 6, 6)]).await;
+    let reminder = RawMessage {
+        id: MessageId([99; 32]),
+        parent: MessageId([6; 32]),
+        position: 6,
+        at: 15,
+        json: json!({"role": "system", "content": "Be brief."}).to_string().into(),
+    };
+    conversations.journal(KEY, Entries { messages: vec![reminder], ..Entries::default() }).await.unwrap();
+    let (_, before) = told(conversations.clone(), "/api/conversations/n/turns/1").await;
+    assert_eq!(before["missing"], Value::Null);
+    let (_, behind) = told(conversations, "/api/conversations/n/turns/2").await;
+    let said = "its client has left out instructions since, and which ones it had is not recorded";
+    assert_eq!(behind["missing"], said);
+}
