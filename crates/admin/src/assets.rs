@@ -3,6 +3,7 @@
 //! A debug build reads them from the source tree instead, so that a change shows with the next reload of the page.
 
 use crate::reply::{self, Answer};
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{
@@ -71,14 +72,14 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// Each file is compressed once.
-fn zipped(tag: &str, data: &[u8]) -> Vec<u8> {
-    static DONE: LazyLock<Mutex<HashMap<String, Vec<u8>>>> = LazyLock::new(Mutex::default);
+fn zipped(tag: &str, data: &[u8]) -> Bytes {
+    static DONE: LazyLock<Mutex<HashMap<String, Bytes>>> = LazyLock::new(Mutex::default);
     let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
     let zipped = done.entry(tag.to_owned()).or_insert_with(|| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         // Writing into memory does not fail.
         let _ = encoder.write_all(data);
-        encoder.finish().unwrap_or_default()
+        encoder.finish().unwrap_or_default().into()
     });
     zipped.clone()
 }

@@ -80,11 +80,13 @@ impl Desk {
             "/healthz" => reading(method).map(|()| reply::of(StatusCode::OK, reply::TEXT, "ok\n")),
             "/readyz" => reading(method).map(|()| self.ready()),
             "/api/session" => self.session(request).await,
-            path if assets::named(path).is_some() => self.asset(&request),
             "/api/overview/live" => {
                 return self.live(&request).unwrap_or_else(|problem| reply::whole(problem.response()));
             }
-            _ => self.guarded(request).await,
+            path => match assets::named(path) {
+                Some(name) => self.asset(name, &request),
+                None => self.guarded(request).await,
+            },
         };
         reply::whole(answer.unwrap_or_else(|problem| problem.response()))
     }
@@ -132,11 +134,10 @@ impl Desk {
     }
 
     /// The page and its files hold nothing but themselves, and one of them asks for the token.
-    fn asset<B>(&self, request: &Request<B>) -> Result<Answer, Problem> {
+    fn asset<B>(&self, name: &str, request: &Request<B>) -> Result<Answer, Problem> {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         reading(method)?;
         admit_stranger(self.admin.token.as_ref(), method, uri, headers)?;
-        let name = assets::named(uri.path()).ok_or(Problem::UnknownPath)?;
         assets::answer(name, headers).ok_or(Problem::UnknownPath)
     }
 

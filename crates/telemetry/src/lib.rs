@@ -39,7 +39,7 @@ pub use logs::{Format, Level, init};
 pub use metrics::{Answered, Cost, Metrics, Planned, Summarized};
 pub use otlp::{Otlp, Protocol};
 pub use panics::log_panics;
-pub use tally::{NO_MODEL, Tallied, Tally};
+pub use tally::{Tallied, Tally};
 pub use telemetry::{SpanLayer, Telemetry};
 
 pub(crate) use access::OUTCOMES;

@@ -47,7 +47,7 @@ pub struct Tallied {
 }
 
 /// The value for requests that are no chat completion.
-pub const NO_MODEL: &str = "none";
+pub(crate) const NO_MODEL: &str = "none";
 
 /// From ten microseconds on, each half as much again: the last one is beyond ten seconds.
 const EDGES: i32 = 36;
@@ -71,7 +71,6 @@ impl Tally {
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        // Every other figure comes with a request, but for a summary and an answer's price, which come a moment later.
         *self == Tally::default()
     }
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { launch } from './browser.mjs';
+import { launch, watchedPage } from './browser.mjs';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const TARGET = process.env.CARGO_TARGET_DIR || join(ROOT, 'target');
@@ -50,16 +50,10 @@ function run(id, turns) {
 
 /** The page, and everything that it complains about or asks for. */
 async function open(colorScheme) {
-  const context = await browser.newContext({ colorScheme, offline: true, viewport: { width: 1240, height: 900 } });
-  const page = await context.newPage();
-  const troubles = [];
-  page.on('console', (message) => troubles.push(`${message.type()}: ${message.text()}`));
-  page.on('pageerror', (error) => troubles.push(String(error)));
-  const address = pathToFileURL(join(directory, 'report.html')).href;
-  page.on('request', (request) => {
-    if (request.url() !== address && !request.url().startsWith('data:')) troubles.push(`asks for ${request.url()}`);
-  });
-  await page.goto(address);
+  const folder = pathToFileURL(directory).href;
+  const options = { colorScheme, offline: true, viewport: { width: 1240, height: 900 } };
+  const { page, troubles } = await watchedPage(browser, folder, options);
+  await page.goto(`${folder}/report.html`);
   return { page, troubles };
 }
 

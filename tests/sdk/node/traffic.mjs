@@ -1,6 +1,5 @@
 // Conversations for the dashboard: agents that drag their tool output along, chats that are summarized, and one that is full of markup.
 
-import { setTimeout as wait } from 'node:timers/promises';
 import { clientOf, until, wish } from './servers.mjs';
 
 /** Two routes with little patience, so that a few turns show everything. */
@@ -82,7 +81,6 @@ export class Traffic {
     return until('all requests to be counted', async () => {
       const page = await (await fetch(`${this.sides.admin}/api/conversations?limit=500`)).json();
       if (page.conversations.reduce((sum, one) => sum + one.requests, 0) >= this.sent) return page.conversations;
-      await wait(20);
     });
   }
 }
