@@ -12,11 +12,12 @@ use anyhow::bail;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use tidegate_config::chat_route;
 use tidegate_config::{Route, Settings};
+use tidegate_context::model_table;
 use tidegate_explain::{
     Case, EXAMPLE, Ending, Failure, Request, figures, folding, grouped, json, located, place,
 };
-use tidegate_proxy::{chat_route, model_table};
 use tidegate_wire::{Outline, Reader, Unreadable};
 
 /// The exit code for a request that the proxy would refuse, so that a script can tell it from a mistake of its own.
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     match Case::unseen(&reader, request) {
         Ok(case) => Ok(show(args, &name, &case)),
         Err(Failure::Unreadable(error)) => unreadable(&name, &body, &located(&body, &outline, error)),
-        Err(failure @ Failure::Plan(_)) => Err(failure.into()),
+        Err(failure @ (Failure::Plan(_) | Failure::Internal)) => Err(failure.into()),
     }
 }
 

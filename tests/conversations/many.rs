@@ -6,9 +6,8 @@ use crate::tidegate::{Setup, Tidegate};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tidegate_store::{
-    ConversationKey, EmbeddedStore, RedisStore, Store, Turn, TurnRecord, encode_turn, wall_clock,
-};
+use tidegate_context::{TurnRecord, encode_turn};
+use tidegate_store::{ConversationKey, EmbeddedStore, RedisStore, Store, Turn, wall_clock};
 use tidegate_testkit::{MockUpstream, RedisServer};
 use tokio::task::JoinSet;
 

@@ -13,6 +13,7 @@ use http::{Request, StatusCode, Uri};
 use hyper::body::Body;
 use std::sync::Arc;
 use tidegate_config::Settings;
+use tidegate_context::decode_turns;
 use tidegate_store::Conversations;
 use tidegate_wire::Reader;
 use tokio::sync::Semaphore;
@@ -75,7 +76,7 @@ async fn conversation(conversations: &Arc<Conversations>, id: &str, uri: &Uri) -
     let parameters = Parameters::of(uri, &["tenant", "turns_offset", "turns_limit"])?;
     let (offset, limit) = (parameters.offset("turns_offset")?, parameters.limit("turns_limit")?);
     let (key, head) = find::one(conversations, id, parameters.text("tenant")?).await?;
-    let turns = conversations.turns(key).await?;
+    let turns = decode_turns(&conversations.turns(key).await?);
     let memory = MemoryPage::of(conversations.pinned(key).await?);
     let recalled = conversations.recall(key).await;
     reply::json(&TurnPage {
@@ -104,7 +105,7 @@ async fn turn(
     let place = thinkers.acquire_owned().await;
     let found = Found {
         conversation: Summary::of(key, &head),
-        turns: conversations.turns(key).await?,
+        turns: decode_turns(&conversations.turns(key).await?),
         recalled: conversations.recall(key).await,
         timeline: match conversations.records_messages() {
             true => Some(conversations.timeline(key).await?),

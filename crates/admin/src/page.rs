@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tidegate_store::{ConversationKey, Head, Pinned, RawMessage, RecordError, StoredFold, TurnRecord};
+use tidegate_context::TurnRecord;
+use tidegate_store::{ConversationKey, Head, Pinned, RawMessage, RecordError, StoredFold};
 
 /// One conversation without what was said in it. Times are milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

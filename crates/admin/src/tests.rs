@@ -20,7 +20,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Flags, Source, load};
-use tidegate_store::{ConversationKey, Conversations, MemoryStore, Options, Turn, TurnRecord, encode_turn};
+use tidegate_context::{TurnRecord, encode_turn};
+use tidegate_store::{ConversationKey, Conversations, MemoryStore, Options, Turn};
 use tidegate_telemetry::Tallied;
 
 fn options() -> Options {

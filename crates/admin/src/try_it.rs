@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::ops::Range;
-use tidegate_config::{Settings, Source, strategy_named};
+use tidegate_config::{Settings, Source, chat_route, strategy_named};
+use tidegate_context::model_table;
 use tidegate_explain::{Case, Failure, Request, json, located, place};
-use tidegate_proxy::{chat_route, model_table};
 use tidegate_wire::{Reader, Unreadable};
 
 /// What stands around the request.
@@ -132,7 +132,7 @@ pub(crate) fn explained(
     let request = Request { body, outline: &outline, settings, route, strategy, model: &model };
     let case = Case::unseen(reader, request).map_err(|failure| match failure {
         Failure::Unreadable(error) => unreadable(body, &located(body, &outline, error)),
-        Failure::Plan(_) => Problem::Internal,
+        Failure::Plan(_) | Failure::Internal => Problem::Internal,
     })?;
     Ok(Explained::of(&case, page))
 }

@@ -5,11 +5,12 @@ use crate::page::{FoldEntry, Summary};
 use crate::problem::Problem;
 use crate::try_it::{Explained, Page};
 use serde::Serialize;
+use std::sync::Arc;
 use tidegate_config::{Settings, strategy_named};
-use tidegate_engine::Cause;
+use tidegate_context::{ConversationState, FoldState, SavedFold, TurnRecord, model_table};
+use tidegate_engine::{Cause, Memory};
 use tidegate_explain::{Case, Failure, Past, Request, figures, grouped};
-use tidegate_proxy::model_table;
-use tidegate_store::{Recalled, Timeline, TurnRecord};
+use tidegate_store::{Recalled, StoredFold, Timeline};
 use tidegate_wire::Reader;
 
 #[derive(Clone, Debug, Serialize)]
@@ -114,7 +115,7 @@ fn explained(
     // Whether it was edited at all is a matter of then, not of now.
     let then = (settings.routes[number].context.observe != turn.observed).then(|| {
         let mut then = settings.clone();
-        then.routes[number].context.observe = turn.observed;
+        Arc::make_mut(&mut then.routes[number].context).observe = turn.observed;
         then
     });
     let settings = then.as_ref().unwrap_or(settings);
@@ -125,10 +126,23 @@ fn explained(
     let outline = reader.outline(&body).map_err(|_| unreadable())?;
     let model = model_table(&settings.models).lookup(&turn.model);
     let request = Request { body: &body, outline: &outline, settings, route, strategy, model: &model };
-    let past = Past { turn, folds: &recalled.folds, pinned: recalled.pinned.as_deref() };
+    let folds = recalled.folds.iter().filter_map(decoded).collect();
+    let state = ConversationState::new(Memory::default(), folds, recalled.pinned.clone());
+    let past = Past { turn, state };
     match Case::recorded(reader, request, past) {
         Ok(case) => Ok(Explained::of(&case, page)),
         Err(Failure::Unreadable(_)) => Err(unreadable()),
-        Err(Failure::Plan(_)) => Err("what was recorded of its plan does not fit its messages".to_owned()),
+        Err(Failure::Plan(_) | Failure::Internal) => {
+            Err("what was recorded of its plan does not fit its messages".to_owned())
+        }
     }
+}
+
+/// A stored summary, unless it cannot be read.
+fn decoded(stored: &StoredFold) -> Option<SavedFold> {
+    Some(SavedFold {
+        covers: stored.covers,
+        covered: usize::try_from(stored.covered).unwrap_or(usize::MAX),
+        state: FoldState::from_bytes(&stored.state)?,
+    })
 }

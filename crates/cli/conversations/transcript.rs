@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use tidegate_admin::MessageEntry;
-use tidegate_store::TurnRecord;
+use tidegate_context::TurnRecord;
 
 /// The messages of a conversation in order, and the last turn, which says what was masked.
 #[derive(Debug)]

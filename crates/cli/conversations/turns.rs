@@ -3,8 +3,8 @@
 use super::figures;
 use super::terminal::one_line;
 use std::fmt::Write;
+use tidegate_context::{BlockSizes, TurnRecord};
 use tidegate_explain::grouped;
-use tidegate_store::{BlockSizes, TurnRecord};
 
 /// A row a turn.
 pub(super) fn table(turns: &[TurnRecord]) -> String {

@@ -3,10 +3,10 @@
 use super::{diff, table};
 use serde_json::json as value;
 use tidegate_config::{Flags, Source, load};
+use tidegate_context::model_table;
+use tidegate_context::{ConversationState, TurnRecord};
 use tidegate_engine::Strategy;
 use tidegate_explain::{Case, Past, Request, json};
-use tidegate_proxy::model_table;
-use tidegate_store::TurnRecord;
 use tidegate_wire::Reader;
 
 #[test]
@@ -25,7 +25,8 @@ fn dropped_messages_and_their_marker_are_shown() {
     let request = Request { body, outline: &outline, settings: &settings, route, strategy, model: &model };
     let turn =
         TurnRecord { dropped: 2, dropped_messages: vec![[1, 3]], budget: 100, ..TurnRecord::default() };
-    let case = Case::recorded(&reader, request, Past { turn: &turn, folds: &[], pinned: None }).unwrap();
+    let case =
+        Case::recorded(&reader, request, Past { turn: &turn, state: ConversationState::default() }).unwrap();
     let shown = table::render("request.json", &case);
     assert!(shown.contains("insert  stands for what is dropped\n 1  assistant"), "{shown}");
     assert_eq!(shown.matches("drop    no summary covers it, and it does not fit\n").count(), 2, "{shown}");

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 use tidegate_config::Summarizer;
+use tidegate_context::model_table;
 use tidegate_engine::Strategy;
 use tidegate_explain::grouped;
-use tidegate_proxy::model_table;
 use tidegate_replay::{Comparison, Setup};
 use tidegate_tokens::Fit;
 

@@ -53,7 +53,7 @@ impl Settings {
         }
         let mut edited = self.clone();
         if let Some(route) = edited.routes.get_mut(route) {
-            route.context = context;
+            route.context = context.into();
         }
         let prefix = format!("routes[{route}].context.");
         edited.resolved.retain(|value| !value.path.starts_with(&prefix));

@@ -40,6 +40,7 @@ mod expansion;
 mod fold;
 mod glob;
 mod layers;
+mod matching;
 mod model;
 mod origin;
 mod pattern;
@@ -69,6 +70,7 @@ pub use context::{
 pub use error::{ConfigError, ConfigErrors};
 pub use fold::{Fold, FoldMode, FoldRole, Prune, Window};
 pub use glob::Glob;
+pub use matching::{chat_route, matching_route};
 pub use model::ModelSettings;
 pub use origin::{Origin, Resolved};
 pub use pattern::Pattern;

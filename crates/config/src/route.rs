@@ -13,7 +13,7 @@ pub struct Route {
     pub name: String,
     pub matcher: Matcher,
     pub upstream: Arc<Upstream>,
-    pub context: Context,
+    pub context: Arc<Context>,
 }
 
 /// A request matches when its path, its model and all the headers do. An empty list matches everything.
@@ -57,7 +57,7 @@ pub(crate) fn read(
             );
             let own = section.child("context");
             let context = layers.read(report, own, &format!("{path}.context"));
-            Route { name, matcher, upstream, context }
+            Route { name, matcher, upstream, context: Arc::new(context) }
         });
         if let Some(node) = node
             && let Some(earlier) = routes.iter().find(|earlier| earlier.matcher.covers(&route.matcher))

@@ -31,6 +31,9 @@ pub struct Memory {
 /// More than this many branches of one conversation are not alive at once; one that is forgotten is decided anew.
 const MOST: usize = 64;
 
+/// In milliseconds. Shorter than any provider's cache lives, so that the time of a waypoint stays right where it matters.
+const RECENT: u64 = 60_000;
+
 impl Memory {
     /// What was stored, the newest last.
     #[must_use]
@@ -63,6 +66,16 @@ impl Memory {
             self.waypoints.remove(0);
         }
         self.waypoints.push(waypoint);
+    }
+
+    /// Whether the same decision was left here a moment ago: a retry has nothing to add to it.
+    #[must_use]
+    pub fn has_recent(&self, waypoint: &Waypoint) -> bool {
+        let is_same = |known: &Waypoint| {
+            (known.end, known.frontier, known.fold) == (waypoint.end, waypoint.frontier, waypoint.fold)
+                && waypoint.at.0.saturating_sub(known.at.0) <= RECENT
+        };
+        self.waypoints.iter().any(is_same)
     }
 
     /// The last waypoint on the way of these messages, with the index of the message that it stands at.

@@ -1,12 +1,14 @@
 use crate::fate::{self, Fate};
-use crate::folding::{self, Due, Folding};
+use bytes::Bytes;
 use std::sync::Arc;
 use thiserror::Error;
-use tidegate_config::{Route, Settings};
-use tidegate_engine::{Memory, Strategy, Timestamp, Verdict};
-use tidegate_proxy::{Assessment, PinnedMessage, Question, SummaryMessage};
+use tidegate_config::{Limits, Route, Settings};
+use tidegate_context::{
+    Assessment, ConversationState, DueFold, FoldWait, MeasureError, Turn, TurnInput, drive_offline,
+};
+use tidegate_engine::{Strategy, Verdict};
 use tidegate_tokens::Model;
-use tidegate_wire::{BadEdit, Outline, Reader, Unreadable, assemble};
+use tidegate_wire::{BadEdit, Outline, Piece, Reader, Unreadable, assemble};
 
 /// A request and the policy that it is under.
 #[derive(Clone, Copy, Debug)]
@@ -25,13 +27,12 @@ pub struct Case<'a> {
     pub request: Request<'a>,
     /// As it would be with the summary that is due.
     pub assessment: Assessment,
-    pub due: Option<Due>,
+    pub due: Option<DueFold>,
     pub fates: Vec<Fate>,
     /// The request as it would be forwarded; none if that is what the client sent.
     pub rewritten: Option<Vec<u8>>,
-    /// The messages of our own that it can have.
-    pub(crate) summaries: Vec<SummaryMessage>,
-    pub(crate) pinned: Option<PinnedMessage>,
+    /// The summaries and notes that it can have.
+    pub(crate) state: Arc<ConversationState>,
     pub(crate) tense: Tense,
 }
 
@@ -59,30 +60,42 @@ pub enum Failure {
     Unreadable(#[from] Unreadable),
     #[error("the plan does not fit the request: {0}")]
     Plan(#[from] BadEdit),
+    /// Always a mistake of ours.
+    #[error("internal error")]
+    Internal,
+}
+
+impl From<MeasureError> for Failure {
+    fn from(error: MeasureError) -> Failure {
+        match error {
+            MeasureError::Unreadable(error) => Failure::Unreadable(error),
+            MeasureError::Plan(error) => Failure::Plan(error),
+            MeasureError::Crashed | MeasureError::UnexpectedEvent => Failure::Internal,
+        }
+    }
 }
 
 impl<'a> Case<'a> {
-    /// What would happen to a request of a conversation that nothing is known of, with the summary that it is due.
+    /// What would happen to a request of a conversation that nothing is known of, with the summary that is due.
     pub fn unseen(reader: &Reader, request: Request<'a>) -> Result<Case<'a>, Failure> {
-        let question = request.question(&[], None);
-        let first = question.assess(reader, &Memory::default(), Timestamp(0))?;
-        let Folding { assessment, summaries, due } = folding::fold(&question, reader, first)?;
-        Case::of(request, assessment, summaries, None, due, Tense::Would)
+        let turn = Turn::new(request.input(), ConversationState::default());
+        let mut turn = turn.waiting_for(FoldWait::Always);
+        let outcome = drive_offline(&mut turn, reader)?;
+        let state = turn.state().clone();
+        Ok(Case::new(request, outcome.assessment, state, outcome.due, outcome.pieces, Tense::Would))
     }
 
-    /// Carries the plan out.
-    pub(crate) fn of(
+    pub(crate) fn new(
         request: Request<'a>,
         assessment: Assessment,
-        summaries: Vec<SummaryMessage>,
-        pinned: Option<PinnedMessage>,
-        due: Option<Due>,
+        state: Arc<ConversationState>,
+        due: Option<DueFold>,
+        pieces: Option<Vec<Piece>>,
         tense: Tense,
-    ) -> Result<Case<'a>, Failure> {
-        let question = request.question(&summaries, pinned.as_ref());
-        let fates = fate::fates(&question, &assessment);
-        let rewritten = assessment.pieces(&question)?.map(|pieces| assemble(request.body, &pieces));
-        Ok(Case { request, assessment, due, fates, rewritten, summaries, pinned, tense })
+    ) -> Case<'a> {
+        let fates = fate::fates(&request, &assessment);
+        let rewritten = pieces.map(|pieces| assemble(request.body, &pieces));
+        Case { request, assessment, due, fates, rewritten, state, tense }
     }
 
     #[must_use]
@@ -106,24 +119,15 @@ impl<'a> Case<'a> {
     }
 }
 
-impl<'a> Request<'a> {
-    pub(crate) fn question<'q>(
-        &self,
-        summaries: &'q [SummaryMessage],
-        pinned: Option<&'q PinnedMessage>,
-    ) -> Question<'q>
-    where
-        'a: 'q,
-    {
-        Question {
-            body: self.body,
-            outline: self.outline,
-            context: &self.route.context,
+impl Request<'_> {
+    pub(crate) fn input(&self) -> TurnInput {
+        let body = Bytes::copy_from_slice(self.body);
+        let context = self.route.context.clone();
+        TurnInput {
             strategy: self.strategy,
-            model: self.model,
-            factor: 1.0,
-            summaries,
-            pinned,
+            // A saved request says nothing about how often or at what cost its conversation was continued.
+            limits: Limits::default(),
+            ..TurnInput::new(body, self.outline.clone(), context, self.model.clone())
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What would become of each message, and why.
 
+use crate::Request;
 use crate::folding::folds;
 use std::collections::HashMap;
+use tidegate_context::Assessment;
 use tidegate_engine::{Kind, Message, Role, Strategy, Tokens, unresolved_from};
-use tidegate_proxy::{Assessment, Question};
 use tidegate_wire::ContentKind;
 
 /// One message of the request.
@@ -117,7 +118,7 @@ impl Why {
     }
 }
 
-pub fn fates(question: &Question<'_>, assessment: &Assessment) -> Vec<Fate> {
+pub fn fates(request: &Request<'_>, assessment: &Assessment) -> Vec<Fate> {
     let mut tools = HashMap::new();
     let mut fates = Vec::with_capacity(assessment.chat.messages.len());
     for (index, (message, known)) in assessment.chat.messages.iter().zip(&assessment.chat.known).enumerate() {
@@ -125,7 +126,7 @@ pub fn fates(question: &Question<'_>, assessment: &Assessment) -> Vec<Fate> {
         let calls: Vec<String> = facts.calls.iter().map(|call| call.tool.to_string()).collect();
         tools.extend(facts.calls.iter().map(|call| call.id).zip(calls.iter().cloned()));
         let answered = facts.answers.and_then(|id| tools.get(&id).cloned());
-        let why = why(index, message, facts.content, question, assessment);
+        let why = why(index, message, facts.content, request, assessment);
         let action = action(why, facts.tag.is_some());
         fates.push(Fate {
             role: role(message.role),
@@ -161,25 +162,25 @@ fn why(
     index: usize,
     message: &Message,
     content: ContentKind,
-    question: &Question<'_>,
+    request: &Request<'_>,
     assessment: &Assessment,
 ) -> Why {
     let plan = &assessment.decision.plan;
     let has_no_content = matches!(content, ContentKind::Absent | ContentKind::Null | ContentKind::Odd);
-    if question.strategy == Strategy::Passthrough {
+    if request.strategy == Strategy::Passthrough {
         Why::Passthrough
     } else if message.role.is_instruction() {
         Why::Instruction
     } else if plan.folded.as_ref().is_some_and(|folded| folded.removed.binary_search(&index).is_ok()) {
-        if question.context.observe { Why::ObservedCovered } else { Why::Covered }
+        if request.route.context.observe { Why::ObservedCovered } else { Why::Covered }
     } else if plan.dropped.binary_search(&index).is_ok() {
-        if question.strategy == Strategy::Window { Why::LeftOut } else { Why::Dropped }
-    } else if question.strategy == Strategy::Window {
+        if request.strategy == Strategy::Window { Why::LeftOut } else { Why::Dropped }
+    } else if request.strategy == Strategy::Window {
         Why::HeadOrTail
-    } else if folds(question.strategy)
-        && (question.strategy == Strategy::Summarization || message.kind == Kind::Speech)
+    } else if folds(request.strategy)
+        && (request.strategy == Strategy::Summarization || message.kind == Kind::Speech)
     {
-        why_unfolded(index, question, assessment)
+        why_unfolded(index, request, assessment)
     } else if message.kind == Kind::Speech {
         Why::Speech
     } else if message.role == Role::Assistant {
@@ -191,7 +192,7 @@ fn why(
     } else if message.saving() == Tokens::ZERO {
         Why::NotShorter
     } else if plan.masked.binary_search(&index).is_ok() {
-        if question.context.observe { Why::Observed } else { Why::OutsideWindow }
+        if request.route.context.observe { Why::Observed } else { Why::OutsideWindow }
     } else if index >= unresolved_from(&assessment.chat.messages) {
         Why::UnresolvedEnd
     } else if index >= plan.edge {
@@ -202,12 +203,12 @@ fn why(
 }
 
 /// Why a message that nothing could mask is not folded either.
-fn why_unfolded(index: usize, question: &Question<'_>, assessment: &Assessment) -> Why {
+fn why_unfolded(index: usize, request: &Request<'_>, assessment: &Assessment) -> Why {
     let messages = &assessment.chat.messages;
     let is_task = || messages.iter().position(Message::is_user_turn) == Some(index);
     match &assessment.decision.plan.folded {
         Some(folded) if index < folded.upto => {
-            if question.context.fold.pin_task && is_task() {
+            if request.route.context.fold.pin_task && is_task() {
                 Why::PinnedTask
             } else if messages.iter().rposition(Message::is_user_turn) == Some(index) {
                 Why::LastRequest

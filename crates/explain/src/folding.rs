@@ -1,28 +1,11 @@
-//! The summary that a request would get, made here by the built-in summarizer and kept nowhere.
+//! What is said of the summary that a request would get.
 
 use crate::case::Tense;
 use crate::figures::{self, tokens};
 use crate::{Case, Ending};
 use tidegate_config::{FoldMode, FoldRole, Summarizer};
-use tidegate_engine::{Cause, FoldJob, Memory, Strategy, Timestamp, Tokens, Verdict};
-use tidegate_proxy::{Assessment, Question, SummaryMessage, summarize_offline};
-use tidegate_wire::{Reader, Unreadable};
-
-/// What was decided about a request once the summary that it is due was there.
-#[derive(Debug)]
-pub(crate) struct Folding {
-    pub(crate) assessment: Assessment,
-    pub(crate) summaries: Vec<SummaryMessage>,
-    pub(crate) due: Option<Due>,
-}
-
-/// A summary that should be made.
-#[derive(Debug)]
-pub struct Due {
-    job: FoldJob,
-    /// What the request uses without it.
-    without: Tokens,
-}
+use tidegate_context::DueFold;
+use tidegate_engine::{Cause, Strategy, Tokens};
 
 /// A message of our own in the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,45 +20,6 @@ pub enum Insertion {
     Memory {
         tokens: Tokens,
     },
-}
-
-/// So many summaries one request waits for in the proxy.
-const MOST_FOLDS: usize = 3;
-
-/// Makes the summary that `first` wants, if it wants one, and decides again.
-pub(crate) fn fold(
-    question: &Question<'_>,
-    reader: &Reader,
-    first: Assessment,
-) -> Result<Folding, Unreadable> {
-    let mut folding = Folding { assessment: first, summaries: Vec::new(), due: None };
-    for _ in 0..MOST_FOLDS {
-        let Folding { assessment, summaries, due } = &mut folding;
-        let Some(job) = assessment.decision.wanted.clone() else { break };
-        // The built-in summarizer starts from nothing here, so a second summary has to read what the first one did.
-        let whole = FoldJob { messages: 0..job.messages.end, previous: None, ..job.clone() };
-        let made = summarize_offline(question, &assessment.chat, &whole);
-        let talk = assessment.chat.messages[..job.messages.end]
-            .iter()
-            .filter(|message| !message.role.is_instruction());
-        let sent: Tokens = talk.map(|message| message.tokens).sum();
-        // The proxy counts one that is as long as what it stands for as a failure, unless the history has to be cut to its limit.
-        let is_for_limit = job.cause == Cause::Blocks;
-        let is_no_gain = made.as_ref().is_some_and(|made| made.fold.tokens >= sent) && !is_for_limit;
-        due.get_or_insert(Due { job, without: assessment.decision.plan.after });
-        let Some(summary) = made.filter(|_| !is_no_gain) else {
-            // As when a summarizer fails: what does not fit is dropped.
-            if assessment.decision.plan.verdict == Verdict::OverBudget {
-                let question = Question { summaries, ..*question };
-                *assessment = question.truncate(reader, &Memory::default(), Timestamp(0))?;
-            }
-            break;
-        };
-        summaries.push(summary);
-        let question = Question { summaries, ..*question };
-        *assessment = question.assess(reader, &Memory::default(), Timestamp(0))?;
-    }
-    Ok(folding)
 }
 
 pub fn folds(strategy: Strategy) -> bool {
@@ -95,15 +39,15 @@ impl Case<'_> {
         let mut insertions = Vec::new();
         let talk = messages.iter().enumerate().filter(|(_, message)| !message.role.is_instruction());
         let first = talk.clone().next().map(|(first, _)| first);
-        if let Some(pinned) = self.pinned.as_ref().filter(|pinned| !pinned.json.is_empty()) {
+        if let Some(pinned) = self.state.notes().filter(|pinned| !pinned.json.is_empty()) {
             insertions.extend(first.map(|first| (first, Insertion::Memory { tokens: pinned.tokens })));
         }
         if let Some(folded) = &plan.folded {
             let covered = talk.take_while(|(at, _)| *at < folded.upto).count();
             let summary = Insertion::Summary { tokens: folded.tokens, covered };
             // One that has nothing to say beside what is pinned is not there.
-            let is_there = |one: &SummaryMessage| one.fold.covers == folded.covers && !one.json.is_empty();
-            let first = first.filter(|_| self.summaries.iter().any(is_there));
+            let is_there = self.state.summary(folded.covers).is_some_and(|one| !one.json.is_empty());
+            let first = first.filter(|_| is_there);
             insertions.extend(first.map(|first| (first, summary)));
         }
         insertions.extend(plan.dropped.first().map(|&first| (first, Insertion::Marker)));
@@ -121,7 +65,7 @@ impl Case<'_> {
     /// Whether a summary is due and this very request would go out without it, and only the next one with it.
     pub fn is_folded_later(&self) -> bool {
         let waits =
-            |due: &Due| due.job.is_urgent() || self.request.route.context.fold.mode == FoldMode::Inline;
+            |due: &DueFold| due.job.is_urgent() || self.request.route.context.fold.mode == FoldMode::Inline;
         self.summary().is_some() && self.due.as_ref().is_some_and(|due| !waits(due))
     }
 
@@ -145,7 +89,7 @@ impl Case<'_> {
 
 /// Why a summary is due.
 pub fn cause(case: &Case<'_>) -> String {
-    let Some(Due { job, .. }) = &case.due else { return "none: no summary is due".to_owned() };
+    let Some(DueFold { job, .. }) = &case.due else { return "none: no summary is due".to_owned() };
     let sentence = match job.cause {
         Cause::Budget if job.is_urgent() => "the request would not fit otherwise",
         Cause::Budget => "the request uses as many tokens as fold.when allows",

@@ -10,7 +10,7 @@
 //! ```
 //! use tidegate_config::{Flags, Source, load};
 //! use tidegate_explain::{Case, Ending, Request};
-//! use tidegate_proxy::model_table;
+//! use tidegate_context::model_table;
 //! use tidegate_wire::Reader;
 //!
 //! let settings = load(Source::none(), &Flags::default(), &|_| None)?;

@@ -2,37 +2,32 @@
 
 use crate::case::Tense;
 use crate::{Case, Failure, Request};
-use tidegate_engine::{Budget, Cause, Decision, Folded, Memory, Plan, Timestamp, Tokens, Verdict};
-use tidegate_proxy::{Assessment, dressed_then};
-use tidegate_store::{StoredFold, TurnRecord};
+use std::sync::Arc;
+use tidegate_context::{Assessment, ConversationState, Rule, TurnRecord};
+use tidegate_engine::{Budget, Cause, Decision, Folded, Plan, Tokens, Verdict};
 use tidegate_wire::Reader;
 
 /// What is known of a turn beside its messages.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Past<'a> {
     pub turn: &'a TurnRecord,
-    /// The summaries of the conversation.
-    pub folds: &'a [StoredFold],
-    /// What is pinned to it now.
-    pub pinned: Option<&'a str>,
+    /// The summaries of the conversation, and what is pinned to it now.
+    pub state: ConversationState,
 }
 
 impl<'a> Case<'a> {
-    /// What happened to a request: its plan is the one that was recorded, and only the words for it, the placeholder and the tokens of
-    /// single messages come from the settings and the tables as they are now.
+    /// What happened to a request. Its plan is the recorded one; only the placeholder, the reasons and the tokens of single messages
+    /// come from the settings and the tables as they are now.
     pub fn recorded(reader: &Reader, request: Request<'a>, past: Past<'_>) -> Result<Case<'a>, Failure> {
-        let Request { route, strategy, model, .. } = request;
-        let Past { turn, folds, pinned } = past;
-        let (mut summaries, pinned) =
-            dressed_then(&route.context, strategy, model, folds, pinned, turn.blocks.as_ref());
-        // Only the one that stood in it, as it stood in it.
-        summaries.retain(|summary| summary.fold.covers.to_string() == turn.covers);
-        // Another text may have been pinned since.
-        let pinned = pinned.filter(|pinned| pinned.tokens.0 == turn.memory_tokens);
-        let question = request.question(&summaries, pinned.as_ref());
-        let assessment = question.assess(reader, &Memory::default(), Timestamp(0))?;
+        let Past { turn, state } = past;
+        let input = request.input();
+        let covers = turn.covers.parse().ok();
+        let state = state.as_recorded(&input, covers, Tokens(turn.memory_tokens), turn.blocks.as_ref());
+        let assessment = input.assess(&state, reader, Rule::Decide)?;
         let plan = plan(turn, &assessment);
-        Case::of(request, assessment.with_plan(plan), summaries, pinned, None, Tense::Has)
+        let assessment = assessment.with_plan(plan);
+        let pieces = assessment.pieces(&input, &state)?;
+        Ok(Case::new(request, assessment, Arc::new(state), None, pieces, Tense::Has))
     }
 }
 

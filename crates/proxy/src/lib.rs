@@ -1,68 +1,29 @@
-//! The journey of a request through Tidegate.
+//! The life of a request through Tidegate.
 //!
-//! `journey.rs` lists the steps, each in a file of its own: `receive`, `route`, `identify`, `recall`, `rewrite`, `forward`,
-//! `relay` and `remember`. Everything else serves one of them: `framing` judges HTTP/1 below hyper, `upstream` is the
-//! pooled client, `reply` is every answer of our own, `server` listens and runs one worker a core.
+//! Four layers and a pipeline, each of which imports only from those before it (`tests/layers.rs` checks that):
 //!
-//! A [`Gate`] holds what all requests share; a [`Proxy`] is a running server in front of it. [`Question`] is the part
-//! without I/O: what would happen to a request.
+//! | folder | what it is |
+//! | --- | --- |
+//! | `transport` | HTTP on the wire: listening, framing, TLS, bodies, headers, upstream clients. Knows nothing of conversations |
+//! | `reply` | refusals (status, code, text) and the response headers that say what was done |
+//! | `observe` | the access log, metrics and spans of a request |
+//! | `host` | hosts the turns of `tidegate-context`: store, summarizers, background work, what all workers share |
+//! | `pipeline` | the steps of a request, one file each; `pipeline/mod.rs` lists them in order |
+//!
+//! A [`Gate`] holds what all requests share; a [`Proxy`] is a running server in front of it.
 //!
 //! This crate never parses a configuration, never writes to a terminal, and never decides what to edit: the engine does.
 
-mod archive;
-mod assess;
-mod block_sizes;
-mod body;
-mod course;
-mod decode;
-mod draft;
-mod dress;
-mod edits;
-mod entry;
-mod fold;
-mod forward;
-mod framing;
-mod gate;
-mod headers;
-mod identify;
-mod journey;
-mod limit;
-mod line;
-mod listener;
-mod look;
-mod material;
-mod path;
-mod pinned_message;
-mod plateau;
-mod recall;
-mod receive;
-mod rehearse;
-mod relay;
-mod remember;
+mod host;
+mod observe;
+mod pipeline;
+mod proxy;
 mod reply;
-mod report;
-mod request_id;
-mod restore;
-mod rewrite;
-mod route;
-mod savings;
-mod server;
-mod state;
-mod summarize;
-mod summary_message;
-mod timeline;
-mod tls;
-mod trace;
-mod turn;
-mod upstream;
+mod transport;
 
-pub use assess::{Assessment, Question, model_table};
-pub use dress::dressed_then;
-pub use gate::{Gate, SetupError};
-pub use identify::Secret;
-pub use material::summarize_offline;
-pub use pinned_message::PinnedMessage;
-pub use rehearse::{Forwarded, Line, Outcome, Part, Rehearsal, Splice, What};
-pub use route::chat_route;
-pub use server::{Proxy, StartError};
-pub use summary_message::SummaryMessage;
+pub use host::identity::Secret;
+pub use host::shared::Gate;
+pub use host::snapshot::SetupError;
+pub use proxy::Proxy;
+pub use transport::error::TransportError;
+pub use transport::server::StartError;

@@ -1,6 +1,6 @@
 //! Recorded conversations under every policy: what would be forwarded, and what it would cost.
 //!
-//! Every request of a conversation goes through the code of the proxy ([`tidegate_proxy::Rehearsal`]), so that what is edited here is
+//! Every request of a conversation goes through the code of the proxy ([`tidegate_context::Turn`]), so that what is edited here is
 //! what a running Tidegate would forward, byte for byte. A model of the provider's prompt cache ([`ProviderCache`]) turns that into a bill.
 //!
 //! - [`read_file`] knows the forms that recordings have, and gives [`Recorded`] conversations.
@@ -13,6 +13,7 @@
 mod cache;
 mod compare;
 mod comparison;
+mod conversation;
 mod figures;
 mod input;
 mod policy;

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
-use tidegate_config::{Context, Limits, Settings};
+use tidegate_config::{Context, Limits, Settings, chat_route};
 use tidegate_engine::{FoldPace, Keep, Pace, Strategy};
-use tidegate_proxy::chat_route;
 
 /// One policy: what it does, and how much of the end of a conversation it leaves alone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,10 +58,10 @@ impl Policy {
                 .routes
                 .iter()
                 .find(|route| route.name == *name)
-                .map(|route| route.context.clone());
+                .map(|route| (*route.context).clone());
         }
         let model = Some(model).filter(|model| !model.is_empty());
-        let mut context = chat_route(&settings.routes, model)?.context.clone();
+        let mut context = (*chat_route(&settings.routes, model)?.context).clone();
         // Whoever asks what a policy would do wants it done.
         context.observe = false;
         context.strategy = self.strategy(&context);

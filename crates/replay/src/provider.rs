@@ -1,10 +1,11 @@
 //! A provider that answers nothing and only counts: what it would report and bill for the requests that reach it.
 
 use crate::cache::{Billed, ProviderCache, Segment};
+use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_config::{Context, Settings};
-use tidegate_engine::{Memory, Strategy, Timestamp};
-use tidegate_proxy::Question;
+use tidegate_context::{ConversationState, Rule, TurnInput};
+use tidegate_engine::Strategy;
 use tidegate_tokens::Model;
 use tidegate_wire::Reader;
 
@@ -12,7 +13,7 @@ use tidegate_wire::Reader;
 #[derive(Debug)]
 pub struct Provider {
     model: Arc<Model>,
-    context: Context,
+    context: Arc<Context>,
     reader: Reader,
     cache: ProviderCache,
 }
@@ -21,27 +22,19 @@ impl Provider {
     #[must_use]
     pub fn new(model: Arc<Model>, settings: &Settings) -> Provider {
         // A provider edits nothing. The settings have at least one route.
-        let context = Context { strategy: Strategy::Passthrough, ..settings.routes[0].context.clone() };
+        let context = Context { strategy: Strategy::Passthrough, ..(*settings.routes[0].context).clone() };
         let cache = ProviderCache::new(model.caching);
-        Provider { model, context, reader: Reader::default(), cache }
+        Provider { model, context: Arc::new(context), reader: Reader::default(), cache }
     }
 
     /// The input of a request at `now`, in milliseconds, by how it is billed. Nothing for what is no request.
     pub fn bill(&mut self, body: &[u8], now: u64) -> Option<Billed> {
         let outline = self.reader.outline(body).ok()?;
-        let question = Question {
-            body,
-            outline: &outline,
-            context: &self.context,
-            strategy: Strategy::Passthrough,
-            model: &self.model,
-            factor: 1.0,
-            summaries: &[],
-            pinned: None,
-        };
-        let chat = question.assess(&self.reader, &Memory::default(), Timestamp(now)).ok()?.chat;
+        let body = Bytes::copy_from_slice(body);
+        let input = TurnInput::new(body, outline, self.context.clone(), self.model.clone());
+        let chat = input.assess(&ConversationState::default(), &self.reader, Rule::Decide).ok()?.chat;
         let head = Segment { key: 0, tokens: chat.fixed.0 };
-        let messages = chat.messages.iter().zip(&outline.fingerprints);
+        let messages = chat.messages.iter().zip(&input.outline.fingerprints);
         let messages = messages.map(|(message, key)| Segment { key: key.0, tokens: message.tokens.0 });
         let segments = std::iter::once(head).chain(messages).collect();
         Some(self.cache.bill(&self.model.name, segments, now))

@@ -173,7 +173,7 @@ mod tests {
             let best = recommend(&setup, &found, 0, &Bounds::default()).unwrap();
             let settings =
                 load(Source::new("proxy.toml", &best.snippet), &Flags::default(), &|_| None).unwrap();
-            let written = &settings.routes[0].context;
+            let written = &*settings.routes[0].context;
             assert_eq!(
                 Some(written),
                 setup.policies[0].context(&setup.settings, "").as_ref(),

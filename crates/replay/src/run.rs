@@ -1,6 +1,7 @@
 //! One conversation under every policy and price.
 
 use crate::cache::{ProviderCache, Segment};
+use crate::conversation::{Conversation, Forwarded, Origin, Replay, Request};
 use crate::figures::{Fate, Figures, Turn};
 use crate::input::Recorded;
 use crate::policy::{Policy, weighs_prices};
@@ -9,8 +10,8 @@ use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_config::{Context, Settings};
+use tidegate_context::{Assessment, Splice, model_table};
 use tidegate_engine::{Strategy, Timestamp, Tokens};
-use tidegate_proxy::{Forwarded, Line, Outcome, Rehearsal, Splice, What, model_table};
 use tidegate_tokens::{Model, ModelTable};
 use tidegate_wire::{Fingerprinter, Outline, Reader, assemble};
 
@@ -70,14 +71,14 @@ struct Cast {
     name: String,
     model: Arc<Model>,
     billed_as: Vec<Arc<Model>>,
-    contexts: Vec<Context>,
+    contexts: Vec<Arc<Context>>,
 }
 
 /// One policy on its way through a conversation. What does not depend on prices is done once for all regimes.
-struct Run<'a> {
+struct Run {
     policy: usize,
     regimes: std::ops::Range<usize>,
-    rehearsal: Rehearsal<'a>,
+    conversation: Conversation,
     cache: ProviderCache,
 }
 
@@ -124,38 +125,38 @@ impl<'a> Stage<'a> {
             if !replayed.models.contains(&cast.name) {
                 replayed.models.push(cast.name.clone());
             }
-            requests.push((number, now, body, outline, cast));
+            requests.push((number, now, body, Arc::new(outline), cast));
         }
         let Some(first) = first else { return replayed };
         let memory = &conversation.memory;
-        let mut runs: Vec<Run<'_>> = Vec::new();
+        let mut runs: Vec<Run> = Vec::new();
         for (policy, context) in first.contexts.iter().enumerate() {
             let step = if weighs_prices(context) { 1 } else { regimes };
             for start in (0..regimes).step_by(step) {
-                let rehearsal = Rehearsal::new(context, memory.clone());
+                let conversation = Conversation::new(context, memory.clone());
                 let cache = ProviderCache::new(first.model.caching);
-                runs.push(Run { policy, regimes: start..start + step, rehearsal, cache });
+                runs.push(Run { policy, regimes: start..start + step, conversation, cache });
             }
         }
         let splice = if shown.is_some() { Splice::Wanted } else { Splice::Unwanted };
         for (number, now, body, outline, cast) in &requests {
             let head = self.head(body, outline);
             for run in &mut runs {
-                let line = Line {
+                let request = Request {
                     body,
                     outline,
                     model: &cast.billed_as[run.regimes.start],
                     now: Timestamp(*now),
                     splice,
                 };
-                let outcome = run.rehearsal.next(&self.reader, line);
+                let outcome = run.conversation.next(&self.reader, &request);
                 let turn = self.turn(&mut run.cache, cast, &outcome, head, outline, *now);
                 for regime in run.regimes.clone() {
                     let cost = setup.regimes[regime].cost(&cast.model, &turn.billed);
                     let turn = Turn { cost, ..turn.clone() };
                     let figures = &mut replayed.figures[regime][run.policy];
                     figures.count(&turn);
-                    figures.summaries = u64::from(run.rehearsal.summaries_made());
+                    figures.summaries = u64::from(run.conversation.summaries_made);
                     replayed.turns[regime][run.policy].push(turn);
                 }
                 if let Some(shown) = &mut shown {
@@ -164,7 +165,7 @@ impl<'a> Stage<'a> {
                         request: *number,
                         sent: body,
                         forwarded: forwarded(body, &outcome),
-                        summaries: run.rehearsal.summaries_made(),
+                        summaries: run.conversation.summaries_made,
                     });
                 }
             }
@@ -181,12 +182,12 @@ impl<'a> Stage<'a> {
         let unrouted = || {
             // What no route wants is forwarded as it came.
             let context = setup.settings.routes[0].context.clone();
-            Context { strategy: Strategy::Passthrough, observe: false, ..context }
+            Context { strategy: Strategy::Passthrough, observe: false, ..(*context).clone() }
         };
         let contexts = setup
             .policies
             .iter()
-            .map(|policy| policy.context(&setup.settings, name).unwrap_or_else(unrouted));
+            .map(|policy| Arc::new(policy.context(&setup.settings, name).unwrap_or_else(unrouted)));
         let cast = Arc::new(Cast {
             name: name.to_owned(),
             billed_as: setup.regimes.iter().map(|regime| Arc::new(regime.applied(&model))).collect(),
@@ -211,19 +212,19 @@ impl<'a> Stage<'a> {
         &self,
         cache: &mut ProviderCache,
         cast: &Cast,
-        outcome: &Outcome,
+        outcome: &Replay,
         head: u128,
         outline: &Outline,
         now: u64,
     ) -> Turn {
         let forwarded = match outcome {
-            Outcome::Forwarded(forwarded) => forwarded,
-            Outcome::Refused => return Turn { is_refused: true, ..Turn::default() },
-            Outcome::Unreadable => return Turn { is_unreadable: true, ..Turn::default() },
+            Replay::Forwarded(forwarded) => forwarded,
+            Replay::Refused => return Turn { is_refused: true, ..Turn::default() },
+            Replay::Unreadable => return Turn { is_unreadable: true, ..Turn::default() },
         };
         let segments = self.segments(forwarded, head, outline);
         let billed = cache.bill(&cast.name, segments, now);
-        let plan = &forwarded.plan;
+        let plan = &forwarded.outcome.assessment.decision.plan;
         Turn {
             before: plan.before.0,
             is_edited: forwarded.is_edited,
@@ -237,13 +238,13 @@ impl<'a> Stage<'a> {
 
     fn segments(&self, forwarded: &Forwarded, head: u128, outline: &Outline) -> Vec<Segment> {
         let mut segments = Vec::with_capacity(forwarded.parts.len() + 1);
-        segments.push(Segment { key: head, tokens: forwarded.chat.fixed.0 });
+        segments.push(Segment { key: head, tokens: forwarded.outcome.assessment.chat.fixed.0 });
         segments.extend(forwarded.parts.iter().map(|part| {
-            let key = match &part.what {
-                What::Client(index) => outline.fingerprints[*index].0,
+            let key = match &part.origin {
+                Origin::Client(index) => outline.fingerprints[*index].0,
                 // Anything that it has in common with no other message.
-                What::Masked(index) => !outline.fingerprints[*index].0,
-                What::Own(json) => self.keys.of(json).0,
+                Origin::Masked(index) => !outline.fingerprints[*index].0,
+                Origin::Own(json) => self.keys.of(json).0,
             };
             Segment { key, tokens: part.tokens.0 }
         }));
@@ -253,14 +254,15 @@ impl<'a> Stage<'a> {
 
 /// What became of the client's messages, in tokens.
 fn fate(forwarded: &Forwarded) -> Fate {
-    let (plan, messages) = (&forwarded.plan, &forwarded.chat.messages);
+    let Assessment { chat, decision, .. } = &forwarded.outcome.assessment;
+    let (plan, messages) = (&decision.plan, &chat.messages);
     let mut fate = Fate::default();
     let mut client: u64 = 0;
     for part in &forwarded.parts {
-        match &part.what {
-            What::Client(_) => client += part.tokens.0,
-            What::Masked(index) => fate.masked += messages[*index].tokens.0,
-            What::Own(_) => fate.own += part.tokens.0,
+        match &part.origin {
+            Origin::Client(_) => client += part.tokens.0,
+            Origin::Masked(index) => fate.masked += messages[*index].tokens.0,
+            Origin::Own(_) => fate.own += part.tokens.0,
         }
     }
     let sum = |indexes: &[usize]| indexes.iter().map(|&index| messages[index].tokens.0).sum::<u64>();
@@ -268,17 +270,17 @@ fn fate(forwarded: &Forwarded) -> Fate {
     let folded = plan.folded.as_ref().filter(|_| is_forwarded);
     fate.folded = folded.map_or(0, |folded| sum(&folded.removed));
     fate.dropped = if is_forwarded { sum(&plan.dropped) } else { 0 };
-    fate.kept = client + forwarded.chat.fixed.0;
+    fate.kept = client + forwarded.outcome.assessment.chat.fixed.0;
     fate
 }
 
-fn forwarded(body: &Bytes, outcome: &Outcome) -> Option<Bytes> {
+fn forwarded(body: &Bytes, outcome: &Replay) -> Option<Bytes> {
     match outcome {
-        Outcome::Forwarded(forwarded) => Some(match &forwarded.pieces {
+        Replay::Forwarded(forwarded) => Some(match &forwarded.outcome.pieces {
             Some(pieces) => assemble(body, pieces).into(),
             None => body.clone(),
         }),
-        Outcome::Unreadable => Some(body.clone()),
-        Outcome::Refused => None,
+        Replay::Unreadable => Some(body.clone()),
+        Replay::Refused => None,
     }
 }

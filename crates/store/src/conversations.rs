@@ -11,7 +11,7 @@ pub use history::History;
 use crate::claims::Claims;
 use crate::health::{Change, Health};
 use crate::local::{AskedPin, Local};
-use crate::record::{self, RawMessage, RecordError, StoredFold, TurnRecord};
+use crate::record::{self, RawMessage, RecordError, StoredFold};
 use crate::seal::Keyring;
 use crate::store::{Answer, Journal, Listing, MessageId, Recollection, Store, Turn};
 use crate::{ConversationKey, Head, Recalled, StoreError};
@@ -218,14 +218,9 @@ impl Conversations {
         })
     }
 
-    /// Every turn, in order.
-    pub async fn turns(&self, key: ConversationKey) -> Result<Vec<TurnRecord>, StoreError> {
-        let records = patiently(self.store.turns(key)).await?;
-        let mut turns: Vec<TurnRecord> =
-            records.iter().filter_map(|record| record::decode_turn(record).ok()).collect();
-        // Two of the same millisecond are told apart by how far the conversation had come.
-        turns.sort_by(|a, b| (a.at, a.messages, &a.request_id).cmp(&(b.at, b.messages, &b.request_id)));
-        Ok(turns)
+    /// The record of every turn, in no particular order. What a record means is not the store's business.
+    pub async fn turns(&self, key: ConversationKey) -> Result<Vec<Bytes>, StoreError> {
+        patiently(self.store.turns(key)).await
     }
 
     /// Every message, in order.

@@ -51,7 +51,7 @@ pub use head::Head;
 pub use key::{BadKey, ConversationKey};
 pub use memory::{Clock, MemoryStore, wall_clock};
 pub use recalled::Recalled;
-pub use record::{BlockSizes, RawMessage, RecordError, StoredFold, TurnRecord, decode_turn, encode_turn};
+pub use record::{RawMessage, RecordError, StoredFold};
 pub use redis::RedisStore;
 pub use seal::{BadKeyring, Keyring};
 pub use store::{

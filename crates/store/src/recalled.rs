@@ -20,18 +20,11 @@ pub struct Recalled {
     pub is_unavailable: bool,
 }
 
-/// In milliseconds. Shorter than any provider's cache lives, so that the time of a waypoint stays right where it matters.
-const MOMENT: u64 = 60_000;
-
 impl Recalled {
     /// Whether the store has this decision from a moment ago: a retry has nothing to add to it.
     #[must_use]
     pub fn knows(&self, waypoint: &Waypoint) -> bool {
-        let is_same = |known: &&Waypoint| {
-            (known.end, known.frontier, known.fold) == (waypoint.end, waypoint.frontier, waypoint.fold)
-                && waypoint.at.0.saturating_sub(known.at.0) <= MOMENT
-        };
-        self.memory.waypoints().iter().rev().find(is_same).is_some() && !self.unsaved.contains(&waypoint.end)
+        self.memory.has_recent(waypoint) && !self.unsaved.contains(&waypoint.end)
     }
 
     /// How many messages of a request, from the first one on, are in the timeline already: a waypoint is only ever stored

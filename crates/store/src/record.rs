@@ -13,7 +13,6 @@ pub(crate) use pin::{decode_pin, encode_pin};
 use crate::seal::{Keyring, Sealed};
 use crate::{ConversationKey, MessageId};
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tidegate_engine::{Digest, Gap, Timestamp, Waypoint};
 
@@ -54,98 +53,6 @@ pub struct RawMessage {
     /// When it was first seen, in milliseconds since 1970.
     pub at: u64,
     pub json: Bytes,
-}
-
-/// What became of one request. Members are added, never changed: one that an older version did not write has its default.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TurnRecord {
-    pub at: u64,
-    pub request_id: String,
-    pub route: String,
-    pub model: String,
-    pub strategy: String,
-    pub status: u16,
-    /// `answered`, `broken`, `client_gone`, `refused`.
-    pub outcome: String,
-    /// Messages in the request, and the digest of the conversation with all of them.
-    pub messages: usize,
-    pub end: String,
-    pub tokens_before: u64,
-    pub tokens_after: u64,
-    pub budget: u64,
-    /// The model's window, as far as it is known or assumed, and the arithmetic from it to the budget: what of it is used at all, and what is
-    /// left free for the answer and for what nobody counts.
-    pub window: u64,
-    pub safe: u64,
-    pub output: u64,
-    pub overhead: u64,
-    /// What it used with the summary, and once more had gone than that covers by itself.
-    pub tokens_after_summary: u64,
-    pub tokens_after_prune: u64,
-    /// Whether a summary was made for it, whether more had to go, and whether it was refused for its length.
-    pub summary_triggered: bool,
-    pub prune_triggered: bool,
-    pub overflow_rejected: bool,
-    /// How many messages a summary stands for, and how many a marker does.
-    pub folded: usize,
-    pub dropped: usize,
-    /// Which summary: the digest of the conversation up to the last message that it covers; empty if there is none. That message is the one
-    /// before `upto`.
-    pub covers: String,
-    pub upto: usize,
-    /// Which messages it stands for, and which a marker does: ranges of indexes, the last one not included.
-    pub folded_messages: Vec<[usize; 2]>,
-    pub dropped_messages: Vec<[usize; 2]>,
-    /// What those messages would have cost.
-    pub folded_tokens: u64,
-    pub dropped_tokens: u64,
-    /// What the summary in it costs, what the masked observations would have, and how much less they do.
-    pub summary_tokens: u64,
-    pub masked_tokens: u64,
-    pub saved_by_masking: u64,
-    /// What the notes in it cost that are pinned to the conversation.
-    pub memory_tokens: u64,
-    /// How large its blocks are, where they have limits.
-    pub blocks: Option<BlockSizes>,
-    /// The indexes of the messages that were masked.
-    pub masked: Vec<usize>,
-    pub postponed: usize,
-    /// The first message that the policy protected from being masked.
-    pub edge: usize,
-    /// Whether all this was only noted, and the client's own request forwarded.
-    pub observed: bool,
-    pub trigger: Option<String>,
-    pub degraded: Option<String>,
-    /// What the upstream reported; absent where it did not.
-    pub prompt_tokens: Option<u64>,
-    pub completion_tokens: Option<u64>,
-    pub cached_tokens: Option<u64>,
-    /// What it cost in USD, by what the upstream reported or else by our own count; absent where a price is unknown.
-    pub cost_usd: Option<f64>,
-    /// What it would have cost as the client sent it, estimated.
-    pub unedited_cost_usd: Option<f64>,
-    /// How many turns have brought nothing new, where that is worth a hint.
-    pub stop_hint: Option<u32>,
-    pub first_byte_ms: Option<u64>,
-    pub duration_ms: u64,
-    pub overhead_us: u64,
-}
-
-/// How large the blocks of a request are, in the unit of their limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct BlockSizes {
-    pub memory_before: u64,
-    pub memory_after: u64,
-    pub summary_before: u64,
-    pub summary_after: u64,
-    pub history_before: u64,
-    pub history_after: u64,
-    /// Lines of the summary that the memory says already.
-    pub removed_lines: usize,
-    /// Whether words were counted although the route asks for tokens.
-    pub fell_back_to_words: bool,
 }
 
 #[must_use]
@@ -239,21 +146,6 @@ fn bound(key: ConversationKey, id: MessageId, head: &[u8]) -> Vec<u8> {
     [&key.0[..], &id.0, head].concat()
 }
 
-#[must_use]
-pub fn encode_turn(turn: &TurnRecord) -> Bytes {
-    let mut record = vec![FORMAT];
-    // Numbers and strings only: there is nothing in it that JSON cannot say.
-    if let Ok(json) = serde_json::to_vec(turn) {
-        record.extend_from_slice(&json);
-    }
-    record.into()
-}
-
-pub fn decode_turn(record: &[u8]) -> Result<TurnRecord, RecordError> {
-    let fields = Fields::of(record)?;
-    serde_json::from_slice(fields.0).map_err(|_| RecordError::Damaged)
-}
-
 /// The rest of a record, behind its format.
 struct Fields<'a>(&'a [u8]);
 
@@ -315,7 +207,6 @@ mod tests {
         fn arbitrary_bytes_are_an_error_and_nothing_else(record: Vec<u8>) {
             let keyring = "11".repeat(32).parse::<Keyring>().unwrap();
             let _ = decode_waypoint(&record);
-            let _ = decode_turn(&record);
             let record = record.into();
             let _ = decode_message(KEY, MessageId([1; 32]), &record, Some(&keyring));
             let _ = decode_fold(KEY, &record, Some(&keyring));
@@ -349,12 +240,5 @@ mod tests {
         let mut moved = sealed.to_vec();
         moved[2] ^= 1;
         assert_eq!(decode_message(KEY, secret.id, &moved.into(), Some(&keyring)), Err(RecordError::Damaged));
-    }
-
-    #[test]
-    fn a_turn_of_an_older_version_has_defaults() {
-        let turn = TurnRecord { at: 5, masked: vec![1, 2], cached_tokens: Some(9), ..TurnRecord::default() };
-        assert_eq!(decode_turn(&encode_turn(&turn)), Ok(turn));
-        assert_eq!(decode_turn(b"\x01{\"at\":5}"), Ok(TurnRecord { at: 5, ..TurnRecord::default() }));
     }
 }

@@ -12,6 +12,7 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
+use tidegate_context::Cost;
 
 /// What is counted while requests pass: by OpenTelemetry's instruments, which `/metrics` and a collector both read.
 #[derive(Debug)]
@@ -50,22 +51,6 @@ pub struct Answered {
     pub cached_tokens: Option<u64>,
     /// What was billed, and what the client's own request would have been; neither where a price is unknown.
     pub cost: Option<Cost>,
-}
-
-/// In USD.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
-    pub billed: f64,
-    /// What the same answer would have cost to the request as the client sent it.
-    pub unedited: f64,
-}
-
-impl Cost {
-    /// What editing has saved; less than nothing where it has cost.
-    #[must_use]
-    pub fn avoided(&self) -> f64 {
-        self.unedited - self.billed
-    }
 }
 
 /// What a summarizer used, whether or not there is a summary in the end.

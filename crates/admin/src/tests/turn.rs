@@ -2,10 +2,10 @@ use super::{admin, admin_with, ask, code, desk, memory, options};
 use http::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tidegate_context::{TurnRecord, encode_turn};
 use tidegate_engine::{Digest, Timestamp};
 use tidegate_store::{
-    ConversationKey, Conversations, Entries, MessageId, Options, RawMessage, StoredFold, Turn, TurnRecord,
-    encode_turn,
+    ConversationKey, Conversations, Entries, MessageId, Options, RawMessage, StoredFold, Turn,
 };
 
 const KEY: ConversationKey = ConversationKey([7; 16]);

@@ -2,7 +2,8 @@ use super::{admin, ask, desk, memory, options, turn};
 use crate::{Filter, Source};
 use http::Method;
 use serde_json::{Value, json};
-use tidegate_store::{BlockSizes, Conversations, Turn, TurnRecord, encode_turn};
+use tidegate_context::{BlockSizes, TurnRecord, encode_turn};
+use tidegate_store::{Conversations, Turn};
 
 /// A turn with every figure that can be recorded.
 fn audited() -> TurnRecord {

@@ -1,0 +1,34 @@
+//! Finds the route of a request.
+
+use crate::{Glob, Matcher, Route};
+
+/// The path that OpenAI's own SDKs call.
+const CHAT_COMPLETIONS: &str = "/v1/chat/completions";
+
+/// Returns the index of the first route that matches. `model` is absent for a request whose body is not read. `has_header` says
+/// whether the request has a header of this name with a value that matches.
+#[must_use]
+pub fn matching_route(
+    routes: &[Route],
+    path: &str,
+    model: Option<&str>,
+    has_header: impl Fn(&str, &Glob) -> bool,
+) -> Option<usize> {
+    routes.iter().position(|route| route.matcher.matches(path, model, &has_header))
+}
+
+/// Returns the route of a chat completion on OpenAI's own path without any header that a route asks for: all that is known of a
+/// saved request is its body.
+#[must_use]
+pub fn chat_route<'a>(routes: &'a [Route], model: Option<&str>) -> Option<&'a Route> {
+    matching_route(routes, CHAT_COMPLETIONS, model, |_, _| false).map(|index| &routes[index])
+}
+
+impl Matcher {
+    fn matches(&self, path: &str, model: Option<&str>, has_header: &impl Fn(&str, &Glob) -> bool) -> bool {
+        self.paths.iter().any(|glob| glob.matches_ignore_case(path))
+            && (self.models.is_empty()
+                || model.is_some_and(|model| self.models.iter().any(|glob| glob.matches(model))))
+            && self.headers.iter().all(|(name, glob)| has_header(name, glob))
+    }
+}

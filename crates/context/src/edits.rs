@@ -1,0 +1,104 @@
+//! Converts a plan into wire edits and applies them.
+
+use crate::markers;
+use crate::{Assessment, ConversationState, TurnInput};
+use bytes::Bytes;
+use std::borrow::Cow;
+use tidegate_config::FoldRole;
+use tidegate_engine::{Plan, Role, Strategy};
+use tidegate_wire::{BadEdit, Edit, Piece, Placeholder, splice};
+
+use crate::renderer::message;
+
+impl Assessment {
+    /// The request as it is to be forwarded; `None` if that is what the client sent.
+    pub fn pieces(
+        &self,
+        input: &TurnInput,
+        state: &ConversationState,
+    ) -> Result<Option<Vec<Piece>>, BadEdit> {
+        let edits = self.edits(input, state);
+        if edits.is_empty() {
+            return Ok(None);
+        }
+        splice(&input.body, &input.outline, &self.chat.known, &edits).map(Some)
+    }
+
+    /// The plan as wire edits, in the order of the messages.
+    #[must_use]
+    pub fn edits(&self, input: &TurnInput, state: &ConversationState) -> Vec<Edit> {
+        let mut plan = Cow::Borrowed(&self.decision.plan);
+        if input.context.observe {
+            let Plan { masked, folded, dropped, .. } = plan.to_mut();
+            masked.clear();
+            dropped.clear();
+            *folded = None;
+        }
+        let placeholder = Placeholder::new(&input.context.mask.placeholder);
+        let mut insertions = self.insertions(&plan, input, state).into_iter().peekable();
+        let mut edits = Vec::new();
+        let mut masked = plan.masked.iter().peekable();
+        let removed = plan.folded.as_ref().map_or(&[][..], |folded| &folded.removed);
+        let (mut removed, mut dropped) = (removed.iter().peekable(), plan.dropped.iter().peekable());
+        for (message, known) in self.chat.known.iter().enumerate() {
+            while let Some((before, with)) = insertions.next_if(|(before, _)| *before == message) {
+                edits.push(Edit::Insert { before, with });
+            }
+            if removed.next_if_eq(&&message).is_some() || dropped.next_if_eq(&&message).is_some() {
+                match edits.last_mut() {
+                    Some(Edit::Remove { messages }) if messages.end == message => messages.end += 1,
+                    _ => edits.push(Edit::Remove { messages: message..message + 1 }),
+                }
+                continue;
+            }
+            // The tag is our own extension; providers refuse members that they do not know.
+            if known.facts.tag.is_some() {
+                edits.push(Edit::Untag { message });
+            }
+            if masked.next_if_eq(&&message).is_some() {
+                edits.push(Edit::Mask { message, placeholder: placeholder.clone() });
+            }
+        }
+        edits
+    }
+
+    /// Messages of our own, each with the index of the client's message that it stands before.
+    fn insertions(&self, plan: &Plan, input: &TurnInput, state: &ConversationState) -> Vec<(usize, Bytes)> {
+        let messages = &self.chat.messages;
+        let first_after_instructions = messages.iter().position(|message| !message.role.is_instruction());
+        let (notes, summary) = self.own_messages(plan, input, state);
+        let own = notes.into_iter().chain(summary).filter(|json| !json.is_empty());
+        // A request of instructions alone has no message that the notes could stand before.
+        let mut insertions: Vec<(usize, Bytes)> =
+            own.filter_map(|json| first_after_instructions.map(|before| (before, json))).collect();
+        if let Some(first) = plan.dropped.first() {
+            let text = match input.strategy {
+                Strategy::Window => markers::left_out_middle(plan.dropped.len()),
+                _ => {
+                    let begins_turn = |index: &&usize| messages[**index].role == Role::Assistant;
+                    markers::missing_turns(plan.dropped.iter().filter(begins_turn).count().max(1))
+                }
+            };
+            insertions.push((*first, message(FoldRole::User, &text)));
+        }
+        insertions
+    }
+
+    /// The pinned notes and the summary that go into the request.
+    fn own_messages(
+        &self,
+        plan: &Plan,
+        input: &TurnInput,
+        state: &ConversationState,
+    ) -> (Option<Bytes>, Option<Bytes>) {
+        if let Some(trimmed) = &self.trimmed {
+            let summary = trimmed.summary.as_ref().filter(|_| plan.folded.is_some());
+            return (
+                trimmed.notes.as_ref().map(|notes| notes.json.clone()),
+                summary.map(|summary| summary.json.clone()),
+            );
+        }
+        let summary = plan.folded.as_ref().and_then(|folded| state.summary(folded.covers));
+        (state.notes_in(input).map(|notes| notes.json.clone()), summary.map(|summary| summary.json.clone()))
+    }
+}

@@ -1,0 +1,120 @@
+use crate::{Assessment, BlockSizes, ConversationState, TurnInput};
+use tidegate_engine::{Budget, Cause, Message, Plan, Strategy, Tokens, Verdict};
+
+/// The figures of one turn. Every report about it is written from these and from nothing else.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    pub strategy: Strategy,
+    /// Whether the plan was only reported, and the client's own request forwarded.
+    pub observed: bool,
+    pub verdict: Verdict,
+    /// Messages in the request.
+    pub messages: usize,
+    /// Tokens of the request as the client sent it, and as planned.
+    pub before: Tokens,
+    pub after: Tokens,
+    pub budget: Budget,
+    /// Messages by what the plan does to them.
+    pub masked: usize,
+    pub folded: usize,
+    pub dropped: usize,
+    /// Observations outside the window that are not masked yet, because that would not pay.
+    pub postponed: usize,
+    pub left_out: LeftOut,
+    /// Tokens of the summary and of the pinned notes in the request.
+    pub summary_tokens: Tokens,
+    pub notes_tokens: Tokens,
+    /// The summary that the request waited for.
+    pub made: Option<MadeFold>,
+    /// Why something new was decided.
+    pub trigger: Option<Cause>,
+    pub blocks: Option<BlockSizes>,
+    /// How many turns in a row brought nothing new, where that is worth a hint to stop.
+    pub stop_hint: Option<u32>,
+}
+
+/// Tokens that the plan leaves out of the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The cost of the masked observations, and how much of it masking saves.
+    pub masked: Tokens,
+    pub by_masking: Tokens,
+    /// The cost of the messages that a summary or a marker stands for.
+    pub folded: Tokens,
+    pub dropped: Tokens,
+}
+
+/// A summary that a request waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MadeFold {
+    /// Whether it took more than folding alone would, because the request hardly fitted.
+    pub has_pruned: bool,
+    /// Tokens of the request if nothing had been pruned.
+    pub unpruned: Option<Tokens>,
+}
+
+impl Figures {
+    pub(crate) fn new(
+        assessment: &Assessment,
+        input: &TurnInput,
+        state: &ConversationState,
+        made: Option<MadeFold>,
+        stop_hint: Option<u32>,
+    ) -> Figures {
+        let plan = &assessment.decision.plan;
+        let folded = plan.folded.as_ref();
+        let notes = match &assessment.trimmed {
+            Some(trimmed) => trimmed.notes.as_ref(),
+            None => state.notes_in(input),
+        };
+        Figures {
+            strategy: input.strategy,
+            observed: input.context.observe,
+            verdict: plan.verdict,
+            messages: assessment.chat.messages.len(),
+            before: plan.before,
+            after: plan.after,
+            budget: plan.budget,
+            masked: plan.masked.len(),
+            folded: folded.map_or(0, |folded| folded.removed.len()),
+            dropped: plan.dropped.len(),
+            postponed: plan.postponed,
+            left_out: LeftOut::new(plan, &assessment.chat.messages),
+            summary_tokens: folded.map_or(Tokens::ZERO, |folded| folded.tokens),
+            notes_tokens: notes.map_or(Tokens::ZERO, |notes| notes.tokens),
+            made,
+            trigger: plan.cause,
+            blocks: BlockSizes::new(assessment, input, state),
+            stop_hint,
+        }
+    }
+
+    /// Tokens of the request as it is really forwarded.
+    #[must_use]
+    pub fn forwarded(&self) -> Tokens {
+        if self.observed { self.before } else { self.after }
+    }
+
+    /// Tokens of the request with its summary, before anything was pruned.
+    #[must_use]
+    pub fn after_summary(&self) -> Tokens {
+        self.made.and_then(|made| made.unpruned).unwrap_or(self.after)
+    }
+
+    #[must_use]
+    pub fn has_pruned(&self) -> bool {
+        self.made.is_some_and(|made| made.has_pruned)
+    }
+}
+
+impl LeftOut {
+    fn new(plan: &Plan, messages: &[Message]) -> LeftOut {
+        let sum = |indexes: &[usize]| indexes.iter().map(|&index| messages[index].tokens).sum();
+        LeftOut {
+            masked: sum(&plan.masked),
+            by_masking: plan.masked.iter().map(|&index| messages[index].saving()).sum(),
+            folded: plan.folded.as_ref().map_or(Tokens::ZERO, |folded| sum(&folded.removed)),
+            dropped: sum(&plan.dropped),
+        }
+    }
+}

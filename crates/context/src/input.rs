@@ -1,0 +1,95 @@
+use crate::renderer::unit;
+use bytes::Bytes;
+use std::sync::Arc;
+use tidegate_config::{Context, Limits, Mask};
+use tidegate_engine::{Strategy, Timestamp, Tokens};
+use tidegate_tokens::Model;
+use tidegate_wire::{LookedUp, Meter, Outline, Reader, Reading};
+
+/// One request and the policy it is under. Everything large is shared, so a clone is cheap.
+#[derive(Clone, Debug)]
+pub struct TurnInput {
+    /// The request's JSON, decompressed.
+    pub body: Bytes,
+    pub outline: Arc<Outline>,
+    pub context: Arc<Context>,
+    /// The strategy in force: the context's, or the one the client asked for where the route allows that.
+    pub strategy: Strategy,
+    pub model: Arc<Model>,
+    /// The correction of this model's token counts, learnt from the usage that upstreams report.
+    pub factor: f64,
+    pub limits: Limits,
+    /// What the conversation has cost so far in USD; `None` if that is unknown or unlimited.
+    pub spent: Option<f64>,
+    pub now: Timestamp,
+}
+
+/// Whether a request can need a turn at all. Without a strategy that edits, only our own tag has to be removed.
+#[must_use]
+pub fn needs_turn(strategy: Strategy, body: &[u8]) -> bool {
+    strategy != Strategy::Passthrough || memchr::memmem::find(body, b"\"observation\"").is_some()
+}
+
+impl TurnInput {
+    /// A request under the strategy and limits of its context, with uncorrected counts, at time zero.
+    #[must_use]
+    pub fn new(body: Bytes, outline: Outline, context: Arc<Context>, model: Arc<Model>) -> TurnInput {
+        TurnInput {
+            body,
+            outline: Arc::new(outline),
+            strategy: context.strategy,
+            limits: context.limits.clone(),
+            context,
+            model,
+            factor: 1.0,
+            spent: None,
+            now: Timestamp(0),
+        }
+    }
+
+    /// The model's name as the client wrote it.
+    #[must_use]
+    pub fn requested_model(&self) -> &str {
+        self.outline.model.as_deref().unwrap_or_default()
+    }
+
+    /// Finds which messages the reader has measured before. This tells how much work [`Measurement::run`] would be.
+    ///
+    /// [`Measurement::run`]: crate::Measurement::run
+    #[must_use]
+    pub fn look_up(&self, reader: &Reader) -> LookedUp {
+        self.with_reading(reader, |reading| reader.look_up(&self.outline, reading))
+    }
+
+    /// Whether lengths are counted in words because there is no tokenizer for this model, although the route asks for tokens.
+    #[must_use]
+    pub fn falls_back_to_words(&self) -> bool {
+        self.context.unit == tidegate_config::Unit::Tokens
+            && unit(&self.context, &self.model) == tidegate_wire::Unit::Words
+    }
+
+    /// Calls `f` with the rules for reading this request. They borrow from the context, so they cannot be returned.
+    pub(crate) fn with_reading<T>(&self, reader: &Reader, f: impl FnOnce(&Reading<'_>) -> T) -> T {
+        let Mask { placeholder, exclude_tools, .. } = &self.context.mask;
+        let pattern = self.context.observations.user_pattern.as_ref();
+        let observes = |text: &str| pattern.is_some_and(|pattern| pattern.is_match(text));
+        let excludes = |tool: &str| exclude_tools.iter().any(|glob| glob.matches(tool));
+        let Model { encoding, images, .. } = *self.model;
+        f(&Reading {
+            meter: Meter { encoding, images, unit: unit(&self.context, &self.model) },
+            observes: pattern.map(|pattern| (pattern.as_str(), &observes as &dyn Fn(&str) -> bool)),
+            excludes: (!exclude_tools.is_empty()).then_some(&excludes),
+            placeholder: reader.counted(encoding, placeholder),
+            factor: self.factor,
+            cuts: match self.strategy {
+                Strategy::Summarization | Strategy::Hybrid | Strategy::Window => true,
+                Strategy::Passthrough | Strategy::Masking => false,
+            },
+        })
+    }
+
+    /// Corrects a count by what this model's counts have been wrong by before.
+    pub(crate) fn scaled(&self, tokens: Tokens) -> Tokens {
+        if self.factor == 1.0 { tokens } else { Tokens((tokens.0 as f64 * self.factor).ceil() as u64) }
+    }
+}

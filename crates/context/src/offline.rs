@@ -1,0 +1,48 @@
+//! Drives a turn without a network and without a store: for `replay`, `explain` and the dashboard.
+
+use crate::{
+    Action, Author, Event, FoldFailure, FoldRequest, MeasureError, Outcome, OwnedSource, SavedFold, Splice,
+    Turn,
+};
+use tidegate_summary::{Source, extract};
+use tidegate_wire::Reader;
+
+/// Drives a turn to its end. The built-in summarizer stands in for every summarizer.
+pub fn drive_offline(turn: &mut Turn, reader: &Reader) -> Result<Box<Outcome>, MeasureError> {
+    drive_offline_with(turn, reader, Splice::Wanted, &mut fold_offline)
+}
+
+/// The same with another way to fold.
+pub fn drive_offline_with(
+    turn: &mut Turn,
+    reader: &Reader,
+    splice: Splice,
+    fold: &mut dyn FnMut(&FoldRequest) -> Result<SavedFold, FoldFailure>,
+) -> Result<Box<Outcome>, MeasureError> {
+    let mut event = Event::Begin;
+    loop {
+        event = match turn.advance(event) {
+            Action::Measure(measurement) => {
+                Event::Measured(measurement.run(reader, measurement.look_up(reader), splice))
+            }
+            Action::Fold(request) => match fold(&request) {
+                Ok(fold) => Event::Folded(fold),
+                Err(failure) => Event::FoldFailed(failure),
+            },
+            Action::Done(outcome) => return Ok(outcome),
+            Action::Untouched(error) => return Err(error),
+        };
+    }
+}
+
+/// Makes a summary with the built-in summarizer, unless the conversation has it already.
+pub fn fold_offline(request: &FoldRequest) -> Result<SavedFold, FoldFailure> {
+    if let Some(known) = request.state().fold(request.job.covers) {
+        return Ok(known.clone());
+    }
+    let material = request.material();
+    let sources: Vec<Source<'_>> = material.sources.iter().map(OwnedSource::borrowed).collect();
+    let max_tokens = u32::try_from(material.max_tokens).unwrap_or(u32::MAX);
+    let summary = extract(material.previous.as_ref(), &sources, max_tokens);
+    request.finish(&summary, Author::default()).map(|(fold, _)| fold)
+}

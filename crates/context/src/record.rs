@@ -1,0 +1,197 @@
+//! The record of a turn, as it is stored. The store keeps it as opaque bytes.
+
+use crate::{BlockSizes, Ending, Figures, Outcome};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tidegate_config::strategy_name;
+use tidegate_engine::Plan;
+
+/// What happened to one request. Members are added, never changed: a member that an older version did not write has its default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TurnRecord {
+    pub at: u64,
+    pub request_id: String,
+    pub route: String,
+    pub model: String,
+    pub strategy: String,
+    pub status: u16,
+    /// `answered`, `broken`, `client_gone`, `refused`.
+    pub outcome: String,
+    /// Messages in the request, and the digest of the conversation with all of them.
+    pub messages: usize,
+    pub end: String,
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    pub budget: u64,
+    /// The model's window, known or assumed, and the arithmetic from it to the budget: how much of it is used at all, and what is
+    /// reserved for the answer and for overhead.
+    pub window: u64,
+    pub safe: u64,
+    pub output: u64,
+    pub overhead: u64,
+    /// Tokens with the summary, and after pruning.
+    pub tokens_after_summary: u64,
+    pub tokens_after_prune: u64,
+    /// Whether the request waited for a summary, whether that pruned, and whether the request was refused for its length.
+    pub summary_triggered: bool,
+    pub prune_triggered: bool,
+    pub overflow_rejected: bool,
+    /// How many messages a summary stands for, and how many a marker does.
+    pub folded: usize,
+    pub dropped: usize,
+    /// The digest of the conversation up to the last message that the summary covers, the one before `upto`; empty without a
+    /// summary.
+    pub covers: String,
+    pub upto: usize,
+    /// The messages that the summary and the marker stand for, as half-open ranges of indexes.
+    pub folded_messages: Vec<[usize; 2]>,
+    pub dropped_messages: Vec<[usize; 2]>,
+    /// The tokens of those messages.
+    pub folded_tokens: u64,
+    pub dropped_tokens: u64,
+    /// Tokens of the summary, tokens of the masked observations as sent, and how much of that masking saves.
+    pub summary_tokens: u64,
+    pub masked_tokens: u64,
+    pub saved_by_masking: u64,
+    /// Tokens of the pinned notes in the request.
+    pub memory_tokens: u64,
+    /// The sizes of its blocks, where they have limits.
+    pub blocks: Option<BlockSizes>,
+    /// The indexes of the masked messages.
+    pub masked: Vec<usize>,
+    pub postponed: usize,
+    /// The first message that the policy protects from masking.
+    pub edge: usize,
+    /// Whether the plan was only reported, and the client's own request forwarded.
+    pub observed: bool,
+    pub trigger: Option<String>,
+    pub degraded: Option<String>,
+    /// What the upstream reported.
+    pub prompt_tokens: Option<u64>,
+    pub completion_tokens: Option<u64>,
+    pub cached_tokens: Option<u64>,
+    /// The cost in USD, by what the upstream reported or else by our own count; absent if a price is unknown.
+    pub cost_usd: Option<f64>,
+    /// The estimated cost of the request as the client sent it.
+    pub unedited_cost_usd: Option<f64>,
+    /// How many turns in a row brought nothing new, where that is worth a hint.
+    pub stop_hint: Option<u32>,
+    pub first_byte_ms: Option<u64>,
+    pub duration_ms: u64,
+    pub overhead_us: u64,
+}
+
+impl TurnRecord {
+    /// The part of a record that follows from the turn itself. Time, route, model and answer are the caller's to fill in.
+    #[must_use]
+    pub fn new(outcome: &Outcome) -> TurnRecord {
+        let plan = &outcome.assessment.decision.plan;
+        let is_refused = outcome.ending == Ending::OverBudget;
+        TurnRecord {
+            // A refused request is not a part of the conversation.
+            end: outcome.end().filter(|_| !is_refused).map(|end| end.to_string()).unwrap_or_default(),
+            overflow_rejected: is_refused,
+            ..TurnRecord::of_plan(&outcome.figures, plan)
+        }
+    }
+
+    fn of_plan(figures: &Figures, plan: &Plan) -> TurnRecord {
+        let folded = plan.folded.as_ref();
+        TurnRecord {
+            strategy: strategy_name(figures.strategy).to_owned(),
+            messages: figures.messages,
+            tokens_before: figures.before.0,
+            tokens_after: figures.after.0,
+            tokens_after_summary: figures.after_summary().0,
+            tokens_after_prune: figures.after.0,
+            summary_triggered: figures.made.is_some(),
+            prune_triggered: figures.has_pruned(),
+            budget: figures.budget.input.0,
+            window: figures.budget.window.0,
+            safe: figures.budget.safe.0,
+            output: figures.budget.output.0,
+            overhead: figures.budget.overhead.0,
+            masked: plan.masked.clone(),
+            folded: figures.folded,
+            dropped: figures.dropped,
+            covers: folded.map(|folded| folded.covers.to_string()).unwrap_or_default(),
+            upto: folded.map_or(0, |folded| folded.upto),
+            folded_messages: folded.map(|folded| ranges(&folded.removed)).unwrap_or_default(),
+            dropped_messages: ranges(&plan.dropped),
+            folded_tokens: figures.left_out.folded.0,
+            dropped_tokens: figures.left_out.dropped.0,
+            summary_tokens: figures.summary_tokens.0,
+            masked_tokens: figures.left_out.masked.0,
+            saved_by_masking: figures.left_out.by_masking.0,
+            memory_tokens: figures.notes_tokens.0,
+            blocks: figures.blocks,
+            postponed: figures.postponed,
+            edge: plan.edge,
+            observed: figures.observed,
+            trigger: figures.trigger.map(|cause| cause.name().to_owned()),
+            stop_hint: figures.stop_hint,
+            ..TurnRecord::default()
+        }
+    }
+}
+
+/// Ordered indexes as half-open ranges: a conversation loses hundreds of consecutive messages.
+fn ranges(indexes: &[usize]) -> Vec<[usize; 2]> {
+    let runs = indexes.chunk_by(|one, next| one + 1 == *next);
+    runs.filter_map(|run| Some([*run.first()?, run.last()? + 1])).collect()
+}
+
+/// The first byte of every stored record.
+const FORMAT: u8 = 1;
+
+#[must_use]
+pub fn encode_turn(turn: &TurnRecord) -> Bytes {
+    let mut record = vec![FORMAT];
+    // Only numbers, strings and lists: serializing cannot fail.
+    if let Ok(json) = serde_json::to_vec(turn) {
+        record.extend_from_slice(&json);
+    }
+    record.into()
+}
+
+/// Returns `None` for a record that is damaged or has a newer format.
+#[must_use]
+pub fn decode_turn(record: &[u8]) -> Option<TurnRecord> {
+    let json = record.strip_prefix(&[FORMAT])?;
+    serde_json::from_slice(json).ok()
+}
+
+/// Decodes all records of a conversation that can be read and puts them into order.
+#[must_use]
+pub fn decode_turns(records: &[Bytes]) -> Vec<TurnRecord> {
+    let mut turns: Vec<TurnRecord> = records.iter().filter_map(|record| decode_turn(record)).collect();
+    // Turns of the same millisecond are ordered by the length of the conversation.
+    turns.sort_by(|a, b| (a.at, a.messages, &a.request_id).cmp(&(b.at, b.messages, &b.request_id)));
+    turns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_reads_as_it_was_written() {
+        let turn = TurnRecord { at: 5, masked: vec![1, 2], cached_tokens: Some(9), ..TurnRecord::default() };
+        assert_eq!(decode_turn(&encode_turn(&turn)), Some(turn));
+        assert_eq!(decode_turn(b"\x01{\"at\":5}"), Some(TurnRecord { at: 5, ..TurnRecord::default() }));
+    }
+
+    #[test]
+    fn damaged_and_newer_records_are_left_out() {
+        for record in [&b""[..], b"\x01{", b"\x02{}", b"{}"] {
+            assert_eq!(decode_turn(record), None);
+        }
+    }
+
+    #[test]
+    fn consecutive_indexes_are_one_range() {
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), [[0, 3], [5, 6], [7, 9]]);
+        assert!(ranges(&[]).is_empty());
+    }
+}

@@ -1,0 +1,162 @@
+//! Estimates what an edited request saved: what it was billed, against what the client's own would have been.
+//!
+//! Nobody can know the second figure, so it is estimated, and in doubt against us: where nothing tells how much of the client's own
+//! request the provider had cached, everything that it can have seen before counts as cached.
+
+use crate::{Assessment, ConversationState, TurnInput};
+use tidegate_engine::{Tokens, Waypoint};
+use tidegate_tokens::{Caching, Prices};
+use tidegate_wire::Usage;
+
+/// In USD.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    pub billed: f64,
+    /// What the same answer would have cost for the request as the client sent it.
+    pub unedited: f64,
+}
+
+impl Cost {
+    /// What editing has saved; negative where it has cost.
+    #[must_use]
+    pub fn avoided(&self) -> f64 {
+        self.unedited - self.billed
+    }
+}
+
+/// A forwarded request beside the client's own, by our own count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unedited {
+    before: Tokens,
+    after: Tokens,
+    /// How much of the client's own request the provider can have cached, had nothing ever been edited.
+    seen: Tokens,
+    /// How much of the forwarded one it can have cached; `None` if the request was edited anew, so that its hits say little.
+    replayed: Option<Tokens>,
+}
+
+impl Unedited {
+    pub(crate) fn new(assessment: &Assessment, input: &TurnInput, state: &ConversationState) -> Unedited {
+        let (plan, messages) = (&assessment.decision.plan, &assessment.chat.messages);
+        let caching = input.model.caching;
+        let is_warm = |waypoint: &Waypoint| {
+            u128::from(input.now.0.saturating_sub(waypoint.at.0)) <= caching.ttl.as_millis()
+        };
+        let (seen, replayed) = match state.memory.last_on(messages).filter(|(_, last)| is_warm(last)) {
+            Some((index, last)) => {
+                let new: Tokens = messages[index + 1..].iter().map(|message| message.tokens).sum();
+                let is_replayed = assessment.decision.waypoint.as_ref().is_some_and(|made| {
+                    (made.frontier, made.fold, made.gap) == (last.frontier, last.fold, last.gap)
+                });
+                let replayed = is_replayed.then(|| cacheable(plan.after.saturating_sub(new), caching));
+                (cacheable(plan.before.saturating_sub(new), caching), replayed)
+            }
+            // The first request, or one after every cache has gone cold.
+            None => (Tokens::ZERO, Some(Tokens::ZERO)),
+        };
+        let unedited = Unedited { before: plan.before, after: plan.after, seen, replayed };
+        if input.context.observe { unedited.as_sent() } else { unedited }
+    }
+
+    /// The same for a request that was forwarded as it came, whatever was planned.
+    fn as_sent(self) -> Unedited {
+        Unedited { after: self.before, replayed: Some(self.seen), ..self }
+    }
+
+    /// What was billed for `usage`, and what would have been without us; `None` if a price is unknown.
+    #[must_use]
+    pub fn cost(&self, prices: &Prices, usage: Usage) -> Option<Cost> {
+        let Usage { prompt_tokens, cached_tokens, completion_tokens, .. } = usage;
+        let bill =
+            |input: u64, cached: u64| prices.cost(Tokens(input), Tokens(cached), Tokens(completion_tokens));
+        let billed = bill(prompt_tokens, cached_tokens)?;
+        if self.before == self.after || self.after == Tokens::ZERO {
+            return Some(Cost { billed, unedited: billed });
+        }
+        // How many tokens the provider counts for one of ours.
+        let scale = prompt_tokens as f64 / self.after.0 as f64;
+        let hits = match self.replayed {
+            Some(replayed) if replayed > Tokens::ZERO => {
+                (cached_tokens as f64 / (replayed.0 as f64 * scale)).min(1.0)
+            }
+            Some(_) | None => 1.0,
+        };
+        let whole = self.before.0 as f64 * scale;
+        let cached = self.seen.0 as f64 * scale * hits;
+        let unedited = bill(whole.round() as u64, cached.round() as u64)?;
+        Some(Cost { billed, unedited })
+    }
+}
+
+/// How much of a prefix of this length a provider caches.
+fn cacheable(length: Tokens, caching: Caching) -> Tokens {
+    if length < caching.minimum {
+        return Tokens::ZERO;
+    }
+    let step = caching.step.0.max(1);
+    Tokens(length.0 / step * step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRICES: Prices =
+        Prices { input: 10.0, cached_input: Some(1.0), cache_write: None, output: Some(0.0) };
+
+    fn usage(prompt_tokens: u64, cached_tokens: u64) -> Usage {
+        Usage { prompt_tokens, cached_tokens, ..Usage::default() }
+    }
+
+    fn edited(seen: u64, replayed: Option<u64>) -> Unedited {
+        let (before, after) = (Tokens(20_000), Tokens(10_000));
+        Unedited { before, after, seen: Tokens(seen), replayed: replayed.map(Tokens) }
+    }
+
+    /// In millionths of a dollar.
+    fn cost(unedited: &Unedited, usage: Usage) -> (f64, f64) {
+        let cost = unedited.cost(&PRICES, usage).unwrap();
+        ((cost.billed * 1e6).round(), (cost.unedited * 1e6).round())
+    }
+
+    #[test]
+    fn what_is_not_edited_saves_nothing() {
+        let same = Unedited { before: Tokens(10_000), ..edited(9_000, Some(9_000)) };
+        assert_eq!(cost(&same, usage(10_000, 0)), (100_000.0, 100_000.0));
+    }
+
+    #[test]
+    fn what_is_only_observed_saves_nothing_either() {
+        assert_eq!(cost(&edited(9_000, None).as_sent(), usage(20_000, 5_000)), (155_000.0, 155_000.0));
+    }
+
+    #[test]
+    fn a_provider_that_has_cached_ours_would_have_cached_theirs() {
+        // 1,000 new ones in both; the rest was seen before.
+        assert_eq!(cost(&edited(19_000, Some(9_000)), usage(10_000, 9_000)), (19_000.0, 29_000.0));
+    }
+
+    #[test]
+    fn a_provider_that_does_not_cache_would_not_have_either() {
+        assert_eq!(cost(&edited(19_000, Some(9_000)), usage(10_000, 0)), (100_000.0, 200_000.0));
+    }
+
+    #[test]
+    fn an_edit_that_broke_the_cache_is_charged_to_us() {
+        // Ours at full price, theirs almost all out of the cache: this turn has cost more than it saved.
+        assert_eq!(cost(&edited(19_000, None), usage(10_000, 0)), (100_000.0, 29_000.0));
+    }
+
+    #[test]
+    fn their_tokens_are_the_measure() {
+        // The provider counts twice what we count.
+        assert_eq!(cost(&edited(0, Some(0)), usage(20_000, 0)), (200_000.0, 400_000.0));
+    }
+
+    #[test]
+    fn without_a_price_for_the_answer_there_is_no_figure() {
+        let unpriced = Prices { output: None, ..PRICES };
+        let usage = Usage { completion_tokens: 1, ..usage(10, 0) };
+        assert_eq!(edited(0, None).cost(&unpriced, usage), None);
+    }
+}

@@ -1,0 +1,223 @@
+//! The state machine: from the first look at a request to the plan that stands.
+
+use crate::limits;
+use crate::{
+    Assessment, ConversationState, DueFold, Ending, Figures, FoldFailure, FoldRequest, MadeFold,
+    MeasureError, Measured, Measurement, Outcome, Rule, SavedFold, TurnInput, Unedited,
+};
+use std::sync::Arc;
+use tidegate_config::FoldMode;
+use tidegate_engine::{Cause, FoldJob, Verdict};
+
+/// One turn under way.
+#[derive(Debug)]
+pub struct Turn {
+    input: Arc<TurnInput>,
+    state: Arc<ConversationState>,
+    wait: FoldWait,
+    phase: Phase,
+    folds_left: usize,
+    /// The summary that was made for this request, and why.
+    made: Option<(MadeFold, Cause)>,
+    fold_failure: Option<FoldFailure>,
+    due: Option<DueFold>,
+}
+
+/// Which summaries a request waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FoldWait {
+    /// Urgent ones, and all where `fold.mode = "inline"`; none where the route only observes.
+    #[default]
+    AsConfigured,
+    /// Every one that is due: for showing what a request would become.
+    Always,
+}
+
+/// What the driver reports.
+#[derive(Debug)]
+pub enum Event {
+    Begin,
+    Measured(Result<Measured, MeasureError>),
+    Folded(SavedFold),
+    FoldFailed(FoldFailure),
+}
+
+/// What the driver does next.
+#[derive(Debug)]
+pub enum Action {
+    Measure(Measurement),
+    /// Have this summarized; the request waits for it.
+    Fold(Box<FoldRequest>),
+    Done(Box<Outcome>),
+    /// Forward the client's own bytes.
+    Untouched(MeasureError),
+}
+
+#[derive(Debug)]
+enum Phase {
+    New,
+    Measuring,
+    Folding(Box<Measured>, FoldJob),
+    /// Summarizing has failed: the next measurement stands.
+    Truncating,
+    Ended,
+}
+
+/// The most summaries that one request waits for. Each reaches as far as it may, so a second one is rare. Blocks can take three:
+/// for the limit of the history, for the total that the new summary is part of, and for the window.
+const MAX_FOLDS: usize = 3;
+
+impl Turn {
+    #[must_use]
+    pub fn new(input: TurnInput, state: impl Into<Arc<ConversationState>>) -> Turn {
+        let mut state = state.into();
+        let is_rendered = state.is_rendered_for(&input.model);
+        if !is_rendered {
+            Arc::make_mut(&mut state).render(&input.context, input.strategy, &input.model);
+        }
+        Turn {
+            input: Arc::new(input),
+            state,
+            wait: FoldWait::AsConfigured,
+            phase: Phase::New,
+            folds_left: MAX_FOLDS,
+            made: None,
+            fold_failure: None,
+            due: None,
+        }
+    }
+
+    #[must_use]
+    pub fn waiting_for(self, wait: FoldWait) -> Turn {
+        Turn { wait, ..self }
+    }
+
+    #[must_use]
+    pub fn input(&self) -> &Arc<TurnInput> {
+        &self.input
+    }
+
+    /// What is known of the conversation by now.
+    #[must_use]
+    pub fn state(&self) -> &Arc<ConversationState> {
+        &self.state
+    }
+
+    /// Takes the driver's report and says what to do next.
+    pub fn advance(&mut self, event: Event) -> Action {
+        match (std::mem::replace(&mut self.phase, Phase::Ended), event) {
+            (Phase::New, Event::Begin) => self.measure(Rule::Decide, Phase::Measuring),
+            (Phase::Measuring | Phase::Truncating, Event::Measured(Err(error))) => Action::Untouched(error),
+            (Phase::Measuring, Event::Measured(Ok(measured))) => self.measured(measured),
+            (Phase::Truncating, Event::Measured(Ok(measured))) => self.done(measured),
+            (Phase::Folding(measured, job), Event::Folded(fold)) => {
+                self.folded(&measured.assessment, &job, fold)
+            }
+            (Phase::Folding(measured, job), Event::FoldFailed(failure)) => {
+                self.fold_failed(*measured, &job, failure)
+            }
+            _ => Action::Untouched(MeasureError::UnexpectedEvent),
+        }
+    }
+
+    fn measure(&mut self, rule: Rule, phase: Phase) -> Action {
+        self.phase = phase;
+        Action::Measure(Measurement { input: self.input.clone(), state: self.state.clone(), rule })
+    }
+
+    fn measured(&mut self, mut measured: Measured) -> Action {
+        let decision = &mut measured.assessment.decision;
+        match self.made {
+            // The reason for the summary is the reason for this plan.
+            Some((_, cause)) => _ = decision.plan.cause.get_or_insert(cause),
+            None => {
+                if let Some(limit) = self.limit_reached(&measured.assessment) {
+                    return self.ended(measured, Ending::Limit(limit));
+                }
+            }
+        }
+        let decision = &measured.assessment.decision;
+        if let Some(job) = &decision.wanted {
+            self.due.get_or_insert_with(|| DueFold { job: job.clone(), without: decision.plan.after });
+        }
+        match decision.wanted.clone().filter(|job| self.folds_left > 0 && self.waits_for(job)) {
+            Some(job) => {
+                self.folds_left -= 1;
+                let request = self.fold_request(&measured.assessment, job.clone());
+                self.phase = Phase::Folding(Box::new(measured), job);
+                Action::Fold(Box::new(request))
+            }
+            None => self.done(measured),
+        }
+    }
+
+    fn folded(&mut self, assessment: &Assessment, job: &FoldJob, fold: SavedFold) -> Action {
+        let covers = fold.covers;
+        let kept = fold.state.kept.len();
+        Arc::make_mut(&mut self.state).add_fold(fold, &self.input);
+        let tokens = self.state.summary(covers).map(|summary| summary.fold.tokens).unwrap_or_default();
+        let made = MadeFold {
+            has_pruned: job.prunes(&assessment.chat.messages, kept),
+            unpruned: job.spared.map(|spared| spared.rest + tokens),
+        };
+        self.made = Some((made, job.cause));
+        self.measure(Rule::Decide, Phase::Measuring)
+    }
+
+    fn fold_failed(&mut self, measured: Measured, job: &FoldJob, failure: FoldFailure) -> Action {
+        // A history that has a limit keeps to it, with a marker for what is missing.
+        let truncates =
+            measured.assessment.decision.plan.verdict == Verdict::OverBudget || job.cause == Cause::Blocks;
+        self.fold_failure = Some(failure).filter(|failure| failure.was_tried() || truncates);
+        if truncates { self.measure(Rule::Truncate, Phase::Truncating) } else { self.done(measured) }
+    }
+
+    fn done(&mut self, measured: Measured) -> Action {
+        let is_over = measured.assessment.decision.plan.verdict == Verdict::OverBudget;
+        let ending =
+            if is_over && !self.input.context.observe { Ending::OverBudget } else { Ending::Forward };
+        self.ended(measured, ending)
+    }
+
+    fn ended(&mut self, measured: Measured, ending: Ending) -> Action {
+        let Measured { assessment, pieces, stop_hint } = measured;
+        let (input, state) = (&*self.input, &*self.state);
+        let made = self.made.map(|(made, _)| made);
+        let figures = Figures::new(&assessment, input, state, made, stop_hint);
+        let unedited = Unedited::new(&assessment, input, state);
+        let is_wanted = ending == Ending::Forward && self.fold_failure.is_none() && !input.context.observe;
+        let deferred = assessment.decision.wanted.clone().filter(|_| is_wanted);
+        let deferred = deferred.map(|job| self.fold_request(&assessment, job));
+        Action::Done(Box::new(Outcome {
+            ending,
+            assessment,
+            pieces,
+            figures,
+            unedited,
+            fold_failure: self.fold_failure,
+            deferred,
+            due: self.due.take(),
+        }))
+    }
+
+    fn fold_request(&self, assessment: &Assessment, job: FoldJob) -> FoldRequest {
+        let (input, state) = (self.input.clone(), self.state.clone());
+        FoldRequest { input, state, chat: assessment.chat.clone(), job }
+    }
+
+    fn limit_reached(&self, assessment: &Assessment) -> Option<limits::LimitReached> {
+        let input = &self.input;
+        let messages = &assessment.chat.messages;
+        (!input.context.observe).then(|| limits::check(&input.limits, messages, input.spent)).flatten()
+    }
+
+    fn waits_for(&self, job: &FoldJob) -> bool {
+        let context = &self.input.context;
+        match self.wait {
+            FoldWait::Always => true,
+            FoldWait::AsConfigured => {
+                !context.observe && (job.is_urgent() || context.fold.mode == FoldMode::Inline)
+            }
+        }
+    }
+}

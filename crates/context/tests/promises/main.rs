@@ -1,0 +1,246 @@
+//! The promises about what goes upstream, as properties of bytes: generated conversations that grow turn by turn, are
+//! retried, edited and branched, under generated policies, through the code that the proxy runs.
+//!
+//! [`conversation`] (out of [`material`]) and [`policy`] make what is played, [`play`] plays it, [`reading`] looks at what came out with none of
+//! the code under test.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is the failure message of a test")]
+
+mod conversation;
+mod material;
+mod play;
+mod policy;
+mod pricing;
+mod reading;
+mod spelling;
+
+use bytes::Bytes;
+use conversation::{Sent, Speaker};
+use play::{Exchange, play, scenario};
+use proptest::prelude::*;
+use reading::{Request, masks};
+use tidegate_context::{ConversationState, Rule, TurnInput};
+use tidegate_engine::{Strategy, Tokens, Verdict};
+use tidegate_wire::Reader;
+
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: 96,
+        failure_persistence: None,
+        max_shrink_iters: 2_000,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Promise 1: without an edit every byte is the client's; with one, every byte outside the contents of the masked
+    /// messages and the tags.
+    #[test]
+    fn only_what_the_plan_names_changes(scenario in scenario()) {
+        play(&scenario, |exchange| {
+            let masks = masks(exchange)?;
+            let masked: Vec<usize> = (0..masks.len()).filter(|&index| masks[index]).collect();
+            if scenario.policy.observe {
+                prop_assert!(masked.is_empty(), "it was to look on only");
+            } else {
+                prop_assert_eq!(&masked, &exchange.plan().masked);
+            }
+            let is_untouched = masked.is_empty() && exchange.sent.iter().all(|sent| !sent.tagged);
+            prop_assert_eq!(is_untouched, exchange.edited.is_none());
+            Ok(())
+        })?;
+    }
+
+    /// Promise 2: whoever could read the request before can read it now, and finds the same calls with the same answers.
+    #[test]
+    fn what_was_valid_stays_valid(scenario in scenario()) {
+        play(&scenario, |exchange| {
+            let before = Request::read(&exchange.body.bytes)?;
+            let after = Request::read(exchange.forwarded())?;
+            prop_assert_eq!(before.pairs(), after.pairs());
+            prop_assert_eq!(before.messages.len(), after.messages.len());
+            for (before, after) in before.messages.iter().zip(&after.messages) {
+                prop_assert_eq!((&before.role, &before.name), (&after.role, &after.name));
+                prop_assert_eq!(&before.tool_call_id, &after.tool_call_id);
+                prop_assert_eq!(before.content.is_some(), after.content.is_some(), "a content came or went");
+                prop_assert_eq!(before.function_call.is_some(), after.function_call.is_some());
+                let ids = |message: &reading::Message| message.tool_calls.iter().map(|call| call.id.clone()).collect::<Vec<_>>();
+                prop_assert_eq!(ids(before), ids(after));
+                prop_assert!(after.observation.is_none(), "providers refuse a tag that they do not know");
+            }
+            Ok(())
+        })?;
+    }
+
+    /// Promise 3: instructions, what users and assistants say, results that the policy protects, and everything from the
+    /// last assistant message on.
+    #[test]
+    fn nothing_sacred_is_masked(scenario in scenario()) {
+        play(&scenario, |exchange| {
+            let tail = exchange.sent.iter().rposition(|sent| sent.speaker == Speaker::Assistant).unwrap_or(0);
+            for (index, is_masked) in masks(exchange)?.into_iter().enumerate() {
+                if is_masked {
+                    prop_assert!(index < tail, "message {} is in the unresolved end", index);
+                    prop_assert!(scenario.policy.may_mask(&exchange.sent[index]), "{:?}", exchange.sent[index]);
+                }
+            }
+            Ok(())
+        })?;
+    }
+
+    /// Promise 5.
+    #[test]
+    fn what_remains_keeps_its_order(scenario in scenario()) {
+        play(&scenario, |exchange| {
+            let request = Request::read(exchange.forwarded())?;
+            let serials: Vec<usize> = request.messages.iter().map(|message| message.x_serial).collect();
+            prop_assert_eq!(serials, (0..exchange.sent.len()).collect::<Vec<_>>());
+            Ok(())
+        })?;
+    }
+
+    /// Promise 6: the bytes that go out, counted again from scratch, are what the plan says and fit the budget by the book;
+    /// what is refused would not have fitted with everything masked that may be.
+    #[test]
+    fn what_goes_out_fits_and_what_is_refused_cannot(scenario in scenario()) {
+        let recount = Reader::default();
+        play(&scenario, |exchange| {
+            let plan = exchange.plan();
+            let budget = scenario.policy.input_budget(scenario.asked());
+            prop_assert_eq!(plan.budget.input, Tokens(budget));
+            if scenario.policy.observe || !scenario.policy.masks {
+                return Ok(());
+            }
+            let counted = counts(exchange, exchange.forwarded(), &recount, exchange.factor);
+            // Corrected counts are rounded up, which may differ by a token in each message that loses its tag.
+            let counted = counted.iter().sum::<u64>() + exchange.assessment.chat.fixed.0;
+            let slack = if exchange.factor == 1.0 { 0 } else { exchange.sent.len() as u64 };
+            prop_assert!((counted..=counted + slack).contains(&plan.after.0), "{} {}", counted, plan.after);
+            let fits = budget > 0 && plan.after.0 <= budget;
+            prop_assert_eq!(plan.verdict == Verdict::Fits, fits);
+            if !fits {
+                prop_assert_eq!(plan.postponed, 0, "it was refused with masks left to make");
+                prop_assert!(exchange.assessment.decision.waypoint.is_none(), "a refused request left a trace");
+            }
+            Ok(())
+        })?;
+    }
+
+    /// Promise 7: another process with the same state gives the same bytes, and so does a retry at any later time.
+    #[test]
+    fn the_same_request_gives_the_same_bytes(scenario in scenario()) {
+        let other = Reader::default();
+        play(&scenario, |exchange| {
+            let (assessment, bytes) = exchange.again(&other, exchange.memory, exchange.now);
+            prop_assert_eq!(&assessment.decision, &exchange.assessment.decision);
+            prop_assert_eq!(bytes.as_slice(), exchange.forwarded());
+            if let Some(waypoint) = exchange.assessment.decision.waypoint {
+                let mut memory = exchange.memory.clone();
+                memory.add(waypoint);
+                for later in [0, 1_000, 100_000_000] {
+                    let (_, bytes) = exchange.again(&other, &memory, exchange.now + later);
+                    prop_assert_eq!(bytes.as_slice(), exchange.forwarded());
+                }
+            }
+            Ok(())
+        })?;
+    }
+
+    /// Promise 8.
+    #[test]
+    fn the_prefix_is_stable(scenario in scenario()) {
+        let mut history = Vec::new();
+        play(&scenario, |exchange| stable(exchange, &mut history))?;
+    }
+
+    /// Promise 8, for a model whose counts are corrected while the conversation goes on. Each conversation is played under
+    /// several corrections, because only results that are hardly longer than their placeholder can tell.
+    #[test]
+    fn the_prefix_is_stable_while_the_counts_move(
+        scenario in scenario(),
+        factors in prop::collection::vec(0.5f64..1.5, 12),
+    ) {
+        for factors in factors.chunks(3) {
+            let scenario = scenario.clone().with_factors(factors.to_vec());
+            let mut history = Vec::new();
+            play(&scenario, |exchange| stable(exchange, &mut history))?;
+        }
+    }
+
+    /// Promise 9: a message that is masked costs less than it did.
+    #[test]
+    fn an_edit_always_shrinks(scenario in scenario()) {
+        let recount = Reader::default();
+        play(&scenario, |exchange| {
+            let before = counts(exchange, &exchange.body.bytes, &recount, 1.0);
+            let after = counts(exchange, exchange.forwarded(), &recount, 1.0);
+            for (index, is_masked) in masks(exchange)?.into_iter().enumerate() {
+                let (before, after) = (before[index], after[index]);
+                prop_assert!(if is_masked { after < before } else { after == before }, "{} {} {}", index, before, after);
+            }
+            Ok(())
+        })?;
+    }
+
+    /// Promise 9: masks that would cost more in lost cache hits than keeping has cost so far are postponed, and no others.
+    #[test]
+    fn an_edit_waits_until_it_pays(scenario in scenario()) {
+        let mut rule = pricing::Rule::default();
+        play(&scenario, |exchange| rule.check(exchange))?;
+    }
+}
+
+/// What each message of a body costs, under a correction of the counts.
+fn counts(exchange: &Exchange<'_>, body: &[u8], reader: &Reader, factor: f64) -> Vec<u64> {
+    let outline = reader.outline(body).unwrap();
+    let (context, model) = (exchange.resolved.context.clone(), exchange.resolved.model.clone());
+    let body = Bytes::copy_from_slice(body);
+    let input = TurnInput {
+        strategy: Strategy::Passthrough,
+        factor,
+        ..TurnInput::new(body, outline, context, model)
+    };
+    let assessment = input.assess(&ConversationState::default(), reader, Rule::Decide).unwrap();
+    assessment.chat.messages.iter().map(|message| message.tokens.0).collect()
+}
+
+/// A request that went out, without its instructions: those may change at any time.
+struct Past {
+    sent: Vec<String>,
+    masks: Vec<bool>,
+}
+
+/// Holds a request against the longest one before it that it continues: without a decision, the messages that both have are
+/// the same bytes; with one, they differ only in what is newly masked.
+fn stable(exchange: &Exchange<'_>, history: &mut Vec<Past>) -> Result<(), TestCaseError> {
+    let conversing = |sent: &&Sent| !sent.speaker.is_instruction();
+    let texts: Vec<String> =
+        exchange.sent.iter().filter(conversing).map(|sent| sent.spelled.text.clone()).collect();
+    let all_masks = masks(exchange)?;
+    let masks: Vec<bool> = exchange
+        .sent
+        .iter()
+        .zip(all_masks)
+        .filter(|(sent, _)| conversing(sent))
+        .map(|(_, is_masked)| is_masked)
+        .collect();
+    let continued = history.iter().filter(|past| texts.starts_with(&past.sent));
+    // The later of two equally long ones is the one that the provider remembers best.
+    if let Some(past) = continued.max_by_key(|past| past.sent.len())
+        && exchange.plan().verdict == Verdict::Fits
+    {
+        let shared = &masks[..past.masks.len()];
+        if exchange.plan().cause.is_none() {
+            prop_assert_eq!(shared, past.masks.as_slice(), "the prefix changed without a decision");
+        }
+        for (index, (now, before)) in shared.iter().zip(&past.masks).enumerate() {
+            prop_assert!(*now || !*before, "message {} came back", index);
+        }
+    }
+    if exchange.assessment.decision.waypoint.is_some() {
+        history.push(Past { sent: texts, masks });
+    }
+    Ok(())
+}

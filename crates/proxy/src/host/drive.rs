@@ -1,0 +1,57 @@
+//! Drives a turn with this process's reader, store and summarizers.
+
+use crate::host::fold::Folder;
+use crate::host::shared::Gate;
+use std::sync::Arc;
+use tidegate_context::{Action, Event, MeasureError, Measured, Measurement, Outcome, Splice, Turn};
+use tidegate_tokens::is_loaded;
+use tracing::warn;
+
+/// More unread bytes or messages than this are not measured on a worker: it would serve nobody else for some hundreds of
+/// microseconds.
+const MAX_UNREAD: usize = 4 * 1024;
+const MAX_MESSAGES: usize = 2_000;
+const MAX_BYTES: usize = 2 * 1024 * 1024;
+
+/// Drives a turn to its end. An error means that the request is forwarded untouched.
+pub(crate) async fn drive(mut turn: Turn, folder: &Folder) -> Result<Box<Outcome>, MeasureError> {
+    let mut event = Event::Begin;
+    loop {
+        event = match turn.advance(event) {
+            Action::Measure(measurement) => Event::Measured(measure(&folder.worker.gate, measurement).await),
+            Action::Fold(request) => match folder.fold(&request).await {
+                Ok(fold) => Event::Folded(fold),
+                Err(failure) => Event::FoldFailed(failure),
+            },
+            Action::Done(outcome) => return Ok(outcome),
+            Action::Untouched(error) => return Err(error),
+        };
+    }
+}
+
+/// Measures a light request at once, and a heavy one on a blocking thread.
+async fn measure(gate: &Arc<Gate>, measurement: Measurement) -> Result<Measured, MeasureError> {
+    let looked_up = match is_light(&measurement).then(|| measurement.look_up(&gate.reader)) {
+        Some(looked_up) if looked_up.unseen <= MAX_UNREAD => {
+            return measurement.run(&gate.reader, looked_up, Splice::Wanted);
+        }
+        looked_up => looked_up,
+    };
+    let gate = gate.clone();
+    let heavy = move || {
+        let looked_up = looked_up.unwrap_or_else(|| measurement.look_up(&gate.reader));
+        measurement.run(&gate.reader, looked_up, Splice::Wanted)
+    };
+    tokio::task::spawn_blocking(heavy).await.unwrap_or_else(|error| {
+        warn!(%error, "cannot rewrite a request; forwarding it untouched");
+        Err(MeasureError::Crashed)
+    })
+}
+
+/// Whether even looking the messages up is cheap enough for a worker.
+fn is_light(measurement: &Measurement) -> bool {
+    let input = measurement.input();
+    input.body.len() <= MAX_BYTES
+        && input.outline.messages.len() <= MAX_MESSAGES
+        && is_loaded(input.model.encoding)
+}

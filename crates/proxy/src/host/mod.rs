@@ -1,0 +1,13 @@
+//! Hosts the turns of the context crate: the store, summarizers, background work, and what all workers share.
+
+pub(crate) mod archive;
+pub(crate) mod drive;
+pub(crate) mod fold;
+pub(crate) mod identity;
+pub(crate) mod saved_fold;
+pub(crate) mod shared;
+pub(crate) mod snapshot;
+pub(crate) mod summarize;
+pub(crate) mod timeline;
+pub(crate) mod turn_log;
+pub(crate) mod worker;

@@ -1,0 +1,119 @@
+use crate::host::identity::Secret;
+use crate::host::snapshot::{SetupError, Snapshot};
+use crate::observe::request::Sinks;
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use tidegate_config::{Route, Settings};
+use tidegate_engine::Timestamp;
+use tidegate_store::{Archive, Conversations, wall_clock};
+use tidegate_telemetry::{ArchiveCounts, Format, Labels, Lines, Metrics, OTHER_MODEL, Tallied, provider};
+use tidegate_tokens::Calibration;
+use tidegate_wire::Reader;
+
+/// What all workers share: the configuration in force, what has been learnt, and where requests are reported.
+#[derive(Debug)]
+pub struct Gate {
+    current: ArcSwap<Snapshot>,
+    pub(crate) sinks: Arc<Sinks>,
+    pub(crate) reader: Reader,
+    pub(crate) calibration: Calibration,
+    pub(crate) conversations: Arc<Conversations>,
+    pub(crate) archive: Option<Archive>,
+    pub(crate) secret: Secret,
+}
+
+impl Gate {
+    pub fn new(
+        settings: Settings,
+        conversations: Arc<Conversations>,
+        secret: Secret,
+        lines: Lines,
+        format: Format,
+    ) -> Result<Gate, SetupError> {
+        let snapshot = Snapshot::prepare(settings, None)?;
+        let metrics = Arc::<Metrics>::default();
+        snapshot.announce(&metrics);
+        let sinks = Sinks { metrics, lines, format };
+        Ok(Gate {
+            current: ArcSwap::from_pointee(snapshot),
+            sinks: Arc::new(sinks),
+            reader: Reader::default(),
+            calibration: Calibration::new(),
+            conversations,
+            archive: None,
+            secret,
+        })
+    }
+
+    /// Counts requests in `metrics`.
+    #[must_use]
+    pub fn with_metrics(self, metrics: Arc<Metrics>) -> Gate {
+        self.snapshot().announce(&metrics);
+        let Sinks { lines, format, .. } = &*self.sinks;
+        let sinks = Sinks { metrics, lines: lines.clone(), format: *format };
+        Gate { sinks: Arc::new(sinks), ..self }
+    }
+
+    /// Also writes everything to an archive.
+    #[must_use]
+    pub fn with_archive(self, archive: Option<Archive>) -> Gate {
+        if let Some(archive) = archive.clone() {
+            self.metrics().watch_archive(move || {
+                let stats = archive.stats();
+                ArchiveCounts {
+                    queued: stats.queued as u64,
+                    written: stats.written,
+                    dropped: stats.dropped,
+                    rejected: stats.rejected,
+                    connected: stats.connected,
+                }
+            });
+        }
+        Gate { archive, ..self }
+    }
+
+    /// Puts another configuration in force. Requests under way finish under the old one; connections to upstreams that did not
+    /// change are kept. Listeners and workers stay as they were.
+    pub fn reload(&self, settings: Settings) -> Result<(), SetupError> {
+        let before = self.current.load();
+        let snapshot = Snapshot::prepare(settings, Some(&before))?;
+        snapshot.announce(self.metrics());
+        self.current.store(Arc::new(snapshot));
+        Ok(())
+    }
+
+    /// Wall-clock time: processes that share a store must agree on it.
+    pub(crate) fn now() -> Timestamp {
+        Timestamp(wall_clock())
+    }
+
+    /// The metrics since the start of the process, in the text format of Prometheus.
+    pub fn metrics_text(&self) -> String {
+        self.metrics().text()
+    }
+
+    /// The same as numbers, by route and model.
+    pub fn tallies(&self) -> Vec<Tallied> {
+        self.metrics().tallies()
+    }
+
+    /// The configuration in force.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.current.load().settings.clone()
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.sinks.metrics
+    }
+
+    /// What requests for this model on this route are counted under.
+    pub(crate) fn labels(&self, snapshot: &Snapshot, route: &Route, requested_model: &str) -> Labels {
+        let model = snapshot.models.lookup(requested_model);
+        let name = if model.is_known { model.name.as_str() } else { OTHER_MODEL };
+        self.metrics().labels(&route.name, name, provider(&route.upstream.url.authority))
+    }
+
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+}

@@ -1,0 +1,128 @@
+//! Runs a summarizer: the built-in one, or a model behind an upstream.
+//!
+//! The caller hands over the messages that leave and a deadline, and gets a summary or the reason why there is none. Nothing here
+//! decides what to fold, stores anything or logs. The network is reached through the worker's own clients; everything that counts
+//! or reads text runs off the worker.
+//!
+//! `passes` cuts the material into questions that fit the model's window, `ask` puts one of them to the endpoint in a
+//! `dialect` that it understands and with a `key` that it may have.
+
+mod ask;
+mod dialect;
+mod failure;
+pub(crate) mod key;
+mod off_worker;
+mod passes;
+mod spent;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::failure::Failure;
+pub(crate) use self::key::CallerKey;
+pub(crate) use self::spent::Spent;
+
+use self::ask::{Endpoint, ask};
+use self::failure::Cause;
+use self::off_worker::off_worker;
+use self::passes::{Passes, Room};
+use crate::host::snapshot::Snapshot;
+use crate::transport::upstream::Clients;
+use std::sync::Arc;
+use tidegate_config::{LlmSummarizer, Summarizer};
+use tidegate_context::{Material, OwnedSource};
+use tidegate_summary::{Source, Summary, extract, keep};
+use tokio::time::{Instant, timeout_at};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Summarized {
+    /// May be empty where the built-in summarizer found nothing worth keeping; a model's never is.
+    pub(crate) summary: Summary,
+    pub(crate) spent: Spent,
+    /// Who wrote it: the model, or `extractive`.
+    pub(crate) model: String,
+}
+
+/// Summarizes the material by the deadline.
+///
+/// The summarizer must be one of the snapshot's. [`Summarizer::timeout`] says how long it may take. Must be called on the worker
+/// that owns the clients.
+pub(crate) async fn summarize(
+    clients: &Clients,
+    snapshot: &Snapshot,
+    summarizer: &Summarizer,
+    material: Material,
+    caller: &CallerKey,
+    deadline: Instant,
+) -> Result<Summarized, Failure> {
+    let mut spent = Spent::default();
+    let work = async {
+        match summarizer {
+            Summarizer::Extractive => extractive(material).await,
+            Summarizer::Llm(llm) => {
+                let key = key::authorization(llm, snapshot.prepared(&llm.upstream), caller)?;
+                let endpoint =
+                    Endpoint { clients, upstream: snapshot.prepared(&llm.upstream), llm, key, deadline };
+                fold(&endpoint, snapshot, material, &mut spent).await
+            }
+        }
+    };
+    let made = timeout_at(deadline, work).await.unwrap_or(Err(Cause::Timeout));
+    match made {
+        Ok(summary) => Ok(Summarized { summary, spent, model: author(summarizer).to_owned() }),
+        Err(cause) => Err(Failure { cause, spent }),
+    }
+}
+
+fn author(summarizer: &Summarizer) -> &str {
+    match summarizer {
+        Summarizer::Extractive => "extractive",
+        Summarizer::Llm(llm) => &llm.model,
+    }
+}
+
+async fn extractive(material: Material) -> Result<Summary, Cause> {
+    off_worker(move || {
+        let sources: Vec<Source<'_>> = material.sources.iter().map(OwnedSource::borrowed).collect();
+        let max_tokens = u32::try_from(material.max_tokens).unwrap_or(u32::MAX);
+        extract(material.previous.as_ref(), &sources, max_tokens)
+    })
+    .await
+}
+
+/// Folds the material pass by pass, each from the summary that the one before it made. There is no half of a summary: what
+/// fails in any pass fails the whole.
+async fn fold(
+    endpoint: &Endpoint<'_>,
+    snapshot: &Snapshot,
+    material: Material,
+    spent: &mut Spent,
+) -> Result<Summary, Cause> {
+    let room = room(endpoint.llm, snapshot);
+    let mut state = material.previous.clone();
+    let passes = off_worker(move || Passes::new(material, room)).await?;
+    let passes = Arc::new(passes);
+    let mut from = 0;
+    while from < passes.len() {
+        let next = (passes.clone(), state.clone());
+        let pass = off_worker(move || next.0.pass(next.1, from)).await??;
+        from = pass.end;
+        let made = ask(endpoint, &passes, Arc::new(pass), spent).await?;
+        state = Some(match &state {
+            Some(before) => keep(before, made),
+            None => made,
+        });
+    }
+    Ok(state.unwrap_or_default())
+}
+
+fn room(llm: &LlmSummarizer, snapshot: &Snapshot) -> Room {
+    let model = snapshot.models.lookup(&llm.model);
+    Room {
+        window: llm.window.or(model.window),
+        max_output: model.max_output,
+        encoding: model.encoding,
+        fit: model.fit,
+        tool_output_chars: usize::try_from(llm.max_tool_output.get()).unwrap_or(usize::MAX),
+    }
+}

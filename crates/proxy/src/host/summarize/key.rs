@@ -1,0 +1,70 @@
+//! With whose key a summarizer is asked.
+
+use crate::transport::upstream::Prepared;
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, HeaderValue};
+use std::sync::Arc;
+use thiserror::Error;
+use tidegate_config::{LlmSummarizer, Upstream};
+
+/// The key that came with a request, and where that request goes.
+#[derive(Clone, Debug)]
+pub(crate) struct CallerKey {
+    authorization: Option<HeaderValue>,
+    upstream: Arc<Upstream>,
+}
+
+impl CallerKey {
+    /// `upstream` is the one of the request's route.
+    pub(crate) fn of(headers: &HeaderMap, upstream: &Arc<Upstream>) -> CallerKey {
+        let mut authorization = headers.get(AUTHORIZATION).cloned();
+        if let Some(key) = &mut authorization {
+            // It must not show in any debug output.
+            key.set_sensitive(true);
+        }
+        CallerKey { authorization, upstream: upstream.clone() }
+    }
+}
+
+/// Why a summarizer's own key cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum KeyError {
+    #[error("`summarizers.{summarizer}.api_key_env` names `{variable}`, which is not set")]
+    Missing { summarizer: String, variable: String },
+    #[error(
+        "the key in `{variable}` for `summarizers.{summarizer}` has characters that a header cannot carry"
+    )]
+    Unusable { summarizer: String, variable: String },
+}
+
+/// The key that the configuration gives this summarizer, if it does.
+pub(crate) fn own_key(llm: &LlmSummarizer) -> Result<Option<HeaderValue>, KeyError> {
+    let Some(variable) = &llm.api_key_env else { return Ok(None) };
+    let (summarizer, variable) = (llm.name.clone(), variable.clone());
+    let Ok(key) = std::env::var(&variable) else {
+        return Err(KeyError::Missing { summarizer, variable });
+    };
+    let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", key.trim())) else {
+        return Err(KeyError::Unusable { summarizer, variable });
+    };
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+/// The key to ask with: the summarizer's own, else its upstream's, else the caller's. A caller's key goes where its request
+/// goes; anywhere else only if the operator says so, because whoever runs that host could use it.
+pub(super) fn authorization(
+    llm: &LlmSummarizer,
+    upstream: &Prepared,
+    caller: &CallerKey,
+) -> Result<Option<HeaderValue>, KeyError> {
+    if let Some(key) = own_key(llm)? {
+        return Ok(Some(key));
+    }
+    if let Some(key) = &upstream.authorization {
+        return Ok(Some(key.clone()));
+    }
+    // All of the settings, and not only the name: after a reload the same name may stand for another host.
+    let is_at_home = *upstream.settings == *caller.upstream;
+    Ok(caller.authorization.clone().filter(|_| is_at_home || llm.forward_key))
+}

@@ -1,0 +1,20 @@
+use tidegate_wire::Usage;
+
+/// What summarizing cost, whether or not it succeeded. Where the endpoint does not report usage, it is our own count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub(crate) usage: Usage,
+    /// How many requests were sent.
+    pub(crate) calls: u32,
+}
+
+impl Spent {
+    pub(super) fn add(&mut self, usage: Usage) {
+        let sum = &mut self.usage;
+        // An endpoint may report any number.
+        sum.prompt_tokens = sum.prompt_tokens.saturating_add(usage.prompt_tokens);
+        sum.completion_tokens = sum.completion_tokens.saturating_add(usage.completion_tokens);
+        sum.cached_tokens = sum.cached_tokens.saturating_add(usage.cached_tokens);
+        sum.reasoning_tokens = sum.reasoning_tokens.saturating_add(usage.reasoning_tokens);
+    }
+}

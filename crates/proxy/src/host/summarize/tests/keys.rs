@@ -1,0 +1,65 @@
+//! Whose key is used, and where it may go. Cargo sets the variables that stand for keys here.
+
+use super::*;
+use crate::host::summarize::key::{KeyError, authorization};
+use crate::transport::upstream::Prepared;
+
+/// The key that reaches the upstream for a caller with the key `caller`, whose own requests go to the upstream `default`.
+async fn key(upstream: &MockUpstream, config: &str, model: &str) -> Option<String> {
+    let url = upstream.url();
+    let bench = Bench::new(&format!(
+        "{config}\nkind = \"llm\"\nmodel = \"{model}\"\n[upstreams.default]\nurl = \"{url}/a\"\n[upstreams.other]\nurl = \"{url}/b\"\n"
+    ));
+    let headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, "Bearer caller".parse().unwrap())]);
+    let caller = CallerKey::of(&headers, &bench.snapshot.settings.upstreams["default"]);
+    assert!(!format!("{caller:?}").contains("Bearer"));
+    bench.ask(material(), &caller, PATIENCE).await.unwrap();
+    upstream.next_request().await.header("authorization").map(str::to_owned)
+}
+
+#[tokio::test]
+async fn a_callers_key_goes_where_its_requests_go() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(good("Use redb"));
+    let section = "[summarizers.small]\nupstream =";
+    let home = key(&upstream, &format!("{section} \"default\""), "home").await;
+    assert_eq!(home.as_deref(), Some("Bearer caller"));
+    assert_eq!(key(&upstream, &format!("{section} \"other\""), "away").await, None);
+    let told = key(&upstream, &format!("{section} \"other\"\nforward_key = true"), "told").await;
+    assert_eq!(told.as_deref(), Some("Bearer caller"));
+    let paths: Vec<String> = upstream.requests().iter().map(|request| request.target.clone()).collect();
+    assert_eq!(paths, ["/a/v1/chat/completions", "/b/v1/chat/completions", "/b/v1/chat/completions"]);
+}
+
+#[tokio::test]
+async fn the_summarizers_own_key_comes_first_then_the_upstreams() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(good("Use redb"));
+    let url = upstream.url();
+    for (own, expected) in [
+        ("api_key_env = \"CARGO_PKG_NAME\"\nforward_key = true", env!("CARGO_PKG_NAME")),
+        ("forward_key = true", env!("CARGO_PKG_VERSION")),
+    ] {
+        let bench = Bench::new(&format!(
+            "[upstreams.default]\nurl = \"{url}\"\napi_key_env = \"CARGO_PKG_VERSION\"\n\
+             [summarizers.small]\nkind = \"llm\"\nmodel = \"keyed\"\n{own}\n"
+        ));
+        let headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, "Bearer caller".parse().unwrap())]);
+        let caller = CallerKey::of(&headers, &bench.snapshot.settings.upstreams["default"]);
+        bench.ask(material(), &caller, PATIENCE).await.unwrap();
+        let sent = upstream.next_request().await;
+        assert_eq!(sent.headers_named("authorization"), [format!("Bearer {expected}")]);
+    }
+}
+
+#[test]
+fn without_its_own_key_a_summarizer_takes_no_other() {
+    let config = "[summarizers.small]\nkind = \"llm\"\nmodel = \"m\"\napi_key_env = \"TIDEGATE_TEST_IS_NOT_SET\"\nforward_key = true\n";
+    let settings = load(ConfigSource::new("proxy.toml", config), &Flags::default(), &|_| None).unwrap();
+    let Summarizer::Llm(llm) = &settings.summarizers["small"] else { panic!("it is an llm") };
+    let headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, "Bearer caller".parse().unwrap())]);
+    let caller = CallerKey::of(&headers, &llm.upstream);
+    let chosen = authorization(llm, &Prepared::new(&llm.upstream).unwrap(), &caller);
+    let variable = "TIDEGATE_TEST_IS_NOT_SET".to_owned();
+    assert_eq!(chosen, Err(KeyError::Missing { summarizer: "small".to_owned(), variable }));
+}

@@ -1,0 +1,52 @@
+//! Finds the messages of a request that the raw timeline does not have yet.
+
+use crate::host::shared::Gate;
+use bytes::Bytes;
+use tidegate_engine::Digest;
+use tidegate_store::{ConversationKey, Conversations, Entries, MessageId, RawMessage, Recalled};
+use tidegate_wire::{Chat, Outline};
+
+/// The messages that have to be recorded with this request: those after the last recorded one, and new instructions.
+pub(crate) fn unrecorded(
+    conversations: &Conversations,
+    key: ConversationKey,
+    recalled: &Recalled,
+    (body, outline): (&Bytes, &Outline),
+    chat: &Chat,
+) -> Entries {
+    let mut entries = Entries::default();
+    if !conversations.records_messages() {
+        return entries;
+    }
+    let recorded = recalled.recorded(chat.messages.iter().map(|message| message.digest));
+    let at = Gate::now().0;
+    let mut before = Digest::default();
+    for (position, (message, known)) in chat.messages.iter().zip(&chat.known).enumerate() {
+        let raw = |id| RawMessage {
+            id,
+            parent: MessageId(before.0),
+            position: u32::try_from(position).unwrap_or(u32::MAX),
+            at,
+            json: body.slice(outline.messages[position].range()),
+        };
+        if message.role.is_instruction() {
+            let id = instruction_id(&known.facts.canonical);
+            // A conversation unknown to the store begins anew, whatever this process has recorded before.
+            if recorded == 0 || !conversations.has_instruction(key, id) {
+                entries.instructions.push(raw(id));
+            }
+        } else if position >= recorded {
+            entries.messages.push(raw(MessageId(message.digest.0)));
+        }
+        before = message.digest;
+    }
+    entries
+}
+
+/// Instructions have no digest of their own, so that a timestamp in one does not start another conversation. They are recorded
+/// under a hash of their content.
+fn instruction_id(canonical: &[u8; 32]) -> MessageId {
+    let mut hasher = blake3::Hasher::new_derive_key("tidegate instruction 1");
+    hasher.update(canonical);
+    MessageId(*hasher.finalize().as_bytes())
+}

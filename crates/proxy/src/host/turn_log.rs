@@ -1,0 +1,236 @@
+//! Records, counts and archives one turn when its answer is over.
+
+use crate::host::archive;
+use crate::host::identity::Identity;
+use crate::host::shared::Gate;
+use crate::observe::request::RequestFacts;
+use crate::observe::request_id::unique;
+use crate::observe::spans;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_context::{
+    Cost, Ending, Figures, Outcome as TurnOutcome, TurnInput, TurnRecord, Unedited, encode_turn, nanodollars,
+};
+use tidegate_engine::{Digest, Tokens};
+use tidegate_store::{Entries, MessageId, RawMessage, Turn};
+use tidegate_telemetry::{Answered, Call, Journey, Labels, Outcome};
+use tidegate_tokens::{Model, count};
+use tidegate_wire::{Answer, Usage, answer_message, chain, facts, read_message};
+
+/// The counter of what a conversation has cost, in billionths of a dollar.
+pub(crate) const COST: &str = "cost_nanousd";
+/// The counter of what it would have cost unedited.
+const UNEDITED_COST: &str = "unedited_cost_nanousd";
+
+/// A turn of a conversation, as far as it is known before its answer.
+#[derive(Debug)]
+pub(crate) struct TurnLog {
+    pub(crate) identity: Identity,
+    pub(crate) record: TurnRecord,
+    figures: Figures,
+    /// The digest of the conversation up to the request's last message.
+    end: Option<Digest>,
+    model: Arc<Model>,
+    /// Our own count of the forwarded request, before any correction.
+    counted: Tokens,
+    unedited: Unedited,
+    reports: Option<AnswerReports>,
+}
+
+/// Where the answer is reported, besides the record.
+#[derive(Debug)]
+pub(crate) struct AnswerReports {
+    pub(crate) labels: Labels,
+    pub(crate) span: Journey,
+    pub(crate) call: Option<Call>,
+    /// Whether spans may hold content.
+    pub(crate) with_content: bool,
+}
+
+impl TurnLog {
+    pub(crate) fn new(
+        identity: Identity,
+        route: &str,
+        input: &TurnInput,
+        outcome: &TurnOutcome,
+        reports: Option<AnswerReports>,
+    ) -> TurnLog {
+        let record = TurnRecord {
+            at: Gate::now().0,
+            route: route.to_owned(),
+            model: model_label(input.requested_model()),
+            ..TurnRecord::new(outcome)
+        };
+        TurnLog {
+            identity,
+            record,
+            figures: outcome.figures,
+            end: outcome.end(),
+            model: input.model.clone(),
+            counted: TurnLog::count_of(input, outcome),
+            unedited: outcome.unedited,
+            reports,
+        }
+    }
+
+    /// Our own count of the forwarded request, before any correction.
+    pub(crate) fn count_of(input: &TurnInput, outcome: &TurnOutcome) -> Tokens {
+        Tokens((outcome.figures.forwarded().0 as f64 / input.factor).round() as u64)
+    }
+
+    /// Adds how the request ended, and the span of its upstream call.
+    pub(crate) fn note(&mut self, facts: RequestFacts, call: Option<Call>) {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let record = &mut self.record;
+        record.request_id = facts.request_id;
+        record.status = facts.status.as_u16();
+        record.outcome = facts.outcome.name().to_owned();
+        record.first_byte_ms = facts.first_byte.map(millis);
+        record.duration_ms = millis(facts.duration);
+        record.overhead_us = facts.overhead_us;
+        record.degraded = facts.degraded.map(str::to_owned);
+        if let Some(reports) = &mut self.reports {
+            reports.call = call;
+        }
+    }
+
+    /// Writes the turn. `is_kept` says that the answer is in the timeline already.
+    pub(crate) async fn write(mut self, gate: &Gate, answer: Option<&Answer>, is_kept: bool) {
+        let usage = answer.and_then(|answer| answer.usage);
+        let cost = self.cost(answer);
+        self.record.prompt_tokens = usage.map(|usage| usage.prompt_tokens);
+        self.record.completion_tokens = usage.map(|usage| usage.completion_tokens);
+        self.record.cached_tokens = usage.map(|usage| usage.cached_tokens);
+        self.record.cost_usd = cost.map(|cost| cost.billed);
+        self.record.unedited_cost_usd = cost.map(|cost| cost.unedited);
+        if let Some(reports) = self.reports.take() {
+            reports.write(gate, answer, cost);
+        }
+        let is_whole = self.record.outcome == Outcome::Answered.name();
+        if let Some(answer) = answer.filter(|_| is_whole && !is_kept) {
+            self.keep_answer(gate, answer).await;
+        }
+        if let Some(archive) = &gate.archive {
+            archive::audit(archive, &self.identity, self.end, &self.figures, &self.record);
+        }
+        if let Err(reason) = gate.conversations.count(self.identity.key, self.turn()).await {
+            gate.metrics().uncounted(reason);
+        }
+    }
+
+    async fn keep_answer(&self, gate: &Gate, answer: &Answer) {
+        if !gate.conversations.records_messages() {
+            return;
+        }
+        let Some(message) = self.answer_message(answer) else { return };
+        if let Some(archive) = &gate.archive {
+            archive::message(archive, &self.identity, &self.record.route, &message);
+        }
+        // A failed write is repeated with the next request, which brings the answer back.
+        let entries = Entries { messages: vec![message], ..Entries::default() };
+        let _ = gate.conversations.journal(self.identity.key, entries).await;
+    }
+
+    /// The turn as the store counts it.
+    fn turn(&self) -> Turn {
+        let (record, figures) = (&self.record, &self.figures);
+        let reported = |value: Option<u64>| value.unwrap_or(0);
+        // A refused request is not forwarded: counting its tokens would make it look like one that was left as it is.
+        let sent = |tokens: Tokens| if record.overflow_rejected { 0 } else { tokens.0 };
+        let counts = [
+            ("tokens_before", sent(figures.before)),
+            ("tokens_after", sent(figures.forwarded())),
+            ("prompt_tokens", reported(record.prompt_tokens)),
+            ("completion_tokens", reported(record.completion_tokens)),
+            ("cached_tokens", reported(record.cached_tokens)),
+            (COST, record.cost_usd.map_or(0, nanodollars)),
+            (UNEDITED_COST, record.unedited_cost_usd.map_or(0, nanodollars)),
+            ("refusals", u64::from(record.outcome == Outcome::Refused.name())),
+            ("degraded", u64::from(record.degraded.is_some())),
+        ];
+        Turn {
+            id: unique().to_be_bytes(),
+            // A refused request has no turn in the conversation.
+            end: self.end.filter(|_| !record.overflow_rejected).map(|end| MessageId(end.0)),
+            at: record.at,
+            record: encode_turn(record),
+            counts: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
+            labels: vec![
+                ("name", self.identity.name.clone()),
+                ("tenant", self.identity.tenant.clone()),
+                ("route", record.route.clone()),
+                ("model", record.model.clone()),
+                ("strategy", record.strategy.clone()),
+                ("stop_hint", figures.stop_hint.map(|turns| turns.to_string()).unwrap_or_default()),
+            ],
+        }
+    }
+
+    /// The cost of the turn: by what the upstream reported, else by our own count of what went out and came back.
+    fn cost(&self, answer: Option<&Answer>) -> Option<Cost> {
+        let (answer, prices) = (answer?, self.model.prices?);
+        let usage = match answer.usage {
+            Some(usage) => usage,
+            // Nobody bills an error.
+            None if answer.failed => return None,
+            None => {
+                let texts = answer.content.iter().chain(answer.tool_calls.iter().map(|call| &call.arguments));
+                let said: Tokens = texts.map(|text| count(self.model.encoding, text)).sum();
+                Usage { prompt_tokens: self.counted.0, completion_tokens: said.0, ..Usage::default() }
+            }
+        };
+        self.unedited.cost(&prices, usage)
+    }
+
+    /// The answer as the client will send it back.
+    pub(crate) fn answer_message(&self, answer: &Answer) -> Option<RawMessage> {
+        let (end, json) = (self.end?, answer_message(answer)?);
+        let canonical = facts(&read_message(&json).ok()?).canonical;
+        Some(RawMessage {
+            id: MessageId(chain(end, &canonical).0),
+            parent: MessageId(end.0),
+            position: u32::try_from(self.record.messages).ok()?,
+            at: Gate::now().0,
+            json: json.into(),
+        })
+    }
+}
+
+impl AnswerReports {
+    fn write(self, gate: &Gate, answer: Option<&Answer>, cost: Option<Cost>) {
+        let usage = answer.and_then(|answer| answer.usage);
+        let answered = Answered {
+            prompt_tokens: usage.map(|usage| usage.prompt_tokens),
+            completion_tokens: usage.map(|usage| usage.completion_tokens),
+            cached_tokens: usage.map(|usage| usage.cached_tokens),
+            cost,
+        };
+        gate.metrics().answered(&self.labels, &answered);
+        spans::cost(&self.span, answer, cost);
+        if let Some((call, answer)) = self.call.as_ref().zip(answer) {
+            spans::answered(call, answer, self.with_content);
+        }
+    }
+}
+
+/// The record of a request that was refused for its length: it has no turn in the conversation, and is audited all the same.
+pub(crate) fn refused(
+    identity: Identity,
+    route: &str,
+    input: &TurnInput,
+    outcome: &TurnOutcome,
+    facts: RequestFacts,
+) -> Option<TurnLog> {
+    if outcome.ending != Ending::OverBudget {
+        return None;
+    }
+    let mut log = TurnLog::new(identity, route, input, outcome, None);
+    log.note(facts, None);
+    Some(log)
+}
+
+/// A model's name as it is kept: a longer one is no name.
+pub(crate) fn model_label(requested: &str) -> String {
+    const LONGEST: usize = 128;
+    requested.chars().take(LONGEST).collect()
+}

@@ -1,0 +1,302 @@
+//! Observes one request and reports it when it is over: a line in the access log, its span, its place in the metrics.
+
+use crate::observe::request_id::RequestId;
+use crate::reply::refusal::Refusal;
+use crate::transport::body::Progress;
+use http::{Method, Request, StatusCode};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_config::Upstream;
+use tidegate_context::Figures;
+use tidegate_telemetry::names::{attribute, event};
+use tidegate_telemetry::{Access, Call, Format, Journey, KeyValue, Labels, Lines, Metrics, Outcome};
+use tokio::time::Instant;
+
+/// Where requests are reported to.
+#[derive(Debug)]
+pub(crate) struct Sinks {
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) lines: Lines,
+    pub(crate) format: Format,
+}
+
+/// Collects what is known of one request. Dropping it reports the request, so that a client that leaves in the middle of any
+/// step is reported like any other.
+#[derive(Debug)]
+pub(crate) struct RequestObserver {
+    sinks: Arc<Sinks>,
+    head: Head,
+    pub(crate) span: Journey,
+    /// The span of the upstream call, until its answer has been read.
+    pub(crate) call: Option<Call>,
+    pub(crate) upload: Progress,
+    facts: Facts,
+    ending: Ending,
+}
+
+/// What is known when the request arrives.
+#[derive(Debug)]
+struct Head {
+    id: RequestId,
+    method: Method,
+    /// A copy: a slice of the head would keep its whole buffer alive for as long as an answer streams.
+    path: Box<str>,
+    started: Instant,
+    is_logged: bool,
+}
+
+/// What the pipeline finds out.
+#[derive(Debug, Default)]
+struct Facts {
+    route: Option<String>,
+    upstream: Option<Arc<Upstream>>,
+    /// What a chat completion is counted under.
+    labels: Option<Labels>,
+    figures: Option<Figures>,
+    degraded: Option<&'static str>,
+    /// What the client waited for us before its request went out.
+    overhead_us: u64,
+}
+
+/// How the request ended, as far as it is known.
+#[derive(Clone, Copy, Debug)]
+struct Ending {
+    status: StatusCode,
+    outcome: Outcome,
+    reason: Option<&'static str>,
+    first_byte: Option<Duration>,
+    bytes_out: u64,
+}
+
+/// What a turn record takes from the observation of its request.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestFacts {
+    pub(crate) request_id: String,
+    pub(crate) status: StatusCode,
+    pub(crate) outcome: Outcome,
+    pub(crate) first_byte: Option<Duration>,
+    pub(crate) duration: Duration,
+    pub(crate) overhead_us: u64,
+    pub(crate) degraded: Option<&'static str>,
+}
+
+/// The status that nginx logs for a request whose client left before it was answered.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// What requests without a route are counted under.
+const NO_ROUTE: &str = "none";
+
+impl RequestObserver {
+    pub(crate) fn begin<B>(sinks: &Arc<Sinks>, is_logged: bool, request: &Request<B>) -> RequestObserver {
+        let (method, path) = (request.method(), request.uri().path());
+        let id = RequestId::of(request.headers());
+        let span = Journey::begin(method.as_str(), path, well_known(path), request.headers());
+        if span.is_on() {
+            span.set(attribute::REQUEST_ID, id.as_str().to_owned());
+        }
+        let started = Instant::now();
+        RequestObserver {
+            sinks: sinks.clone(),
+            head: Head { id, method: method.clone(), path: path.into(), started, is_logged },
+            span,
+            call: None,
+            upload: Progress::start(),
+            facts: Facts::default(),
+            // Until something else is known, the client has left.
+            ending: Ending {
+                status: StatusCode::from_u16(CLIENT_CLOSED_REQUEST).unwrap_or(StatusCode::BAD_REQUEST),
+                outcome: Outcome::ClientGone,
+                reason: None,
+                first_byte: None,
+                bytes_out: 0,
+            },
+        }
+    }
+
+    pub(crate) fn request_id(&self) -> &RequestId {
+        &self.head.id
+    }
+
+    pub(crate) fn route(&self) -> Option<&str> {
+        self.facts.route.as_deref()
+    }
+
+    pub(crate) fn labels(&self) -> Option<&Labels> {
+        self.facts.labels.as_ref()
+    }
+
+    pub(crate) fn degraded(&self) -> Option<&'static str> {
+        self.facts.degraded
+    }
+
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.ending.outcome
+    }
+
+    pub(crate) fn routed(&mut self, route: &str) {
+        self.facts.route = Some(route.to_owned());
+    }
+
+    /// Counts the request as a chat completion of this route and model.
+    pub(crate) fn count_under(&mut self, labels: Labels) {
+        self.facts.labels = Some(labels);
+    }
+
+    /// The request went without something it should have had.
+    pub(crate) fn degrade(&mut self, reason: Option<&'static str>) {
+        self.facts.degraded = reason.or(self.facts.degraded);
+    }
+
+    /// The request is ready to go out, `overhead` after it arrived.
+    pub(crate) fn planned(&mut self, figures: Option<&Figures>, overhead: Duration) -> u64 {
+        self.facts.figures = figures.copied();
+        self.facts.overhead_us = u64::try_from(overhead.as_micros()).unwrap_or(u64::MAX);
+        if let Some(labels) = &self.facts.labels {
+            self.sinks.metrics.overhead(labels, overhead);
+        }
+        self.facts.overhead_us
+    }
+
+    pub(crate) fn sending(&mut self, upstream: &Arc<Upstream>) {
+        self.facts.upstream = Some(upstream.clone());
+    }
+
+    /// The answer has begun.
+    pub(crate) fn answering(&mut self, status: StatusCode) {
+        self.ending.status = status;
+        self.ending.first_byte = Some(self.head.started.elapsed());
+        if let Some(call) = self.call.as_ref().filter(|_| status.as_u16() >= 400) {
+            call.fail(status.as_str());
+        }
+    }
+
+    pub(crate) fn relayed(&mut self, bytes: usize) {
+        self.ending.bytes_out += bytes as u64;
+    }
+
+    pub(crate) fn answered(&mut self) {
+        self.ending.outcome = Outcome::Answered;
+    }
+
+    pub(crate) fn broken(&mut self, reason: &'static str) {
+        self.ending.outcome = Outcome::Broken;
+        self.ending.reason = Some(reason);
+    }
+
+    pub(crate) fn refused(&mut self, refusal: &Refusal, status: StatusCode) {
+        if *refusal == Refusal::ClientLeft {
+            // Nobody saw the answer: the client has left, as every observation assumes at first.
+            return;
+        }
+        if matches!(refusal, Refusal::OverBudget(_)) {
+            self.sinks.metrics.overflowed();
+        }
+        self.ending.status = status;
+        self.ending.outcome = Outcome::Refused;
+        self.ending.reason = Some(refusal.code());
+        if let Some(call) = &self.call {
+            call.fail(refusal.code());
+        }
+        if self.span.is_on() {
+            let code = KeyValue::new(attribute::REASON, refusal.code());
+            self.span.event(event::REFUSED, vec![code]);
+        }
+    }
+
+    pub(crate) fn facts(&self) -> RequestFacts {
+        RequestFacts {
+            request_id: self.head.id.as_str().to_owned(),
+            status: self.ending.status,
+            outcome: self.ending.outcome,
+            first_byte: self.ending.first_byte,
+            duration: self.head.started.elapsed(),
+            overhead_us: self.facts.overhead_us,
+            degraded: self.facts.degraded,
+        }
+    }
+
+    /// The `error.type` of a chat completion.
+    fn error(&self) -> Option<String> {
+        let Ending { status, outcome, reason, .. } = self.ending;
+        match outcome {
+            Outcome::Answered if status.as_u16() < 400 => None,
+            Outcome::Answered => Some(status.as_str().to_owned()),
+            Outcome::Refused | Outcome::Broken => Some(reason.unwrap_or("unknown").to_owned()),
+            Outcome::ClientGone => Some(outcome.name().to_owned()),
+        }
+    }
+
+    fn count(&self) {
+        let Ending { outcome, reason, first_byte, .. } = self.ending;
+        let refusal = reason.filter(|_| outcome == Outcome::Refused);
+        let metrics = &self.sinks.metrics;
+        if let Some(labels) = &self.facts.labels {
+            metrics.completed(labels, outcome, refusal, self.facts.degraded);
+            let first = first_byte.filter(|_| outcome != Outcome::Refused);
+            metrics.operated(labels, self.head.started.elapsed(), first, self.error());
+        } else {
+            let route = self.facts.route.as_deref().unwrap_or(NO_ROUTE);
+            metrics.request(route, outcome, refusal, self.facts.degraded);
+        }
+    }
+
+    fn end_span(&self) {
+        if !self.span.is_on() {
+            return;
+        }
+        if let Some(upstream) = &self.facts.upstream {
+            self.span.set(attribute::UPSTREAM, upstream.name.clone());
+        }
+        if let Some(reason) = self.facts.degraded {
+            self.span.set(attribute::DEGRADED, reason);
+        }
+        self.span.end(self.ending.status.as_u16(), self.ending.outcome, self.ending.reason);
+    }
+
+    fn log(&self) {
+        let (head, facts, ending, figures) =
+            (&self.head, &self.facts, &self.ending, self.facts.figures.as_ref());
+        let access = Access {
+            request_id: head.id.as_str(),
+            method: head.method.as_str(),
+            path: &head.path,
+            status: ending.status.as_u16(),
+            outcome: ending.outcome,
+            reason: ending.reason,
+            degraded: facts.degraded,
+            route: facts.route.as_deref(),
+            upstream: facts.upstream.as_ref().map(|upstream| upstream.name.as_str()),
+            bytes_in: self.upload.bytes(),
+            bytes_out: ending.bytes_out,
+            tokens_before: figures.map(|figures| figures.before.0),
+            tokens_after: figures.map(|figures| figures.after.0),
+            masked: figures.map(|figures| figures.masked),
+            folded: figures.map(|figures| figures.folded).filter(|count| *count > 0),
+            dropped: figures.map(|figures| figures.dropped).filter(|count| *count > 0),
+            stop_hint: figures.and_then(|figures| figures.stop_hint),
+            first_byte: ending.first_byte,
+            duration: head.started.elapsed(),
+        };
+        access.write(&self.sinks.lines, self.sinks.format);
+    }
+}
+
+/// The route template of a path that many requests have.
+fn well_known(path: &str) -> Option<&'static str> {
+    let is_deployment = || path.starts_with("/openai/deployments/") && path.ends_with("/chat/completions");
+    match path {
+        "/v1/chat/completions" => Some("/v1/chat/completions"),
+        _ if is_deployment() => Some("/openai/deployments/{deployment}/chat/completions"),
+        _ => None,
+    }
+}
+
+impl Drop for RequestObserver {
+    fn drop(&mut self) {
+        self.count();
+        self.end_span();
+        if self.head.is_logged {
+            self.log();
+        }
+    }
+}

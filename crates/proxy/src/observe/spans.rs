@@ -1,0 +1,162 @@
+//! What the spans of a request say: the plan on its own span, the call and its answer on the upstream's.
+
+use crate::transport::body::SendBody;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tidegate_config::strategy_name;
+use tidegate_context::{Cost, Figures, Outcome};
+use tidegate_engine::{FoldJob, Strategy, Verdict};
+use tidegate_telemetry::names::{attribute, event};
+use tidegate_telemetry::{Call, Journey, KeyValue};
+use tidegate_wire::{Answer, answer_message};
+
+/// The most of a conversation that a span holds, where it may hold any.
+const MAX_CONTENT: usize = 64 * 1024;
+
+/// A request that a route manages is about to go out.
+pub(crate) fn routed(span: &Journey, route: &str, strategy: Strategy) {
+    if span.is_on() {
+        span.set(attribute::ROUTE, route.to_owned());
+        span.set(attribute::STRATEGY, strategy_name(strategy));
+    }
+}
+
+/// The turn was planned, whether the request goes out or is refused.
+pub(crate) fn planned(span: &Journey, outcome: &Outcome) {
+    if !span.is_on() {
+        return;
+    }
+    let figures = &outcome.figures;
+    describe(span, figures);
+    if let Some(job) = outcome.deferred.as_ref().map(|deferred| &deferred.job) {
+        span.event(event::FOLD, background_fold(job));
+    }
+    if let Some(turns) = figures.stop_hint {
+        span.event(event::PLATEAU, vec![KeyValue::new(attribute::PLATEAU_TURNS, i64::from(turns))]);
+    }
+}
+
+fn describe(span: &Journey, figures: &Figures) {
+    let verdict = match figures.verdict {
+        Verdict::Fits => "fits",
+        Verdict::OverBudget => "over_budget",
+    };
+    span.set(attribute::VERDICT, verdict);
+    for (key, figure) in [
+        (attribute::TOKENS_BEFORE, figures.before.0),
+        (attribute::TOKENS_AFTER, figures.after.0),
+        (attribute::TOKENS_SUMMARY, figures.summary_tokens.0),
+        (attribute::TOKENS_MASKED, figures.left_out.masked.0),
+        (attribute::MASKED, figures.masked as u64),
+        (attribute::FOLDED, figures.folded as u64),
+        (attribute::DROPPED, figures.dropped as u64),
+        (attribute::BUDGET, figures.budget.input.0),
+        (attribute::WINDOW, figures.budget.window.0),
+    ] {
+        span.set(key, int(figure));
+    }
+    if let Some(cause) = figures.trigger {
+        span.set(attribute::TRIGGER, cause.name());
+    }
+    if let Some(made) = figures.made {
+        let messages = KeyValue::new(attribute::MESSAGES, int(figures.folded as u64));
+        span.event(event::FOLD, vec![KeyValue::new(attribute::FOLD_MODE, "inline"), messages.clone()]);
+        if made.has_pruned {
+            span.event(event::PRUNE, vec![messages]);
+        }
+    }
+}
+
+fn background_fold(job: &FoldJob) -> Vec<KeyValue> {
+    vec![
+        KeyValue::new(attribute::FOLD_MODE, "background"),
+        KeyValue::new(attribute::MESSAGES, int(job.messages.len() as u64)),
+        KeyValue::new(attribute::TRIGGER, job.cause.name()),
+    ]
+}
+
+/// How long the client waited for us before its request went out.
+pub(crate) fn overhead(span: &Journey, overhead_us: u64) {
+    if span.is_on() {
+        span.set(attribute::OVERHEAD_US, int(overhead_us));
+    }
+}
+
+/// The upstream is about to be called. `content` is given only where spans may hold content.
+pub(crate) fn asked(
+    call: &Call,
+    conversation: Option<String>,
+    is_streamed: bool,
+    content: Option<&SendBody>,
+) {
+    if let Some(conversation) = conversation {
+        call.set(attribute::CONVERSATION_ID, conversation);
+    }
+    if is_streamed {
+        call.set(attribute::REQUEST_STREAM, true);
+    }
+    if let Some(messages) = content.and_then(SendBody::whole).and_then(|body| messages(&body)) {
+        call.set(attribute::INPUT_MESSAGES, messages);
+    }
+}
+
+/// The answer has been read.
+pub(crate) fn answered(call: &Call, answer: &Answer, with_content: bool) {
+    if !call.is_on() {
+        return;
+    }
+    if let Some(id) = &answer.id {
+        call.set(attribute::RESPONSE_ID, id.clone());
+    }
+    if let Some(model) = &answer.model {
+        call.set(attribute::RESPONSE_MODEL, model.clone());
+    }
+    if !answer.finish_reasons.is_empty() {
+        call.set_texts(attribute::FINISH_REASONS, &answer.finish_reasons);
+    }
+    if let Some(usage) = answer.usage {
+        call.set(attribute::INPUT_TOKENS, int(usage.prompt_tokens));
+        call.set(attribute::OUTPUT_TOKENS, int(usage.completion_tokens));
+        call.set(attribute::CACHE_READ_TOKENS, int(usage.cached_tokens));
+    }
+    if answer.failed {
+        call.fail("upstream_error");
+    }
+    if let Some(message) = answer_message(answer).filter(|_| with_content) {
+        call.set(attribute::OUTPUT_MESSAGES, cut(format!("[{}]", String::from_utf8_lossy(&message))));
+    }
+}
+
+/// The cost of the request is known.
+pub(crate) fn cost(span: &Journey, answer: Option<&Answer>, cost: Option<Cost>) {
+    if !span.is_on() {
+        return;
+    }
+    if let Some(usage) = answer.and_then(|answer| answer.usage) {
+        span.set(attribute::TOKENS_CACHE_READ, int(usage.cached_tokens));
+    }
+    if let Some(cost) = cost {
+        span.set(attribute::BILLED, cost.billed);
+        span.set(attribute::AVOIDED, cost.avoided());
+    }
+}
+
+fn messages(body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Asked<'a> {
+        #[serde(borrow)]
+        messages: &'a RawValue,
+    }
+    let asked: Asked<'_> = serde_json::from_slice(body).ok()?;
+    Some(cut(asked.messages.get().to_owned()))
+}
+
+fn cut(mut text: String) -> String {
+    let end = (0..=MAX_CONTENT.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    text.truncate(end.unwrap_or(0));
+    text
+}
+
+fn int(figure: u64) -> i64 {
+    i64::try_from(figure).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,138 @@
+//! Finds out which conversation a request belongs to, and whose.
+
+use crate::host::identity::{Identity, Secret};
+use crate::reply::refusal::Refusal;
+use http::HeaderMap;
+use tidegate_config::Conversation;
+use tidegate_engine::Digest;
+use tidegate_store::ConversationKey;
+
+const MAX_LENGTH: usize = 128;
+
+/// Identifies the conversation that a request continues: the one that its header names, else the one of this tenant that begins
+/// with the same message (`opening`). Returns `None` for a request without either.
+///
+/// An invalid name is refused rather than ignored: a client would hardly notice that two conversations were taken for one.
+pub(crate) fn identify(
+    headers: &HeaderMap,
+    settings: &Conversation,
+    secret: &Secret,
+    opening: impl FnOnce() -> Option<Digest>,
+) -> Result<Option<Identity>, Refusal> {
+    let tenant = headers.get(&settings.tenant).map_or(&b""[..], |value| value.as_bytes());
+    let key = |kind: &[u8], id: &[u8]| {
+        let mut hasher = blake3::Hasher::new_keyed(&secret.0);
+        // Each part is preceded by its length, so that no tenant and id can be confused with another pair.
+        for part in [kind, tenant, id] {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        let mut key = ConversationKey([0; 16]);
+        hasher.finalize_xof().fill(&mut key.0);
+        key
+    };
+    let owner = || short(&key(b"tenant", b""));
+    if let Some(name) = named(headers, settings)? {
+        let key = key(b"named", name.as_bytes());
+        return Ok(Some(Identity { key, name: name.to_owned(), tenant: owner() }));
+    }
+    Ok(opening().map(|opening| {
+        let key = key(b"opening", &opening.0);
+        Identity { key, name: format!("auto-{}", short(&key)), tenant: owner() }
+    }))
+}
+
+fn short(key: &ConversationKey) -> String {
+    key.0[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn named<'a>(headers: &'a HeaderMap, settings: &Conversation) -> Result<Option<&'a str>, Refusal> {
+    let mut values = headers.get_all(&settings.header).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._:/-".contains(byte);
+    let id = value.to_str().ok().filter(|id| {
+        (1..=MAX_LENGTH).contains(&id.len()) && id.as_bytes().iter().all(allowed) && values.next().is_none()
+    });
+    id.map(Some).ok_or_else(|| Refusal::ConversationId { header: settings.header.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::test_runner::Config;
+
+    fn settings() -> Conversation {
+        Conversation {
+            header: "x-conversation-id".to_owned(),
+            tenant: "authorization".to_owned(),
+            secret_env: String::new(),
+        }
+    }
+
+    fn identified(headers: &[(&'static str, &str)]) -> Result<Option<Identity>, Refusal> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        identify(&map, &settings(), &Secret::new(None), || Some(Digest([2; 32])))
+    }
+
+    fn key(headers: &[(&'static str, &str)]) -> ConversationKey {
+        identified(headers).unwrap().unwrap().key
+    }
+
+    #[test]
+    fn a_name_is_taken_as_it_is_or_refused() {
+        let longest = "a".repeat(128);
+        for name in ["team/a:1_b.C-2", &longest] {
+            assert_eq!(identified(&[("x-conversation-id", name)]).unwrap().unwrap().name, name);
+        }
+        for bad in ["", "a b", "ü", "a\tb", "{x}", &"a".repeat(129)] {
+            assert!(identified(&[("x-conversation-id", bad)]).is_err(), "{bad:?}");
+        }
+        assert!(identified(&[("x-conversation-id", "a"), ("x-conversation-id", "b")]).is_err());
+    }
+
+    #[test]
+    fn equal_names_of_two_tenants_are_two_conversations() {
+        let of = |tenant: &str, name: &str| key(&[("authorization", tenant), ("x-conversation-id", name)]);
+        assert_eq!(of("Bearer a", "x"), of("Bearer a", "x"));
+        assert_ne!(of("Bearer a", "x"), of("Bearer b", "x"));
+        assert_ne!(of("Bearer a", "x"), of("Bearer a", "y"));
+        assert_ne!(of("ab", "c"), of("a", "bc"));
+        assert_ne!(key(&[("authorization", "a")]), key(&[("authorization", "b")]));
+    }
+
+    #[test]
+    fn without_a_name_it_is_known_by_how_it_begins() {
+        let auto = identified(&[]).unwrap().unwrap();
+        assert!(auto.name.starts_with("auto-") && auto.name.len() == 21, "{}", auto.name);
+        let nothing = identify(&HeaderMap::new(), &settings(), &Secret::new(None), || None);
+        assert_eq!(nothing, Ok(None));
+    }
+
+    proptest! {
+        #![proptest_config(Config::with_cases(100_000))]
+
+        /// Tenants and names that differ have keys that differ, and those that do not have the same: also where one is a
+        /// part of the other, and where what divides them has moved.
+        #[test]
+        fn equal_ids_under_different_keys_never_meet(tenants: (u16, u16), names: (u64, u64), cut in 1usize..4) {
+            let key = |tenant: &str, name: &str| {
+                let mut map = HeaderMap::new();
+                map.insert("authorization", tenant.parse().unwrap());
+                map.insert("x-conversation-id", name.parse().unwrap());
+                identify(&map, &settings(), &Secret::new(Some("s")), || None).unwrap().unwrap().key
+            };
+            // Short, so that equal ones and those that are a part of another occur.
+            let written = |number: u64| format!("{number:x}");
+            let (one, other) = (written(u64::from(tenants.0 % 300)), written(u64::from(tenants.1 % 300)));
+            let (name, another) = (written(names.0 >> (names.0 % 60)), written(names.1 >> (names.1 % 60)));
+            prop_assert_eq!(key(&one, &name) == key(&other, &name), one == other);
+            prop_assert_eq!(key(&one, &name) == key(&one, &another), name == another);
+            if let Some((moved, rest)) = name.split_at_checked(cut).filter(|(_, rest)| !rest.is_empty()) {
+                prop_assert_ne!(key(&format!("{one}{moved}"), rest), key(&one, &name));
+            }
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The life of a request: receive → route → identify → recall → restore → rewrite → forward → relay → remember.
+//!
+//! One file a step. This file lists them in order; reading it shows the whole product.
+
+mod answer_reader;
+mod forward;
+mod identify;
+mod recall;
+mod receive;
+mod relay;
+mod remember;
+mod reply_body;
+mod restore;
+mod rewrite;
+mod route;
+mod state;
+
+use crate::host::fold::Folder;
+use crate::host::identity::Identity;
+use crate::host::shared::Gate;
+use crate::host::snapshot::Snapshot;
+use crate::host::summarize::CallerKey;
+use crate::host::turn_log::{self, COST, model_label};
+use crate::host::worker::Worker;
+use crate::observe::request::{RequestFacts, RequestObserver};
+use crate::observe::spans;
+use crate::reply::headers::{put, turn_headers};
+use crate::reply::refusal::{Refusal, refuse};
+use crate::transport::body::{SendBody, Upload};
+use crate::transport::framing::{REFUSED_METHOD, Verdict};
+use crate::transport::path::canonical;
+use crate::transport::server::Handler;
+use crate::transport::upstream::{Prepared, ResponseBody};
+use bytes::Bytes;
+use forward::forward;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use identify::identify;
+use recall::recall;
+use receive::{Received, is_chat_completion, receive};
+use relay::relay;
+use remember::PendingTurn;
+use reply_body::ReplyBody;
+use restore::restore;
+use rewrite::{Draft, Rewritten, rewrite};
+use route::{route, strategy};
+use state::{is_state, state};
+use std::sync::Arc;
+use tidegate_config::{History, Limits, Route, Upstream};
+use tidegate_context::{dollars, needs_turn};
+use tidegate_engine::Strategy;
+use tidegate_telemetry::names::{self, span};
+use tidegate_telemetry::{Journey, Outcome};
+use tokio::time::Instant;
+
+/// Why a request is forwarded untouched although its route has a strategy.
+const UNREADABLE: &str = "unreadable";
+
+impl Handler for Worker {
+    type Body = ReplyBody;
+
+    async fn handle(self: Arc<Worker>, verdict: Verdict, request: Request<Incoming>) -> Response<ReplyBody> {
+        handle(&self, &verdict, request).await
+    }
+}
+
+/// Answers one request, whatever it is. It cannot fail: what goes wrong becomes a refusal.
+async fn handle(worker: &Arc<Worker>, verdict: &Verdict, request: Request<Incoming>) -> Response<ReplyBody> {
+    let snapshot = worker.gate.snapshot();
+    let is_logged = snapshot.settings.log.access;
+    let mut observer = RequestObserver::begin(&worker.gate.sinks, is_logged, &request);
+    let refusal = match dispatch(worker, &snapshot, verdict, request, &mut observer).await {
+        Ok(Dispatched::Forwarded(Forwarded { response, headers, upstream, turn })) => {
+            let response = relay(response, headers, &upstream, &worker.shutdown.cut, turn, observer);
+            return response.map(|relay| ReplyBody::Relay { relay });
+        }
+        Ok(Dispatched::Own(response)) => {
+            observer.answering(response.status());
+            observer.answered();
+            return own(response, &observer);
+        }
+        Err(refusal) => refusal,
+    };
+    let mut response = refuse(&refusal);
+    if let Some(route) = observer.route() {
+        put(response.headers_mut(), names::header::ROUTE, route);
+    }
+    observer.refused(&refusal, response.status());
+    own(response, &observer)
+}
+
+/// A response of our own.
+fn own(mut response: Response<Bytes>, observer: &RequestObserver) -> Response<ReplyBody> {
+    if let Some(id) = observer.request_id().to_header() {
+        response.headers_mut().insert(names::header::REQUEST_ID, id);
+    }
+    response.map(ReplyBody::full)
+}
+
+/// A request that nothing stopped.
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once, and never kept")]
+enum Dispatched {
+    Forwarded(Forwarded),
+    /// An endpoint of our own, answered without an upstream.
+    Own(Response<Bytes>),
+}
+
+/// A request that the upstream has begun to answer.
+struct Forwarded {
+    response: Response<ResponseBody>,
+    /// Headers of our own for the response.
+    headers: HeaderMap,
+    upstream: Arc<Upstream>,
+    /// What to remember when the answer is over.
+    turn: Option<PendingTurn>,
+}
+
+async fn dispatch(
+    worker: &Arc<Worker>,
+    snapshot: &Arc<Snapshot>,
+    verdict: &Verdict,
+    request: Request<Incoming>,
+    observer: &mut RequestObserver,
+) -> Result<Dispatched, Refusal> {
+    if let Some(violation) = verdict.get().filter(|_| request.method() == REFUSED_METHOD) {
+        return Err(Refusal::Framing(*violation));
+    }
+    if request.method() == Method::CONNECT {
+        return Err(Refusal::Tunnel);
+    }
+    let path = request.uri().path().to_owned();
+    let path = canonical(&path).map_err(Refusal::Path)?;
+    if is_state(request.method(), &path) {
+        return state(&worker.gate, &snapshot.settings, request.headers()).await.map(Dispatched::Own);
+    }
+    let forwarded = if is_chat_completion(request.method(), &path) {
+        complete_chat(worker, snapshot, request, &path, observer).await
+    } else {
+        pass_through(worker, snapshot, request, &path, observer).await
+    };
+    forwarded.map(Dispatched::Forwarded)
+}
+
+/// A chat completion: read whole, so that its messages can be edited.
+async fn complete_chat(
+    worker: &Arc<Worker>,
+    snapshot: &Arc<Snapshot>,
+    request: Request<Incoming>,
+    path: &str,
+    observer: &mut RequestObserver,
+) -> Result<Forwarded, Refusal> {
+    let settings = &snapshot.settings;
+    let reading = receive(request, &settings.server, &worker.gate.reader, &observer.upload);
+    let received = in_step(&observer.span, span::RECEIVE, reading).await?;
+    let arrived = Instant::now();
+    let Some(managed) = Managed::new(worker, snapshot, &received, path, observer)? else {
+        let (head, body) = (received.head, SendBody::pieces([received.sent]));
+        return send(worker, snapshot.default_upstream(), head, body, observer, HeaderMap::new(), None).await;
+    };
+    let requested_model = model_label(received.model());
+    let is_streamed = received.chat.as_ref().is_some_and(|(_, outline)| outline.stream);
+    let Edited { head, sent, folder, rewritten } = managed.edit(received, observer).await?;
+    let Managed { route, strategy, .. } = managed;
+    match &rewritten {
+        Some(rewritten) => {
+            observer.degrade(rewritten.outcome.fold_failure.map(|failure| failure.reason()));
+            spans::planned(&observer.span, &rewritten.outcome);
+        }
+        None if strategy == Strategy::Passthrough => {}
+        None => observer.degrade(Some(UNREADABLE)),
+    }
+    let figures = rewritten.as_ref().map(|rewritten| rewritten.outcome.figures);
+    let overhead_us = observer.planned(figures.as_ref(), arrived.elapsed());
+    spans::overhead(&observer.span, overhead_us);
+    let conversation = folder.identity.as_ref().map(|identity| identity.name.as_str());
+    let degraded = observer.degraded();
+    let headers = turn_headers(&route.name, strategy, conversation, figures.as_ref(), degraded, overhead_us);
+    let (head, body) = match rewritten.as_ref().and_then(Rewritten::pieces) {
+        None => (head, SendBody::pieces([sent])),
+        Some(pieces) => (uncompressed(head), SendBody::pieces(pieces)),
+    };
+    let upstream = snapshot.prepared(&route.upstream);
+    let call =
+        observer.span.call(head.method.as_str(), Some(&requested_model), &upstream.settings.url.authority);
+    if call.is_on() {
+        let content = settings.telemetry.content.then_some(&body);
+        spans::asked(&call, conversation.map(str::to_owned), is_streamed, content);
+    }
+    observer.call = Some(call);
+    let turn = rewritten.map(|rewritten| PendingTurn::begin(&folder, rewritten, route, observer));
+    send(worker, upstream, head, body, observer, headers, turn).await
+}
+
+/// A chat completion on a route that manages it.
+struct Managed<'a> {
+    worker: &'a Arc<Worker>,
+    snapshot: &'a Arc<Snapshot>,
+    index: usize,
+    route: &'a Route,
+    strategy: Strategy,
+}
+
+/// A request that is ready to be forwarded.
+struct Edited {
+    head: Parts,
+    /// The body to forward if nothing was rewritten.
+    sent: Bytes,
+    folder: Folder,
+    rewritten: Option<Rewritten>,
+}
+
+impl<'a> Managed<'a> {
+    /// Finds the route; `None` if no route wants the request.
+    fn new(
+        worker: &'a Arc<Worker>,
+        snapshot: &'a Arc<Snapshot>,
+        received: &Received,
+        path: &str,
+        observer: &mut RequestObserver,
+    ) -> Result<Option<Managed<'a>>, Refusal> {
+        let _step = observer.span.step(span::ROUTE);
+        let (routes, headers) = (&snapshot.settings.routes, &received.head.headers);
+        let model = received.chat.as_ref().and_then(|(_, outline)| outline.model.as_deref());
+        let Some(index) = route(routes, path, headers, model) else { return Ok(None) };
+        let route = &routes[index];
+        observer.routed(&route.name);
+        let strategy = strategy(&route.context, headers)?;
+        observer.count_under(worker.gate.labels(snapshot, route, &model_label(received.model())));
+        spans::routed(&observer.span, &route.name, strategy);
+        Ok(Some(Managed { worker, snapshot, index, route, strategy }))
+    }
+
+    /// Identify, recall, restore, rewrite.
+    async fn edit(&self, received: Received, observer: &mut RequestObserver) -> Result<Edited, Refusal> {
+        let Managed { worker, snapshot, index, route, strategy } = *self;
+        let (settings, gate, spans) = (&snapshot.settings, &worker.gate, observer.span.clone());
+        let Received { mut head, mut sent, chat } = received;
+        let holds_history = route.context.history == History::Proxy;
+        let step = spans.step(span::IDENTIFY);
+        // Where the history is ours to keep, the first message of a request does not tell which conversation it continues.
+        let opening = || {
+            let chat = chat.as_ref().filter(|_| !holds_history);
+            chat.and_then(|(body, outline)| gate.reader.opening(body, outline))
+        };
+        let identity = identify(&head.headers, &settings.conversation, &gate.secret, opening)?;
+        drop(step);
+        let folder = Folder {
+            worker: worker.clone(),
+            snapshot: snapshot.clone(),
+            route: index,
+            identity,
+            caller: CallerKey::of(&head.headers, &route.upstream),
+            trail: spans.trail(),
+        };
+        let identity = folder.identity.as_ref();
+        let is_edited = |body: &[u8]| holds_history || needs_turn(strategy, body);
+        let Some((mut body, mut outline)) = chat.filter(|(body, _)| is_edited(body)) else {
+            return Ok(Edited { head, sent, folder, rewritten: None });
+        };
+        let recalling = async {
+            tokio::join!(
+                recall(gate, identity, settings.store.on_failure),
+                spent(gate, identity, &route.context.limits),
+            )
+        };
+        let (recalled, spent) = in_step(&spans, span::RECALL, recalling).await;
+        let mut recalled = recalled?;
+        if holds_history {
+            let Some(identity) = identity else {
+                return Err(Refusal::NoConversation { header: settings.conversation.header.clone() });
+            };
+            let restoring = restore(gate, identity, &head.headers, body, outline);
+            let restored = in_step(&spans, span::RESTORE, restoring).await?;
+            recalled.degrade(restored.degraded);
+            (body, outline) = (restored.body, restored.outline);
+            (head, sent) = (with_readable_answer(uncompressed(head)), body.clone());
+        }
+        observer.degrade(recalled.degraded);
+        let draft = Draft { body, outline, strategy, recalled, spent };
+        let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gate::now())).await;
+        if let Some((rewritten, refusal)) =
+            rewritten.as_ref().and_then(|rewritten| Some((rewritten, rewritten.refusal()?)))
+        {
+            self.audit(&folder, rewritten, observer);
+            return Err(refusal);
+        }
+        Ok(Edited { head, sent, folder, rewritten })
+    }
+
+    /// Has a refused request recorded, and describes its plan.
+    fn audit(&self, folder: &Folder, rewritten: &Rewritten, observer: &RequestObserver) {
+        let Rewritten { input, outcome, .. } = rewritten;
+        spans::planned(&observer.span, outcome);
+        let Some(identity) = folder.identity.clone() else { return };
+        let facts = RequestFacts {
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+            outcome: Outcome::Refused,
+            ..observer.facts()
+        };
+        if let Some(log) = turn_log::refused(identity, &self.route.name, input, outcome, facts) {
+            let gate = self.worker.gate.clone();
+            let write = async move { log.write(&gate, None, true).await };
+            drop(self.worker.shutdown.tasks.spawn(write));
+        }
+    }
+}
+
+/// Any other request: passed on in both directions as it arrives.
+async fn pass_through(
+    worker: &Arc<Worker>,
+    snapshot: &Arc<Snapshot>,
+    request: Request<Incoming>,
+    path: &str,
+    observer: &mut RequestObserver,
+) -> Result<Forwarded, Refusal> {
+    let settings = &snapshot.settings;
+    let (head, body) = request.into_parts();
+    let route = route(&settings.routes, path, &head.headers, None).map(|index| &settings.routes[index]);
+    if let Some(route) = route {
+        observer.routed(&route.name);
+    }
+    let upstream = route.map_or(snapshot.default_upstream(), |route| snapshot.prepared(&route.upstream));
+    let body = SendBody::Stream(Upload::new(body, settings.server.body_timeout, observer.upload.clone()));
+    send(worker, upstream, head, body, observer, HeaderMap::new(), None).await
+}
+
+async fn send(
+    worker: &Arc<Worker>,
+    upstream: &Arc<Prepared>,
+    mut head: Parts,
+    body: SendBody,
+    observer: &mut RequestObserver,
+    headers: HeaderMap,
+    turn: Option<PendingTurn>,
+) -> Result<Forwarded, Refusal> {
+    observer.sending(&upstream.settings);
+    let (spans, authority) = (&observer.span, &upstream.settings.url.authority);
+    let call = observer.call.get_or_insert_with(|| spans.call(head.method.as_str(), None, authority));
+    call.inject(&mut head.headers);
+    let cut = &worker.shutdown.cut;
+    let forwarding = forward(&worker.clients, upstream, head, body, &observer.upload, cut);
+    let response = in_step(&observer.span, span::FORWARD, forwarding).await?;
+    Ok(Forwarded { response, headers, upstream: upstream.settings.clone(), turn })
+}
+
+/// Runs a step inside a span of its name.
+async fn in_step<T>(spans: &Journey, name: &'static str, step: impl Future<Output = T>) -> T {
+    let _span = spans.step(name);
+    step.await
+}
+
+/// What a conversation has cost so far; `None` if that is not limited, or unknown: a limit that cannot be checked stops nobody.
+async fn spent(gate: &Gate, identity: Option<&Identity>, limits: &Limits) -> Option<f64> {
+    let identity = identity.filter(|_| limits.max_cost_usd.is_some())?;
+    let head = gate.conversations.counted(identity.key).await.ok().flatten()?;
+    Some(dollars(head.counts.get(COST).copied().unwrap_or(0)))
+}
+
+/// Asks for an uncompressed answer, because we have to read it.
+fn with_readable_answer(mut head: Parts) -> Parts {
+    head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    head
+}
+
+/// An edited body goes out uncompressed, whatever the client's was.
+fn uncompressed(mut head: Parts) -> Parts {
+    head.headers.remove(CONTENT_ENCODING);
+    head
+}

@@ -1,0 +1,229 @@
+//! Remembers a request.
+//!
+//! What the next request of the conversation needs is written while the upstream works, and the answer does not end before it is
+//! stored. What is only counted is written afterwards. Both are tasks that a shutdown waits for.
+
+use crate::host::archive;
+use crate::host::fold::Folder;
+use crate::host::identity::calibration_key;
+use crate::host::shared::Gate;
+use crate::host::turn_log::{AnswerReports, TurnLog};
+use crate::observe::request::RequestObserver;
+use crate::pipeline::answer_reader::AnswerReader;
+use crate::pipeline::rewrite::Rewritten;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tidegate_config::{History, Route};
+use tidegate_context::{Figures, FoldRequest};
+use tidegate_engine::{Strategy, Tokens};
+use tidegate_store::Entries;
+use tidegate_telemetry::names::span;
+use tidegate_telemetry::{Outcome, Planned};
+use tidegate_tokens::Fit;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
+
+/// A forwarded request whose turn is not over.
+#[derive(Debug)]
+pub(crate) struct PendingTurn {
+    gate: Arc<Gate>,
+    tasks: TaskTracker,
+    journal: JournalWrite,
+    answer: AnswerWrite,
+    log: Option<Box<TurnLog>>,
+    /// A summary to make when the answer is over.
+    fold: Option<Box<(Folder, FoldRequest)>>,
+    calibration: Option<CalibrationSample>,
+}
+
+/// What the end of the answer waits for: the decision and the new messages.
+#[derive(Debug)]
+enum JournalWrite {
+    Running(JoinHandle<Result<(), &'static str>>),
+    Done(Result<(), &'static str>),
+}
+
+/// Where the history is ours to keep, the end of the answer also waits until the answer is stored: the next request may not bring
+/// it back.
+#[derive(Debug)]
+enum AnswerWrite {
+    /// The client will send the answer back.
+    NotOurs,
+    Waiting,
+    Running(JoinHandle<()>),
+    Done,
+}
+
+/// Our own count, to be compared with the upstream's. Only taken where the tokenizer is not the model's own.
+#[derive(Debug)]
+struct CalibrationSample {
+    key: String,
+    counted: Tokens,
+}
+
+impl PendingTurn {
+    /// Begins to write what the next request needs.
+    pub(crate) fn begin(
+        folder: &Folder,
+        mut rewritten: Rewritten,
+        route: &Route,
+        observer: &RequestObserver,
+    ) -> PendingTurn {
+        let (worker, identity) = (&folder.worker, folder.identity.clone());
+        let (gate, tasks) = (&worker.gate, &worker.shutdown.tasks);
+        let deferred = rewritten.outcome.deferred.take();
+        let entries = std::mem::take(&mut rewritten.entries);
+        let Rewritten { input, outcome, is_store_unavailable, .. } = &rewritten;
+        if let (Some(archive), Some(identity)) = (&gate.archive, &identity) {
+            archive::messages(archive, identity, &route.name, &entries);
+        }
+        if let Some(labels) = observer.labels() {
+            gate.metrics().planned(labels, &planned(&outcome.figures));
+        }
+        let journal = match &identity {
+            // The request has waited for the store once already, which is as long as it may.
+            Some(identity) if *is_store_unavailable => {
+                if let Some(waypoint) = entries.waypoint {
+                    gate.conversations.keep_here(identity.key, waypoint);
+                }
+                gate.conversations.note(identity.key, &entries.messages);
+                JournalWrite::Done(Ok(()))
+            }
+            Some(identity) if entries != Entries::default() => {
+                let (conversations, key) = (gate.conversations.clone(), identity.key);
+                let write = async move { conversations.journal(key, entries).await };
+                JournalWrite::Running(tasks.spawn(write))
+            }
+            Some(_) | None => JournalWrite::Done(Ok(())),
+        };
+        let calibration_key = calibration_key(identity.as_ref(), &input.model);
+        let holds_history = route.context.history == History::Proxy;
+        let is_recorded = input.strategy != Strategy::Passthrough || holds_history;
+        let log = identity.filter(|_| is_recorded).map(|identity| {
+            let reports = observer.labels().cloned().map(|labels| AnswerReports {
+                labels,
+                span: observer.span.clone(),
+                call: None,
+                with_content: folder.snapshot.settings.telemetry.content,
+            });
+            Box::new(TurnLog::new(identity, &route.name, input, outcome, reports))
+        });
+        let counted = TurnLog::count_of(input, outcome);
+        let is_only_observed = route.context.observe && outcome.figures.before != outcome.figures.after;
+        let calibration = (input.model.fit == Fit::Nearest && !is_only_observed)
+            .then_some(CalibrationSample { key: calibration_key, counted });
+        PendingTurn {
+            gate: gate.clone(),
+            tasks: tasks.clone(),
+            journal,
+            answer: if holds_history { AnswerWrite::Waiting } else { AnswerWrite::NotOurs },
+            log,
+            fold: start_fold(folder, deferred),
+            calibration,
+        }
+    }
+
+    /// Ready when what had to be written is, or cannot be. It takes no longer than the store's timeout.
+    pub(crate) fn poll_journaled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let JournalWrite::Running(task) = &mut self.journal {
+            let written = ready!(Pin::new(task).poll(cx)).unwrap_or(Err("store_failed"));
+            self.journal = JournalWrite::Done(written);
+        }
+        Poll::Ready(())
+    }
+
+    /// Ready when the client may get the end of the answer.
+    pub(crate) fn poll_settled(&mut self, reader: &AnswerReader, cx: &mut Context<'_>) -> Poll<()> {
+        ready!(self.poll_journaled(cx));
+        if matches!(self.answer, AnswerWrite::Waiting) {
+            self.answer = self.write_answer(reader);
+        }
+        if let AnswerWrite::Running(task) = &mut self.answer {
+            // A write that ends early has kept what it could in this process.
+            let _ = ready!(Pin::new(task).poll(cx));
+            self.answer = AnswerWrite::Done;
+        }
+        Poll::Ready(())
+    }
+
+    fn write_answer(&self, reader: &AnswerReader) -> AnswerWrite {
+        let Some(log) = &self.log else { return AnswerWrite::Done };
+        let Some(message) = reader.answer().and_then(|answer| log.answer_message(&answer)) else {
+            return AnswerWrite::Done;
+        };
+        if let Some(archive) = &self.gate.archive {
+            archive::message(archive, &log.identity, &log.record.route, &message);
+        }
+        let (conversations, key) = (self.gate.conversations.clone(), log.identity.key);
+        let entries = Entries { messages: vec![message], ..Entries::default() };
+        let write = async move {
+            // A failure is noted in this process, and written with the next request.
+            let _ = conversations.journal(key, entries).await;
+        };
+        AnswerWrite::Running(self.tasks.spawn(write))
+    }
+
+    /// Why the journal could not be written, if that is known by now.
+    pub(crate) fn failure(&mut self) -> Option<&'static str> {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let _ = self.poll_journaled(&mut cx);
+        match self.journal {
+            JournalWrite::Done(Err(reason)) => Some(reason),
+            JournalWrite::Done(Ok(())) | JournalWrite::Running(_) => None,
+        }
+    }
+
+    /// The answer is over: learns from it, starts the deferred fold, and has the turn written.
+    pub(crate) fn finish(mut self, reader: AnswerReader, observer: &mut RequestObserver) {
+        let mut answer = None;
+        if let Some(sample) = self.calibration.take().filter(|_| observer.outcome() == Outcome::Answered) {
+            answer = reader.answer();
+            if let Some(usage) = answer.as_ref().and_then(|answer| answer.usage) {
+                self.gate.calibration.observe(&sample.key, sample.counted, Tokens(usage.prompt_tokens));
+            }
+        }
+        observer.degrade(self.failure());
+        // There is no runtime if the process ends while the answer is under way.
+        let Ok(runtime) = Handle::try_current() else { return };
+        if let Some((folder, request)) = self.fold.take().map(|fold| *fold) {
+            drop(self.tasks.spawn_on(folder.fold_in_background(request), &runtime));
+        }
+        let Some(mut log) = self.log.take() else { return };
+        log.note(observer.facts(), observer.call.take());
+        let step = observer.span.trail().step(span::REMEMBER);
+        let is_kept = matches!(self.answer, AnswerWrite::Done);
+        let gate = self.gate.clone();
+        let write = async move {
+            let answer = answer.or_else(|| reader.answer());
+            log.write(&gate, answer.as_ref(), is_kept).await;
+            drop(step);
+        };
+        drop(self.tasks.spawn_on(write, &runtime));
+    }
+}
+
+/// A model that summarizes can do so while the other one answers. The built-in summarizer waits until the answer is out of its way.
+fn start_fold(folder: &Folder, deferred: Option<FoldRequest>) -> Option<Box<(Folder, FoldRequest)>> {
+    let request = deferred?;
+    if folder.is_quick() {
+        return Some(Box::new((folder.clone(), request)));
+    }
+    drop(folder.worker.shutdown.tasks.spawn(folder.clone().fold_in_background(request)));
+    None
+}
+
+fn planned(figures: &Figures) -> Planned {
+    Planned {
+        before: figures.before.0,
+        after: figures.after.0,
+        masked_tokens: figures.left_out.masked.0,
+        summary_tokens: figures.summary_tokens.0,
+        masked: figures.masked as u64,
+        folded: figures.folded as u64,
+        dropped: figures.dropped as u64,
+        has_stop_hint: figures.stop_hint.is_some(),
+        is_observed: figures.observed,
+    }
+}

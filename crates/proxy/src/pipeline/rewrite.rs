@@ -1,0 +1,109 @@
+//! Runs the turn of a request: measure, decide, fold, splice.
+
+use crate::host::drive::drive;
+use crate::host::fold::Folder;
+use crate::host::identity::calibration_key;
+use crate::host::saved_fold::conversation_state;
+use crate::host::timeline::unrecorded;
+use crate::host::turn_log::model_label;
+use crate::observe::window_log::log_turn;
+use crate::reply::refusal::{OverBudget, Refusal};
+use bytes::Bytes;
+use std::sync::Arc;
+use tidegate_config::History;
+use tidegate_context::{Ending, MeasureError, Outcome, Turn, TurnInput, summaries_cost};
+use tidegate_engine::{Strategy, Timestamp};
+use tidegate_store::{Entries, Recalled};
+use tidegate_wire::{Outline, Piece};
+use tracing::warn;
+
+/// A chat completion to rewrite.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) body: Bytes,
+    pub(crate) outline: Outline,
+    pub(crate) strategy: Strategy,
+    pub(crate) recalled: Recalled,
+    /// What the conversation has cost so far in USD, without its summaries, where there is a limit to that.
+    pub(crate) spent: Option<f64>,
+}
+
+/// A chat completion with the result of its turn.
+#[derive(Debug)]
+pub(crate) struct Rewritten {
+    pub(crate) input: Arc<TurnInput>,
+    pub(crate) outcome: Box<Outcome>,
+    /// What has to be stored before the answer ends.
+    pub(crate) entries: Entries,
+    /// Whether the store could not be asked for this conversation.
+    pub(crate) is_store_unavailable: bool,
+}
+
+impl Rewritten {
+    /// The edited request, in pieces; `None` if it is the client's own.
+    pub(crate) fn pieces(&self) -> Option<Vec<Bytes>> {
+        let pieces = self.outcome.pieces.as_ref()?;
+        let bytes = |piece: &Piece| match piece {
+            Piece::Client(range) => self.input.body.slice(range.clone()),
+            Piece::New(bytes) => bytes.clone(),
+        };
+        Some(pieces.iter().map(bytes).collect())
+    }
+
+    /// Why the request must not go out.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        match self.outcome.ending {
+            Ending::Forward => None,
+            Ending::Limit(limit) => Some(Refusal::Limit(limit)),
+            Ending::OverBudget => Some(Refusal::OverBudget(Box::new(OverBudget {
+                figures: self.outcome.figures,
+                is_window_known: self.input.model.window.is_some(),
+            }))),
+        }
+    }
+}
+
+/// Cannot fail: a request that cannot be read or edited is forwarded untouched (`None`).
+pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Option<Rewritten> {
+    let Draft { body, outline, strategy, recalled, spent } = draft;
+    let (gate, snapshot, identity) = (&folder.worker.gate, &folder.snapshot, folder.identity.as_ref());
+    let context = snapshot.settings.routes[folder.route].context.clone();
+    let model = snapshot.models.lookup(outline.model.as_deref().unwrap_or_default());
+    let state = conversation_state(&recalled);
+    let input = TurnInput {
+        strategy,
+        factor: gate.calibration.factor(&calibration_key(identity, &model)),
+        spent: spent.map(|spent| spent + summaries_cost(state.folds(), &snapshot.models)),
+        now,
+        ..TurnInput::new(body, outline, context, model)
+    };
+    let turn = Turn::new(input, state);
+    let input = turn.input().clone();
+    let outcome = match drive(turn, folder).await {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            if let MeasureError::Plan(_) | MeasureError::UnexpectedEvent = error {
+                warn!(%error, "cannot rewrite a request; forwarding it untouched");
+            }
+            return None;
+        }
+    };
+    // Refused requests are logged too: there the figures are asked for most.
+    log_turn(&model_label(input.requested_model()), &input, &outcome);
+    let waypoint = outcome.assessment.decision.waypoint.filter(|waypoint| !recalled.knows(waypoint));
+    // A strategy that edits nothing is for those who want nothing to be kept either.
+    let is_recorded = strategy != Strategy::Passthrough || input.context.history == History::Proxy;
+    let entries = match identity.filter(|_| is_recorded) {
+        Some(identity) => {
+            let request = (&input.body, &*input.outline);
+            unrecorded(&gate.conversations, identity.key, &recalled, request, &outcome.assessment.chat)
+        }
+        None => Entries::default(),
+    };
+    Some(Rewritten {
+        input,
+        outcome,
+        entries: Entries { waypoint, ..entries },
+        is_store_unavailable: recalled.is_unavailable,
+    })
+}

@@ -1,0 +1,29 @@
+//! Finds the policy and the upstream of a request.
+
+use crate::reply::refusal::Refusal;
+use http::HeaderMap;
+use tidegate_config::{Context, Route, matching_route, strategy_named};
+use tidegate_engine::Strategy;
+use tidegate_telemetry::names::header;
+
+/// Returns the index of the first route that matches. `path` is canonical; `model` is absent for requests that are not read.
+pub(crate) fn route(routes: &[Route], path: &str, headers: &HeaderMap, model: Option<&str>) -> Option<usize> {
+    matching_route(routes, path, model, |name, glob| {
+        headers.get_all(name).iter().any(|value| value.to_str().is_ok_and(|value| glob.matches(value)))
+    })
+}
+
+/// Returns the strategy of a request: the route's, unless the client asks for another and the route allows that.
+pub(crate) fn strategy(context: &Context, headers: &HeaderMap) -> Result<Strategy, Refusal> {
+    let asked = |name, allowed: bool| headers.get(name).filter(|_| allowed).map(|value| value.as_bytes());
+    if let Some(value) = asked(header::BYPASS, context.allow_headers.bypass)
+        && !matches!(value, b"" | b"0" | b"false")
+    {
+        return Ok(Strategy::Passthrough);
+    }
+    let Some(value) = asked(header::STRATEGY, context.allow_headers.strategy) else {
+        return Ok(context.strategy);
+    };
+    let named = std::str::from_utf8(value).ok().and_then(strategy_named);
+    named.ok_or(Refusal::Strategy { known: "passthrough, masking, summarization, hybrid, window" })
+}

@@ -1,0 +1,34 @@
+use crate::host::shared::Gate;
+use crate::host::worker::Worker;
+use crate::transport::server::{Server, StartError};
+use crate::transport::upstream::Clients;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A running proxy.
+#[derive(Debug)]
+pub struct Proxy(Server);
+
+impl Proxy {
+    /// Starts to accept on `listener`, with the workers and limits of the configuration now in force.
+    pub fn start(gate: &Arc<Gate>, listener: TcpListener) -> Result<Proxy, StartError> {
+        let settings = gate.settings();
+        let worker = |shutdown: &_| Worker {
+            gate: gate.clone(),
+            clients: Clients::default(),
+            shutdown: Clone::clone(shutdown),
+        };
+        Server::start(&settings.server, listener, worker).map(Proxy)
+    }
+
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.0.address()
+    }
+
+    /// Stops accepting, lets requests under way finish for `drain`, then ends the rest with an error.
+    pub async fn shut_down(self, drain: Duration) {
+        self.0.shut_down(drain).await;
+    }
+}

@@ -1,0 +1,52 @@
+//! The response headers that say what was done to a request.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use tidegate_config::strategy_name;
+use tidegate_context::Figures;
+use tidegate_engine::Strategy;
+use tidegate_telemetry::names::header;
+
+/// The headers of a request that a route manages. `figures` are absent if it was not measured.
+pub(crate) fn turn_headers(
+    route: &str,
+    strategy: Strategy,
+    conversation: Option<&str>,
+    figures: Option<&Figures>,
+    degraded: Option<&'static str>,
+    overhead_us: u64,
+) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(12);
+    put(&mut headers, header::ROUTE, route);
+    put(&mut headers, header::STRATEGY, strategy_name(strategy));
+    if let Some(conversation) = conversation {
+        put(&mut headers, header::CONVERSATION, conversation);
+    }
+    if let Some(figures) = figures {
+        figure_headers(&mut headers, figures);
+        if let Some(turns) = figures.stop_hint {
+            put(&mut headers, header::STOP_HINT, &format!("plateau={turns}"));
+        }
+    }
+    if let Some(reason) = degraded {
+        put(&mut headers, header::DEGRADED, reason);
+    }
+    put(&mut headers, header::OVERHEAD, &overhead_us.to_string());
+    headers
+}
+
+pub(crate) fn figure_headers(headers: &mut HeaderMap, figures: &Figures) {
+    let Figures { before, after, budget, masked, folded, dropped, .. } = figures;
+    put(headers, header::TOKENS_BEFORE, &before.to_string());
+    put(headers, header::TOKENS_AFTER, &after.to_string());
+    put(headers, header::BUDGET, &budget.input.to_string());
+    put(headers, header::EDITS, &format!("masked={masked},folded={folded},dropped={dropped}"));
+    if let Some(cause) = figures.trigger {
+        put(headers, header::TRIGGER, cause.name());
+    }
+}
+
+pub(crate) fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(HeaderName::from_static(name), value);
+    }
+}

@@ -1,0 +1,4 @@
+//! What a client gets from Tidegate itself: refusals, and the headers that say what was done.
+
+pub(crate) mod headers;
+pub(crate) mod refusal;

@@ -1,0 +1,339 @@
+//! Every response that Tidegate gives itself: status, code and text, in one place.
+
+use crate::reply::headers::{figure_headers, put};
+use crate::transport::body::UploadError;
+use crate::transport::framing::Violation;
+use crate::transport::path::BadPath;
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode};
+use std::fmt::Write;
+use tidegate_context::{Figures, LimitReached, dollars};
+use tidegate_telemetry::names::header::DEGRADED;
+use tidegate_wire::{error_body, error_event};
+
+/// Why a request was not forwarded.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Refusal {
+    Framing(Violation),
+    Path(BadPath),
+    /// `CONNECT`: Tidegate is a gateway, not a tunnel.
+    Tunnel,
+    TooLarge {
+        limit: u64,
+    },
+    BodyTooSlow,
+    /// The body breaks its framing.
+    BodyBroken,
+    /// The client left before its body was whole. Nobody reads the answer, but hyper wants one.
+    ClientLeft,
+    /// The body is not what its `Content-Encoding` says.
+    Encoding,
+    ConversationId {
+        header: String,
+    },
+    /// `messages` appears twice, so that two parsers could see two requests.
+    Ambiguous {
+        key: &'static str,
+    },
+    /// The client asks for an unknown strategy.
+    Strategy {
+        known: &'static str,
+    },
+    OverBudget(Box<OverBudget>),
+    /// The history is ours to keep, and the client does not name the conversation.
+    NoConversation {
+        header: String,
+    },
+    /// The conversation has reached its maximum number of turns, or its maximum cost.
+    Limit(LimitReached),
+    /// The store is unavailable, and the operator prefers a refusal to a request without it.
+    Store {
+        reason: &'static str,
+    },
+    Upstream(UpstreamFailure),
+}
+
+/// A request that does not fit, whatever the policy allows to do to it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OverBudget {
+    pub(crate) figures: Figures,
+    /// Whether the model's window is known, rather than assumed.
+    pub(crate) is_window_known: bool,
+}
+
+/// How an upstream failed, before or after its answer began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UpstreamFailure {
+    pub(crate) upstream: String,
+    pub(crate) kind: FailureKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// No connection within `connect_timeout`, or none at all.
+    Unreachable,
+    /// The connection ended before the answer began.
+    Closed,
+    /// No answer within `first_byte_timeout`.
+    NoFirstByte,
+    /// The answer stopped for longer than `idle_timeout`.
+    Idle,
+    /// The answer broke off.
+    Broken,
+    /// Tidegate is shutting down and the drain time is over.
+    Draining,
+}
+
+impl Refusal {
+    /// The label for logs and metrics: one of few, whatever the input.
+    pub(crate) fn code(&self) -> &'static str {
+        self.parts().1
+    }
+
+    fn parts(&self) -> (StatusCode, &'static str) {
+        match self {
+            Refusal::Framing(Violation::Malformed(_)) => (StatusCode::BAD_REQUEST, "malformed_request"),
+            Refusal::Framing(Violation::HeadTooLarge) => {
+                (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request_head_too_large")
+            }
+            Refusal::Framing(Violation::HeadTooSlow) | Refusal::BodyTooSlow => {
+                (StatusCode::REQUEST_TIMEOUT, "request_timeout")
+            }
+            Refusal::Path(_) => (StatusCode::BAD_REQUEST, "invalid_path"),
+            Refusal::Tunnel => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
+            Refusal::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
+            Refusal::BodyBroken | Refusal::ClientLeft => (StatusCode::BAD_REQUEST, "malformed_request"),
+            Refusal::Encoding => (StatusCode::BAD_REQUEST, "invalid_content_encoding"),
+            Refusal::ConversationId { .. } => (StatusCode::BAD_REQUEST, "invalid_conversation_id"),
+            Refusal::Ambiguous { .. } => (StatusCode::BAD_REQUEST, "ambiguous_request"),
+            Refusal::Strategy { .. } => (StatusCode::BAD_REQUEST, "invalid_strategy"),
+            Refusal::OverBudget(_) => (StatusCode::UNPROCESSABLE_ENTITY, "context_budget_exceeded"),
+            Refusal::NoConversation { .. } => (StatusCode::BAD_REQUEST, "conversation_id_required"),
+            Refusal::Limit(LimitReached::Turns { .. }) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "max_turns_exceeded")
+            }
+            Refusal::Limit(LimitReached::Cost { .. }) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "max_cost_exceeded")
+            }
+            Refusal::Store { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
+            Refusal::Upstream(failure) => failure.parts(),
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Refusal::Framing(Violation::Malformed(rule)) => {
+                format!("The request is not sound HTTP/1.1: {rule}.")
+            }
+            Refusal::Framing(Violation::HeadTooLarge) => {
+                "The request's headers are larger than `server.max_header` allows.".to_owned()
+            }
+            Refusal::Framing(Violation::HeadTooSlow) => {
+                "The request's headers did not arrive within `server.header_timeout`.".to_owned()
+            }
+            Refusal::Path(BadPath::DotSegment) => {
+                "The path has a `.` or `..` segment. Send the path that you mean.".to_owned()
+            }
+            Refusal::Path(BadPath::StrangeCharacter) => {
+                "The path has a NUL or a backslash, which servers read differently.".to_owned()
+            }
+            Refusal::Tunnel => {
+                "CONNECT is not supported: Tidegate is a gateway, not a tunnel. Use it as the \
+                                `base_url` of your client instead of as its proxy."
+                    .to_owned()
+            }
+            Refusal::TooLarge { limit } => format!(
+                "The request body is larger than {limit} bytes, the limit of this gateway (`server.max_body`). \
+                 Send less, or raise the limit."
+            ),
+            Refusal::BodyTooSlow => {
+                "The request body stopped arriving for longer than `server.body_timeout`.".to_owned()
+            }
+            Refusal::BodyBroken => "The request body is not sound chunked encoding.".to_owned(),
+            Refusal::ClientLeft => "The request body ended before it was complete.".to_owned(),
+            Refusal::Encoding => "The request body is not what its Content-Encoding says.".to_owned(),
+            Refusal::ConversationId { header } => format!(
+                "The header `{header}` must be 1 to 128 characters of A-Z, a-z, 0-9, `.`, `_`, `:`, `/` and `-`."
+            ),
+            Refusal::Ambiguous { key } => format!(
+                "The key `{key}` appears more than once, so the request could be read in two ways. Send it once."
+            ),
+            Refusal::Strategy { known } => {
+                format!(
+                    "The header `x-tidegate-strategy` names an unknown strategy; expected one of: {known}."
+                )
+            }
+            Refusal::OverBudget(over) => over.message(),
+            Refusal::NoConversation { header } => format!(
+                "This route keeps the history of conversations (`context.history = \"proxy\"`), so each request must say which one it \
+                 continues, in the header `{header}`."
+            ),
+            Refusal::Limit(LimitReached::Turns { turns, max }) => format!(
+                "The conversation has {turns} turns, and {max} is the most it may have (`context.limits.max_turns`). Start a new \
+                 conversation, or raise the limit."
+            ),
+            Refusal::Limit(LimitReached::Cost { spent, max }) => format!(
+                "The conversation has cost {}, and {} is the most it may cost (`context.limits.max_cost_usd`). Start a new conversation, \
+                 or raise the limit.",
+                usd(*spent),
+                usd(*max)
+            ),
+            Refusal::Store { reason } => format!(
+                "The store of conversations is not available ({reason}), and this gateway forwards nothing without it \
+                 (`store.on_failure`). Try again soon."
+            ),
+            Refusal::Upstream(failure) => failure.message(),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Refusal::Upstream(_) => "upstream_error",
+            Refusal::Store { .. } => "server_error",
+            _ => "invalid_request_error",
+        }
+    }
+
+    fn param(&self) -> Option<&str> {
+        match self {
+            Refusal::Ambiguous { key } => Some(key),
+            Refusal::ConversationId { header } | Refusal::NoConversation { header } => Some(header),
+            Refusal::Strategy { .. } => Some("x-tidegate-strategy"),
+            Refusal::OverBudget(_) | Refusal::Limit(LimitReached::Turns { .. }) => Some("messages"),
+            _ => None,
+        }
+    }
+
+    /// Whether the rest of the request may still be on its way, so that the connection cannot be used again.
+    fn ends_connection(&self) -> bool {
+        match self {
+            Refusal::Framing(_)
+            | Refusal::TooLarge { .. }
+            | Refusal::BodyTooSlow
+            | Refusal::BodyBroken
+            | Refusal::ClientLeft => true,
+            Refusal::Path(_)
+            | Refusal::Tunnel
+            | Refusal::Encoding
+            | Refusal::ConversationId { .. }
+            | Refusal::Ambiguous { .. }
+            | Refusal::Strategy { .. }
+            | Refusal::OverBudget(_)
+            | Refusal::NoConversation { .. }
+            | Refusal::Limit(_)
+            | Refusal::Store { .. }
+            | Refusal::Upstream(_) => false,
+        }
+    }
+}
+
+/// An amount in billionths of a dollar, formatted for people.
+fn usd(nano: u64) -> String {
+    let amount = dollars(nano);
+    if amount >= 0.01 { format!("${amount:.2}") } else { format!("${amount:.6}") }
+}
+
+impl OverBudget {
+    fn message(&self) -> String {
+        let Figures { before, after, budget, masked, postponed, .. } = self.figures;
+        let mut text = format!("The request needs {after} input tokens");
+        if masked > 0 {
+            let _ = write!(text, " even with {masked} observations masked ({before} as sent)");
+        }
+        let _ = write!(
+            text,
+            ", and {} may be used: a window of {}{} less {} reserved for the answer and {} for overhead. ",
+            budget.input,
+            budget.window,
+            if budget.safe < budget.window {
+                format!(", {} of it in use,", budget.safe)
+            } else {
+                String::new()
+            },
+            budget.output,
+            budget.overhead,
+        );
+        text.push_str("Shorten the input, start a new conversation, ");
+        if masked == 0 && postponed == 0 {
+            text.push_str("ask for a shorter answer (`max_tokens`), ");
+        } else {
+            text.push_str("keep fewer turns unmasked (`context.mask.keep`), ");
+        }
+        text.push_str(if self.is_window_known {
+            "or use a model with a larger window."
+        } else {
+            "or, as this model is unknown, tell its real window in `[models.\"NAME\"] window = …`: \
+             `context.budget.fallback_window` was assumed."
+        });
+        text
+    }
+}
+
+impl UpstreamFailure {
+    fn parts(&self) -> (StatusCode, &'static str) {
+        match self.kind {
+            FailureKind::Unreachable | FailureKind::Closed | FailureKind::Broken => {
+                (StatusCode::BAD_GATEWAY, "upstream_unreachable")
+            }
+            FailureKind::NoFirstByte | FailureKind::Idle => (StatusCode::GATEWAY_TIMEOUT, "upstream_timeout"),
+            FailureKind::Draining => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
+        }
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        self.parts().1
+    }
+
+    fn message(&self) -> String {
+        let name = &self.upstream;
+        match self.kind {
+            FailureKind::Unreachable => format!("The upstream `{name}` cannot be reached."),
+            FailureKind::Closed => format!("The upstream `{name}` closed the connection before it answered."),
+            FailureKind::NoFirstByte => {
+                format!("The upstream `{name}` did not begin to answer within its `first_byte_timeout`.")
+            }
+            FailureKind::Idle => {
+                format!("The upstream `{name}` stopped answering for longer than its `idle_timeout`.")
+            }
+            FailureKind::Broken => format!("The upstream `{name}` broke off its answer."),
+            FailureKind::Draining => {
+                "The gateway is shutting down and the answer did not end in time.".to_owned()
+            }
+        }
+    }
+
+    /// The last event of a stream that cannot go on.
+    pub(crate) fn event(&self) -> Bytes {
+        error_event(&self.message(), "upstream_error", None, self.code()).into()
+    }
+}
+
+impl From<&UploadError> for Refusal {
+    fn from(error: &UploadError) -> Refusal {
+        match error {
+            UploadError::Stalled => Refusal::BodyTooSlow,
+            UploadError::Malformed => Refusal::BodyBroken,
+            UploadError::Gone => Refusal::ClientLeft,
+        }
+    }
+}
+
+/// The response to a refused request.
+pub(crate) fn refuse(refusal: &Refusal) -> Response<Bytes> {
+    let (status, code) = refusal.parts();
+    let body = error_body(&refusal.message(), refusal.kind(), refusal.param(), code);
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if refusal.ends_connection() {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    match refusal {
+        Refusal::OverBudget(over) => figure_headers(headers, &over.figures),
+        Refusal::Store { reason } => put(headers, DEGRADED, reason),
+        _ => {}
+    }
+    response
+}

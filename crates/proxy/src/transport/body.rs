@@ -1,0 +1,181 @@
+//! Request bodies on their way upstream.
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::collections::VecDeque;
+use std::error::Error;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep};
+
+/// What is sent upstream.
+#[derive(Debug)]
+pub(crate) enum SendBody {
+    /// A request that was read whole: the client's bytes and what a plan put between them.
+    Pieces { left: VecDeque<Bytes>, length: u64 },
+    /// A request that is passed on as it arrives.
+    Stream(Upload),
+}
+
+impl SendBody {
+    pub(crate) fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> SendBody {
+        let mut left = VecDeque::new();
+        let mut small = BytesMut::new();
+        let mut length = 0;
+        for piece in pieces {
+            length += piece.len() as u64;
+            if piece.len() < SMALL {
+                small.extend_from_slice(&piece);
+                continue;
+            }
+            if !small.is_empty() {
+                left.push_back(small.split().freeze());
+            }
+            left.push_back(piece);
+        }
+        if !small.is_empty() {
+            left.push_back(small.freeze());
+        }
+        SendBody::Pieces { left, length }
+    }
+
+    /// All of it in one piece, where it was read whole.
+    pub(crate) fn whole(&self) -> Option<Vec<u8>> {
+        match self {
+            SendBody::Pieces { left, .. } => Some(left.iter().flatten().copied().collect()),
+            SendBody::Stream(_) => None,
+        }
+    }
+}
+
+/// Pieces below this size are copied together: a system call takes at most sixteen pieces, and costs more than the copy.
+const SMALL: usize = 16 * 1024;
+
+impl Body for SendBody {
+    type Data = Bytes;
+    type Error = UploadError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        match self.get_mut() {
+            SendBody::Pieces { left, length } => {
+                let piece = left.pop_front();
+                *length -= piece.as_ref().map_or(0, |piece| piece.len() as u64);
+                Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+            }
+            SendBody::Stream(upload) => upload.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            SendBody::Pieces { left, .. } => left.is_empty(),
+            SendBody::Stream(upload) => upload.body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            SendBody::Pieces { length, .. } => SizeHint::with_exact(*length),
+            SendBody::Stream(upload) => upload.body.size_hint(),
+        }
+    }
+}
+
+/// A client's body on its way upstream. It gives up on a client that stops sending, and says when it last moved, so that
+/// the wait for the first byte of the answer does not count the time of a long upload.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    body: Incoming,
+    timeout: Duration,
+    timer: Pin<Box<Sleep>>,
+    progress: Progress,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UploadError {
+    #[error("the client stopped sending its body")]
+    Stalled,
+    #[error("the client's body breaks its framing")]
+    Malformed,
+    #[error("the client left")]
+    Gone,
+}
+
+impl From<hyper::Error> for UploadError {
+    /// What `framing` refuses reaches hyper as invalid data; anything else is a connection that ended.
+    fn from(error: hyper::Error) -> UploadError {
+        let invalid = |cause: &(dyn Error + 'static)| {
+            let io: Option<&io::Error> = cause.downcast_ref();
+            io.is_some_and(|io| matches!(io.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput))
+        };
+        if causes(&error).any(invalid) { UploadError::Malformed } else { UploadError::Gone }
+    }
+}
+
+/// What led to an error, the nearest first.
+pub(crate) fn causes(error: &dyn Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(error.source(), |&cause| cause.source())
+}
+
+impl Upload {
+    pub(crate) fn new(body: Incoming, timeout: Duration, progress: Progress) -> Upload {
+        Upload { body, timeout, timer: Box::pin(tokio::time::sleep(timeout)), progress }
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(frame) => {
+                if let Some(Ok(frame)) = &frame {
+                    self.progress.note(frame.data_ref().map_or(0, Bytes::len));
+                }
+                self.timer.as_mut().reset(Instant::now() + self.timeout);
+                Poll::Ready(frame.map(|frame| frame.map_err(UploadError::from)))
+            }
+            Poll::Pending => {
+                ready!(self.timer.as_mut().poll(cx));
+                Poll::Ready(Some(Err(UploadError::Stalled)))
+            }
+        }
+    }
+}
+
+/// How much of a request's body has arrived, and when it last moved.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    started: Instant,
+    shared: Arc<Counters>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    bytes: AtomicU64,
+    micros: AtomicU64,
+}
+
+impl Progress {
+    pub(crate) fn start() -> Progress {
+        Progress { started: Instant::now(), shared: Arc::default() }
+    }
+
+    pub(crate) fn note(&self, bytes: usize) {
+        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.shared.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.shared.micros.store(micros, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.shared.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn last(&self) -> Instant {
+        self.started + Duration::from_micros(self.shared.micros.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,78 @@
+use super::*;
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+async fn read_head(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    String::from_utf8(head).unwrap()
+}
+
+async fn next(answer: &mut Http1Body) -> Option<Bytes> {
+    let frame = poll_fn(|cx| answer.poll_frame(cx)).await;
+    frame.map(|frame| frame.unwrap().into_data().unwrap())
+}
+
+#[tokio::test]
+async fn a_connection_is_reused_and_closed_when_its_answer_is_dropped() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let upstream = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let first = read_head(&mut stream).await;
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+        read_head(&mut stream).await;
+        let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n1\r\nb\r\n";
+        stream.write_all(head).await.unwrap();
+        (first, stream.read(&mut [0; 1]).await.unwrap())
+    });
+    let minute = Duration::from_secs(60);
+    let client = Http1Client::new(HttpConnector::new(), minute, minute);
+    let ask = || {
+        let request = Request::get(format!("http://{address}/v1?x=1")).body(SendBody::pieces([])).unwrap();
+        client.send(request)
+    };
+    let mut answer = ask().await.unwrap().into_body();
+    assert_eq!(next(&mut answer).await.as_deref(), Some(&b"ok"[..]));
+    drop(answer);
+    let mut answer = ask().await.unwrap().into_body();
+    assert_eq!(
+        next(&mut answer).await.as_deref(),
+        Some(&b"ab"[..]),
+        "what arrived together goes on together"
+    );
+    drop(answer);
+    let (head, left) = upstream.await.unwrap();
+    assert!(head.starts_with("GET /v1?x=1 HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains(&format!("host: {address}\r\n")), "{head}");
+    assert_eq!(left, 0, "the line outlived the answer that nobody wanted");
+}
+
+#[tokio::test]
+async fn a_request_goes_on_being_sent_while_its_answer_is_read() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    // More than the sockets' buffers hold, so that it cannot all be sent before the answer begins.
+    let large = Bytes::from(vec![b'x'; 32 * 1024 * 1024]);
+    let length = large.len();
+    let upstream = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_head(&mut stream).await;
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let (mut from, mut to) = stream.split();
+        tokio::io::copy(&mut (&mut from).take(length as u64), &mut to).await.unwrap()
+    });
+    let minute = Duration::from_secs(60);
+    let client = Http1Client::new(HttpConnector::new(), minute, minute);
+    let request = Request::post(format!("http://{address}/")).body(SendBody::pieces([large])).unwrap();
+    let mut answer = client.send(request).await.unwrap().into_body();
+    let mut received = 0;
+    while let Some(data) = next(&mut answer).await {
+        received += data.len();
+    }
+    assert_eq!((received, upstream.await.unwrap()), (length, length as u64));
+}

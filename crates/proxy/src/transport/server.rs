@@ -1,0 +1,294 @@
+//! Listens, and runs one single-threaded runtime per core.
+//!
+//! A request stays on the core that accepted it, and so does its connection to the upstream, so that nothing takes a contended
+//! lock or wakes another thread.
+
+use crate::transport::error::TransportError;
+use crate::transport::framing::{Guard, Limits, Opening, Verdict};
+use crate::transport::tls;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
+use std::num::NonZeroUsize;
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+/// Answers requests. Each worker has its own.
+pub(crate) trait Handler: Send + Sync + 'static {
+    type Body: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static;
+
+    /// Answers one request, whatever it is. `verdict` says what is wrong with its framing, if anything is.
+    fn handle(
+        self: Arc<Self>,
+        verdict: Verdict,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Self::Body>> + Send;
+}
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    address: SocketAddr,
+    shutdown: Shutdown,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// The two stages of a shutdown, and what it waits for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shutdown {
+    /// No new requests; those under way may finish.
+    draining: CancellationToken,
+    /// The drain time is over: whatever is still under way ends with an error.
+    pub(crate) cut: CancellationToken,
+    /// Connections, and work that goes on after an answer has ended.
+    pub(crate) tasks: TaskTracker,
+}
+
+/// The part of a worker that serves connections.
+struct Worker<H> {
+    handler: Arc<H>,
+    shutdown: Shutdown,
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
+    tls: Option<TlsAcceptor>,
+    limits: Limits,
+}
+
+/// How long a connection may idle between two requests.
+const KEEP_ALIVE: Duration = Duration::from_secs(75);
+
+/// How many requests of a worker are counted or decompressed at once. More would only take cores from the workers.
+const MAX_HEAVY: usize = 4;
+
+/// The largest read buffer of a connection where no larger head is allowed.
+const MAX_BUFFER: usize = 416 * 1024;
+
+/// After the error events are out, how long their connections have to close.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+impl Server {
+    /// Starts to accept on `listener`. `handler` makes the handler of each worker, on any thread.
+    pub(crate) fn start<H: Handler>(
+        settings: &tidegate_config::Server,
+        listener: StdListener,
+        handler: impl Fn(&Shutdown) -> H,
+    ) -> Result<Server, StartError> {
+        let address = listener.local_addr()?;
+        let tls = settings.tls.as_ref().map(tls::server).transpose()?.map(TlsAcceptor::from);
+        let count = settings.workers.map_or_else(available_cores, NonZeroUsize::get);
+        let mut server = Server { address, shutdown: Shutdown::default(), threads: Vec::new() };
+        let mut inboxes = Vec::new();
+        for number in 0..count {
+            let worker = Worker {
+                handler: Arc::new(handler(&server.shutdown)),
+                shutdown: server.shutdown.clone(),
+                http1: http1_server(settings.max_header),
+                http2: http2_server(settings.max_header),
+                tls: tls.clone(),
+                limits: Limits {
+                    max_head: usize::try_from(settings.max_header).unwrap_or(usize::MAX),
+                    head_timeout: settings.header_timeout,
+                },
+            };
+            let (inbox, connections) = unbounded_channel();
+            inboxes.push(inbox);
+            let thread = thread::Builder::new().name(format!("worker-{number}"));
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .max_blocking_threads(MAX_HEAVY)
+                .enable_all()
+                .build()?;
+            server.threads.push(thread.spawn(move || runtime.block_on(Arc::new(worker).run(connections)))?);
+        }
+        server.start_accepting(listener, inboxes)?;
+        Ok(server)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops accepting, lets requests under way finish for `drain`, then ends the rest with an error.
+    pub(crate) async fn shut_down(self, drain: Duration) {
+        let Shutdown { draining, cut, tasks } = &self.shutdown;
+        draining.cancel();
+        tasks.close();
+        if timeout(drain, tasks.wait()).await.is_err() {
+            warn!(connections = tasks.len(), "drain timeout exceeded; ending what is still under way");
+            cut.cancel();
+            // Connections that do not close even now end with the process.
+            let _ = timeout(LAST_WORDS, tasks.wait()).await;
+        }
+        cut.cancel();
+    }
+
+    fn start_accepting(
+        &mut self,
+        listener: StdListener,
+        inboxes: Vec<UnboundedSender<StdStream>>,
+    ) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let draining = self.shutdown.draining.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = thread::Builder::new().name("accept".to_owned());
+        self.threads.push(thread.spawn(move || {
+            runtime.block_on(async {
+                match TcpListener::from_std(listener) {
+                    Ok(listener) => {
+                        draining.run_until_cancelled(accept(listener, inboxes)).await;
+                    }
+                    Err(error) => warn!(%error, "cannot accept connections"),
+                }
+            });
+        })?);
+        Ok(())
+    }
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    #[error("cannot start: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn available_cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Distributes connections to the workers in turn. The kernel's own balancing (`SO_REUSEPORT`) is uneven with few connections, and
+/// would let a second Tidegate take the same port without an error.
+async fn accept(listener: TcpListener, inboxes: Vec<UnboundedSender<StdStream>>) {
+    let mut turn = 0;
+    loop {
+        let accepted = match listener.accept().await {
+            Ok((stream, _)) => stream.set_nodelay(true).and_then(|()| stream.into_std()),
+            Err(error) => Err(error),
+        };
+        match accepted {
+            Ok(stream) => {
+                // A worker is only gone when the process is shutting down.
+                let _ = inboxes[turn % inboxes.len()].send(stream);
+                turn += 1;
+            }
+            Err(error) => {
+                // Most likely out of file descriptors. Trying again at once would only burn the core that has to free some.
+                warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+fn http1_server(max_header: u64) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        // A head that has begun has its own, shorter limit in `framing`.
+        .header_read_timeout(KEEP_ALIVE)
+        // Twice, because the bytes behind a head are read with it.
+        .max_buf_size(usize::try_from(max_header).unwrap_or(usize::MAX).saturating_mul(2).max(MAX_BUFFER))
+        // What the upstream sends is what the client gets.
+        .auto_date_header(false);
+    http
+}
+
+fn http2_server(max_header: u64) -> http2::Builder<TokioExecutor> {
+    let mut http = http2::Builder::new(TokioExecutor::new());
+    http.timer(TokioTimer::new())
+        .max_header_list_size(u32::try_from(max_header).unwrap_or(u32::MAX))
+        .max_concurrent_streams(256)
+        .initial_stream_window_size(256 * 1024)
+        .initial_connection_window_size(1024 * 1024)
+        .keep_alive_interval(Duration::from_secs(30))
+        .auto_date_header(false);
+    http
+}
+
+impl<H: Handler> Worker<H> {
+    async fn run(self: Arc<Self>, mut connections: UnboundedReceiver<StdStream>) {
+        while let Some(stream) = connections.recv().await {
+            match TcpStream::from_std(stream) {
+                Ok(stream) => drop(self.shutdown.tasks.spawn(self.clone().serve(stream))),
+                Err(error) => warn!(%error, "cannot take over a connection"),
+            }
+        }
+        // The acceptor is gone; the connections go on until they end or are cut.
+        self.shutdown.tasks.wait().await;
+    }
+
+    async fn serve(self: Arc<Self>, stream: TcpStream) {
+        let Some(acceptor) = &self.tls else { return self.drive(stream).await };
+        match timeout(self.limits.head_timeout, acceptor.accept(stream)).await {
+            // Boxed, so that connections without TLS do not carry the size of one with it.
+            Ok(Ok(stream)) => Box::pin(self.drive(stream)).await,
+            Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
+            Err(_) => debug!("TLS handshake took too long"),
+        }
+    }
+
+    /// Serves HTTP/1 or HTTP/2, whichever the client speaks. hyper-util could detect that too, but it reads the first bytes on its
+    /// own, after which hyper doubles the buffer of every HTTP/1 connection, and its connections are as large as HTTP/2's.
+    async fn drive(self: &Arc<Self>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let verdict = Verdict::default();
+        let mut guard = Guard::new(stream, self.limits, verdict.clone());
+        let opening = tokio::select! {
+            // A request that is there when the drain begins is still answered.
+            biased;
+            opening = timeout(KEEP_ALIVE, guard.opening()) => opening,
+            () = self.shutdown.draining.cancelled() => return,
+        };
+        let handler = self.handler.clone();
+        let service = service_fn(move |request| {
+            let (handler, verdict) = (handler.clone(), verdict.clone());
+            // Boxed, because hyper reserves its size for as long as the connection lives, also while an answer streams.
+            Box::pin(async move { Ok::<_, Infallible>(handler.handle(verdict, request).await) })
+        });
+        let io = TokioIo::new(guard);
+        let ended = match opening {
+            Ok(Ok(Opening::Http1)) => {
+                let mut connection = pin!(self.http1.serve_connection(io, service));
+                tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    () = self.shutdown.draining.cancelled() => {
+                        connection.as_mut().graceful_shutdown();
+                        connection.await
+                    }
+                }
+            }
+            Ok(Ok(Opening::Http2)) => {
+                let mut connection = Box::pin(self.http2.serve_connection(io, service));
+                tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    () = self.shutdown.draining.cancelled() => {
+                        connection.as_mut().graceful_shutdown();
+                        connection.await
+                    }
+                }
+            }
+            Ok(Ok(Opening::Nothing)) | Err(_) => return,
+            Ok(Err(error)) => return debug!(%error, "connection ended before its first request"),
+        };
+        if let Err(error) = ended {
+            // Clients leave all the time; each request that this ended has its own line in the access log.
+            debug!(%error, "connection ended");
+        }
+    }
+}

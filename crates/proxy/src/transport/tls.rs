@@ -1,0 +1,85 @@
+//! TLS: which upstreams we trust, and our own certificate for clients.
+
+use crate::transport::error::TransportError;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use tidegate_config::ServerTls;
+use tracing::warn;
+
+/// A client configuration, and the certificates behind it, by which two of them can be told apart.
+#[derive(Debug)]
+pub(crate) struct ClientTls {
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) roots: Option<Vec<CertificateDer<'static>>>,
+}
+
+/// Trusts the certificates in `ca`, or the system's where there is no such file.
+pub(crate) fn client(ca: Option<&Path>) -> Result<ClientTls, TransportError> {
+    let Some(path) = ca else {
+        // Reading the system's certificates takes milliseconds and a megabyte; once is enough.
+        static SYSTEM: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+        let config = SYSTEM.get_or_init(|| Arc::new(trusting(system_roots()))).clone();
+        return Ok(ClientTls { config, roots: None });
+    };
+    let certificates = certificates(path)?;
+    let mut roots = RootCertStore::empty();
+    for certificate in &certificates {
+        roots.add(certificate.clone()).map_err(|error| unreadable(path, &error))?;
+    }
+    Ok(ClientTls { config: Arc::new(trusting(roots)), roots: Some(certificates) })
+}
+
+/// A configuration that trusts nobody.
+pub(crate) fn without_roots() -> ClientConfig {
+    trusting(RootCertStore::empty())
+}
+
+/// The identity that clients see.
+pub(crate) fn server(settings: &ServerTls) -> Result<Arc<ServerConfig>, TransportError> {
+    let chain = certificates(&settings.cert)?;
+    let key =
+        PrivateKeyDer::from_pem_file(&settings.key).map_err(|error| unreadable(&settings.key, &error))?;
+    let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
+    let mut config = builder.with_no_client_auth().with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+fn system_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    let (usable, _) = roots.add_parsable_certificates(found.certs);
+    if usable == 0 {
+        warn!(
+            "no certificates found on this system: https upstreams need a `ca` file, or install `ca-certificates`"
+        );
+    }
+    roots
+}
+
+fn trusting(roots: RootCertStore) -> ClientConfig {
+    let builder = ClientConfig::builder_with_provider(provider());
+    #[expect(clippy::expect_used, reason = "the provider and the versions are both fixed at compile time")]
+    let builder = builder.with_safe_default_protocol_versions().expect("ring supports the default versions");
+    builder.with_root_certificates(roots).with_no_client_auth()
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TransportError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let certificates = read.map_err(|error| unreadable(path, &error))?;
+    if certificates.is_empty() {
+        return Err(unreadable(path, &"no certificate in it"));
+    }
+    Ok(certificates)
+}
+
+fn unreadable(path: &Path, reason: &dyn std::fmt::Display) -> TransportError {
+    TransportError::Certificate { path: path.to_owned(), reason: reason.to_string() }
+}

@@ -1,0 +1,294 @@
+//! Clients for upstreams.
+
+use crate::transport::body::SendBody;
+use crate::transport::error::TransportError;
+use crate::transport::http1::Http1Client;
+use crate::transport::http1::error::Http1Error;
+use crate::transport::http1::response::Http1Body;
+use crate::transport::{BoxError, tls};
+use bytes::Bytes;
+use http::header::HeaderValue;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{Request, Response, Uri};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use thiserror::Error;
+use tidegate_config::{Protocol, Upstream};
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+/// An upstream's configuration with its secrets and certificates loaded.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) settings: Arc<Upstream>,
+    /// Replaces the client's own `Authorization`.
+    pub(crate) authorization: Option<HeaderValue>,
+    scheme: Scheme,
+    authority: Authority,
+    tls: Option<tls::ClientTls>,
+}
+
+impl Prepared {
+    pub(crate) fn new(settings: &Arc<Upstream>) -> Result<Prepared, TransportError> {
+        let authority = settings.url.authority.parse().map_err(|_| TransportError::Authority {
+            upstream: settings.name.clone(),
+            authority: settings.url.authority.clone(),
+        })?;
+        let (scheme, tls) = if settings.url.https {
+            (Scheme::HTTPS, Some(tls::client(settings.ca.as_deref())?))
+        } else {
+            (Scheme::HTTP, None)
+        };
+        let settings = settings.clone();
+        Ok(Prepared { authorization: authorization(&settings)?, settings, scheme, authority, tls })
+    }
+
+    /// Whether connections made for one can serve the other.
+    pub(crate) fn same_as(&self, other: &Prepared) -> bool {
+        let roots = |prepared: &Prepared| prepared.tls.as_ref().map(|tls| tls.roots.clone());
+        self.settings == other.settings
+            && self.authorization == other.authorization
+            && roots(self) == roots(other)
+    }
+
+    /// Returns the upstream's URI for a request. Only the path and query of `asked` count, never its authority.
+    pub(crate) fn target(&self, asked: &Uri) -> Uri {
+        let asked = asked.path_and_query().map_or("/", PathAndQuery::as_str);
+        let base = self.settings.url.path.as_str();
+        // An operator writes `https://host/v1` as often as `https://host`; the client's path has the `/v1` either way.
+        let base = base
+            .strip_suffix("/v1")
+            .filter(|_| asked == "/v1" || asked.starts_with("/v1/") || asked.starts_with("/v1?"))
+            .unwrap_or(base);
+        let joined = if base.is_empty() { asked.to_owned() } else { format!("{base}{asked}") };
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(self.scheme.clone());
+        parts.authority = Some(self.authority.clone());
+        // Both halves are paths already; should they not form one, the upstream's root answers.
+        parts.path_and_query = Some(joined.parse().unwrap_or_else(|_| PathAndQuery::from_static("/")));
+        Uri::from_parts(parts).unwrap_or_default()
+    }
+}
+
+fn authorization(upstream: &Upstream) -> Result<Option<HeaderValue>, TransportError> {
+    let Some(variable) = &upstream.api_key_env else { return Ok(None) };
+    let names = || (upstream.name.clone(), variable.clone());
+    let key = std::env::var(variable).map_err(|_| {
+        let (upstream, variable) = names();
+        TransportError::MissingKey { upstream, variable }
+    })?;
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim())).map_err(|_| {
+        let (upstream, variable) = names();
+        TransportError::UnusableKey { upstream, variable }
+    })?;
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+/// The clients of one worker. A connection is driven by the worker that made it, so that nothing crosses threads.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    clients: Mutex<Vec<(Arc<Prepared>, Client)>>,
+}
+
+#[derive(Clone, Debug)]
+enum Client {
+    /// Plain HTTP/1.
+    Http1(Arc<Http1Client>),
+    /// TLS, with whatever ALPN negotiates, and HTTP/2.
+    Hyper(Box<legacy::Client<Dialer, SendBody>>),
+}
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub(crate) enum CallError {
+    #[error(transparent)]
+    Http1(#[from] Http1Error),
+    #[error(transparent)]
+    Hyper(#[from] legacy::Error),
+}
+
+impl CallError {
+    pub(crate) fn is_connect(&self) -> bool {
+        match self {
+            CallError::Http1(error) => matches!(error, Http1Error::Connect(_)),
+            CallError::Hyper(error) => error.is_connect(),
+        }
+    }
+}
+
+/// The body of an upstream's response.
+#[derive(Debug)]
+pub(crate) enum ResponseBody {
+    Http1(Http1Body),
+    Hyper(Incoming),
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self.get_mut() {
+            ResponseBody::Http1(body) => body.poll_frame(cx).map_err(BoxError::from),
+            ResponseBody::Hyper(body) => Pin::new(body).poll_frame(cx).map_err(BoxError::from),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            ResponseBody::Http1(body) => body.is_end_stream(),
+            ResponseBody::Hyper(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ResponseBody::Http1(body) => body.size_hint(),
+            ResponseBody::Hyper(body) => body.size_hint(),
+        }
+    }
+}
+
+/// How long an idle connection to an upstream is kept: less than servers commonly allow, so that they rarely close it just as a
+/// request is sent.
+const POOL_IDLE: Duration = Duration::from_secs(50);
+
+impl Clients {
+    pub(crate) fn send(
+        &self,
+        upstream: &Arc<Prepared>,
+        request: Request<SendBody>,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, CallError>> + use<> {
+        let client = self.client(upstream);
+        async move {
+            match client {
+                Client::Http1(client) => Ok(client.send(request).await?.map(ResponseBody::Http1)),
+                Client::Hyper(client) => Ok(client.request(request).await?.map(ResponseBody::Hyper)),
+            }
+        }
+    }
+
+    fn client(&self, upstream: &Arc<Prepared>) -> Client {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, client)) = clients.iter().find(|(known, _)| Arc::ptr_eq(known, upstream)) {
+            return client.clone();
+        }
+        // The configuration changed: clients for the upstream's old settings are not needed any more.
+        clients.retain(|(known, _)| known.settings.name != upstream.settings.name);
+        let client = build(upstream);
+        clients.push((upstream.clone(), client.clone()));
+        client
+    }
+}
+
+fn build(upstream: &Prepared) -> Client {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(Duration::from_secs(60)));
+    let settings = &upstream.settings;
+    if !settings.url.https && settings.protocol != Protocol::Http2 {
+        let client = Http1Client::new(tcp, settings.connect_timeout, POOL_IDLE);
+        return Client::Http1(Arc::new(client));
+    }
+    let https = HttpsConnectorBuilder::new();
+    let https = match &upstream.tls {
+        Some(tls) => https.with_tls_config((*tls.config).clone()),
+        // Never used: the scheme is `http`. The builder wants one all the same.
+        None => https.with_tls_config(tls::without_roots()),
+    };
+    let https = https.https_or_http();
+    let https = match settings.protocol {
+        Protocol::Auto => https.enable_all_versions().wrap_connector(tcp),
+        Protocol::Http1 => https.enable_http1().wrap_connector(tcp),
+        Protocol::Http2 => https.enable_http2().wrap_connector(tcp),
+    };
+    let dialer = Dialer { https, timeout: settings.connect_timeout };
+    let client = legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(POOL_IDLE)
+        .timer(TokioTimer::new())
+        .http2_only(settings.protocol == Protocol::Http2)
+        .http2_keep_alive_interval(Duration::from_secs(30))
+        .build(dialer);
+    Client::Hyper(Box::new(client))
+}
+
+/// Connects within a deadline that covers name look-up, TCP and TLS together.
+#[derive(Clone)]
+struct Dialer {
+    https: HttpsConnector<HttpConnector>,
+    timeout: Duration,
+}
+
+impl Service<Uri> for Dialer {
+    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.https.poll_ready(cx)
+    }
+
+    fn call(&mut self, target: Uri) -> Self::Future {
+        let connecting = tokio::time::timeout(self.timeout, self.https.call(target));
+        Box::pin(async move {
+            match connecting.await {
+                Ok(connected) => connected,
+                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "connect timeout").into()),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_config::UpstreamUrl;
+
+    fn target(base: &str, asked: &str) -> String {
+        let url = UpstreamUrl { https: false, authority: "up:1".to_owned(), path: base.to_owned() };
+        let settings = Upstream {
+            name: "default".to_owned(),
+            url,
+            api_key_env: None,
+            connect_timeout: Duration::from_secs(1),
+            first_byte_timeout: Duration::from_secs(1),
+            idle_timeout: Duration::from_secs(1),
+            protocol: Protocol::Auto,
+            ca: None,
+        };
+        Prepared::new(&Arc::new(settings)).unwrap().target(&asked.parse().unwrap()).to_string()
+    }
+
+    #[test]
+    fn the_authority_is_always_the_upstreams() {
+        assert_eq!(target("", "/v1/models?x=1"), "http://up:1/v1/models?x=1");
+        assert_eq!(target("", "http://evil.example/v1/models"), "http://up:1/v1/models");
+        assert_eq!(target("", "/%63hat//x"), "http://up:1/%63hat//x");
+    }
+
+    #[test]
+    fn a_base_path_is_put_before_the_clients() {
+        assert_eq!(target("/api", "/v1/models"), "http://up:1/api/v1/models");
+        assert_eq!(target("/v1", "/v1/models"), "http://up:1/v1/models");
+        assert_eq!(target("/api/v1", "/v1/chat/completions"), "http://up:1/api/v1/chat/completions");
+        assert_eq!(target("/v1", "/chat/completions"), "http://up:1/v1/chat/completions");
+        assert_eq!(target("/v1", "/v1beta/models"), "http://up:1/v1/v1beta/models");
+    }
+}

@@ -1,0 +1,202 @@
+//! A recorded conversation under one policy, request by request, without a network, a store or a clock.
+//!
+//! The turns are those of the running proxy (`tidegate-context`). What a proxy learns from outside is left out: counts are never
+//! corrected by an upstream's reports, and the built-in summarizer stands in for every other.
+
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_config::{Context, Limits};
+use tidegate_context::{
+    Assessment, ConversationState, Ending, FoldFailure, FoldRequest, Outcome, SavedFold, Splice, Turn,
+    TurnInput, drive_offline_with, fold_offline, needs_turn,
+};
+use tidegate_engine::{Timestamp, Tokens};
+use tidegate_tokens::chat::message_tokens;
+use tidegate_tokens::{Model, count};
+use tidegate_wire::{Edit, Outline, Reader};
+
+/// What is remembered of one conversation under one policy.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    context: Arc<Context>,
+    state: Arc<ConversationState>,
+    /// Until when a failed summary is not retried.
+    cooling_until: u64,
+    /// The cost of messages of our own that were counted before, and the model they were counted for.
+    own_tokens: HashMap<Bytes, Tokens>,
+    counted_for: Option<Arc<Model>>,
+    pub(crate) summaries_made: u32,
+}
+
+/// One request, as a client would send it.
+#[derive(Clone, Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) body: &'a Bytes,
+    pub(crate) outline: &'a Arc<Outline>,
+    pub(crate) model: &'a Arc<Model>,
+    pub(crate) now: Timestamp,
+    pub(crate) splice: Splice,
+}
+
+/// How a request ends.
+#[derive(Debug)]
+pub(crate) enum Replay {
+    Forwarded(Box<Forwarded>),
+    /// `422`: the request does not fit, whatever the policy allows, or the conversation has reached a limit.
+    Refused,
+    /// Its messages cannot be read, so it goes out as it came.
+    Unreadable,
+}
+
+/// A request that goes out.
+#[derive(Debug)]
+pub(crate) struct Forwarded {
+    pub(crate) outcome: Box<Outcome>,
+    /// The messages that go out, in order.
+    pub(crate) parts: Vec<Part>,
+    pub(crate) is_edited: bool,
+}
+
+/// One message of a forwarded request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) origin: Origin,
+    pub(crate) tokens: Tokens,
+}
+
+/// Where a forwarded message comes from. Indexes are those of the client's messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The client's own bytes, except perhaps for our tag.
+    Client(usize),
+    Masked(usize),
+    /// A message of our own: pinned notes, a summary, a marker.
+    Own(Bytes),
+}
+
+/// How long a running proxy does not retry a failed summary.
+const COOL_DOWN: Duration = Duration::from_secs(60);
+
+impl Conversation {
+    pub(crate) fn new(context: &Arc<Context>, pinned: Option<Arc<str>>) -> Conversation {
+        Conversation {
+            context: context.clone(),
+            state: Arc::new(ConversationState::new(Default::default(), Vec::new(), pinned)),
+            cooling_until: 0,
+            own_tokens: HashMap::new(),
+            counted_for: None,
+            summaries_made: 0,
+        }
+    }
+
+    /// Runs the turn of the conversation's next request, and remembers it.
+    pub(crate) fn next(&mut self, reader: &Reader, request: &Request<'_>) -> Replay {
+        let mut turn = Turn::new(self.input(request), self.state.clone());
+        let mut fold = |wanted: &FoldRequest| self.fold(wanted, request.now);
+        let Ok(mut outcome) = drive_offline_with(&mut turn, reader, request.splice, &mut fold) else {
+            return Replay::Unreadable;
+        };
+        self.state = turn.state().clone();
+        if outcome.ending != Ending::Forward {
+            return Replay::Refused;
+        }
+        let edits = outcome.assessment.edits(turn.input(), turn.state());
+        let is_edited = !edits.is_empty();
+        let parts = self.parts(&outcome.assessment, edits, request.model);
+        let deferred = outcome.deferred.take();
+        drop(turn);
+        if let Some(waypoint) =
+            outcome.assessment.decision.waypoint.filter(|waypoint| !self.state.memory.has_recent(waypoint))
+        {
+            Arc::make_mut(&mut self.state).memory.add(waypoint);
+        }
+        if let Some(wanted) = deferred
+            && let Ok(fold) = self.fold(&wanted, request.now)
+        {
+            Arc::make_mut(&mut self.state).add_fold(fold, wanted.input());
+        }
+        Replay::Forwarded(Box::new(Forwarded { outcome, parts, is_edited }))
+    }
+
+    fn input(&self, request: &Request<'_>) -> TurnInput {
+        let context = self.context.clone();
+        // A proxy that has nothing to edit checks no limits either.
+        let is_limited = needs_turn(context.strategy, request.body);
+        TurnInput {
+            body: request.body.clone(),
+            outline: request.outline.clone(),
+            strategy: context.strategy,
+            limits: if is_limited { context.limits.clone() } else { Limits::default() },
+            context,
+            model: request.model.clone(),
+            factor: 1.0,
+            spent: None,
+            now: request.now,
+        }
+    }
+
+    /// Makes a summary, unless one failed a moment ago.
+    fn fold(&mut self, wanted: &FoldRequest, now: Timestamp) -> Result<SavedFold, FoldFailure> {
+        if now.0 < self.cooling_until {
+            return Err(FoldFailure::CoolingDown);
+        }
+        let is_known = wanted.state().fold(wanted.job.covers).is_some();
+        let folded = fold_offline(wanted);
+        match &folded {
+            Ok(_) => self.summaries_made += u32::from(!is_known),
+            Err(_) => {
+                let pause = u64::try_from(COOL_DOWN.as_millis()).unwrap_or(0);
+                self.cooling_until = now.0.saturating_add(pause);
+            }
+        }
+        folded
+    }
+
+    /// The messages that go out, each with its cost.
+    fn parts(&mut self, assessment: &Assessment, edits: Vec<Edit>, model: &Arc<Model>) -> Vec<Part> {
+        let messages = &assessment.chat.messages;
+        let mut parts = Vec::with_capacity(messages.len() + 2);
+        let as_sent =
+            |indexes: Range<usize>| indexes.map(|index| (Origin::Client(index), messages[index].tokens));
+        let mut next = 0;
+        for edit in edits {
+            let (at, behind, new) = match edit {
+                Edit::Insert { before, with } => {
+                    let tokens = self.tokens_of_own(&with, model);
+                    (before, before, Some((Origin::Own(with), tokens)))
+                }
+                Edit::Remove { messages } | Edit::Replace { messages, .. } => {
+                    (messages.start, messages.end, None)
+                }
+                Edit::Mask { message, .. } => {
+                    let masked = messages[message].tokens.saturating_sub(messages[message].saving());
+                    (message, message + 1, Some((Origin::Masked(message), masked)))
+                }
+                // If the message is masked too, that edit comes next.
+                Edit::Untag { message } => (message, message, None),
+            };
+            parts.extend(as_sent(next..at));
+            parts.extend(new);
+            next = behind;
+        }
+        parts.extend(as_sent(next..messages.len()));
+        parts.into_iter().map(|(origin, tokens)| Part { origin, tokens }).collect()
+    }
+
+    /// The cost of a message of our own.
+    fn tokens_of_own(&mut self, json: &Bytes, model: &Arc<Model>) -> Tokens {
+        if !self.counted_for.as_ref().is_some_and(|counted| Arc::ptr_eq(counted, model)) {
+            // Another model may count the same words differently.
+            self.own_tokens.clear();
+            self.counted_for = Some(model.clone());
+        }
+        *self.own_tokens.entry(json.clone()).or_insert_with(|| {
+            let message: serde_json::Value = serde_json::from_slice(json).unwrap_or_default();
+            let text = |key: &str| message[key].as_str().unwrap_or_default();
+            message_tokens(model.encoding, text("role"), None) + count(model.encoding, text("content"))
+        })
+    }
+}
