@@ -6,7 +6,7 @@ use crate::reply::refusal::Refusal;
 use tidegate_config::OnFailure;
 use tidegate_store::Recalled;
 
-/// Refuses the request only where the operator prefers that to an answer without memory.
+/// Recalls a conversation. Refuses the request only if the store is unavailable and `store.on_failure` is `refuse`.
 pub(crate) async fn recall(
     gate: &Gate,
     identity: Option<&Identity>,
@@ -15,7 +15,7 @@ pub(crate) async fn recall(
     let Some(identity) = identity else { return Ok(Recalled::default()) };
     let recalled = gate.conversations.recall(identity.key).await;
     match (recalled.degraded, on_failure) {
-        // A store that takes no writes would forget this turn, which this operator does not want.
+        // A store that accepts no writes would lose this turn.
         (Some(reason), OnFailure::Refuse) => Err(Refusal::Store { reason }),
         (Some(_), OnFailure::Forward) | (None, _) => Ok(recalled),
     }
