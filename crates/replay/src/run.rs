@@ -130,16 +130,7 @@ impl<'a> Stage<'a> {
             requests.push((number, now, body, Arc::new(outline), resolved));
         }
         let Some(first) = first else { return replayed };
-        let memory = &conversation.memory;
-        let mut runs: Vec<Run> = Vec::new();
-        for (policy, context) in first.contexts.iter().enumerate() {
-            let step = if weighs_prices(context) { 1 } else { regimes };
-            for start in (0..regimes).step_by(step) {
-                let conversation = Conversation::new(context, memory.clone());
-                let cache = ProviderCache::new(first.model.caching);
-                runs.push(Run { policy, regimes: start..start + step, conversation, cache });
-            }
-        }
+        let mut runs = runs(&first, regimes, &conversation.memory);
         let splice = if shown.is_some() { Splice::Wanted } else { Splice::Unwanted };
         for (number, now, body, outline, resolved) in &requests {
             let head = self.head(body, outline);
@@ -252,6 +243,20 @@ impl<'a> Stage<'a> {
         }));
         segments
     }
+}
+
+/// Starts the runs of a conversation: one per policy, or one per policy and regime if the policy weighs prices.
+fn runs(resolved: &ResolvedModel, regimes: usize, memory: &Option<Arc<str>>) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (policy, context) in resolved.contexts.iter().enumerate() {
+        let step = if weighs_prices(context) { 1 } else { regimes };
+        for start in (0..regimes).step_by(step) {
+            let conversation = Conversation::new(context, memory.clone());
+            let cache = ProviderCache::new(resolved.model.caching);
+            runs.push(Run { policy, regimes: start..start + step, conversation, cache });
+        }
+    }
+    runs
 }
 
 /// Sums the tokens of the client's messages by what happened to them.
