@@ -158,7 +158,7 @@ impl Turn {
         let tokens = self.state.summary(covers).map(|summary| summary.fold.tokens).unwrap_or_default();
         let made = MadeFold {
             has_pruned: job.prunes(&assessment.chat.messages, kept),
-            unpruned: job.spared.map(|spared| spared.rest + tokens),
+            unpruned: job.spared.map(|spared| spared.rest + self.input.scaled(tokens)),
         };
         self.made = Some((made, job.cause));
         self.measure(Rule::Decide, Phase::Measuring)
