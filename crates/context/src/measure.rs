@@ -60,7 +60,7 @@ impl Measurement {
         reader: &Reader,
         looked_up: LookedUp,
         splice: Splice,
-    ) -> Result<Measured, MeasureError> {
+    ) -> Result<Box<Measured>, MeasureError> {
         let Measurement { input, state, rule } = self;
         let assessment = input.assess_known(state, looked_up, reader, *rule)?;
         let pieces = match splice {
@@ -70,7 +70,7 @@ impl Measurement {
         let window = input.context.limits.plateau_window;
         let stop_hint =
             window.and_then(|window| plateau(&input.body, &input.outline, &assessment.chat, window.get()));
-        Ok(Measured { assessment, pieces, stop_hint })
+        Ok(Box::new(Measured { assessment, pieces, stop_hint }))
     }
 }
 

@@ -24,7 +24,7 @@ pub fn drive_offline_with(
                 Event::Measured(measurement.run(reader, measurement.look_up(reader), splice))
             }
             Action::Fold(request) => match fold(&request) {
-                Ok(fold) => Event::Folded(fold),
+                Ok(fold) => Event::Folded(Box::new(fold)),
                 Err(failure) => Event::FoldFailed(failure),
             },
             Action::Done(outcome) => return Ok(outcome),

@@ -37,8 +37,8 @@ pub enum FoldWait {
 #[derive(Debug)]
 pub enum Event {
     Begin,
-    Measured(Result<Measured, MeasureError>),
-    Folded(SavedFold),
+    Measured(Result<Box<Measured>, MeasureError>),
+    Folded(Box<SavedFold>),
     FoldFailed(FoldFailure),
 }
 
@@ -111,10 +111,10 @@ impl Turn {
             (Phase::Measuring, Event::Measured(Ok(measured))) => self.measured(measured),
             (Phase::Truncating, Event::Measured(Ok(measured))) => self.done(measured),
             (Phase::Folding(measured, job), Event::Folded(fold)) => {
-                self.folded(&measured.assessment, &job, fold)
+                self.folded(&measured.assessment, &job, *fold)
             }
             (Phase::Folding(measured, job), Event::FoldFailed(failure)) => {
-                self.fold_failed(*measured, &job, failure)
+                self.fold_failed(measured, &job, failure)
             }
             _ => Action::Untouched(MeasureError::UnexpectedEvent),
         }
@@ -125,7 +125,7 @@ impl Turn {
         Action::Measure(Measurement { input: self.input.clone(), state: self.state.clone(), rule })
     }
 
-    fn measured(&mut self, mut measured: Measured) -> Action {
+    fn measured(&mut self, mut measured: Box<Measured>) -> Action {
         let decision = &mut measured.assessment.decision;
         match self.made {
             // The reason for the summary is the reason for this plan.
@@ -144,7 +144,7 @@ impl Turn {
             Some(job) => {
                 self.folds_left -= 1;
                 let request = self.fold_request(&measured.assessment, job.clone());
-                self.phase = Phase::Folding(Box::new(measured), job);
+                self.phase = Phase::Folding(measured, job);
                 Action::Fold(Box::new(request))
             }
             None => self.done(measured),
@@ -164,7 +164,7 @@ impl Turn {
         self.measure(Rule::Decide, Phase::Measuring)
     }
 
-    fn fold_failed(&mut self, measured: Measured, job: &FoldJob, failure: FoldFailure) -> Action {
+    fn fold_failed(&mut self, measured: Box<Measured>, job: &FoldJob, failure: FoldFailure) -> Action {
         // A history that has a limit keeps to it, with a marker for what is missing.
         let truncates =
             measured.assessment.decision.plan.verdict == Verdict::OverBudget || job.cause == Cause::Blocks;
@@ -172,15 +172,15 @@ impl Turn {
         if truncates { self.measure(Rule::Truncate, Phase::Truncating) } else { self.done(measured) }
     }
 
-    fn done(&mut self, measured: Measured) -> Action {
+    fn done(&mut self, measured: Box<Measured>) -> Action {
         let is_over = measured.assessment.decision.plan.verdict == Verdict::OverBudget;
         let ending =
             if is_over && !self.input.context.observe { Ending::OverBudget } else { Ending::Forward };
         self.ended(measured, ending)
     }
 
-    fn ended(&mut self, measured: Measured, ending: Ending) -> Action {
-        let Measured { assessment, pieces, stop_hint } = measured;
+    fn ended(&mut self, measured: Box<Measured>, ending: Ending) -> Action {
+        let Measured { assessment, pieces, stop_hint } = *measured;
         let (input, state) = (&*self.input, &*self.state);
         let made = self.made.map(|(made, _)| made);
         let figures = Figures::new(&assessment, input, state, made, stop_hint);

@@ -19,7 +19,7 @@ pub(crate) async fn drive(mut turn: Turn, folder: &Folder) -> Result<Box<Outcome
         event = match turn.advance(event) {
             Action::Measure(measurement) => Event::Measured(measure(&folder.worker.gate, measurement).await),
             Action::Fold(request) => match folder.fold(&request).await {
-                Ok(fold) => Event::Folded(fold),
+                Ok(fold) => Event::Folded(Box::new(fold)),
                 Err(failure) => Event::FoldFailed(failure),
             },
             Action::Done(outcome) => return Ok(outcome),
@@ -29,7 +29,7 @@ pub(crate) async fn drive(mut turn: Turn, folder: &Folder) -> Result<Box<Outcome
 }
 
 /// Measures a light request at once, and a heavy one on a blocking thread.
-async fn measure(gate: &Arc<Gate>, measurement: Measurement) -> Result<Measured, MeasureError> {
+async fn measure(gate: &Arc<Gate>, measurement: Measurement) -> Result<Box<Measured>, MeasureError> {
     let looked_up = match is_light(&measurement).then(|| measurement.look_up(&gate.reader)) {
         Some(looked_up) if looked_up.unseen <= MAX_UNREAD => {
             return measurement.run(&gate.reader, looked_up, Splice::Wanted);
