@@ -61,10 +61,10 @@ fn refused(error: &AdminError, settings: &Settings) -> anyhow::Result<ExitCode> 
             "invalid_memory" => "`tidegate conversations memory --help` says what a memory is".to_owned(),
             _ => "is the running Tidegate of another version?".to_owned(),
         },
-        AdminError::Unreachable { .. } | AdminError::Foreign { .. } => {
+        AdminError::Unreachable { .. } | AdminError::NotTidegate { .. } => {
             "name the address of your Tidegate with --admin or `admin.listen`".to_owned()
         }
-        AdminError::Garbled => "this is a bug in Tidegate".to_owned(),
+        AdminError::InvalidResponse => "this is a bug in Tidegate".to_owned(),
     };
     anyhow::bail!("{}\n  hint: {hint}", terminal::plain(&error.to_string()))
 }

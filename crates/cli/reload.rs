@@ -73,7 +73,7 @@ impl Reloader {
     }
 
     fn tell(&self, outcome: ReloadOutcome, errors: Option<String>, needs_restart: bool) {
-        self.told.note(Reload { at: wall_clock(), outcome, errors, needs_restart });
+        self.told.record(Reload { at: wall_clock(), outcome, errors, needs_restart });
     }
 }
 

@@ -2,7 +2,7 @@ use super::args::DeleteArgs;
 use super::terminal;
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use tidegate_admin::{Source, Summary};
+use tidegate_admin::{ConversationSummary, Source};
 use tidegate_explain::grouped;
 
 /// The exit code that `clap` has for wrong usage.
@@ -34,7 +34,7 @@ pub(super) async fn run(source: &Source, args: &DeleteArgs) -> anyhow::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-fn is_confirmed(found: &Summary) -> std::io::Result<bool> {
+fn is_confirmed(found: &ConversationSummary) -> std::io::Result<bool> {
     terminal::say(&format!("delete {} for good? [y/N]", named(found)));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
@@ -42,7 +42,7 @@ fn is_confirmed(found: &Summary) -> std::io::Result<bool> {
 }
 
 /// Which one it is, for whoever named it by something shorter.
-pub(super) fn named(found: &Summary) -> String {
+pub(super) fn named(found: &ConversationSummary) -> String {
     format!(
         "{} (`{}` of tenant {}, {} turns in {} requests)",
         found.id,

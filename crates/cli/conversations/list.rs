@@ -1,7 +1,7 @@
 use super::args::ListArgs;
 use super::{figures, terminal};
 use std::process::ExitCode;
-use tidegate_admin::{ConversationPage, Filter, Source, Summary};
+use tidegate_admin::{ConversationPage, ConversationSummary, Filter, Source};
 use tidegate_explain::grouped;
 use tidegate_store::wall_clock;
 
@@ -51,7 +51,7 @@ async fn newest(source: &Source, filter: &Filter, limit: usize) -> anyhow::Resul
     Ok(all)
 }
 
-fn row(one: &Summary, now: u64) -> [String; 11] {
+fn row(one: &ConversationSummary, now: u64) -> [String; 11] {
     [
         one.id.chars().take(DIGITS).collect(),
         terminal::one_line(&one.name),

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 use std::process::ExitCode;
-use tidegate_admin::{MEMORY_BYTES, MemoryPage, Source};
+use tidegate_admin::{MAX_MEMORY_BYTES, MemoryPage, Source};
 use tidegate_explain::grouped;
 
 /// What to do about a memory that is too long.
@@ -107,10 +107,10 @@ fn read(path: &Path) -> anyhow::Result<String> {
         (name, Box::new(file))
     };
     let mut bytes = Vec::new();
-    let most = MEMORY_BYTES.saturating_add(1).try_into().unwrap_or(u64::MAX);
+    let most = MAX_MEMORY_BYTES.saturating_add(1).try_into().unwrap_or(u64::MAX);
     input.by_ref().take(most).read_to_end(&mut bytes).with_context(|| format!("cannot read {name}"))?;
-    if bytes.len() > MEMORY_BYTES {
-        bail!("{name} has more than {MEMORY_BYTES} bytes, which a memory cannot have\n  hint: {SHORTER}");
+    if bytes.len() > MAX_MEMORY_BYTES {
+        bail!("{name} has more than {MAX_MEMORY_BYTES} bytes, which a memory cannot have\n  hint: {SHORTER}");
     }
     String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("{name} is not a text in UTF-8"))
 }

@@ -3,7 +3,7 @@ use super::transcript::{Length, Transcript, earlier};
 use super::{figures, memory, summaries, terminal, turns};
 use std::fmt::Write;
 use std::process::ExitCode;
-use tidegate_admin::{MessagePage, Source, Summary, TurnPage, Unreadable};
+use tidegate_admin::{ConversationSummary, MessagePage, Source, TurnPage, UnreadableCounts};
 use tidegate_explain::grouped;
 use tidegate_store::wall_clock;
 
@@ -90,7 +90,7 @@ pub(super) fn last<T>(all: &[T], limit: usize) -> &[T] {
     &all[all.len().saturating_sub(limit)..]
 }
 
-fn head(one: &Summary) -> String {
+fn head(one: &ConversationSummary) -> String {
     let now = wall_clock();
     let when = |at| format!("{} ({})", figures::moment(at), figures::ago(now, at));
     let tokens = format!(
@@ -129,7 +129,7 @@ fn head(one: &Summary) -> String {
 
 /// Why there are fewer messages than were sent.
 fn absent(page: &MessagePage) -> String {
-    let Unreadable { count, no_key, damaged, newer } = page.unreadable;
+    let UnreadableCounts { count, no_key, damaged, newer } = page.unreadable;
     let mut out = String::new();
     if page.messages.is_empty() && count == 0 {
         out.push_str(match page.recorded {

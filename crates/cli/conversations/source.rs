@@ -13,7 +13,7 @@ pub(super) async fn open(settings: &Settings) -> anyhow::Result<Source> {
     let address = dialled(settings.admin.listen);
     // Port 0 asks the system for any port: nobody can know which one it gave.
     if address.port() != 0
-        && let Some(running) = Source::reach(address, token(&settings.admin.token_env)).await?
+        && let Some(running) = Source::connect(address, token(&settings.admin.token_env)).await?
     {
         return Ok(running);
     }

@@ -90,7 +90,7 @@ mod tests {
 
     fn page(summaries: Vec<FoldEntry>) -> TurnPage {
         TurnPage {
-            conversation: tidegate_admin::Summary::default(),
+            conversation: tidegate_admin::ConversationSummary::default(),
             memory: tidegate_admin::MemoryPage::default(),
             turns: Vec::new(),
             turns_total: 0,
