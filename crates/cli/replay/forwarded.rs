@@ -1,4 +1,4 @@
-//! The very bytes that would be forwarded, for whoever wants to see them.
+//! Writes the exact bytes that would be forwarded (`--forwarded`).
 
 use anyhow::Context;
 use serde_json::json;
@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tidegate_replay::{Defaults, Found, Setup, Shown, Stage, read_file};
 
-/// Writes a line for each request and policy, at the first price. The files are read once more.
+/// Writes one line per request and policy, at the first price. Reads the files a second time.
 pub(super) fn write(
     path: &Path,
     files: &[PathBuf],
@@ -26,7 +26,7 @@ pub(super) fn write(
                 Found::Conversation(conversation) => *conversation,
                 Found::Line(line) => match line.conversation(defaults) {
                     Ok(conversation) => conversation,
-                    // The comparison has read all of it a moment ago.
+                    // The comparison has already read every line without an error.
                     Err(_) => return true,
                 },
             };
