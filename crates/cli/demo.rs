@@ -16,7 +16,7 @@ use std::time::Duration;
 use tidegate_admin::{Readiness, Reloads};
 use tidegate_config::{Flags, Settings, Source, load, strategy_name};
 use tidegate_proxy::{Gate, Proxy, model_table};
-use tidegate_replay::{Defaults, Recorded, Unread};
+use tidegate_replay::{Defaults, InputLine, Recorded};
 use tidegate_store::wall_clock;
 use tidegate_telemetry::{Format, Lines};
 
@@ -69,7 +69,7 @@ async fn run_demo(args: &DemoArgs) -> anyhow::Result<()> {
 /// The recording, as if made with this model.
 fn recorded(model: &str) -> anyhow::Result<Recorded> {
     let defaults = Defaults { model: Some(model.to_owned()) };
-    Ok(Unread::new("the recording", 1, RECORDING).conversation(&defaults)?)
+    Ok(InputLine::new("the recording", 1, RECORDING).conversation(&defaults)?)
 }
 
 /// Ignores the environment and files, so that the demo is the same everywhere.

@@ -2,7 +2,7 @@
 
 use super::ReplayResult;
 use serde_json::{Value, json};
-use tidegate_replay::{Conversation, Figures};
+use tidegate_replay::{ConversationFigures, Figures};
 
 pub(super) fn of(result: &ReplayResult<'_>) -> Value {
     let ReplayResult { setup, comparison, notes, .. } = result;
@@ -55,7 +55,7 @@ fn price(result: &ReplayResult<'_>, regime: usize) -> Value {
     price
 }
 
-fn each(result: &ReplayResult<'_>, conversation: &Conversation) -> Value {
+fn each(result: &ReplayResult<'_>, conversation: &ConversationFigures) -> Value {
     let policy = |(index, figures): (usize, &Figures)| {
         json!({
             "policy": result.setup.policies[index].to_string(),
