@@ -72,7 +72,7 @@ const settings = ({ masking, folding, model, route, upstream, strategy, observe 
     ['prices', model.prices ? `${money(model.prices.input)} input, ${money(model.prices.cached_input)} cached, ${money(model.prices.output)} output, per 1 M tokens` : null],
   ]) : null);
 
-/** `page(offset)` is called to show other messages; `before` stands between the verdict and the rest. */
+/** `page(offset)` is called to show other messages; `before` is inserted after the verdict. */
 export const planOf = ({ explanation, changes, messages_total: total, messages_offset: offset, messages_limit: limit }, page, ...before) => {
   const { verdict, messages, budget } = explanation;
   const [ending, tone] = ENDINGS[verdict.ending] ?? [verdict.ending, ''];
