@@ -56,8 +56,8 @@ async fn a_turn_with_a_fold_has_all_its_figures() {
     assert_eq!((figures.code, figures.err.as_str()), (Some(0), ""), "{figures:?}");
     for line in [
         "window    128,000, ",
-        "summary   for 6 messages in ",
-        " tokens, made for this turn\n",
+        "summary   of 6 messages in ",
+        " tokens, written for this turn\n",
         "cost      $0.002600: 1,000 prompt, 0 of them cached, 10 completion\n",
     ] {
         assert!(figures.out.contains(line), "{line} in {}", figures.out);

@@ -58,7 +58,7 @@ async fn the_disk_holds_no_word_and_the_key_reads_them() {
     let without = told_by_store(&data, &["show", "before"], &[]).await;
     assert_eq!(without.code, Some(0), "{without:?}");
     assert!(
-        without.out.contains("2 cannot be read: 2 encrypted with a key that is not given"),
+        without.out.contains("2 cannot be read: 2 encrypted with a key that is not configured"),
         "{}",
         without.out
     );
@@ -94,7 +94,7 @@ async fn what_is_pinned_is_encrypted_too() {
     }
 
     for (env, reason) in
-        [(&[][..], "encrypted with a key that is not given"), (&[(VARIABLE, new.as_str())], "encrypted")]
+        [(&[][..], "encrypted with a key that is not configured"), (&[(VARIABLE, new.as_str())], "encrypted")]
     {
         let without = told_by_store(&data, &["memory", "n"], env).await;
         assert_eq!((without.code, without.out.as_str()), (Some(1), ""), "{without:?}");

@@ -88,8 +88,8 @@ async fn what_is_no_text_or_too_much_of_it_is_refused() {
 
     for (bytes, reason) in [
         (&long[..], "more than 65536 bytes"),
-        (&not_utf8, "is not a text in UTF-8"),
-        (b"canary \0", "has a NUL"),
+        (&not_utf8, "is not UTF-8 text"),
+        (b"canary \0", "contains a NUL"),
         (b" \n", "is empty"),
     ] {
         let said = from_file(&tidegate, bytes).await;

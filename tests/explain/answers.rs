@@ -13,7 +13,7 @@ fn a_request_that_does_not_fit_is_refused_with_a_code_of_its_own() {
     let verdict = said.out.find("verdict: ").unwrap();
     assert_snapshot!(said.out[verdict..], @r#"
     verdict: refused with 422 context_budget_exceeded: it needs 278 input tokens even masked, and 176 may be used
-      hint: it is 102 tokens over: send less, ask for a shorter answer (`max_tokens`), keep less unmasked (`context.mask.keep`), or use a model with a larger window
+      hint: it is 102 tokens over: send less, request a shorter response (`max_tokens`), keep less unmasked (`context.mask.keep`), or use a model with a larger window
     "#);
     assert!(said.out.contains("models.\"gpt-4o\".window"), "{}", said.out);
     for view in ["--diff", "--rewritten"] {
@@ -102,7 +102,7 @@ fn another_strategy_can_be_tried() {
     let said = explain(ONE_TURN, &agent(), &["--strategy", "rolling"]);
     assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
     assert!(
-        said.err.contains("the strategies are passthrough, masking, summarization, hybrid, window"),
+        said.err.contains("expected one of: passthrough, masking, summarization, hybrid, window"),
         "{}",
         said.err
     );
@@ -117,7 +117,7 @@ fn the_route_is_the_proxy_s_or_the_one_asked_for() {
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     assert_snapshot!(said.out, @r#"
     request.json: no route matches a request for the model `gpt-4o-2024-08-06`: it would be forwarded to `default`, byte for byte as sent
-      hint: a route that asks for headers is tried with --route; the routes are claude, team
+      hint: use --route to try a route that matches headers; the routes are claude, team
     "#);
     let said = explain(config, &body, &["--json"]);
     assert_snapshot!(said.out, @r#"
@@ -138,7 +138,7 @@ fn the_route_is_the_proxy_s_or_the_one_asked_for() {
 
     let said = explain(config, &body, &["--route", "team"]);
     assert!(
-        said.out.starts_with("request.json: route `team`, to default, strategy masking\n"),
+        said.out.starts_with("request.json: route `team`, upstream `default`, strategy masking\n"),
         "{}",
         said.out
     );
@@ -147,7 +147,7 @@ fn the_route_is_the_proxy_s_or_the_one_asked_for() {
     let said = explain(config, &body, &["--route", "teams"]);
     assert_eq!((said.code, said.out.as_str()), (Some(1), ""));
     assert_snapshot!(said.err, @r#"
-    there is no route `teams`
+    no such route: `teams`
       hint: the routes are claude, team
     "#);
 }
@@ -173,11 +173,11 @@ fn what_is_no_request_is_an_error_that_says_where() {
     };
     assert_snapshot!(error("{\"model\": \"m\", \"input\": []}"), @r#"
     request.json: not the body of a chat completion: the body has no `messages`
-      hint: one looks like {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}; the proxy would forward this one as it came
+      hint: expected something like {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}; the proxy would forward this body unchanged
     "#);
     assert_snapshot!(error("{\"messages\": [\n  {\"role\": \"user\", \"content\": tru}\n]}"), @r#"
     request.json: not the body of a chat completion: the body is not valid JSON at byte 45 (line 2, column 31)
-      hint: one looks like {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}; the proxy would forward this one as it came
+      hint: expected something like {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}; the proxy would forward this body unchanged
     "#);
     assert!(error("").contains("not a JSON object"));
     assert!(error("[]").contains("not a JSON object"));
@@ -191,7 +191,7 @@ fn what_is_no_request_is_an_error_that_says_where() {
     "#);
     let said = explain("[server]\nmax_body = \"1KiB\"\n", &agent(), &[]);
     assert_eq!((said.code, said.out.as_str()), (Some(3), ""));
-    assert_snapshot!(said.err, @"request.json: would be refused with 413 request_too_large: it has 2,264 bytes, and `server.max_body` is 1,024");
+    assert_snapshot!(said.err, @"request.json: would be refused with 413 request_too_large: it has 2,264 bytes, but `server.max_body` is 1,024");
     let said = run(&TempDir::new().unwrap(), "", "", &["missing.json"]);
     assert_eq!((said.code, said.out.as_str()), (Some(1), ""));
     assert_snapshot!(said.err, @r#"
@@ -233,10 +233,10 @@ fn the_budget_says_what_limits_it() {
         safe                  100,000  safety_ratio 0.9 of the window, at most window_cap 100,000
      -  output reserve          2,048  ratio 0.2 of safe, at most cap 2,048, at least min 0
      -  overhead reserve        6,400  ratio 0.05 of the window, at least min 1,024, plus fixed 0
-     =  input budget           50,000  at most max_input, else 91,552
+     =  input budget           50,000  limited by max_input, otherwise 91,552
     "#);
     let shared = budget("[context.budget]\nmax_context_ratio = 0.5\n");
-    assert!(shared.contains("64,000  max_context_ratio 0.5 of the window, else 119,552"), "{shared}");
+    assert!(shared.contains("64,000  max_context_ratio 0.5 of the window, otherwise 119,552"), "{shared}");
     let eaten = budget("[context.budget]\nwindow_cap = 2000\n");
     assert!(eaten.contains("0  the reserves take the whole window"), "{eaten}");
 }

@@ -34,11 +34,11 @@ fn the_table_shows_the_summary_and_what_it_stands_for() {
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     let (messages, rest) = said.out.split_once("\n\nbudget\n").unwrap();
     assert_snapshot!(messages, @r#"
-    request.json: route `default`, to default, strategy summarization
+    request.json: route `default`, upstream `default`, strategy summarization
 
       #  role       kind                  tokens  action  why
       0  system                                7  keep    instruction
-      +  user       summary                  116  insert  stands for 8 messages
+      +  user       summary                  116  insert  replaces 8 messages
       1  user                             15 → 0  fold    covered by the summary
       2  assistant  calls read_file       10 → 0  fold    covered by the summary
       3  tool       result of read_file  204 → 0  fold    covered by the summary

@@ -9,7 +9,7 @@ fn the_table_says_what_happens_to_each_message_and_why() {
     let said = explain(ONE_TURN, &agent(), &[]);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     assert_snapshot!(said.out, @r#"
-    request.json: route `default`, to default, strategy masking
+    request.json: route `default`, upstream `default`, strategy masking
 
      #  role       kind                   tokens  action  why
      0  system                                 7  keep    instruction
@@ -41,7 +41,7 @@ fn the_table_says_what_happens_to_each_message_and_why() {
      no earlier request is known: the cache counts as cold and masking as free; in a running conversation it waits until keeping the observations has cost as much as masking them
 
     model
-     asked for   gpt-4o-2024-08-06
+     requested   gpt-4o-2024-08-06
      matched     built-in entry `gpt-4o`
      encoding    o200k_base, exact
      prices      $2.50 input, $1.25 cached, $2.50 written to the cache, $10.00 output, per million

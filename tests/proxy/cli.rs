@@ -39,8 +39,8 @@ async fn check_accepts_the_reference_configuration() {
     let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("proxy.toml");
     let said = run(&TempDir::new().unwrap(), &["check", "--config", reference.to_str().unwrap()]).await;
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    assert!(said.out.ends_with("proxy.toml: valid, 1 route(s)\n"), "{}", said.out);
-    assert!(said.out.contains("route `default`, to default"), "{}", said.out);
+    assert!(said.out.ends_with("proxy.toml: valid, 1 route\n"), "{}", said.out);
+    assert!(said.out.contains("route `default`, upstream `default`"), "{}", said.out);
 }
 
 #[tokio::test]
@@ -56,12 +56,12 @@ async fn check_shows_each_value_with_where_it_came_from() {
      server.listen    "127.0.0.1:1234"  --listen
      server.max_body  "1MiB"            proxy.toml:2
 
-    route `agents`, to default
+    route `agents`, upstream `default`
      name               "agents"       proxy.toml:6
      context.strategy   "passthrough"  AGENT_CONTEXT_STRATEGY
      context.mask.keep  { turns = 7 }  proxy.toml:8
 
-    proxy.toml: valid, 1 route(s)
+    proxy.toml: valid, 1 route
     "#);
 }
 
@@ -74,7 +74,7 @@ async fn check_can_be_asked_about_one_route() {
     let said = run(&directory, &["check", "--route", "agent"]).await;
     assert_eq!(said.code, Some(1));
     assert_snapshot!(said.err, @r#"
-    there is no route `agent`
+    no such route: `agent`
       hint: the routes are agents
     "#);
 }
@@ -143,8 +143,8 @@ async fn init_writes_a_file_that_check_accepts_and_replaces_none() {
     let said = run(&directory, &["init"]).await;
     assert_eq!(said.code, Some(1));
     assert_snapshot!(said.err, @r#"
-    `proxy.toml` is there already
-      hint: name another file, or replace it with --force
+    `proxy.toml` already exists
+      hint: choose another file, or overwrite it with --force
     "#);
     let kept = || fs::read_to_string(directory.path().join("proxy.toml")).unwrap();
     assert_eq!(kept(), "# mine\n");
@@ -221,7 +221,7 @@ async fn a_port_that_is_taken_gives_a_hint() {
     {
         let said = run(&directory, &["serve", "--listen", listen, "--admin", admin]).await;
         assert_eq!(said.code, Some(1));
-        let expected = [&address, "another process listens there", flag];
+        let expected = [&address, "another process is listening there", flag];
         assert!(expected.iter().all(|word| said.err.contains(*word)), "{}", said.err);
     }
 }
@@ -260,9 +260,9 @@ async fn the_environment_and_the_flags_can_stand_in_for_a_file() {
      server.listen          "127.0.0.1:7001"     TIDEGATE_LISTEN
      upstreams.default.url  "http://other.test"  --upstream
 
-    route `default`, to default
-      nothing but defaults
+    route `default`, upstream `default`
+      only defaults
 
-    built-in defaults: valid, 1 route(s)
+    built-in defaults: valid, 1 route
     "#);
 }

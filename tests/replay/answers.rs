@@ -33,7 +33,7 @@ fn the_table_has_a_row_for_each_policy_and_says_what_was_assumed() {
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     for part in [
         "4 conversations, 84 requests, gpt-4o",
-        "30s between two is assumed",
+        "assuming 30s between requests",
         "shorter than",
         "10m",
         "cached input ×0.1",

@@ -133,13 +133,13 @@ fn a_limit_of_turns_refuses_as_in_the_proxy_and_never_raw() {
 fn what_cannot_be_replayed_is_named_with_its_line() {
     let good = Trajectory { turns: 1, ..Trajectory::default() }.line(1);
     let cases = [
-        ("{", "runs.jsonl:1: it is no JSON object"),
-        ("[1]", "runs.jsonl:1: it is no JSON object"),
-        ("{\"text\":1}", "runs.jsonl:1: there are no `messages` in it"),
+        ("{", "runs.jsonl:1: not a JSON object"),
+        ("[1]", "runs.jsonl:1: not a JSON object"),
+        ("{\"text\":1}", "runs.jsonl:1: there are no `messages`"),
         ("{\"id\":1,\"messages\":[{\"content\":\"x\"}]}", "runs.jsonl:1: message 0 has no `role`"),
         ("{\"messages\":[1]}", "runs.jsonl:1: "),
-        ("", "runs.jsonl: there is no conversation in it"),
-        ("{\"id\":1,\"messages\":[]}", "there is no request in it"),
+        ("", "runs.jsonl: there are no conversations"),
+        ("{\"id\":1,\"messages\":[]}", "the input has no requests"),
     ];
     for (line, expected) in cases {
         let said = replay(None, &[line.to_owned()], &[]);
@@ -159,7 +159,7 @@ fn wrong_usage_is_explained() {
     for (args, expected) in [
         (["--policy", "rolling"], "masking:every_turn"),
         (["--price", "cheap"], "0.1/1.25"),
-        (["--policy", "route:none"], "there is no route `none`"),
+        (["--policy", "route:none"], "no such route: `none`"),
     ] {
         let said = replay(None, &[Trajectory::default().line(1)], &args);
         assert!(said.code != Some(0) && said.err.contains(expected), "{args:?}: {}", said.err);

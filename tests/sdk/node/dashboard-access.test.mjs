@@ -169,7 +169,7 @@ test('with a token the page asks for it and keeps it nowhere', async () => {
     assert.equal((await page.request.get(`${closed.admin}/api/overview`)).status(), 401);
     await page.locator('#token').fill('a guess');
     await page.keyboard.press('Enter');
-    await until('the guess to be refused', async () => /not the right one/.test(await page.locator('#token-error').innerText()));
+    await until('the guess to be refused', async () => /Wrong token/.test(await page.locator('#token-error').innerText()));
     await page.locator('#token').fill(TOKEN);
     await page.keyboard.press('Enter');
     // Where the user wanted to go.

@@ -54,7 +54,7 @@ async function open(fragment, options) {
 
 test('the overview has every figure with its plot, by route and by model', async () => {
   const { page, troubles } = await open('#/');
-  await until('the chronicle to have everything', async () => (await api('/api/overview')).totals.requests >= traffic.sent);
+  await until('the history to have everything', async () => (await api('/api/overview')).totals.requests >= traffic.sent);
   await until('the page to have it', async () => Number((await figure(page, 'requests').innerText()).replace(/\D/g, '')) >= traffic.sent);
   const { totals } = await api('/api/overview');
   const figures = await page.locator('article[data-figure]').evaluateAll((all) => all.map((one) => one.dataset.figure));
@@ -182,7 +182,7 @@ test('a turn has its plan with its reasons, its budget and its diff', async () =
 test('a summary is shown as it stood', async () => {
   const { page, troubles } = await open(`#/conversations/${known['harbour-talk'].id}/turns/6`);
   await page.locator('article.change[data-kind="inserted"]').first().waitFor();
-  assert.match(await page.locator('.plan, section').first().innerText(), /The summary as it stood[\s\S]*berth/);
+  assert.match(await page.locator('.plan, section').first().innerText(), /Summary used in this turn[\s\S]*berth/);
   assert.ok((await page.locator('tr[data-action="fold"]').count()) > 0);
   assert.match(await page.locator('article.change[data-kind="inserted"]').first().innerText(), /a summary that stands for/);
   assert.deepEqual(troubles, []);
@@ -269,7 +269,7 @@ test('the configuration says where each value came from, and what became of the 
   await until('defaults to go', async () => (await value('context.observe').count()) === 0);
   await page.locator('#filter').fill('mask');
   await until('only masks to stay', async () => (await page.locator('[data-part="process"] tr[data-key]').count()) === 0);
-  assert.match(await page.locator('[data-part="reload"]').innerText(), /started with it/);
+  assert.match(await page.locator('[data-part="reload"]').innerText(), /loaded at start/);
 
   await writeFile(sides.config, CONFIG.replace('turns = 2', 'turns = 0'));
   await until('the change to be rejected', async () => (await api('/api/config')).reload.outcome === 'rejected');

@@ -1,4 +1,4 @@
-use super::{admin, ask, desk, memory, options, refusal, turn};
+use super::{admin, call, memory_store, options, record_turn, refused, test_router};
 use crate::{AdminError, Filter, Source, Token, serve};
 use http::Method;
 use tidegate_store::{Conversations, Entries, Journal, Keyring, MessageId, Options, RawMessage, Store};
@@ -6,12 +6,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test]
-async fn messages_are_the_clients_bytes_and_what_cannot_be_read_is_counted() {
-    let store = memory();
+async fn messages_keep_the_clients_bytes_and_unreadable_ones_are_counted() {
+    let store = memory_store();
     let keyring: Keyring = "01".repeat(32).parse().unwrap();
     let sealed = Conversations::new(store.clone(), Options { keyring: Some(keyring), ..options() });
     let plain = Conversations::new(store.clone(), options());
-    let key = turn(&plain, 7, "t", "n", 10).await;
+    let key = record_turn(&plain, 7, "t", "n", 10).await;
     let message = |id: u8, position, json: &str| RawMessage {
         id: MessageId([id; 32]),
         parent: MessageId([id - 1; 32]),
@@ -28,7 +28,8 @@ async fn messages_are_the_clients_bytes_and_what_cannot_be_read_is_counted() {
     let broken = Journal { messages: vec![(MessageId([5; 32]), vec![200].into())], waypoint: None };
     store.journal(key, broken).await.unwrap();
 
-    let (status, text) = ask(&desk(admin(plain.clone())), Method::GET, "/api/conversations/n/messages").await;
+    let (status, text) =
+        call(&test_router(admin(plain.clone())), Method::GET, "/api/conversations/n/messages").await;
     assert_eq!(status, 200);
     assert!(text.contains(&format!("\"position\":0,\"at\":5,\"message\":{odd}}}")), "{text}");
     assert!(text.contains("\"position\":1,\"at\":5,\"text\":\"no \\\"json\\\"\"}"), "{text}");
@@ -40,9 +41,9 @@ async fn messages_are_the_clients_bytes_and_what_cannot_be_read_is_counted() {
 }
 
 #[tokio::test]
-async fn a_running_process_is_asked_over_its_address() {
-    let conversations = Conversations::new(memory(), options());
-    turn(&conversations, 7, "t", "n", 10).await;
+async fn a_running_process_is_read_over_http() {
+    let conversations = Conversations::new(memory_store(), options());
+    record_turn(&conversations, 7, "t", "n", 10).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mut admin = admin(conversations);
@@ -51,30 +52,30 @@ async fn a_running_process_is_asked_over_its_address() {
     let with = |token: &str| Source::Running { address, token: Some(token.to_owned()) };
     assert_eq!(with("s3cret").list(&Filter::default(), 0, 9).await.unwrap().total, Some(1));
     assert_eq!(with("s3cret").conversation("n", None, 0).await.unwrap().conversation.requests, 1);
-    assert_eq!(refusal(with("other").list(&Filter::default(), 0, 9).await.unwrap_err()).0, 401);
+    assert_eq!(refused(with("other").list(&Filter::default(), 0, 9).await.unwrap_err()).0, 401);
     assert!(!format!("{:?}", with("s3cret")).contains("s3cret"));
 
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = "HEAD /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
     assert!(
-        answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("content-length: 6\r\n"),
-        "{answer}"
+        response.starts_with("HTTP/1.1 200 OK\r\n") && response.contains("content-length: 6\r\n"),
+        "{response}"
     );
-    assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+    assert!(response.ends_with("\r\n\r\n"), "{response}");
     server.abort();
 }
 
 #[tokio::test]
-async fn nobody_and_somebody_else_are_told_apart() {
+async fn a_refused_connection_and_a_foreign_server_are_distinguished() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let reached = Source::reach(address, None).await.unwrap();
-    assert!(reached.is_some());
+    let connected = Source::connect(address, None).await.unwrap();
+    assert!(connected.is_some());
     let page = tokio::spawn(async move {
-        // The first connection was only to see whether somebody listens: it ends without a request.
+        // `connect` opens the first connection and closes it without a request.
         for _ in 0..2 {
             let (mut stream, _) = listener.accept().await.unwrap();
             if stream.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {
@@ -83,8 +84,8 @@ async fn nobody_and_somebody_else_are_told_apart() {
             }
         }
     });
-    let foreign = reached.unwrap().list(&Filter::default(), 0, 9).await;
-    assert_eq!(foreign, Err(AdminError::Foreign { address }));
+    let foreign = connected.unwrap().list(&Filter::default(), 0, 9).await;
+    assert_eq!(foreign, Err(AdminError::NotTidegate { address }));
     page.await.unwrap();
-    assert!(Source::reach(address, None).await.unwrap().is_none());
+    assert!(Source::connect(address, None).await.unwrap().is_none());
 }
