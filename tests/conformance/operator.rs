@@ -1,8 +1,8 @@
 //! What an operator reads on the admin address.
 
-use crate::client::exchange;
-use crate::tidegate::Tidegate;
-use crate::within;
+use crate::support::client::exchange;
+use crate::support::tidegate::Tidegate;
+use crate::support::within;
 use serde_json::Value;
 
 async fn body(tidegate: &Tidegate, path: &str) -> String {

@@ -1,8 +1,8 @@
 //! A profile at work: Tidegate with it, and an upstream that records what it gets.
 
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
 use tidegate_testkit::{Answer, MockUpstream};
 

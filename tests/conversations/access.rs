@@ -1,8 +1,8 @@
 //! Who may ask.
 
-use crate::ask::{api, conversations, counted, json, put};
-use crate::client::Client;
-use crate::talk::{agent_run, in_memory};
+use super::ask::{api, conversations, counted, json, put};
+use super::talk::{agent_run, in_memory};
+use crate::support::client::Client;
 use tidegate_testkit::MockUpstream;
 
 const TOKEN: &str = "TIDEGATE_ADMIN_TOKEN";

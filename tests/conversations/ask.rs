@@ -1,9 +1,9 @@
 //! Questions to the admin API and to the command.
 
-use crate::client::exchange;
-use crate::reply::Reply;
-use crate::tidegate::{Tidegate, command};
-use crate::within;
+use crate::support::client::exchange;
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Tidegate, command};
+use crate::support::within;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -100,7 +100,7 @@ pub(crate) async fn told(tidegate: &Tidegate, args: &[&str]) -> String {
 
 /// The same about a store that nobody has open.
 pub(crate) async fn told_by_store(data: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Said {
-    told_by(&crate::talk::url(data), args, env).await
+    told_by(&super::talk::url(data), args, env).await
 }
 
 /// The same about a store by its address.

@@ -1,9 +1,9 @@
 //! What was decided for a request can be read back, figure by figure.
 
-use crate::agent::{EVERY_TURN, Message, body, conversation, send};
-use crate::ask::{counted, json, told, told_by_store};
-use crate::client::{CHAT, exchange, post};
-use crate::talk::{agent_run, in_memory, stored};
+use super::ask::{counted, json, told, told_by_store};
+use super::talk::{agent_run, in_memory, stored};
+use crate::support::agent::{EVERY_TURN, Message, body, conversation, send};
+use crate::support::client::{CHAT, exchange, post};
 use serde_json::Value;
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream};

@@ -1,9 +1,9 @@
 //! What a turn's page shows is what went upstream: every message that changed, came or went, and no other.
 
-use crate::agent::{EVERY_TURN, body, conversation, send};
-use crate::ask::{counted, json, put};
-use crate::talk::in_memory;
-use crate::tidegate::Tidegate;
+use super::ask::{counted, json, put};
+use super::talk::in_memory;
+use crate::support::agent::{EVERY_TURN, body, conversation, send};
+use crate::support::tidegate::Tidegate;
 use serde_json::Value;
 use tidegate_testkit::MockUpstream;
 
@@ -123,7 +123,7 @@ async fn a_branch_has_its_own_messages() {
     let named = [("x-conversation-id", "build-7")];
     for (number, text) in [(1, "no"), (2, "yes")] {
         let mut talk = conversation(4);
-        talk.push(crate::agent::Message::user(text));
+        talk.push(crate::support::agent::Message::user(text));
         let sent = body("gpt-4o", &talk, &[]);
         let (_, forwarded) = send(&tidegate, &upstream, &named, &sent).await;
         counted(&tidegate, number).await;
@@ -169,6 +169,6 @@ async fn what_is_only_observed_is_forwarded_whole_and_saves_nothing() {
             }
         }
     };
-    let totals = crate::within("the request is counted", overview).await;
+    let totals = crate::support::within("the request is counted", overview).await;
     assert_eq!((&totals["tokens_after"], &totals["masked"]), (&totals["tokens_before"], &0.into()));
 }

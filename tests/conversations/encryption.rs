@@ -1,7 +1,7 @@
 //! With a key, nobody who reads the disk reads a conversation.
 
-use crate::ask::told_by_store;
-use crate::talk::{question, stored};
+use super::ask::told_by_store;
+use super::talk::{question, stored};
 use std::path::Path;
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;

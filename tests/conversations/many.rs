@@ -1,8 +1,8 @@
 //! Ten thousand conversations: a page of them, and a search through all of them, take a moment.
 
-use crate::ask::{api, json};
-use crate::talk::url;
-use crate::tidegate::{Setup, Tidegate};
+use super::ask::{api, json};
+use super::talk::url;
+use crate::support::tidegate::{Setup, Tidegate};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;

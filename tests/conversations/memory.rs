@@ -1,9 +1,9 @@
 //! What is pinned to a conversation goes with every request of it, until it is taken away.
 
-use crate::agent::{body, conversation, send};
-use crate::ask::{api, conversations, counted, json, put, told, told_by};
-use crate::talk::{question, url};
-use crate::tidegate::{Setup, Tidegate};
+use super::ask::{api, conversations, counted, json, put, told, told_by};
+use super::talk::{question, url};
+use crate::support::agent::{body, conversation, send};
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_testkit::{MockUpstream, RedisServer};
@@ -130,7 +130,7 @@ async fn a_memory_that_another_process_pins_in_redis_is_in_the_next_request() {
 #[tokio::test]
 async fn a_tenant_s_memory_is_in_no_other_tenant_s_requests() {
     let upstream = MockUpstream::start().await;
-    let tidegate = crate::talk::in_memory("", &upstream).start().await;
+    let tidegate = super::talk::in_memory("", &upstream).start().await;
     for tenant in ["sk-ada", "sk-bob"] {
         question(&tidegate, &upstream, tenant, "same", "hello").await;
     }

@@ -1,8 +1,8 @@
 //! Texts that somebody may try to pin.
 
-use crate::ask::{Said, conversations, counted, fed, json, put, told};
-use crate::talk::{in_memory, question};
-use crate::tidegate::Tidegate;
+use super::ask::{Said, conversations, counted, fed, json, put, told};
+use super::talk::{in_memory, question};
+use crate::support::tidegate::Tidegate;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
@@ -46,7 +46,7 @@ async fn any_text_arrives_as_it_is_and_nothing_of_it_is_logged() {
     for text in texts {
         let sent = json!({ "memory": text }).to_string();
         assert_eq!(put(tidegate.admin, TARGET, &[], "application/json", sent).await.status, 204);
-        let reply = crate::ask::api(tidegate.admin, "GET", TARGET, &[]).await;
+        let reply = super::ask::api(tidegate.admin, "GET", TARGET, &[]).await;
         assert_eq!(reply.header("content-type"), Some("application/json"));
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
         assert_eq!(reply.json(), json!({ "memory": text }));

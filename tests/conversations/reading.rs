@@ -1,9 +1,9 @@
 //! Everything that was said is there, also what was kept from the model.
 
-use crate::agent::{EVERY_TURN, PLACEHOLDER, conversation, output};
-use crate::ask::{api, counted, json, told};
-use crate::talk::{agent_run, in_memory, stored};
-use crate::tidegate::{Setup, Tidegate};
+use super::ask::{api, counted, json, told};
+use super::talk::{agent_run, in_memory, stored};
+use crate::support::agent::{EVERY_TURN, PLACEHOLDER, conversation, output};
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;

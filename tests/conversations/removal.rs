@@ -1,7 +1,7 @@
 //! Deleting, by the API and by the command.
 
-use crate::ask::{api, conversations, counted, json, told, told_by_store};
-use crate::talk::{agent_run, in_memory, stored};
+use super::ask::{api, conversations, counted, json, told, told_by_store};
+use super::talk::{agent_run, in_memory, stored};
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
 

@@ -1,8 +1,8 @@
 //! What outlives the process, and the command where nobody runs.
 
-use crate::agent::EVERY_TURN;
-use crate::ask::{conversations, counted, json, told_by_store};
-use crate::talk::{agent_run, stored};
+use super::ask::{conversations, counted, json, told_by_store};
+use super::talk::{agent_run, stored};
+use crate::support::agent::EVERY_TURN;
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
 

@@ -1,8 +1,8 @@
 //! What stood for old messages is read back.
 
-use crate::agent::{body, conversation, send};
-use crate::ask::{counted, json, told};
-use crate::talk::in_memory;
+use super::ask::{counted, json, told};
+use super::talk::in_memory;
+use crate::support::agent::{body, conversation, send};
 use serde_json::Value;
 use tidegate_testkit::MockUpstream;
 

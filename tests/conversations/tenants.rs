@@ -1,7 +1,7 @@
 //! Two tenants with the same name for a conversation have two conversations.
 
-use crate::ask::{api, conversations, counted, json, told};
-use crate::talk::{in_memory, question};
+use super::ask::{api, conversations, counted, json, told};
+use super::talk::{in_memory, question};
 use serde_json::Value;
 use tidegate_testkit::MockUpstream;
 

@@ -1,7 +1,7 @@
 //! A conversation cannot command the terminal of whoever reads it.
 
-use crate::ask::{conversations, counted, json, told};
-use crate::talk::{in_memory, question};
+use super::ask::{conversations, counted, json, told};
+use super::talk::{in_memory, question};
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What is decided and why, what is refused, and what is no request at all.
 
-use crate::command::{ONE_TURN, agent, call, explain, request, result, run};
+use super::command::{ONE_TURN, agent, call, explain, request, result, run};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;

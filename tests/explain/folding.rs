@@ -1,6 +1,6 @@
 //! Old messages become a summary: which, why, and what the summary says.
 
-use crate::command::{explain, request, talk, worker};
+use super::command::{explain, request, talk, worker};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 

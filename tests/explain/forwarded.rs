@@ -1,8 +1,8 @@
 //! What is shown is what a running proxy forwards.
 
-use crate::client::{CHAT, exchange, post};
-use crate::command::{explain, talk, worker};
-use crate::tidegate::Setup;
+use super::command::{explain, talk, worker};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::tidegate::Setup;
 use tidegate_testkit::MockUpstream;
 
 async fn is_what_the_proxy_forwards(config: &str, body: &str) {

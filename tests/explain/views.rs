@@ -1,6 +1,6 @@
 //! The table, the object for machines, the diff and the rewritten request.
 
-use crate::command::{ONE_TURN, agent, call, explain, request, result};
+use super::command::{ONE_TURN, agent, call, explain, request, result};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 

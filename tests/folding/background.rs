@@ -1,11 +1,11 @@
 //! A summary that nobody waits for, but who would not fit without it.
 
-use crate::scene::{
+use super::scene::{
     degraded, edited, edits, fits, say, start, summarization, summarizer, trigger, until, upstream,
     with_budget, with_summarizer,
 };
-use crate::talk::{body, chat};
-use crate::within;
+use crate::support::chat::{body, chat};
+use crate::support::within;
 use std::cell::Cell;
 use std::time::Duration;
 use tidegate_testkit::{Answer, Gate};
@@ -58,7 +58,7 @@ async fn a_request_that_would_not_fit_waits() {
     let tidegate = start(&with_summarizer(&settings, &summarizer, "20s"), &upstream).await;
     let (reply, forwarded) = say(&tidegate, &upstream, "a", &chat(6)).await;
     assert_eq!((trigger(&reply), degraded(&reply)), (Some("budget"), None));
-    assert!(forwarded.summary().unwrap().text.contains(crate::scene::FACT));
+    assert!(forwarded.summary().unwrap().text.contains(super::scene::FACT));
     assert_eq!(edited(&reply, "dropped"), 0);
     fits(&reply);
     assert_eq!(summarizer.requests().len(), 1);

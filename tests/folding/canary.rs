@@ -1,8 +1,8 @@
 //! What a summary says is told to the upstream, and to nobody else.
 
-use crate::scene::{admin, degraded, say, summarization, upstream, with_budget, with_store, with_summarizer};
-use crate::talk::{chat, user};
-use crate::tidegate::Setup;
+use super::scene::{admin, degraded, say, summarization, upstream, with_budget, with_store, with_summarizer};
+use crate::support::chat::{chat, user};
+use crate::support::tidegate::Setup;
 use serde_json::json;
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream};

@@ -1,10 +1,10 @@
 //! A process that dies in the middle of a summary does not keep the others from making one.
 
-use crate::scene::{
+use super::scene::{
     ask, degraded, edited, fits, good_summary, say, start, summarization, until, upstream, with_budget,
     with_store, with_summarizer,
 };
-use crate::talk::chat;
+use crate::support::chat::chat;
 use rustix::process::Signal;
 use std::cell::Cell;
 use std::time::Duration;
@@ -25,9 +25,15 @@ async fn a_killed_holder_blocks_nobody_for_longer_than_its_lease() {
     let other = start(&settings, &upstream).await;
     let address = holder.address;
     let hanging = tokio::spawn(async move {
-        let mut client = crate::client::Client::connect(address).await;
+        let mut client = crate::support::client::Client::connect(address).await;
         let headers = [("x-conversation-id", "a"), ("authorization", "Bearer ada")];
-        client.send(crate::client::post(crate::client::CHAT, &headers, crate::talk::body(&chat(6)))).await;
+        client
+            .send(crate::support::client::post(
+                crate::support::client::CHAT,
+                &headers,
+                crate::support::chat::body(&chat(6)),
+            ))
+            .await;
         client.until_closed().await
     });
     summarizer.next_request().await;

@@ -1,9 +1,9 @@
 //! A conversation that is deleted while its summary is being made stays deleted.
 
-use crate::client::exchange;
-use crate::scene::{edited, say, start, summarization, summarizer, upstream, with_store, with_summarizer};
-use crate::talk::chat;
-use crate::within;
+use super::scene::{edited, say, start, summarization, summarizer, upstream, with_store, with_summarizer};
+use crate::support::chat::chat;
+use crate::support::client::exchange;
+use crate::support::within;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -1,8 +1,8 @@
 //! A summarizer that was talked into something, or talks too much: what it says stays a record, and a short one.
 
-use crate::hostile::scene;
-use crate::scene::{ask, degraded, fits, say, start, summarization, upstream, with_summarizer};
-use crate::talk::{assistant, body, chat, user};
+use super::hostile::scene;
+use super::scene::{ask, degraded, fits, say, start, summarization, upstream, with_summarizer};
+use crate::support::chat::{assistant, body, chat, user};
 use serde_json::json;
 use tidegate_testkit::{Answer, MockUpstream};
 

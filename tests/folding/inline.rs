@@ -1,10 +1,10 @@
 //! A summary that the request waits for.
 
-use crate::forwarded::Forwarded;
-use crate::scene::{
+use super::forwarded::Forwarded;
+use super::scene::{
     FIRST_FOLD, degraded, edited, edits, figure, fits, say, start, summarization, trigger, upstream,
 };
-use crate::talk::{body, chat, question};
+use crate::support::chat::{body, chat, question};
 use tidegate_testkit::MockUpstream;
 
 const INLINE: &str = "mode = \"inline\"\n";
@@ -96,7 +96,7 @@ async fn another_branch_does_not_get_the_summary() {
     assert_eq!(edits(&reply), FIRST_FOLD);
     // The first question is edited, and the conversation is back at its third.
     let mut branch = chat(3);
-    branch[1] = crate::talk::user("Question 0, asked otherwise.");
+    branch[1] = crate::support::chat::user("Question 0, asked otherwise.");
     let (reply, forwarded) = say(&tidegate, &upstream, "a", &branch).await;
     assert_eq!((edited(&reply, "folded"), forwarded.body), (0, body(&branch)));
 }
@@ -122,7 +122,7 @@ async fn hybrid_masks_first_and_folds_at_the_trigger() {
 fn masks_only(forwarded: &Forwarded, messages: &[String], upstream: &MockUpstream) {
     assert!(upstream.requests().len() >= 2);
     for (sent, message) in forwarded.messages[2..].iter().zip(&messages[question(2)..]) {
-        let masked = crate::property::masked(message);
+        let masked = super::property::masked(message);
         assert!(sent == message || *sent == masked, "{sent} is neither {message} nor {masked}");
     }
 }

@@ -1,8 +1,8 @@
 //! Whose key a summarizer gets.
 
-use crate::scene::{FIRST_FOLD, edits, say, start, summarization, summarizer, upstream, with_summarizer};
-use crate::talk::chat;
-use crate::tidegate::Setup;
+use super::scene::{FIRST_FOLD, edits, say, start, summarization, summarizer, upstream, with_summarizer};
+use crate::support::chat::chat;
+use crate::support::tidegate::Setup;
 
 const INLINE: &str = "mode = \"inline\"\n";
 

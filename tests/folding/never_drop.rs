@@ -1,7 +1,7 @@
 //! What stays verbatim whatever is folded.
 
-use crate::scene::{edits, say, start, summarization, upstream};
-use crate::talk::{CONSTRAINT, calls, chat, output, question, result, system, user};
+use super::scene::{edits, say, start, summarization, upstream};
+use crate::support::chat::{CONSTRAINT, calls, chat, output, question, result, system, user};
 
 const INLINE: &str = "mode = \"inline\"\n";
 
@@ -53,7 +53,7 @@ async fn the_summary_as_an_instruction_where_the_route_says_so() {
 async fn the_last_request_and_the_unresolved_end() {
     let upstream = upstream().await;
     let settings =
-        summarization(INLINE).replace(crate::scene::FOLD, "when = { turns = 5 }\nkeep = { turns = 1 }\n");
+        summarization(INLINE).replace(super::scene::FOLD, "when = { turns = 5 }\nkeep = { turns = 1 }\n");
     let tidegate = start(&settings, &upstream).await;
     let mut messages = vec![system(CONSTRAINT), user("Mend every pier.")];
     for turn in 0..12 {

@@ -1,10 +1,10 @@
 //! For every request of generated conversations, whatever the policy: each message is there, or masked there, or covered by the
 //! summary there, or counted by the marker there.
 
-use crate::forwarded::{Forwarded, is_marker, is_summary};
-use crate::reply::Reply;
-use crate::scene::{ask, degraded, edited, fits, say, start, summarizer, upstream, with_summarizer};
-use crate::talk::{assistant, calls, result, system, user};
+use super::forwarded::{Forwarded, is_marker, is_summary};
+use super::scene::{ask, degraded, edited, fits, say, start, summarizer, upstream, with_summarizer};
+use crate::support::chat::{assistant, calls, result, system, user};
+use crate::support::reply::Reply;
 use serde_json::Value;
 use std::collections::HashSet;
 use tidegate_testkit::{Answer, MockUpstream};

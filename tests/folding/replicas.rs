@@ -1,12 +1,12 @@
 //! Many requests of one conversation at once, in two processes: one summary.
 
-use crate::scene::{
+use super::scene::{
     FACT, ask, edited, good_summary, say, start, summarization, summarizer, until, upstream, with_budget,
     with_store, with_summarizer,
 };
-use crate::talk::chat;
-use crate::tidegate::Tidegate;
-use crate::within;
+use crate::support::chat::chat;
+use crate::support::tidegate::Tidegate;
+use crate::support::within;
 use std::time::Duration;
 use tidegate_testkit::{Answer, Gate, MockUpstream, RedisServer};
 use tokio::task::JoinSet;
@@ -31,7 +31,7 @@ impl Scene {
     }
 
     /// The same request many times, every second one to the other process.
-    fn ask_at_once(&self, questions: usize) -> JoinSet<crate::reply::Reply> {
+    fn ask_at_once(&self, questions: usize) -> JoinSet<crate::support::reply::Reply> {
         let mut asking = JoinSet::new();
         for number in 0..AT_ONCE {
             let address = self.processes[number % 2].address;

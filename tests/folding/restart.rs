@@ -1,10 +1,10 @@
 //! A summary outlives its process.
 
-use crate::forwarded::Forwarded;
-use crate::scene::{
+use super::forwarded::Forwarded;
+use super::scene::{
     FIRST_FOLD, edits, say, start, summarization, summarizer, upstream, with_store, with_summarizer,
 };
-use crate::talk::chat;
+use crate::support::chat::chat;
 use rustix::process::Signal;
 use tempfile::TempDir;
 

@@ -1,10 +1,10 @@
 //! The processes of a test: Tidegate, an upstream, a summarizer.
 
-use crate::client::{CHAT, exchange, post};
-use crate::forwarded::Forwarded;
-use crate::reply::Reply;
-use crate::talk::body;
-use crate::tidegate::{Setup, Tidegate};
+use super::forwarded::Forwarded;
+use crate::support::chat::body;
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tidegate_testkit::{Answer, MockUpstream, until_ok};
 /// Folds at the fourth question since the last fold, all but the last two of them.
 pub(crate) const FOLD: &str = "when = { user_turns = 4 }\nkeep = { user_turns = 2 }\n";
 
-/// What two questions of [`chat`](crate::talk::chat) leave: that many messages are folded at the first trigger.
+/// What two questions of [`chat`](crate::support::chat::chat) leave: that many messages are folded at the first trigger.
 pub(crate) const FIRST_FOLD: &str = "masked=0,folded=9,dropped=0";
 
 /// The settings of `strategy = "summarization"` with these lines in `[context.fold]`.

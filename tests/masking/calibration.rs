@@ -1,7 +1,7 @@
 //! A model whose tokenizer nobody has is measured by what its upstream reports.
 
-use crate::agent::{body, conversation, figure, send};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{body, conversation, figure, send};
+use crate::support::tidegate::Tidegate;
 use serde_json::json;
 use tidegate_testkit::{Answer, MockUpstream};
 

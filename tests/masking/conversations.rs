@@ -1,8 +1,8 @@
 //! Which requests share a memory. The pace shows it: a batch of two moves the frontier at the third turn, and at the fourth
 //! one more result has left the window. Who remembers the third turn waits; who does not masks all three at once.
 
-use crate::agent::{body, conversation, send};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{body, conversation, send};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::MockUpstream;
 
 const BATCH: &str = "[context.mask]\nkeep = { turns = 1 }\npace = { batch = 2 }\n";

@@ -1,8 +1,8 @@
 //! Requests that are made to hurt: each gets a clear answer, and the process goes on.
 
-use crate::agent::{EVERY_TURN, body, conversation, send};
-use crate::client::{CHAT, exchange, post};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, body, conversation, send};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
 /// What a hostile request comes to.

@@ -4,15 +4,15 @@
 //! release profile on a quiet machine.
 //!
 //! ```text
-//! TIDEGATE_ASSERT_LATENCY=1 cargo test --release --test masking latency -- --nocapture
+//! TIDEGATE_ASSERT_LATENCY=1 cargo test --release --test tidegate masking::latency -- --nocapture
 //! ```
 //!
 //! sends each case for a second, and fails if the 99th percentile grows by 10 ms or more.
 
-use crate::agent::{EVERY_TURN, body, conversation};
-use crate::client::{CHAT, exchange, post};
-use crate::hostile::{WIDE, cases};
-use crate::tidegate::Setup;
+use super::hostile::{WIDE, cases};
+use crate::support::agent::{EVERY_TURN, body, conversation};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::tidegate::Setup;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! What goes upstream: the client's bytes, but for the contents of old observations.
 
-use crate::agent::{EVERY_TURN, body, conversation, results, send};
-use crate::client::{CHAT, exchange, post};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, body, conversation, results, send};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::tidegate::Tidegate;
 use std::io::Write;
 use tidegate_testkit::MockUpstream;
 

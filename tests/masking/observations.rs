@@ -1,7 +1,7 @@
 //! Which messages count as observations.
 
-use crate::agent::{EVERY_TURN, Message, body, conversation_with, output, results, send};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, Message, body, conversation_with, output, results, send};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::MockUpstream;
 
 /// An agent that speaks a text protocol: the results are user messages.

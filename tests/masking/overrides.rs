@@ -1,8 +1,8 @@
 //! What a client may change of the policy, where the route lets it, and looking on.
 
-use crate::agent::{EVERY_TURN, body, conversation, figure, results, send};
-use crate::client::{CHAT, exchange, post};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, body, conversation, figure, results, send};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]

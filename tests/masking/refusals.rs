@@ -1,8 +1,8 @@
 //! What does not fit is refused with figures; what cannot be read is none of our business.
 
-use crate::agent::{EVERY_TURN, Message, body, conversation, figure, send};
-use crate::client::{CHAT, exchange, post};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, Message, body, conversation, figure, send};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The headers in which an answer says what was done.
 
-use crate::agent::{EVERY_TURN, body, conversation, figure, send};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, body, conversation, figure, send};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! One line per request that says how it ended, and nothing that was said in it.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post};
-use crate::http2::Http2Client;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post};
+use crate::support::http2::Http2Client;
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::json;
 use tidegate_testkit::{Answer, Ending, MockUpstream};
 

@@ -1,9 +1,9 @@
 //! An upstream that breaks its answer off, at any byte, or answers nonsense.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get};
-use crate::http2::{Http2Client, whole_text};
-use crate::reply::{End, Reply, error_code};
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get};
+use crate::support::http2::{Http2Client, whole_text};
+use crate::support::reply::{End, Reply, error_code};
+use crate::support::tidegate::Tidegate;
 use http_body_util::BodyExt;
 use tidegate_testkit::{Answer, Ending, MockUpstream};
 

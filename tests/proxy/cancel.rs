@@ -1,8 +1,8 @@
 //! A client that leaves ends the call to the upstream.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
-use crate::http2::{Http2Client, next_text};
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::http2::{Http2Client, next_text};
+use crate::support::tidegate::{Setup, Tidegate};
 use std::time::{Duration, Instant};
 use tidegate_testkit::{Answer, MockUpstream, Unreachable};
 

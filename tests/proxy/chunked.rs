@@ -1,8 +1,8 @@
 //! Chunked bodies whose end could be found in two places.
 
-use crate::client::{CHAT, Client};
-use crate::reply::End;
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client};
+use crate::support::reply::End;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Arrival, MockUpstream};
 
 const SMUGGLED: &str = "POST /v1/smuggled HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n";

@@ -1,6 +1,6 @@
 //! The command itself: what it says, and with which exit code.
 
-use crate::tidegate::command;
+use crate::support::tidegate::command;
 use insta::assert_snapshot;
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ async fn run(directory: &TempDir, args: &[&str]) -> Said {
 async fn run_with(directory: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Said {
     let mut command = command(directory.path());
     let output = command.args(args).envs(env.iter().copied()).output();
-    let output = crate::within("the command ends", output).await.unwrap();
+    let output = crate::support::within("the command ends", output).await.unwrap();
     let text = |bytes: Vec<u8>| {
         String::from_utf8(bytes).unwrap().replace(&directory.path().display().to_string(), "DIR")
     };

@@ -1,7 +1,7 @@
 //! Compressed request bodies are understood, forwarded as they came, and bounded.
 
-use crate::client::{CHAT, QUESTION, exchange, post};
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, QUESTION, exchange, post};
+use crate::support::tidegate::Tidegate;
 use std::io::Write;
 use tidegate_testkit::{Answer, MockUpstream};
 

@@ -1,7 +1,7 @@
 //! Requests that could be taken for another conversation, or for another request, are refused.
 
-use crate::client::{CHAT, QUESTION, exchange, post, request};
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, QUESTION, exchange, post, request};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! SIGTERM: what is under way finishes, and nothing new begins.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get};
-use crate::http2::{Http2Client, next_text, whole_text};
-use crate::reply::{End, error_code};
-use crate::tidegate::Tidegate;
-use crate::within;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get};
+use crate::support::http2::{Http2Client, next_text, whole_text};
+use crate::support::reply::{End, error_code};
+use crate::support::tidegate::Tidegate;
+use crate::support::within;
 use rustix::process::Signal;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

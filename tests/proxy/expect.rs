@@ -1,7 +1,7 @@
 //! `Expect: 100-continue`: the client asks before it sends a body.
 
-use crate::client::{CHAT, Client, QUESTION, post};
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, post};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Requests whose length could be read in two ways are refused, and so is everything behind them.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, request};
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, request};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
 /// What an attacker hides in the body of a request, hoping that the next server takes it for a request.

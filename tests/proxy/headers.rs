@@ -1,8 +1,8 @@
 //! Which headers travel on, and which belong to one connection.
 
-use crate::client::{CHAT, QUESTION, chat, exchange, get, post, request};
-use crate::http2::Http2Client;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, QUESTION, chat, exchange, get, post, request};
+use crate::support::http2::Http2Client;
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! What is too large or too slow is refused, and nothing of it reaches the upstream.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
-use crate::http2::Http2Client;
-use crate::reply::Reply;
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::http2::Http2Client;
+use crate::support::reply::Reply;
+use crate::support::tidegate::Tidegate;
 use std::time::Duration;
 use tidegate_testkit::{Answer, Arrival, MockUpstream, filler};
 use tokio::io::AsyncWriteExt;

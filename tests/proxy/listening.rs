@@ -1,9 +1,9 @@
 //! What clients can speak: HTTP/1.1 and HTTP/2 on one port, with and without TLS.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, request};
-use crate::http2::{Http2Client, whole_text};
-use crate::tidegate::{Setup, Tidegate};
-use crate::within;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, request};
+use crate::support::http2::{Http2Client, whole_text};
+use crate::support::tidegate::{Setup, Tidegate};
+use crate::support::within;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::ServerName;

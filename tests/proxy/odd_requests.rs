@@ -1,8 +1,8 @@
 //! Requests that are sound but unusual: they pass, or are refused in the same way as any other.
 
-use crate::client::{CHAT, Client, QUESTION, exchange, get, post, request};
-use crate::http2::Http2Client;
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, exchange, get, post, request};
+use crate::support::http2::Http2Client;
+use crate::support::tidegate::Tidegate;
 use std::time::Duration;
 use tidegate_testkit::{Answer, MockUpstream};
 

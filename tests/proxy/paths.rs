@@ -1,7 +1,7 @@
 //! No spelling of a path gets around the route table, and none leads to another host.
 
-use crate::client::{CHAT, QUESTION, exchange, get, post};
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, QUESTION, exchange, get, post};
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A changed configuration takes effect, a wrong one does not, and no request notices.
 
-use crate::client::{Client, chat, exchange};
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{Client, chat, exchange};
+use crate::support::tidegate::{Setup, Tidegate};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,8 +1,8 @@
 //! `[[routes]]`: which requests, to which upstream. The first that matches wins.
 
-use crate::client::{CHAT, exchange, get, post};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, exchange, get, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{Answer, MockUpstream};
 
 async fn ask(tidegate: &Tidegate, path: &str, headers: &[(&str, &str)], model: &str) -> Reply {

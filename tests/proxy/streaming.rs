@@ -1,10 +1,10 @@
 //! Both directions move as soon as there is something to move.
 
-use crate::client::{CHAT, Client, chat, get, post, request};
-use crate::http2::{Http2Client, next_text};
-use crate::reply::End;
-use crate::tidegate::Tidegate;
-use crate::within;
+use crate::support::client::{CHAT, Client, chat, get, post, request};
+use crate::support::http2::{Http2Client, next_text};
+use crate::support::reply::End;
+use crate::support::tidegate::Tidegate;
+use crate::support::within;
 use http_body_util::BodyExt;
 use tidegate_testkit::{Answer, Gate, MockUpstream};
 

@@ -1,9 +1,9 @@
 //! An upstream that cannot be reached, or takes too long.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
-use crate::http2::{Http2Client, whole_text};
-use crate::reply::{End, error_code};
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::http2::{Http2Client, whole_text};
+use crate::support::reply::{End, error_code};
+use crate::support::tidegate::{Setup, Tidegate};
 use std::time::{Duration, Instant};
 use tidegate_testkit::{Answer, Gate, MockUpstream, TcpProxy, Unreachable};
 

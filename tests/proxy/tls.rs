@@ -1,8 +1,8 @@
 //! TLS and HTTP/2 on the way out.
 
-use crate::client::{chat, exchange, get};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate, command};
+use crate::support::client::{chat, exchange, get};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate, command};
 use tidegate_testkit::{Listen, MockUpstream, Recording, Version};
 
 async fn listening(listen: Listen) -> MockUpstream {

@@ -1,8 +1,8 @@
 //! What needs no edit passes byte for byte, in both directions.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
-use crate::reply::End;
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::reply::End;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream, filler};
 
 /// Bodies that a JSON library would not give back as they were.

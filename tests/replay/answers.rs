@@ -1,6 +1,6 @@
 //! What is said about the policies.
 
-use crate::command::{figures, policy, replay};
+use super::command::{figures, policy, replay};
 use tidegate_testkit::Trajectory;
 
 fn runs(turns: usize) -> Vec<String> {

@@ -1,9 +1,9 @@
 //! `tidegate demo`: the proxy at work with nothing but the binary.
 
-use crate::client::exchange;
-use crate::command::{figures, policy};
-use crate::tidegate::command;
-use crate::within;
+use super::command::{figures, policy};
+use crate::support::client::exchange;
+use crate::support::tidegate::command;
+use crate::support::within;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
 //! What is edited in a replay is what the running proxy forwards for the same conversation, byte for byte.
 
-use crate::client::{CHAT, exchange, post};
-use crate::command::replay;
-use crate::tidegate::{Setup, Tidegate};
+use super::command::replay;
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
 use tidegate_testkit::{Answer, MockUpstream, Trajectory, until};
 

@@ -1,8 +1,8 @@
 //! What can be replayed, and what is said of what cannot.
 
-use crate::client::{CHAT, exchange, post};
-use crate::command::{figures, policy, replay};
-use crate::tidegate::Setup;
+use super::command::{figures, policy, replay};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::tidegate::Setup;
 use serde_json::{Value, json};
 use tidegate_testkit::{Answer, MockUpstream, Trajectory};
 

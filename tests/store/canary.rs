@@ -1,9 +1,9 @@
 //! A key and a prompt that must not turn up anywhere: sent on every path, through every kind of failure.
 
-use crate::agent::{Message, body, conversation};
-use crate::client::{CHAT, Client, exchange, post};
-use crate::tidegate::Setup;
-use crate::turns::{admin, config, start, until, upstream};
+use super::turns::{admin, config, start, until, upstream};
+use crate::support::agent::{Message, body, conversation};
+use crate::support::client::{CHAT, Client, exchange, post};
+use crate::support::tidegate::Setup;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;

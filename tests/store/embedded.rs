@@ -1,7 +1,7 @@
 //! The default: a directory beside the process. It can be killed at any time.
 
-use crate::tidegate::Setup;
-use crate::turns::{REMEMBERED, config, degraded, edits, start, turn, upstream};
+use super::turns::{REMEMBERED, config, degraded, edits, start, turn, upstream};
+use crate::support::tidegate::Setup;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ async fn a_directory_that_another_process_has_is_refused_by_name() {
     let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
     let url = format!("embedded:{}", directory.path().display());
     let _first = start(&url, &upstream).await;
-    let second = crate::tidegate::command(directory.path())
+    let second = crate::support::tidegate::command(directory.path())
         .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", &url])
         .output()
         .await

@@ -1,12 +1,12 @@
 //! Stores that fail in every way. The request always goes through, in no more than the store's timeout; the answer says so;
 //! soon nobody waits any more; and when the store is back, so is the memory.
 
-use crate::client::exchange;
-use crate::tidegate::{Setup, Tidegate};
-use crate::turns::{
+use super::turns::{
     NEW, REMEMBERED, SLACK, STORE_TIMEOUT, admin, config, degraded, edits, start, timed_turn, turn, until,
     upstream,
 };
+use crate::support::client::exchange;
+use crate::support::tidegate::{Setup, Tidegate};
 use std::time::Duration;
 use tidegate_testkit::{MockUpstream, RedisServer};
 use tokio::time::Instant;

@@ -1,7 +1,7 @@
 //! Requests while something happens, and what is left of them.
 
-use crate::tidegate::Tidegate;
-use crate::turns::{admin, degraded, timed_turn};
+use super::turns::{admin, degraded, timed_turn};
+use crate::support::tidegate::Tidegate;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;

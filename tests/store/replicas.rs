@@ -1,11 +1,11 @@
 //! Two processes on one Redis behave as one.
 
-use crate::agent::{Message, body};
-use crate::client::{CHAT, Client, post};
-use crate::load::timeline;
-use crate::tidegate::Setup;
-use crate::turns::{REMEMBERED, admin, config, degraded, edits, start, start_patient, turn, until, upstream};
-use crate::within;
+use super::load::timeline;
+use super::turns::{REMEMBERED, admin, config, degraded, edits, start, start_patient, turn, until, upstream};
+use crate::support::agent::{Message, body};
+use crate::support::client::{CHAT, Client, post};
+use crate::support::tidegate::Setup;
+use crate::support::within;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Equal names under different API keys never meet.
 
-use crate::agent::{body, conversation};
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::turns::{NEW, REMEMBERED, admin, edits, start, until, upstream};
+use super::turns::{NEW, REMEMBERED, admin, edits, start, until, upstream};
+use crate::support::agent::{body, conversation};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::Reply;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Turns of a conversation whose memory can be seen from outside. A batch of two moves the frontier at the third turn, and
 //! at the fourth one more result has left the window: who remembers the third turn waits; who does not masks all three.
 
-use crate::agent::{body, conversation};
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::agent::{body, conversation};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tidegate_testkit::{Answer, MockUpstream, until_ok};

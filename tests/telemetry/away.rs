@@ -1,8 +1,8 @@
 //! A collector that is away, or takes everything and says nothing, costs no request anything.
 
-use crate::scene::{MASKING, ask, page, traced, upstream, value};
-use crate::talk::{body, chat};
-use crate::tidegate::Setup;
+use super::scene::{MASKING, ask, page, traced, upstream, value};
+use crate::support::chat::{body, chat};
+use crate::support::tidegate::Setup;
 use tidegate_testkit::{OtlpReceiver, TcpProxy, Unreachable, until};
 
 /// Little room, so that it is soon full.
@@ -10,7 +10,7 @@ fn cramped(setup: Setup) -> Setup {
     setup.env("OTEL_BSP_MAX_QUEUE_SIZE", "20").env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "10")
 }
 
-async fn spans(tidegate: &crate::tidegate::Tidegate, outcome: &str) -> f64 {
+async fn spans(tidegate: &crate::support::tidegate::Tidegate, outcome: &str) -> f64 {
     value(&page(tidegate).await, "tidegate_spans_total", &[&format!("outcome=\"{outcome}\"")]).unwrap()
 }
 

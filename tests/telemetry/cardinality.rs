@@ -1,8 +1,8 @@
 //! However many conversations and models clients come up with, the page stays as long as it is.
 
-use crate::client::{CHAT, Client, post};
-use crate::scene::{MASKING, page, upstream, value};
-use crate::tidegate::Tidegate;
+use super::scene::{MASKING, page, upstream, value};
+use crate::support::client::{CHAT, Client, post};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::until;
 use tokio::task::JoinSet;
 

@@ -1,8 +1,8 @@
 //! Every name that operators build upon, on `/metrics` and at a collector.
 
-use crate::scene::{MASKING, ask, counted, page, traced, upstream, value};
-use crate::talk::{body, chat};
-use crate::tidegate::Tidegate;
+use super::scene::{MASKING, ask, counted, page, traced, upstream, value};
+use crate::support::chat::{body, chat};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::OtlpReceiver;
 
 const NAMES: [&str; 14] = [

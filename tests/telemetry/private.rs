@@ -1,7 +1,7 @@
 //! No key, prompt or answer is in a span, unless somebody has asked for it.
 
-use crate::scene::{MASKING, SECRET, ask, one, request, traced, upstream};
-use crate::talk::{assistant, body, user};
+use super::scene::{MASKING, SECRET, ask, one, request, traced, upstream};
+use crate::support::chat::{assistant, body, user};
 use tidegate_testkit::OtlpReceiver;
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";

@@ -1,8 +1,8 @@
 //! The trace that a request belongs to, on its way in and out.
 
-use crate::scene::{MASKING, ask, one, request, traced, upstream};
-use crate::talk::{body, chat};
-use crate::tidegate::Tidegate;
+use super::scene::{MASKING, ask, one, request, traced, upstream};
+use crate::support::chat::{body, chat};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{MockUpstream, OtlpReceiver};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";

@@ -1,8 +1,8 @@
 //! The processes of a test: Tidegate, an upstream, a collector.
 
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{Answer, MockUpstream, OtlpReceiver, SpanFacts, SpanKind, until};
 
 /// What every key, prompt and answer of these tests has in it, so that it can be looked for.

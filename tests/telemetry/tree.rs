@@ -1,7 +1,7 @@
 //! The spans of a conversation, as a collector gets them.
 
-use crate::scene::{MASKING, ask, one, request, traced, upstream};
-use crate::talk::{body, chat};
+use super::scene::{MASKING, ask, one, request, traced, upstream};
+use crate::support::chat::{body, chat};
 use tidegate_testkit::{Answer, Fact, MockUpstream, OtlpReceiver, SpanFacts, SpanKind};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";

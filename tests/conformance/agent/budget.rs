@@ -1,8 +1,8 @@
 //! Section "Tuning knobs": `tokenBudget`, `reservedForResponse`, `maxContextPct`.
 
 use super::run::run;
-use crate::client::{CHAT, exchange, post};
-use crate::scene::{Scene, figure, message};
+use crate::conformance::scene::{Scene, figure, message};
+use crate::support::client::{CHAT, exchange, post};
 use serde_json::json;
 
 async fn budget(scene: &Scene) -> u64 {

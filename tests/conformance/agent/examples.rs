@@ -1,9 +1,9 @@
 //! Section "Example configurations": both of them, as files of variables.
 
 use super::run::{result_at, run};
-use crate::scene::{Scene, edited, figure, message};
-use crate::tidegate::{Setup, command};
-use crate::within;
+use crate::conformance::scene::{Scene, edited, figure, message};
+use crate::support::tidegate::{Setup, command};
+use crate::support::within;
 use tempfile::TempDir;
 
 const FAST_CHAT: &str = include_str!("fast-chat.env");

@@ -1,8 +1,8 @@
 //! Section "Masking": what is masked, by what, and what never is.
 
 use super::run::{PLACEHOLDER, result_at, run};
-use crate::client::{CHAT, exchange, post};
-use crate::scene::{Scene, edited, message};
+use crate::conformance::scene::{Scene, edited, message};
+use crate::support::client::{CHAT, exchange, post};
 use serde_json::{Value, json};
 
 /// The run as it must arrive: these turns' results masked, everything else as it was sent.

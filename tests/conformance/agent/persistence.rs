@@ -1,8 +1,8 @@
 //! Section "Persistence": every raw turn is in PostgreSQL, in full, also where the model no longer sees it.
 
 use super::run::PLACEHOLDER;
-use crate::client::{CHAT, exchange, post};
-use crate::scene::Scene;
+use crate::conformance::scene::Scene;
+use crate::support::client::{CHAT, exchange, post};
 use tidegate_testkit::{PostgresServer, until};
 
 /// The messages as the client writes them: not as anybody else would.

@@ -1,8 +1,8 @@
 //! Section "Tuning knobs": `plateauWindow`, which hints at stopping and stops nothing.
 
 use super::run::{Step, metric, run, run_of};
-use crate::reply::Reply;
-use crate::scene::{Scene, message};
+use crate::conformance::scene::{Scene, message};
+use crate::support::reply::Reply;
 use serde_json::Value;
 
 fn hint(reply: &Reply) -> Option<&str> {

@@ -1,10 +1,10 @@
 //! Runs of an agent: a task, then turns, each with a thought, a call and its result.
 
-use crate::client::exchange;
-use crate::operator;
-use crate::reply::Reply;
-use crate::scene::{Scene, message};
-use crate::within;
+use crate::conformance::operator;
+use crate::conformance::scene::{Scene, message};
+use crate::support::client::exchange;
+use crate::support::reply::Reply;
+use crate::support::within;
 use serde_json::{Value, json};
 
 pub(crate) const PLACEHOLDER: &str = "[OMITTED_OBSERVATION: too old; available in memory store]";

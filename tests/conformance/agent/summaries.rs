@@ -1,7 +1,7 @@
 //! Section "Tuning knobs": when there is a summary, and how long it may be.
 
 use super::run::{metric, run};
-use crate::scene::{Scene, edited, figure};
+use crate::conformance::scene::{Scene, edited, figure};
 use serde_json::json;
 use tidegate_testkit::{Answer, MockUpstream};
 

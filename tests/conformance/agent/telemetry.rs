@@ -1,9 +1,9 @@
 //! Section "Telemetry": what each answer says of its request, and the seven metrics.
 
 use super::run::{Step, admin, counted, metric, result_at, run, run_of};
-use crate::scene::{Scene, figure};
-use crate::tidegate::command;
-use crate::within;
+use crate::conformance::scene::{Scene, figure};
+use crate::support::tidegate::command;
+use crate::support::within;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream};

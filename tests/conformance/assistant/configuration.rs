@@ -1,7 +1,7 @@
 //! "Configuration": the defaults of the document, and what is refused, through `tidegate check`.
 
-use crate::tidegate::command;
-use crate::within;
+use crate::support::tidegate::command;
+use crate::support::within;
 use tempfile::TempDir;
 
 /// Whether `tidegate check` accepts these lines of `[context]` beside the profile, and what it says.

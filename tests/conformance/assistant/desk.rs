@@ -1,9 +1,9 @@
 //! An assistant's desk: Tidegate with the profile, a model that summarizes as it is told, and notes that can be pinned.
 
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::scene::{Sent, message, said};
-use crate::tidegate::{Setup, Tidegate};
+use crate::conformance::scene::{Sent, message, said};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,7 +120,7 @@ impl Desk {
 
     /// Asks again until there is an answer: what is counted is counted after its answer has ended.
     async fn until<T>(&self, what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
-        until_ok(what, crate::PATIENCE, async || ask().await.ok_or("no answer")).await
+        until_ok(what, crate::support::PATIENCE, async || ask().await.ok_or("no answer")).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! "History Budget Rule": recent messages first, within their limit, never fewer than the floor, in their order.
 
 use super::desk::{Desk, TALK, TOLD, count, facts, history, numbers, summary};
-use crate::scene::{edited, message};
+use crate::conformance::scene::{edited, message};
 use serde_json::json;
 
 /// The limit of the document, 2,500 words, on both sides of its edge.

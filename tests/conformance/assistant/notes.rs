@@ -1,7 +1,7 @@
 //! The memory block: what is pinned, within its limit.
 
 use super::desk::{Desk, TALK, TOLD, history, notes, summary, words};
-use crate::scene::message;
+use crate::conformance::scene::message;
 
 /// The limit of the document, 300 words, on both sides of its edge.
 #[tokio::test]

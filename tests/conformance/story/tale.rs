@@ -1,10 +1,10 @@
 //! Stories whose messages cost what they should, to the token.
 
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::scene::{Scene, Sent};
-use crate::tidegate::command;
-use crate::within;
+use crate::conformance::scene::{Scene, Sent};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::command;
+use crate::support::within;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
