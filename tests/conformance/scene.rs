@@ -90,15 +90,3 @@ impl Sent {
 pub(crate) fn message(role: &str, content: &str) -> Value {
     json!({ "role": role, "content": content })
 }
-
-/// One of the figures of `x-tidegate-edits`.
-pub(crate) fn edited(reply: &Reply, what: &str) -> usize {
-    let edits = reply.header("x-tidegate-edits").unwrap_or_else(|| panic!("no edits in {:?}", reply.headers));
-    let figure = edits.split(',').find_map(|part| part.strip_prefix(what)?.strip_prefix('='));
-    figure.unwrap().parse().unwrap()
-}
-
-/// A number in a header.
-pub(crate) fn figure(reply: &Reply, header: &str) -> u64 {
-    reply.header(header).unwrap_or_else(|| panic!("no {header} in {:?}", reply.headers)).parse().unwrap()
-}

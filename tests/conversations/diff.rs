@@ -2,8 +2,9 @@
 
 use super::ask::{counted, json, put};
 use super::talk::in_memory;
-use crate::support::agent::{EVERY_TURN, body, conversation, send};
+use crate::support::agent::{EVERY_TURN, Message, body, conversation, send};
 use crate::support::tidegate::Tidegate;
+use crate::support::within;
 use serde_json::Value;
 use tidegate_testkit::MockUpstream;
 
@@ -123,7 +124,7 @@ async fn a_branch_has_its_own_messages() {
     let named = [("x-conversation-id", "build-7")];
     for (number, text) in [(1, "no"), (2, "yes")] {
         let mut talk = conversation(4);
-        talk.push(crate::support::agent::Message::user(text));
+        talk.push(Message::user(text));
         let sent = body("gpt-4o", &talk, &[]);
         let (_, forwarded) = send(&tidegate, &upstream, &named, &sent).await;
         counted(&tidegate, number).await;
@@ -169,6 +170,6 @@ async fn what_is_only_observed_is_forwarded_whole_and_saves_nothing() {
             }
         }
     };
-    let totals = crate::support::within("the request is counted", overview).await;
+    let totals = within("the request is counted", overview).await;
     assert_eq!((&totals["tokens_after"], &totals["masked"]), (&totals["tokens_before"], &0.into()));
 }

@@ -1,7 +1,8 @@
 //! Texts that somebody may try to pin.
 
-use super::ask::{Said, conversations, counted, fed, json, put, told};
+use super::ask::{conversations, counted, fed, json, put, told};
 use super::talk::{in_memory, question};
+use crate::support::command::Output;
 use crate::support::tidegate::Tidegate;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -18,7 +19,7 @@ async fn started(upstream: &MockUpstream) -> Tidegate {
     tidegate
 }
 
-async fn from_file(tidegate: &Tidegate, bytes: &[u8]) -> Said {
+async fn from_file(tidegate: &Tidegate, bytes: &[u8]) -> Output {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("notes");
     std::fs::write(&file, bytes).unwrap();

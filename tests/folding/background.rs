@@ -1,11 +1,12 @@
 //! A summary that nobody waits for, but who would not fit without it.
 
 use super::scene::{
-    degraded, edited, edits, fits, say, start, summarization, summarizer, trigger, until, upstream,
-    with_budget, with_summarizer,
+    degraded, edits, fits, say, start, summarization, summarizer, trigger, upstream, with_budget,
+    with_summarizer,
 };
 use crate::support::chat::{body, chat};
-use crate::support::within;
+use crate::support::reply::edited;
+use crate::support::{until, within};
 use std::cell::Cell;
 use std::time::Duration;
 use tidegate_testkit::{Answer, Gate};

@@ -1,7 +1,8 @@
 //! What a summary says is told to the upstream, and to nobody else.
 
-use super::scene::{admin, degraded, say, summarization, upstream, with_budget, with_store, with_summarizer};
+use super::scene::{degraded, say, summarization, upstream, with_budget, with_store, with_summarizer};
 use crate::support::chat::{chat, user};
+use crate::support::client::admin;
 use crate::support::tidegate::Setup;
 use serde_json::json;
 use tempfile::TempDir;
@@ -57,7 +58,7 @@ async fn everywhere(extractive: bool) {
         }
     }
     for path in ["/metrics", "/readyz"] {
-        is_clean(path, &admin(&tidegate, path).await.body);
+        is_clean(path, &admin(tidegate.admin, path).await.body);
     }
     is_clean("the log", tidegate.stop().await.as_bytes());
     let mut files = vec![directory.path().join("data")];

@@ -1,10 +1,13 @@
 //! A process that dies in the middle of a summary does not keep the others from making one.
 
 use super::scene::{
-    ask, degraded, edited, fits, good_summary, say, start, summarization, until, upstream, with_budget,
-    with_store, with_summarizer,
+    ask, degraded, fits, good_summary, say, start, summarization, upstream, with_budget, with_store,
+    with_summarizer,
 };
-use crate::support::chat::chat;
+use crate::support::chat::{body, chat};
+use crate::support::client::{CHAT, Client, post};
+use crate::support::reply::edited;
+use crate::support::until;
 use rustix::process::Signal;
 use std::cell::Cell;
 use std::time::Duration;
@@ -25,15 +28,9 @@ async fn a_killed_holder_blocks_nobody_for_longer_than_its_lease() {
     let other = start(&settings, &upstream).await;
     let address = holder.address;
     let hanging = tokio::spawn(async move {
-        let mut client = crate::support::client::Client::connect(address).await;
+        let mut client = Client::connect(address).await;
         let headers = [("x-conversation-id", "a"), ("authorization", "Bearer ada")];
-        client
-            .send(crate::support::client::post(
-                crate::support::client::CHAT,
-                &headers,
-                crate::support::chat::body(&chat(6)),
-            ))
-            .await;
+        client.send(post(CHAT, &headers, body(&chat(6)))).await;
         client.until_closed().await
     });
     summarizer.next_request().await;

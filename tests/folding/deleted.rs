@@ -1,8 +1,9 @@
 //! A conversation that is deleted while its summary is being made stays deleted.
 
-use super::scene::{edited, say, start, summarization, summarizer, upstream, with_store, with_summarizer};
+use super::scene::{say, start, summarization, summarizer, upstream, with_store, with_summarizer};
 use crate::support::chat::chat;
 use crate::support::client::exchange;
+use crate::support::reply::edited;
 use crate::support::within;
 use rustix::process::Signal;
 use serde_json::{Value, json};

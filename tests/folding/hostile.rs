@@ -1,9 +1,10 @@
 //! A summarizer that fails or talks nonsense: the conversation goes on without it.
 
 use super::scene::{
-    degraded, edited, fits, say, start, summarization, trigger, upstream, with_budget, with_summarizer,
+    degraded, fits, say, start, summarization, trigger, upstream, with_budget, with_summarizer,
 };
 use crate::support::chat::{body, chat};
+use crate::support::reply::edited;
 use crate::support::tidegate::Tidegate;
 use std::time::Duration;
 use tidegate_testkit::{Answer, MockUpstream};

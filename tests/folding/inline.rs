@@ -1,10 +1,9 @@
 //! A summary that the request waits for.
 
 use super::forwarded::Forwarded;
-use super::scene::{
-    FIRST_FOLD, degraded, edited, edits, figure, fits, say, start, summarization, trigger, upstream,
-};
-use crate::support::chat::{body, chat, question};
+use super::scene::{FIRST_FOLD, degraded, edits, fits, say, start, summarization, trigger, upstream};
+use crate::support::chat::{body, chat, question, user};
+use crate::support::reply::{edited, figure};
 use tidegate_testkit::MockUpstream;
 
 const INLINE: &str = "mode = \"inline\"\n";
@@ -96,7 +95,7 @@ async fn another_branch_does_not_get_the_summary() {
     assert_eq!(edits(&reply), FIRST_FOLD);
     // The first question is edited, and the conversation is back at its third.
     let mut branch = chat(3);
-    branch[1] = crate::support::chat::user("Question 0, asked otherwise.");
+    branch[1] = user("Question 0, asked otherwise.");
     let (reply, forwarded) = say(&tidegate, &upstream, "a", &branch).await;
     assert_eq!((edited(&reply, "folded"), forwarded.body), (0, body(&branch)));
 }

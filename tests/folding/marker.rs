@@ -2,10 +2,11 @@
 
 use super::forwarded::Forwarded;
 use super::scene::{
-    ask, degraded, edited, fits, say, start, summarization, summarizer, upstream, with_budget, with_store,
+    ask, degraded, fits, say, start, summarization, summarizer, upstream, with_budget, with_store,
     with_summarizer,
 };
-use crate::support::chat::chat;
+use crate::support::chat::{chat, user};
+use crate::support::reply::{Reply, edited};
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream, RedisServer};
 
@@ -21,7 +22,7 @@ async fn broken() -> MockUpstream {
 }
 
 /// The marker goes, and the summary covers what it stood for.
-fn is_folded(reply: &crate::support::reply::Reply, forwarded: &Forwarded, missing: usize) {
+fn is_folded(reply: &Reply, forwarded: &Forwarded, missing: usize) {
     fits(reply);
     assert_eq!((degraded(reply), edited(reply, "dropped"), forwarded.marker()), (None, 0, None));
     let summary = forwarded.summary().expect("a summary");
@@ -69,7 +70,7 @@ async fn nothing_is_left_to_cut() {
     let (upstream, broken) = (upstream().await, broken().await);
     let tidegate = start(&settings("memory:", &broken).replace("1500", "150"), &upstream).await;
     let mut messages = chat(4);
-    messages.push(crate::support::chat::user(&"a long question ".repeat(300)));
+    messages.push(user(&"a long question ".repeat(300)));
     let reply = ask(tidegate.address, "a", &messages).await;
     assert_eq!((reply.status, reply.error_code().as_str()), (422, "context_budget_exceeded"));
 }

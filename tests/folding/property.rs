@@ -2,9 +2,9 @@
 //! summary there, or counted by the marker there.
 
 use super::forwarded::{Forwarded, is_marker, is_summary};
-use super::scene::{ask, degraded, edited, fits, say, start, summarizer, upstream, with_summarizer};
+use super::scene::{ask, degraded, fits, say, start, summarizer, upstream, with_summarizer};
 use crate::support::chat::{assistant, calls, result, system, user};
-use crate::support::reply::Reply;
+use crate::support::reply::{Reply, edited};
 use serde_json::Value;
 use std::collections::HashSet;
 use tidegate_testkit::{Answer, MockUpstream};

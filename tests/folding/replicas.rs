@@ -1,12 +1,13 @@
 //! Many requests of one conversation at once, in two processes: one summary.
 
 use super::scene::{
-    FACT, ask, edited, good_summary, say, start, summarization, summarizer, until, upstream, with_budget,
-    with_store, with_summarizer,
+    FACT, ask, good_summary, say, start, summarization, summarizer, upstream, with_budget, with_store,
+    with_summarizer,
 };
 use crate::support::chat::chat;
+use crate::support::reply::{Reply, edited};
 use crate::support::tidegate::Tidegate;
-use crate::support::within;
+use crate::support::{until, within};
 use std::time::Duration;
 use tidegate_testkit::{Answer, Gate, MockUpstream, RedisServer};
 use tokio::task::JoinSet;
@@ -31,7 +32,7 @@ impl Scene {
     }
 
     /// The same request many times, every second one to the other process.
-    fn ask_at_once(&self, questions: usize) -> JoinSet<crate::support::reply::Reply> {
+    fn ask_at_once(&self, questions: usize) -> JoinSet<Reply> {
         let mut asking = JoinSet::new();
         for number in 0..AT_ONCE {
             let address = self.processes[number % 2].address;

@@ -1,6 +1,7 @@
 //! A model whose tokenizer nobody has is measured by what its upstream reports.
 
-use crate::support::agent::{body, conversation, figure, send};
+use crate::support::agent::{body, conversation, send};
+use crate::support::reply::figure;
 use crate::support::tidegate::Tidegate;
 use serde_json::json;
 use tidegate_testkit::{Answer, MockUpstream};

@@ -1,7 +1,8 @@
 //! What a client may change of the policy, where the route lets it, and looking on.
 
-use crate::support::agent::{EVERY_TURN, body, conversation, figure, results, send};
+use crate::support::agent::{EVERY_TURN, body, conversation, results, send};
 use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::figure;
 use crate::support::tidegate::Tidegate;
 use tidegate_testkit::MockUpstream;
 

@@ -1,7 +1,8 @@
 //! What does not fit is refused with figures; what cannot be read is none of our business.
 
-use crate::support::agent::{EVERY_TURN, Message, body, conversation, figure, send};
+use crate::support::agent::{EVERY_TURN, Message, body, conversation, send};
 use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::figure;
 use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 

@@ -1,6 +1,7 @@
 //! The headers in which an answer says what was done.
 
-use crate::support::agent::{EVERY_TURN, body, conversation, figure, send};
+use crate::support::agent::{EVERY_TURN, body, conversation, send};
+use crate::support::reply::figure;
 use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 

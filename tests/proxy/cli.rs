@@ -1,31 +1,22 @@
 //! The command itself: what it says, and with which exit code.
 
-use crate::support::tidegate::command;
+use crate::support::command::{self, Output, command};
 use insta::assert_snapshot;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// What a command answered.
-struct Said {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-async fn run(directory: &TempDir, args: &[&str]) -> Said {
+async fn run(directory: &TempDir, args: &[&str]) -> Output {
     run_with(directory, args, &[]).await
 }
 
-async fn run_with(directory: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Said {
+/// Runs the command, and replaces the path of the directory by `DIR` in what it prints.
+async fn run_with(directory: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Output {
     let mut command = command(directory.path());
-    let output = command.args(args).envs(env.iter().copied()).output();
-    let output = crate::support::within("the command ends", output).await.unwrap();
-    let text = |bytes: Vec<u8>| {
-        String::from_utf8(bytes).unwrap().replace(&directory.path().display().to_string(), "DIR")
-    };
-    Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    let output = command::run(command.args(args).envs(env.iter().copied())).await;
+    let path = directory.path().display().to_string();
+    Output { code: output.code, out: output.out.replace(&path, "DIR"), err: output.err.replace(&path, "DIR") }
 }
 
 fn with_config(text: &str) -> TempDir {

@@ -1,8 +1,9 @@
 //! TLS and HTTP/2 on the way out.
 
 use crate::support::client::{chat, exchange, get};
+use crate::support::command::{command, run};
 use crate::support::reply::Reply;
-use crate::support::tidegate::{Setup, Tidegate, command};
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{Listen, MockUpstream, Recording, Version};
 
 async fn listening(listen: Listen) -> MockUpstream {
@@ -94,10 +95,8 @@ async fn a_ca_file_that_cannot_be_read_is_refused_at_the_start() {
             std::fs::write(directory.path().join("ca.pem"), text).unwrap();
         }
         let mut serve = command(directory.path());
-        let output =
-            serve.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).output().await.unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("ca.pem"), "{said}");
+        let output = run(serve.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])).await;
+        assert_eq!(output.code, Some(1), "{}", output.err);
+        assert!(output.err.contains("ca.pem"), "{}", output.err);
     }
 }

@@ -1,8 +1,8 @@
 //! `tidegate demo`: the proxy at work with nothing but the binary.
 
 use super::command::{figures, policy};
-use crate::support::client::exchange;
-use crate::support::tidegate::command;
+use crate::support::client::admin;
+use crate::support::command::{command, run};
 use crate::support::within;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -14,11 +14,10 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 async fn demo(args: &[&str]) -> String {
     let directory = TempDir::new().unwrap();
     let mut command = command(directory.path());
-    let output = within("the demo", command.arg("demo").args(args).output()).await.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let output = run(command.arg("demo").args(args)).await;
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "it leaves files behind");
-    String::from_utf8(output.stdout).unwrap()
+    output.out
 }
 
 /// The lines of turns: what was asked with, and what was forwarded.
@@ -57,15 +56,14 @@ async fn it_stays_until_it_is_told_to_end_and_can_be_asked() {
     let mut command = command(directory.path());
     let mut child = command.args(["demo", "--strategy", "hybrid"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let admin: SocketAddr = loop {
+    let address: SocketAddr = loop {
         let line = within("a line of the demo", lines.next_line()).await.unwrap().expect("it ended");
         let words: Vec<&str> = line.split_whitespace().collect();
         if let ["admin", url, ..] = words.as_slice() {
             break url.strip_prefix("http://").unwrap().parse().unwrap();
         }
     };
-    let path = "GET /api/conversations/demo HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    let page: Value = serde_json::from_str(&exchange(admin, path).await.text()).unwrap();
+    let page: Value = admin(address, "/api/conversations/demo").await.json();
     assert_eq!(page["conversation"]["strategy"], "hybrid", "{page}");
     assert!(page["conversation"]["requests"].as_u64() > Some(30), "{page}");
     assert!(page["conversation"]["cached_tokens"].as_u64() > Some(100_000), "{page}");

@@ -1,9 +1,10 @@
 //! What is edited in a replay is what the running proxy forwards for the same conversation, byte for byte.
 
-use super::command::replay;
-use crate::support::client::{CHAT, exchange, post};
+use super::command::replay_in;
+use crate::support::client::{CHAT, admin, exchange, post};
 use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream, Trajectory, until};
 
 /// Replays the lines under the configuration's own route, sends every request that the replay has reconstructed to a real proxy in
@@ -11,9 +12,10 @@ use tidegate_testkit::{Answer, MockUpstream, Trajectory, until};
 async fn is_what_the_proxy_forwards(context: &str, lines: &[String]) -> Seen {
     let config = format!("[store]\nurl = \"memory:\"\n{context}");
     let args = ["--policy", "route:default", "--gap", "1ms", "--forwarded", "forwarded.jsonl"];
-    let said = replay(Some(&config), lines, &args);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let text = std::fs::read_to_string(said.directory.path().join("forwarded.jsonl")).unwrap();
+    let directory = TempDir::new().unwrap();
+    let output = replay_in(&directory, Some(&config), lines, &args);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let text = std::fs::read_to_string(directory.path().join("forwarded.jsonl")).unwrap();
     let upstream = MockUpstream::start().await;
     let answer = json!({ "choices": [{ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": "ok" } }] });
     upstream.answer(Answer::json(200, answer.to_string()));
@@ -72,9 +74,9 @@ async fn summarized(tidegate: &Tidegate, id: &str, wanted: u64) {
     if wanted == 0 {
         return;
     }
-    let ask = format!("GET /api/conversations/{id} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let path = format!("/api/conversations/{id}");
     until("a summary in the background", async || {
-        let reply = exchange(tidegate.admin, ask.clone()).await;
+        let reply = admin(tidegate.admin, &path).await;
         let page: Value = serde_json::from_str(&reply.text()).unwrap_or_default();
         page["summaries"].as_array().is_some_and(|summaries| summaries.len() as u64 >= wanted)
     })

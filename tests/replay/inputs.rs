@@ -1,9 +1,10 @@
 //! What can be replayed, and what is said of what cannot.
 
-use super::command::{figures, policy, replay};
-use crate::support::client::{CHAT, exchange, post};
+use super::command::{figures, policy, replay, replay_in};
+use crate::support::client::{CHAT, admin, exchange, post};
 use crate::support::tidegate::Setup;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream, Trajectory};
 
 fn said(role: &str, text: &str) -> Value {
@@ -20,9 +21,11 @@ fn a_request_is_everything_before_an_assistant_message() {
         said("assistant", "d"),
     ];
     let line = json!({ "id": 7, "model": "gpt-4o", "messages": messages, "tools": [] }).to_string();
-    let out = replay(None, &[line], &["--forwarded", "out.jsonl", "--policy", "masking"]);
-    assert_eq!(out.code, Some(0), "{}", out.err);
-    let lines = std::fs::read_to_string(out.directory.path().join("out.jsonl")).unwrap();
+    let directory = TempDir::new().unwrap();
+    let args = ["--forwarded", "out.jsonl", "--policy", "masking"];
+    let output = replay_in(&directory, None, &[line], &args);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let lines = std::fs::read_to_string(directory.path().join("out.jsonl")).unwrap();
     let sent: Vec<Value> = lines
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
@@ -100,8 +103,7 @@ async fn what_was_kept_can_be_replayed() {
         assert_eq!(reply.status, 200);
         messages.push(said("assistant", "It is high."));
     }
-    let path = "GET /api/conversations/kept/export HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    let export = exchange(tidegate.admin, path.to_owned()).await.text();
+    let export = admin(tidegate.admin, "/api/conversations/kept/export").await.text();
     let found = figures(None, &[export.trim().to_owned()], &[]);
     // The last request counts whether or not its answer has been recorded by now.
     assert_eq!((&found["requests"], &found["untimed"]), (&3.into(), &0.into()));
@@ -113,8 +115,10 @@ fn what_is_pinned_stands_in_every_request_that_a_policy_edits() {
     let messages = [said("user", "a"), said("assistant", "b")];
     let line =
         json!({ "id": "n", "model": "gpt-4o", "memory": "Deploys are on Fridays.", "messages": messages });
-    let out = replay(None, &[line.to_string()], &["--forwarded", "out.jsonl", "--policy", "masking"]);
-    let lines = std::fs::read_to_string(out.directory.path().join("out.jsonl")).unwrap();
+    let directory = TempDir::new().unwrap();
+    let args = ["--forwarded", "out.jsonl", "--policy", "masking"];
+    replay_in(&directory, None, &[line.to_string()], &args);
+    let lines = std::fs::read_to_string(directory.path().join("out.jsonl")).unwrap();
     let forwarded = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let has_it: Vec<bool> =
         forwarded.map(|line| line["forwarded"].as_str().unwrap().contains("on Fridays")).collect();

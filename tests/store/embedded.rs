@@ -1,6 +1,7 @@
 //! The default: a directory beside the process. It can be killed at any time.
 
 use super::turns::{REMEMBERED, config, degraded, edits, start, turn, upstream};
+use crate::support::command::{Output, command, run};
 use crate::support::tidegate::Setup;
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -24,14 +25,11 @@ async fn a_directory_that_another_process_has_is_refused_by_name() {
     let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
     let url = format!("embedded:{}", directory.path().display());
     let _first = start(&url, &upstream).await;
-    let second = crate::support::tidegate::command(directory.path())
-        .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", &url])
-        .output()
-        .await
-        .unwrap();
-    let said = String::from_utf8(second.stderr).unwrap();
-    assert_eq!(second.status.code(), Some(1), "{said}");
-    assert!(said.contains("in use") && said.contains("hint:") && said.contains("--store"), "{said}");
+    let mut second = command(directory.path());
+    let args = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", &url];
+    let Output { code, err, .. } = run(second.args(args)).await;
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("in use") && err.contains("hint:") && err.contains("--store"), "{err}");
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 //! the store is used again.
 
 use super::load::{Load, Sent};
-use super::turns::{SLACK, STORE_TIMEOUT, degraded, start, turn, until, upstream};
+use super::turns::{SLACK, STORE_TIMEOUT, degraded, start, turn, upstream};
+use crate::support::tidegate::Tidegate;
+use crate::support::until;
 use std::time::Duration;
 use tidegate_testkit::{RedisCluster, Sentinels};
 use tokio::time::Instant;
@@ -42,7 +44,7 @@ async fn sentinels_promote_a_replica() {
 }
 
 /// Requests of many conversations, so that every server of a cluster is asked, are served with the store again.
-async fn back_in_time(tidegate: &crate::support::tidegate::Tidegate, promoted: Instant) {
+async fn back_in_time(tidegate: &Tidegate, promoted: Instant) {
     let all = async || {
         let mut without = 0;
         for number in 0..16 {

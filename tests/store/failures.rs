@@ -2,11 +2,11 @@
 //! soon nobody waits any more; and when the store is back, so is the memory.
 
 use super::turns::{
-    NEW, REMEMBERED, SLACK, STORE_TIMEOUT, admin, config, degraded, edits, start, timed_turn, turn, until,
-    upstream,
+    NEW, REMEMBERED, SLACK, STORE_TIMEOUT, config, degraded, edits, start, timed_turn, turn, upstream,
 };
-use crate::support::client::exchange;
+use crate::support::client::{admin, exchange};
 use crate::support::tidegate::{Setup, Tidegate};
+use crate::support::until;
 use std::time::Duration;
 use tidegate_testkit::{MockUpstream, RedisServer};
 use tokio::time::Instant;
@@ -48,21 +48,18 @@ impl Scene {
         let (reply, took) = timed_turn(self.tidegate.address, "a", 4).await;
         assert!(degraded(&reply).is_some_and(|reason| reasons.contains(&reason)), "{:?}", degraded(&reply));
         assert!(took < STORE_TIMEOUT, "nobody should wait any more, but a request waited {took:?}");
-        let metrics = admin(&self.tidegate, "/metrics").await.text();
+        let metrics = admin(self.tidegate.admin, "/metrics").await.text();
         let told = reasons
             .iter()
             .any(|reason| metrics.contains(&format!("tidegate_degraded_total{{reason=\"{reason}\"}}")));
         assert!(told, "{metrics}");
     }
 
-    /// From the moment the store is back: how long until a request is served with it.
-    async fn recovers(&self, number: usize) -> Duration {
+    /// Once the store is back, a request is soon served with it.
+    async fn recovers(&self, number: usize) {
         let ask = async || turn(self.tidegate.address, "a", number).await;
-        let (_, took) = until("the store is used again", Duration::from_secs(2) + SLACK, ask, |reply| {
-            degraded(reply).is_none()
-        })
-        .await;
-        took
+        let limit = Duration::from_secs(2) + SLACK;
+        until("the store is used again", limit, ask, |reply| degraded(reply).is_none()).await;
     }
 
     /// Another process sees what this one has written since.
@@ -166,7 +163,7 @@ async fn not_there_when_tidegate_starts() {
     let (reply, took) = timed_turn(tidegate.address, "a", 3).await;
     assert_eq!(degraded(&reply), Some("store_unreachable"));
     assert!(took < STORE_TIMEOUT + SLACK, "a request waited {took:?}");
-    let ready = admin(&tidegate, "/readyz").await;
+    let ready = admin(tidegate.admin, "/readyz").await;
     assert_eq!(ready.status, 200, "{}", ready.text());
     redis.restart().await;
     let ask = async || turn(tidegate.address, "a", 3).await;

@@ -1,11 +1,11 @@
 //! Two processes on one Redis behave as one.
 
 use super::load::timeline;
-use super::turns::{REMEMBERED, admin, config, degraded, edits, start, start_patient, turn, until, upstream};
+use super::turns::{REMEMBERED, config, degraded, edits, start, start_patient, turn, upstream};
 use crate::support::agent::{Message, body};
-use crate::support::client::{CHAT, Client, post};
+use crate::support::client::{CHAT, Client, admin, post};
 use crate::support::tidegate::Setup;
-use crate::support::within;
+use crate::support::{until, within};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -118,9 +118,9 @@ async fn ten_thousand_turns_at_once_lose_and_double_nothing() {
     let sent: usize = tasks.join_all().await.into_iter().sum();
     assert_eq!(sent, TURNS);
 
-    let heads = async || -> Value { admin(&processes[0], "/api/conversations?limit=2").await.json() };
+    let heads = async || -> Value { admin(processes[0].admin, "/api/conversations?limit=2").await.json() };
     let is_counted = |heads: &Value| heads["conversations"][0]["requests"] == TURNS;
-    let (heads, _) = until("all are counted", Duration::from_secs(20), heads, is_counted).await;
+    let heads = until("all are counted", Duration::from_secs(20), heads, is_counted).await;
     assert_eq!(heads["total"], 1);
     let head = &heads["conversations"][0];
     assert_eq!((&head["turns"], &head["prompt_tokens"]), (&TURNS.into(), &(100 * TURNS).into()));

@@ -111,9 +111,3 @@ pub(crate) async fn send(
     let arrived = upstream.next_request().await;
     (reply, String::from_utf8(arrived.body).unwrap())
 }
-
-/// A figure of the answer's headers.
-pub(crate) fn figure(reply: &Reply, name: &str) -> u64 {
-    let value = reply.header(name).unwrap_or_else(|| panic!("no {name} in {:?}", reply.headers));
-    value.parse().unwrap()
-}

@@ -149,6 +149,11 @@ pub(crate) async fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> 
     client.reply().await
 }
 
+/// Gets a path of the admin address.
+pub(crate) async fn admin(address: SocketAddr, path: &str) -> Reply {
+    exchange(address, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")).await
+}
+
 pub(crate) fn get(path: &str) -> Vec<u8> {
     request("GET", path, &[], b"")
 }

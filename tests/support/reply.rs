@@ -80,6 +80,19 @@ impl Reply {
     }
 }
 
+/// A number in a header.
+pub(crate) fn figure(reply: &Reply, name: &str) -> u64 {
+    let value = reply.header(name).unwrap_or_else(|| panic!("no {name} in {:?}", reply.headers));
+    value.parse().unwrap()
+}
+
+/// One of the numbers in `x-tidegate-edits`.
+pub(crate) fn edited(reply: &Reply, what: &str) -> usize {
+    let edits = reply.header("x-tidegate-edits").unwrap_or_else(|| panic!("no edits in {:?}", reply.headers));
+    let figure = edits.split(',').find_map(|part| part.strip_prefix(what)?.strip_prefix('='));
+    figure.unwrap().parse().unwrap()
+}
+
 /// The code of an error object, after a look at the other fields that clients read.
 pub(crate) fn error_code(body: &Value) -> String {
     let error = &body["error"];

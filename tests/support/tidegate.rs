@@ -1,5 +1,6 @@
 //! The process under test.
 
+use super::command::command;
 use super::within;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -25,22 +26,6 @@ pub(crate) struct Tidegate {
 pub(crate) struct Setup {
     directory: TempDir,
     command: Command,
-}
-
-/// The binary with nothing of the caller's environment that it would listen to.
-pub(crate) fn command(directory: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy().into_owned();
-        if ["TIDEGATE_", "AGENT_CONTEXT_", "CONTEXT_", "OTEL_", "RUST_LOG"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
-        {
-            command.env_remove(name);
-        }
-    }
-    command.current_dir(directory).stdin(Stdio::null()).kill_on_drop(true);
-    command
 }
 
 impl Setup {

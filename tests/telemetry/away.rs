@@ -1,8 +1,9 @@
 //! A collector that is away, or takes everything and says nothing, costs no request anything.
 
-use super::scene::{MASKING, ask, page, traced, upstream, value};
+use super::scene::{MASKING, ask, page, traced, upstream};
 use crate::support::chat::{body, chat};
-use crate::support::tidegate::Setup;
+use crate::support::metrics::value;
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{OtlpReceiver, TcpProxy, Unreachable, until};
 
 /// Little room, so that it is soon full.
@@ -10,7 +11,7 @@ fn cramped(setup: Setup) -> Setup {
     setup.env("OTEL_BSP_MAX_QUEUE_SIZE", "20").env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "10")
 }
 
-async fn spans(tidegate: &crate::support::tidegate::Tidegate, outcome: &str) -> f64 {
+async fn spans(tidegate: &Tidegate, outcome: &str) -> f64 {
     value(&page(tidegate).await, "tidegate_spans_total", &[&format!("outcome=\"{outcome}\"")]).unwrap()
 }
 

@@ -1,7 +1,8 @@
 //! However many conversations and models clients come up with, the page stays as long as it is.
 
-use super::scene::{MASKING, page, upstream, value};
+use super::scene::{MASKING, page, upstream};
 use crate::support::client::{CHAT, Client, post};
+use crate::support::metrics::value;
 use crate::support::tidegate::Tidegate;
 use tidegate_testkit::until;
 use tokio::task::JoinSet;

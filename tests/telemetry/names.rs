@@ -1,7 +1,8 @@
 //! Every name that operators build upon, on `/metrics` and at a collector.
 
-use super::scene::{MASKING, ask, counted, page, traced, upstream, value};
+use super::scene::{MASKING, ask, counted, page, traced, upstream};
 use crate::support::chat::{body, chat};
+use crate::support::metrics::value;
 use crate::support::tidegate::Tidegate;
 use tidegate_testkit::OtlpReceiver;
 

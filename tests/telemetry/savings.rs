@@ -1,7 +1,9 @@
 //! What was saved, at the prices that were billed, and in doubt against us.
 
-use super::scene::{answer, ask, counted, upstream, value};
-use crate::support::chat::{body_for, chat};
+use super::scene::{answer, ask, counted, upstream};
+use crate::support::chat::{body_for, chat, user};
+use crate::support::metrics::value;
+use crate::support::reply::Reply;
 use crate::support::tidegate::Tidegate;
 use tidegate_testkit::Answer;
 
@@ -9,7 +11,7 @@ use tidegate_testkit::Answer;
 const PRICED: &str = "[store]\nurl = \"memory:\"\n[models.\"harbour-1\"]\nwindow = 100000\nencoding = \"o200k_base\"\ninput = 10.0\n\
     cached_input = 1.0\noutput = 0.0\n[context.mask]\nkeep = { turns = 1 }\npace = \"every_turn\"\n";
 
-fn figure(reply: &crate::support::reply::Reply, name: &str) -> f64 {
+fn figure(reply: &Reply, name: &str) -> f64 {
     reply.header(name).unwrap().parse().unwrap()
 }
 
@@ -42,8 +44,7 @@ async fn an_edit_that_breaks_the_cache_is_told_as_a_loss() {
     // Long enough for a cache, and the frontier moves at each turn.
     let long = |questions| {
         let mut messages = chat(questions);
-        messages
-            .insert(1, crate::support::chat::user(&"A long story about piers and bollards. ".repeat(600)));
+        messages.insert(1, user(&"A long story about piers and bollards. ".repeat(600)));
         body_for("harbour-1", &messages)
     };
     for (requests, questions) in [(1.0, 3), (2.0, 4)] {

@@ -1,8 +1,9 @@
 //! Section "Tuning knobs": `tokenBudget`, `reservedForResponse`, `maxContextPct`.
 
 use super::run::run;
-use crate::conformance::scene::{Scene, figure, message};
+use crate::conformance::scene::{Scene, message};
 use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::figure;
 use serde_json::json;
 
 async fn budget(scene: &Scene) -> u64 {

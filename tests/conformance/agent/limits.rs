@@ -2,7 +2,7 @@
 
 use super::run::{counted, metric, run};
 use crate::conformance::scene::Scene;
-use crate::support::reply::Reply;
+use crate::support::reply::{Reply, edited};
 use serde_json::json;
 use tidegate_testkit::{Answer, MockUpstream};
 
@@ -100,7 +100,7 @@ async fn what_a_summarizer_takes_counts_too() {
     let scene = Scene::start("agent", &settings).await.model("m");
     scene.upstream.answer(billed());
     let (reply, _) = scene.say("c", &run(14)).await;
-    assert_eq!(crate::conformance::scene::edited(&reply, "folded"), 8);
+    assert_eq!(edited(&reply, "folded"), 8);
     counted(&scene, 1).await;
     is_refused(&scene.ask("c", &run(15)).await, ["$0.26", "context.limits.max_cost_usd"]);
     assert!((metric(&scene, "tidegate_summarizer_cost_usd_total").await - 0.1).abs() < 1e-9);

@@ -1,8 +1,9 @@
 //! Section "Masking": what is masked, by what, and what never is.
 
 use super::run::{PLACEHOLDER, result_at, run};
-use crate::conformance::scene::{Scene, edited, message};
+use crate::conformance::scene::{Scene, message};
 use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::edited;
 use serde_json::{Value, json};
 
 /// The run as it must arrive: these turns' results masked, everything else as it was sent.

@@ -1,7 +1,8 @@
 //! Section "Strategies", and the variable that chooses one.
 
 use super::run::{result_at, run};
-use crate::conformance::scene::{Scene, edited};
+use crate::conformance::scene::Scene;
+use crate::support::reply::{edited, figure};
 
 /// The strategy in force, with what becomes of a run of thirty turns: masked and folded messages.
 async fn thirty_turns(scene: &Scene) -> (String, usize, usize) {
@@ -60,7 +61,7 @@ async fn hybrid_masks_first_and_folds_at_the_threshold_of_turns() {
 async fn hybrid_summarizes_only_what_masking_leaves_too_long() {
     let probe = Scene::start("agent", "").await;
     let (reply, _) = probe.say("c", &run(15)).await;
-    let masked = crate::conformance::scene::figure(&reply, "x-tidegate-tokens-after");
+    let masked = figure(&reply, "x-tidegate-tokens-after");
     let with = |most: u64| format!("strategy = \"hybrid\"\n[context.budget]\nmax_input = {most}\n");
     let scene = Scene::start("agent", &with(masked + 1)).await;
     let (reply, _) = scene.say("c", &run(15)).await;

@@ -1,7 +1,8 @@
 //! Section "Tuning knobs": when there is a summary, and how long it may be.
 
 use super::run::{metric, run};
-use crate::conformance::scene::{Scene, edited, figure};
+use crate::conformance::scene::Scene;
+use crate::support::reply::{edited, figure};
 use serde_json::json;
 use tidegate_testkit::{Answer, MockUpstream};
 

@@ -1,9 +1,10 @@
 //! Section "Telemetry": what each answer says of its request, and the seven metrics.
 
-use super::run::{Step, admin, counted, metric, result_at, run, run_of};
-use crate::conformance::scene::{Scene, figure};
-use crate::support::tidegate::command;
-use crate::support::within;
+use super::run::{Step, counted, metric, result_at, run, run_of};
+use crate::conformance::scene::Scene;
+use crate::support::client::admin;
+use crate::support::command::{self, command};
+use crate::support::reply::figure;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream};
@@ -13,10 +14,9 @@ async fn tokens(messages: &[Value]) -> Vec<u64> {
     let directory = TempDir::new().unwrap();
     let body = json!({ "model": "gpt-4o", "messages": messages }).to_string();
     std::fs::write(directory.path().join("request.json"), body).unwrap();
-    let output = command(directory.path()).args(["explain", "--json", "request.json"]).output();
-    let output = within("explain ends", output).await.unwrap();
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    said["messages"].as_array().unwrap().iter().map(|one| one["tokens"].as_u64().unwrap()).collect()
+    let output = command::run(command(directory.path()).args(["explain", "--json", "request.json"])).await;
+    let explained: Value = serde_json::from_str(&output.out).unwrap();
+    explained["messages"].as_array().unwrap().iter().map(|one| one["tokens"].as_u64().unwrap()).collect()
 }
 
 fn usage(prompt: u64, completion: u64) -> Answer {
@@ -95,7 +95,7 @@ async fn the_diagnostics_of_each_request_are_logged_and_kept() {
     let steps = (0..12).map(|_| Step::new("{}", format!("Error: {}", "no such file ".repeat(30))));
     let (reply, _) = scene.say("c", &run_of(steps)).await;
     counted(&scene, 1).await;
-    let page = admin(&scene, "/api/conversations/c").await.json();
+    let page = admin(scene.tidegate.admin, "/api/conversations/c").await.json();
     let turn = &page["turns"][0];
     assert_eq!(turn["tokens_before"], figure(&reply, "x-tidegate-tokens-before"));
     assert_eq!(turn["tokens_after"], figure(&reply, "x-tidegate-tokens-after"));

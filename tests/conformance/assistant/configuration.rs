@@ -1,7 +1,6 @@
 //! "Configuration": the defaults of the document, and what is refused, through `tidegate check`.
 
-use crate::support::tidegate::command;
-use crate::support::within;
+use crate::support::command::{command, run};
 use tempfile::TempDir;
 
 /// Whether `tidegate check` accepts these lines of `[context]` beside the profile, and what it says.
@@ -9,9 +8,8 @@ async fn check(settings: &str) -> (bool, String) {
     let directory = TempDir::new().unwrap();
     let config = format!("[context]\nprofile = \"assistant\"\n{settings}");
     std::fs::write(directory.path().join("proxy.toml"), config).unwrap();
-    let output = within("the command ends", command(directory.path()).arg("check").output()).await.unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
+    let output = run(command(directory.path()).arg("check")).await;
+    (output.code == Some(0), output.out + &output.err)
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! What leaves the history is in the summary, once; the same state and request give the same bytes; nothing else is written.
 
 use super::desk::{Desk, TALK, TOLD, facts, history, numbers, summary, words};
-use crate::conformance::scene::{edited, message};
+use crate::conformance::scene::message;
+use crate::support::reply::edited;
 use serde_json::Value;
 
 /// How many messages the summary of a request says that it stands for.

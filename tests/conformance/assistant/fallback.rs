@@ -1,7 +1,7 @@
 //! What is done without a tokenizer, and without a summarizer.
 
 use super::desk::{Desk, TALK, TOLD, history, numbers, summary};
-use crate::conformance::scene::edited;
+use crate::support::reply::edited;
 use tidegate_testkit::Answer;
 
 /// "Optional Tokenizer Mode": words are counted, one warning says so, and nothing fails.

@@ -1,7 +1,8 @@
 //! "History Budget Rule": recent messages first, within their limit, never fewer than the floor, in their order.
 
 use super::desk::{Desk, TALK, TOLD, count, facts, history, numbers, summary};
-use crate::conformance::scene::{edited, message};
+use crate::conformance::scene::message;
+use crate::support::reply::edited;
 use serde_json::json;
 
 /// The limit of the document, 2,500 words, on both sides of its edge.

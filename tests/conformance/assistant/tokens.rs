@@ -1,7 +1,7 @@
 //! "Optional Tokenizer Mode": the same limits in tokens.
 
 use super::desk::{Desk, TALK, TOLD, history, notes, numbers, words};
-use crate::conformance::scene::figure;
+use crate::support::reply::figure;
 
 const SIZES: [usize; 4] = [30, 30, 30, 30];
 

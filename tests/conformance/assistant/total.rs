@@ -3,7 +3,7 @@
 use super::desk::{
     Desk, TALK, TOLD, count, facts, facts_for, frame, history, instructed, notes, numbers, summary, words,
 };
-use crate::conformance::scene::edited;
+use crate::support::reply::edited;
 
 /// The limit of the document, 4,500 words, on both sides of its edge: 2,000 of instructions and 2,500 of history.
 #[tokio::test]

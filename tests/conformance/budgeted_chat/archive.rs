@@ -2,8 +2,9 @@
 
 use super::talk::{MODELS, ask, chat, longer};
 use crate::conformance::operator::conversation;
-use crate::conformance::scene::{Scene, figure};
+use crate::conformance::scene::Scene;
 use crate::conformance::summarizer::Summarizer;
+use crate::support::reply::figure;
 use crate::support::within;
 use serde_json::json;
 use tidegate_testkit::PostgresServer;

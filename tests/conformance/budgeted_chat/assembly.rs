@@ -1,7 +1,8 @@
 //! Section 6: the order of a context, and what is never dropped.
 
 use super::talk::{INSTRUCTION, MODELS, answer, ask, chat, longer, question};
-use crate::conformance::scene::{Scene, Sent, edited, figure, message};
+use crate::conformance::scene::{Scene, Sent, message};
+use crate::support::reply::{edited, figure};
 use serde_json::{Value, json};
 
 /// Instructions of every layer, the room's goal and mode, the summary, recent messages, and what the user says now.

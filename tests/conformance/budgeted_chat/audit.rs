@@ -2,7 +2,8 @@
 
 use super::talk::{MODELS, ask, chat, longer, sized};
 use crate::conformance::operator::{conversation, metric};
-use crate::conformance::scene::{Scene, figure};
+use crate::conformance::scene::Scene;
+use crate::support::reply::figure;
 use serde_json::{Value, json};
 
 fn flags(turn: &Value) -> [&Value; 3] {

@@ -2,7 +2,10 @@
 
 use super::talk::{ask, chat};
 use crate::conformance::operator::conversation;
-use crate::conformance::scene::{Scene, figure};
+use crate::conformance::scene::Scene;
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::figure;
+use crate::support::tidegate::Setup;
 use serde_json::json;
 
 /// What the answer says, and what is recorded of the window and the budget.
@@ -48,7 +51,7 @@ async fn the_reserves_are_the_smaller_and_the_larger_of_their_two_rules() {
 #[tokio::test]
 async fn the_environment_sets_what_the_answer_may_take() {
     for (set, output) in [("512", 512), ("2048", 1_638), ("100000", 1_638)] {
-        let with = |setup: crate::support::tidegate::Setup| setup.env("CONTEXT_MAX_OUTPUT_TOKENS", set);
+        let with = |setup: Setup| setup.env("CONTEXT_MAX_OUTPUT_TOKENS", set);
         let scene = Scene::start_with("budgeted-chat", "", with).await;
         let budget = budget_of(&scene, "nobody-knows-it").await;
         // Never more than a fifth of the window.
@@ -62,8 +65,8 @@ async fn a_request_may_ask_for_another_length() {
     let scene = Scene::start("budgeted-chat", "").await;
     let body = json!({ "model": "nobody-knows-it", "messages": chat(1), "max_tokens": 100 }).to_string();
     let headers = [("x-conversation-id", "c")];
-    let request = crate::support::client::post(crate::support::client::CHAT, &headers, body);
-    let reply = crate::support::client::exchange(scene.tidegate.address, request).await;
+    let request = post(CHAT, &headers, body);
+    let reply = exchange(scene.tidegate.address, request).await;
     assert_eq!(figure(&reply, "x-tidegate-budget"), 8_192 - 100 - 1_024);
 }
 

@@ -1,7 +1,8 @@
 //! Sections 3 and 9: a model without a tokenizer is measured by the length of its texts.
 
 use super::talk::ask;
-use crate::conformance::scene::{Scene, figure, message};
+use crate::conformance::scene::{Scene, message};
+use crate::support::reply::figure;
 
 const ESTIMATED: &str = "[models.\"estimated\"]\nwindow = 100000\nencoding = \"estimate\"\n";
 

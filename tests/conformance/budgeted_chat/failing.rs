@@ -1,8 +1,9 @@
 //! Section 9: a summarizer that fails.
 
 use super::talk::{INSTRUCTION, MODELS, ask, chat, longer, question};
-use crate::conformance::scene::{Scene, Sent, edited, figure};
+use crate::conformance::scene::{Scene, Sent};
 use crate::conformance::summarizer::{Summarizer, with_fact};
+use crate::support::reply::{edited, figure};
 use serde_json::Value;
 use tempfile::TempDir;
 

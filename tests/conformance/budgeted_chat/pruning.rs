@@ -2,8 +2,9 @@
 
 use super::talk::{MODELS, ask, chat, longer, sized};
 use crate::conformance::operator::{conversation, metric};
-use crate::conformance::scene::{Scene, Sent, edited, figure, message};
+use crate::conformance::scene::{Scene, Sent, message};
 use crate::conformance::summarizer::Summarizer;
+use crate::support::reply::{edited, figure};
 use serde_json::{Value, json};
 
 const AFTER: &str = "x-tidegate-tokens-after";

@@ -1,7 +1,8 @@
 //! Sections 5 and 9: what does not fit after all is refused.
 
 use super::talk::{MODELS, WIDE, ask, chat, longer, sized};
-use crate::conformance::scene::{Scene, edited, figure};
+use crate::conformance::scene::Scene;
+use crate::support::reply::{edited, figure};
 use serde_json::json;
 
 #[tokio::test]

@@ -2,10 +2,9 @@
 
 use super::talk::{answer, chat, question};
 use crate::conformance::operator::conversation;
-use crate::conformance::scene::Scene;
+use crate::conformance::scene::{Scene, message};
 use crate::conformance::summarizer::Summarizer;
-use crate::support::tidegate::command;
-use crate::support::within;
+use crate::support::command::{command, run};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -63,8 +62,7 @@ async fn a_text_and_four_lists_for_the_model_the_operator_and_the_command() {
     let admin = scene.tidegate.admin.to_string();
     let mut show = command(elsewhere.path());
     show.args(["conversations", "show", "c", "--admin", &admin]);
-    let shown = within("the command ends", show.output()).await.unwrap();
-    let shown = String::from_utf8(shown.stdout).unwrap();
+    let shown = run(&mut show).await.out;
     for entry in
         ["Three piers were ordered.", "Oak is used.", "Who delivers the planks?", "Order the planks."]
     {
@@ -94,14 +92,8 @@ async fn the_newest_takes_the_place_of_the_one_before() {
 #[tokio::test]
 async fn without_a_model_and_always_the_same() {
     let mut messages = chat(8);
-    messages[1] = crate::conformance::scene::message(
-        "user",
-        &format!("Plan the harbour. We decided to use oak. {}", question(1)),
-    );
-    messages[3] = crate::conformance::scene::message(
-        "user",
-        &format!("We must never exceed 4200 euros. {}", question(2)),
-    );
+    messages[1] = message("user", &format!("Plan the harbour. We decided to use oak. {}", question(1)));
+    messages[3] = message("user", &format!("We must never exceed 4200 euros. {}", question(2)));
     let mut bodies = Vec::new();
     for _ in 0..2 {
         let scene = Scene::start("budgeted-chat", "").await;

@@ -1,8 +1,8 @@
 //! Conversations of exactly so many tokens.
 
-use crate::conformance::scene::{Scene, figure, message};
+use crate::conformance::scene::{Scene, message};
 use crate::support::client::{CHAT, exchange, post};
-use crate::support::reply::Reply;
+use crate::support::reply::{Reply, figure};
 use serde_json::{Value, json};
 
 pub(crate) const INSTRUCTION: &str = "Be brief.";

@@ -1,7 +1,8 @@
 //! Section 5: when a chat is summarized.
 
 use super::talk::{MODELS, ask, chat, sized};
-use crate::conformance::scene::{Scene, edited, figure};
+use crate::conformance::scene::Scene;
+use crate::support::reply::{edited, figure};
 
 #[tokio::test]
 async fn at_seventy_percent_of_the_budget() {

@@ -2,8 +2,9 @@
 
 use super::talk::{recent, turn};
 use crate::conformance::operator::conversation;
-use crate::conformance::scene::{Scene, figure};
+use crate::conformance::scene::Scene;
 use crate::conformance::summarizer::Summarizer;
+use crate::support::reply::figure;
 use serde_json::{Value, json};
 
 /// However long the conversation and whatever the summarizer writes, a context is a summary of at most so many tokens and ten

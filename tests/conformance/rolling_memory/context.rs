@@ -1,7 +1,8 @@
 //! Sections 1, 2 and 4: what the context is made of, and in which order.
 
 use super::talk::{INSTRUCTION, exchanged, question, recent, turn, turns};
-use crate::conformance::scene::{Scene, edited, message};
+use crate::conformance::scene::{Scene, message};
+use crate::support::reply::edited;
 
 #[tokio::test]
 async fn instructions_then_the_summary_then_recent_messages_then_the_new_one() {

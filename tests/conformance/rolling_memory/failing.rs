@@ -1,8 +1,9 @@
 //! Sections 5 and 10: a summarizer that fails loses nothing.
 
 use super::talk::{INSTRUCTION, answer, body, exchanged, headers, question, recent, send, turn, turns};
-use crate::conformance::scene::{Scene, Sent, edited, figure, message, said};
+use crate::conformance::scene::{Scene, Sent, message, said};
 use crate::conformance::summarizer::{Summarizer, with_fact};
+use crate::support::reply::{edited, figure};
 use tidegate_testkit::RedisServer;
 
 const MARKER: &str = "earlier turns of this conversation are missing here";

@@ -1,8 +1,9 @@
 //! Section 5: up to six and four messages pile up, and nothing is dropped that was not folded.
 
 use super::talk::{INSTRUCTION, answer, exchanged, question, recent, turn, turns};
-use crate::conformance::scene::{Scene, edited, message, said};
+use crate::conformance::scene::{Scene, message, said};
 use crate::conformance::summarizer::{Summarizer, with_fact};
+use crate::support::reply::edited;
 
 #[tokio::test]
 async fn ten_recent_messages_are_not_too_many() {

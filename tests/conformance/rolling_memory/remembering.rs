@@ -1,7 +1,8 @@
 //! Section 2: recent messages are the user's and the assistant's, in whatever form the assistant answered.
 
 use super::talk::{INSTRUCTION, body, headers, send};
-use crate::conformance::scene::{Scene, Sent, edited, message};
+use crate::conformance::scene::{Scene, Sent, message};
+use crate::support::reply::edited;
 use serde_json::{Value, json};
 use tidegate_testkit::Answer;
 

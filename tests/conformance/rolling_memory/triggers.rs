@@ -1,9 +1,9 @@
 //! Sections 3, 6 and 7: three triggers, in an order, one summarization each time.
 
 use super::talk::{INSTRUCTION, answer, body, exchanged, headers, question, recent, send, turn, turns};
-use crate::conformance::scene::{Scene, edited, figure, message, said};
+use crate::conformance::scene::{Scene, message, said};
 use crate::conformance::summarizer::{Summarizer, with_fact};
-use crate::support::reply::Reply;
+use crate::support::reply::{Reply, edited, figure};
 use serde_json::{Value, json};
 
 const FACT: &str = "The piers are short.";

@@ -1,8 +1,9 @@
 //! Sections "Context Budget Hierarchy", "Budget Constants" and "Model Context Windows": every figure of them.
 
 use super::tale::{ask, tidegate};
-use crate::conformance::scene::{Scene, figure, message};
+use crate::conformance::scene::{Scene, message};
 use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::figure;
 use serde_json::{Value, json};
 
 /// What is added to a request behind our back: `ENTITY_TRACKING_TOKEN_RESERVE`.

@@ -1,7 +1,8 @@
 //! Sections "Example Calculations", "Logging" and "Problem Statement": their figures, to the token.
 
 use super::tale::{Told, ask, tale};
-use crate::conformance::scene::{Scene, edited, figure};
+use crate::conformance::scene::{Scene, Sent};
+use crate::support::reply::{edited, figure};
 use serde_json::{Value, json};
 
 /// Tells a story, and gives what arrived with what was logged of the window and of its shares.
@@ -9,7 +10,7 @@ async fn logged(scene: &mut Scene, model: &str, messages: &[Value]) -> (Told, Va
     let reply = ask(scene, "c", model, messages, None).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert!(figure(&reply, "x-tidegate-tokens-after") <= figure(&reply, "x-tidegate-budget"));
-    let sent = crate::conformance::scene::Sent(scene.upstream.next_request().await.json());
+    let sent = Sent(scene.upstream.next_request().await.json());
     assert_eq!(sent.0["model"], model);
     let told = Told::of(&sent);
     assert_eq!(edited(&reply, "dropped"), messages.len() - 2 - told.head.len() - told.tail.len());

@@ -1,8 +1,8 @@
 //! Sections "Algorithm" and "Defense-in-Depth Layers": shares become turns, and fewer of them until they fit.
 
 use super::tale::{Told, ask, tale};
-use crate::conformance::scene::{Scene, Sent, edited, figure};
-use crate::support::reply::Reply;
+use crate::conformance::scene::{Scene, Sent};
+use crate::support::reply::{Reply, edited, figure};
 
 /// Safe: 18,000. Less the fixed reserve there are 7,500 for the input and the answer, so that the limit of the answer sets the budget.
 const MODEL: &str = "[models.\"m\"]\nwindow = 20000\n";

@@ -1,7 +1,8 @@
 //! What is left out stays the same for as long as it can, and calls stay with their results.
 
 use super::tale::{ask, part, tale};
-use crate::conformance::scene::{Scene, Sent, edited};
+use crate::conformance::scene::{Scene, Sent};
+use crate::support::reply::edited;
 use serde_json::{Value, json};
 
 /// Safe: 27,000; less a fifth and the fixed reserve, 11,100 for the input.
