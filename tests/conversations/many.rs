@@ -2,6 +2,7 @@
 
 use super::ask::{api, json};
 use super::talk::url;
+use crate::support::cores::busy;
 use crate::support::tidegate::{Setup, Tidegate};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -98,6 +99,7 @@ async fn asked(tidegate: &Tidegate) {
 
 #[tokio::test]
 async fn in_a_directory() {
+    let _busy = busy().await;
     let (upstream, data) = (MockUpstream::start().await, TempDir::new().unwrap());
     let store: Arc<dyn Store> =
         Arc::new(EmbeddedStore::open(data.path(), Duration::from_secs(3_600)).unwrap());
@@ -108,6 +110,7 @@ async fn in_a_directory() {
 
 #[tokio::test]
 async fn in_redis() {
+    let _busy = busy().await;
     let (upstream, server) = (MockUpstream::start().await, RedisServer::start().await);
     let (ttl, timeout) = (Duration::from_secs(3_600), Duration::from_secs(60));
     fill(Arc::new(RedisStore::open(&server.url(), ttl, timeout).unwrap())).await;

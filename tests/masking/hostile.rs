@@ -2,6 +2,7 @@
 
 use crate::support::agent::{EVERY_TURN, body, conversation, send};
 use crate::support::client::{CHAT, exchange, post};
+use crate::support::cores::busy;
 use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
@@ -98,6 +99,7 @@ fn noise(bytes: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_gets_a_clear_answer_and_the_process_goes_on() {
+    let _busy = busy().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     // Nothing here is about the store, and ten megabytes take a slow disk longer than it is given.

@@ -12,6 +12,7 @@
 use super::hostile::{WIDE, cases};
 use crate::support::agent::{EVERY_TURN, body, conversation};
 use crate::support::client::{CHAT, exchange, post};
+use crate::support::cores::busy;
 use crate::support::tidegate::Setup;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -24,6 +25,7 @@ const MOST_GROWTH: Duration = Duration::from_millis(10);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn others_are_served_meanwhile() {
+    let _busy = busy().await;
     // An upstream each, and none that keeps what it gets, so that the hostile requests are felt in Tidegate alone.
     let local = ([127, 0, 0, 1], 0).into();
     let upstream = MockUpstream::bind(local, Listen::Http1, Recording::Off).await;

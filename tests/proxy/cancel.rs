@@ -1,6 +1,7 @@
 //! A client that leaves ends the call to the upstream.
 
 use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::cores::quiet;
 use crate::support::http2::{Http2Client, next_text};
 use crate::support::tidegate::{Setup, Tidegate};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ fn assert_soon(mut delays: Vec<Duration>) {
 
 #[tokio::test]
 async fn before_the_first_byte() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -38,6 +40,7 @@ async fn before_the_first_byte() {
 
 #[tokio::test]
 async fn in_the_middle_of_a_stream() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::sse(["{}"]).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -59,6 +62,7 @@ async fn in_the_middle_of_a_stream() {
 
 #[tokio::test]
 async fn an_http2_stream_before_the_first_byte() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -80,6 +84,7 @@ async fn an_http2_stream_before_the_first_byte() {
 
 #[tokio::test]
 async fn an_http2_stream_in_the_middle() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::sse(["{}"]).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -97,6 +102,7 @@ async fn an_http2_stream_in_the_middle() {
 
 #[tokio::test]
 async fn an_http2_upstream_is_told_by_a_reset_of_the_stream() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start_h2c().await;
     let config = "[upstreams.default]\nprotocol = \"http2\"\n[server]\nworkers = 1\n";
     let tidegate = Tidegate::start(config, &upstream).await;
@@ -121,6 +127,7 @@ async fn an_http2_upstream_is_told_by_a_reset_of_the_stream() {
 
 #[tokio::test]
 async fn in_the_middle_of_an_upload() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let mut delays = Vec::new();
@@ -152,6 +159,7 @@ async fn who_left_in_the_middle_of_an_upload_is_told_right() {
 
 #[tokio::test]
 async fn a_reader_that_stopped_reading() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).fill(1 << 30));
     let tidegate = Tidegate::start("", &upstream).await;
@@ -169,6 +177,7 @@ async fn a_reader_that_stopped_reading() {
 
 #[tokio::test]
 async fn while_tidegate_connects() {
+    let _quiet = quiet().await;
     let nowhere = Unreachable::start();
     let config = "[server]\nworkers = 1\n";
     let mut tidegate = Setup::new(config).upstream(&nowhere.url()).start().await;

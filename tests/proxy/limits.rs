@@ -1,6 +1,7 @@
 //! What is too large or too slow is refused, and nothing of it reaches the upstream.
 
 use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::cores::quiet;
 use crate::support::http2::Http2Client;
 use crate::support::reply::Reply;
 use crate::support::tidegate::Tidegate;
@@ -174,6 +175,7 @@ async fn an_upload_that_stalls_ends_both_calls() {
 
 #[tokio::test]
 async fn slow_but_steady_bodies_pass() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[server]\nbody_timeout = \"400ms\"\n", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;

@@ -1,6 +1,7 @@
 //! An upstream that cannot be reached, or takes too long.
 
 use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::cores::quiet;
 use crate::support::http2::{Http2Client, whole_text};
 use crate::support::reply::{End, error_code};
 use crate::support::tidegate::{Setup, Tidegate};
@@ -58,6 +59,7 @@ async fn an_upstream_that_does_not_begin_to_answer() {
 
 #[tokio::test]
 async fn a_long_upload_is_not_a_slow_upstream() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(IMPATIENT, &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -145,6 +147,7 @@ async fn an_answer_that_is_no_stream_is_broken_off() {
 
 #[tokio::test]
 async fn a_slow_but_steady_stream_goes_on() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     let mut answer = Answer::sse(["0"]);
     for number in 1..6 {

@@ -3,6 +3,7 @@
 
 use super::load::{Load, Sent};
 use super::turns::{SLACK, STORE_TIMEOUT, degraded, start, turn, upstream};
+use crate::support::cores::quiet;
 use crate::support::tidegate::Tidegate;
 use crate::support::until;
 use std::time::Duration;
@@ -13,6 +14,7 @@ const CLIENTS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_promotes_a_replica() {
+    let _quiet = quiet().await;
     let (cluster, upstream) = (RedisCluster::start().await, upstream().await);
     let tidegate = start(&cluster.url(), &upstream).await;
     let ask = async || turn(tidegate.address, "a", 3).await;
@@ -30,6 +32,7 @@ async fn a_cluster_promotes_a_replica() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinels_promote_a_replica() {
+    let _quiet = quiet().await;
     let (sentinels, upstream) = (Sentinels::start().await, upstream().await);
     let tidegate = start(&sentinels.url(""), &upstream).await;
     let ask = async || turn(tidegate.address, "a", 3).await;

@@ -5,23 +5,27 @@ use super::turns::{
     NEW, REMEMBERED, SLACK, STORE_TIMEOUT, config, degraded, edits, start, timed_turn, turn, upstream,
 };
 use crate::support::client::{admin, exchange};
+use crate::support::cores::quiet;
 use crate::support::tidegate::{Setup, Tidegate};
 use crate::support::until;
 use std::time::Duration;
 use tidegate_testkit::{MockUpstream, RedisServer};
+use tokio::sync::RwLockReadGuard;
 use tokio::time::Instant;
 
 struct Scene {
     redis: RedisServer,
     upstream: MockUpstream,
     tidegate: Tidegate,
+    _quiet: RwLockReadGuard<'static, ()>,
 }
 
 impl Scene {
     async fn new() -> Scene {
+        let quiet = quiet().await;
         let (redis, upstream) = (RedisServer::start().await, upstream().await);
         let tidegate = start(&redis.url(), &upstream).await;
-        let scene = Scene { redis, upstream, tidegate };
+        let scene = Scene { redis, upstream, tidegate, _quiet: quiet };
         let reply = turn(scene.tidegate.address, "a", 3).await;
         assert_eq!((degraded(&reply), edits(&reply)), (None, REMEMBERED));
         scene
@@ -157,6 +161,7 @@ async fn a_damaged_and_a_newer_record() {
 
 #[tokio::test]
 async fn not_there_when_tidegate_starts() {
+    let _quiet = quiet().await;
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     redis.kill();
     let tidegate = start(&redis.url(), &upstream).await;
@@ -172,6 +177,7 @@ async fn not_there_when_tidegate_starts() {
 
 #[tokio::test]
 async fn refused_where_the_operator_prefers_that() {
+    let _quiet = quiet().await;
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let settings = config(&redis.url()).replace("[store]", "[store]\non_failure = \"refuse\"");
     let tidegate = Setup::new(&settings).upstream(&upstream.url()).start().await;

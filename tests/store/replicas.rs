@@ -4,6 +4,7 @@ use super::load::timeline;
 use super::turns::{REMEMBERED, config, degraded, edits, start, start_patient, turn, upstream};
 use crate::support::agent::{Message, body};
 use crate::support::client::{CHAT, Client, admin, post};
+use crate::support::cores::busy;
 use crate::support::tidegate::Setup;
 use crate::support::{until, within};
 use serde_json::Value;
@@ -92,6 +93,7 @@ const TURNS: usize = 10_000;
 /// 64 branches of one conversation at once, each turn through the process that did not serve the one before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_turns_at_once_lose_and_double_nothing() {
+    let _busy = busy().await;
     let (redis, upstream) = (RedisServer::start().await, Arc::new(upstream().await));
     // What a store does not take in time is counted as lost. None is lost while it has time.
     let processes =

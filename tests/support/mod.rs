@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod chat;
 pub(crate) mod client;
 pub(crate) mod command;
+pub(crate) mod cores;
 pub(crate) mod http2;
 pub(crate) mod metrics;
 pub(crate) mod reply;

@@ -2,6 +2,7 @@
 
 use super::scene::{MASKING, page, upstream};
 use crate::support::client::{CHAT, Client, post};
+use crate::support::cores::busy;
 use crate::support::metrics::value;
 use crate::support::tidegate::Tidegate;
 use tidegate_testkit::until;
@@ -13,6 +14,7 @@ const TASKS: usize = 16;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_conversations_and_a_thousand_models() {
+    let _busy = busy().await;
     let upstream = upstream().await;
     let tidegate = Tidegate::start(MASKING, &upstream).await;
     let address = tidegate.address;
