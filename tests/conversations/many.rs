@@ -98,7 +98,7 @@ async fn asked(tidegate: &Tidegate) {
 }
 
 #[tokio::test]
-async fn in_a_directory() {
+async fn ten_thousand_conversations_in_a_directory_are_listed_quickly() {
     let _busy = busy().await;
     let (upstream, data) = (MockUpstream::start().await, TempDir::new().unwrap());
     let store: Arc<dyn Store> =
@@ -109,7 +109,7 @@ async fn in_a_directory() {
 }
 
 #[tokio::test]
-async fn in_redis() {
+async fn ten_thousand_conversations_in_redis_are_listed_quickly() {
     let _busy = busy().await;
     let (upstream, server) = (MockUpstream::start().await, RedisServer::start().await);
     let (ttl, timeout) = (Duration::from_secs(3_600), Duration::from_secs(60));

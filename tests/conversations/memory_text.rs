@@ -35,7 +35,7 @@ async fn carried(tidegate: &Tidegate, upstream: &MockUpstream) -> Value {
 }
 
 #[tokio::test]
-async fn any_text_arrives_as_it_is_and_nothing_of_it_is_logged() {
+async fn any_text_is_kept_unchanged_and_never_logged() {
     let upstream = MockUpstream::start().await;
     let tidegate = started(&upstream).await;
     let texts = [
@@ -64,7 +64,7 @@ async fn any_text_arrives_as_it_is_and_nothing_of_it_is_logged() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_or_too_much_of_it_is_refused() {
+async fn invalid_and_overlong_texts_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = started(&upstream).await;
     put(tidegate.admin, TARGET, &[], "text/plain", "stays").await;
@@ -108,7 +108,7 @@ async fn what_is_no_text_or_too_much_of_it_is_refused() {
 }
 
 #[tokio::test]
-async fn a_text_comes_from_standard_input_and_the_longest_is_taken() {
+async fn the_longest_text_can_come_from_standard_input() {
     let upstream = MockUpstream::start().await;
     let tidegate = started(&upstream).await;
     let admin = tidegate.admin.to_string();

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn what_is_deleted_is_gone() {
+async fn a_deleted_conversation_is_gone() {
     let upstream = MockUpstream::start().await;
     let data = TempDir::new().unwrap();
     let tidegate = stored("", &upstream, &data).start().await;
@@ -47,7 +47,7 @@ async fn what_is_deleted_is_gone() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_was_deleted_can_begin_again() {
+async fn a_deleted_conversation_can_begin_again() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     agent_run(&tidegate, &upstream, "again", 2).await;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn equal_names_are_told_apart_by_the_tenant() {
+async fn the_tenant_distinguishes_equal_names() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     question(&tidegate, &upstream, "sk-ada", "same", "ada asks").await;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tidegate_testkit::{Answer, Gate};
 
 #[tokio::test]
-async fn the_request_at_the_trigger_goes_out_as_it_is_and_the_next_has_the_summary() {
+async fn the_request_after_the_trigger_has_the_summary() {
     let upstream = upstream().await;
     let tidegate = start(&summarization(""), &upstream).await;
     let (reply, forwarded) = say(&tidegate, &upstream, "a", &chat(4)).await;
@@ -37,7 +37,7 @@ async fn the_request_at_the_trigger_goes_out_as_it_is_and_the_next_has_the_summa
 
 /// The summarizer is held back until the answer is with the client: nothing of the request waits for it.
 #[tokio::test]
-async fn nobody_waits_for_it() {
+async fn no_request_within_budget_waits_for_the_summary() {
     let (upstream, summarizer) = (upstream().await, summarizer().await);
     let gate = Gate::new();
     summarizer.then(Answer::json(200, "").wait(&gate));
@@ -53,7 +53,7 @@ async fn nobody_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_request_that_would_not_fit_waits() {
+async fn a_request_over_budget_waits_for_the_summary() {
     let (upstream, summarizer) = (upstream().await, summarizer().await);
     let settings = with_budget(&summarization(""), 1200);
     let tidegate = start(&with_summarizer(&settings, &summarizer, "20s"), &upstream).await;

@@ -75,11 +75,11 @@ async fn everywhere(extractive: bool) {
 }
 
 #[tokio::test]
-async fn the_built_in_summarizer() {
+async fn a_built_in_summary_does_not_leak() {
     everywhere(true).await;
 }
 
 #[tokio::test]
-async fn a_model_as_summarizer() {
+async fn an_llm_summary_does_not_leak() {
     everywhere(false).await;
 }

@@ -17,7 +17,7 @@ use tidegate_testkit::{Answer, MockUpstream, RedisServer};
 const LEASE: Duration = Duration::from_secs(1 + 5 + 4);
 
 #[tokio::test]
-async fn a_killed_holder_blocks_nobody_for_longer_than_its_lease() {
+async fn a_killed_holder_blocks_folding_only_until_its_lease_expires() {
     let (redis, upstream, summarizer) =
         (RedisServer::start().await, upstream().await, MockUpstream::start().await);
     summarizer.answer(good_summary());

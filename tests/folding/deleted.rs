@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tidegate_testkit::{Answer, Gate};
 
 #[tokio::test]
-async fn its_summary_does_not_come_back() {
+async fn a_late_summary_does_not_restore_a_deleted_conversation() {
     let (directory, upstream, summarizer) = (TempDir::new().unwrap(), upstream().await, summarizer().await);
     let gate = Gate::new();
     let summary =

@@ -56,7 +56,7 @@ pub(crate) async fn scene(answer: &Answer, budget: usize) -> (MockUpstream, Mock
 }
 
 #[tokio::test]
-async fn what_fits_goes_out_as_it_is() {
+async fn requests_within_budget_are_forwarded_unchanged() {
     for Useless { what, answer, .. } in useless() {
         let (upstream, summarizer, tidegate) = scene(&answer, 20_000).await;
         let begun = Instant::now();
@@ -75,7 +75,7 @@ async fn what_fits_goes_out_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_cut_and_says_so() {
+async fn requests_over_budget_are_cut_behind_a_marker() {
     for Useless { what, answer, .. } in useless() {
         let (upstream, _summarizer, tidegate) = scene(&answer, 1500).await;
         for questions in 6..9 {
@@ -98,7 +98,7 @@ async fn what_does_not_fit_is_cut_and_says_so() {
 }
 
 #[tokio::test]
-async fn the_client_is_told_what_went_wrong() {
+async fn the_response_gives_the_reason() {
     let mut wrong = Vec::new();
     for Useless { what, answer, reason } in useless() {
         let (upstream, _summarizer, tidegate) = scene(&answer, 20_000).await;

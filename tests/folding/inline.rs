@@ -9,7 +9,7 @@ use tidegate_testkit::MockUpstream;
 const INLINE: &str = "mode = \"inline\"\n";
 
 #[tokio::test]
-async fn at_the_trigger_a_summary_stands_for_what_was_before() {
+async fn at_the_trigger_a_summary_replaces_the_older_messages() {
     let upstream = upstream().await;
     let tidegate = start(&summarization(INLINE), &upstream).await;
     let three = chat(3);
@@ -31,7 +31,7 @@ async fn at_the_trigger_a_summary_stands_for_what_was_before() {
 }
 
 #[tokio::test]
-async fn between_two_folds_each_request_is_the_one_before_and_what_is_new() {
+async fn between_folds_each_request_extends_the_previous_one() {
     let upstream = upstream().await;
     let tidegate = start(&summarization(INLINE), &upstream).await;
     let mut before: Option<Forwarded> = None;
@@ -56,7 +56,7 @@ async fn between_two_folds_each_request_is_the_one_before_and_what_is_new() {
 }
 
 #[tokio::test]
-async fn a_retry_gets_the_same_bytes() {
+async fn a_retry_forwards_the_same_bytes() {
     let upstream = upstream().await;
     let tidegate = start(&summarization(INLINE), &upstream).await;
     let mut sent = Vec::new();
@@ -75,7 +75,7 @@ async fn a_retry_gets_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn two_processes_make_the_same_bytes() {
+async fn two_processes_forward_the_same_bytes() {
     let upstream = upstream().await;
     let settings = summarization(INLINE);
     let (one, other) = (start(&settings, &upstream).await, start(&settings, &upstream).await);

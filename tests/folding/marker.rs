@@ -34,7 +34,7 @@ fn is_folded(reply: &Reply, forwarded: &Forwarded, missing: usize) {
 }
 
 #[tokio::test]
-async fn by_another_process_on_the_same_redis() {
+async fn another_process_on_the_same_redis_folds_dropped_messages() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let (broken, good) = (broken().await, summarizer().await);
     let one = start(&settings(&redis.url(), &broken), &upstream).await;
@@ -50,7 +50,7 @@ async fn by_another_process_on_the_same_redis() {
 }
 
 #[tokio::test]
-async fn by_the_next_process_on_the_same_directory() {
+async fn the_next_process_on_the_same_directory_folds_dropped_messages() {
     let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
     let (broken, good) = (broken().await, summarizer().await);
     let url = format!("embedded:{}", directory.path().join("data").display());
@@ -66,7 +66,7 @@ async fn by_the_next_process_on_the_same_directory() {
 
 /// What must stay is more than there is room for: there is nothing to cut, and a refusal says so.
 #[tokio::test]
-async fn nothing_is_left_to_cut() {
+async fn a_request_with_nothing_to_cut_is_refused() {
     let (upstream, broken) = (upstream().await, broken().await);
     let tidegate = start(&settings("memory:", &broken).replace("1500", "150"), &upstream).await;
     let mut messages = chat(4);

@@ -44,7 +44,7 @@ impl Scene {
 
 /// Those that come second do not wait where they fit as they are.
 #[tokio::test]
-async fn at_the_trigger() {
+async fn concurrent_requests_at_the_trigger_make_one_summary() {
     let scene = Scene::new(&summarization("mode = \"inline\"\n")).await;
     let gate = Gate::new();
     let answer = good_summary();
@@ -63,7 +63,7 @@ async fn at_the_trigger() {
 
 /// None fits without it, so all of them wait for the one.
 #[tokio::test]
-async fn over_the_budget() {
+async fn concurrent_requests_over_budget_share_one_summary() {
     let scene = Scene::new(&with_budget(&summarization(""), 1200)).await;
     let answer = good_summary();
     let slow = Answer { steps: Vec::new(), ..answer.clone() }.pause(Duration::from_millis(500));
@@ -80,7 +80,7 @@ async fn over_the_budget() {
 
 /// What one process folded, the other repeats byte for byte.
 #[tokio::test]
-async fn one_folds_for_both() {
+async fn processes_share_summaries() {
     let scene = Scene::new(&summarization("mode = \"inline\"\n")).await;
     let [one, other] = &scene.processes;
     let (_, first) = say(one, &scene.upstream, "a", &chat(4)).await;
@@ -92,7 +92,7 @@ async fn one_folds_for_both() {
 
 /// Who waits for another's summary does not wait for one that has already failed.
 #[tokio::test]
-async fn a_failure_ends_the_waiting_of_all() {
+async fn a_failed_summary_releases_all_waiting_requests() {
     let scene = Scene::new(&with_budget(&summarization(""), 1500)).await;
     scene.summarizer.answer(Answer::new(500));
     let begun = Instant::now();

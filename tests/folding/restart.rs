@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 #[tokio::test]
-async fn in_a_directory() {
+async fn a_summary_survives_a_restart() {
     for signal in [Signal::TERM, Signal::KILL] {
         let (directory, upstream, summarizer) =
             (TempDir::new().unwrap(), upstream().await, summarizer().await);

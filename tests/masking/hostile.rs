@@ -98,7 +98,7 @@ fn noise(bytes: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_gets_a_clear_answer_and_the_process_goes_on() {
+async fn hostile_requests_are_answered_and_the_process_survives() {
     let _busy = busy().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));

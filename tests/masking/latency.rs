@@ -24,7 +24,7 @@ use tidegate_testkit::{Answer, Listen, MockUpstream, Recording};
 const MOST_GROWTH: Duration = Duration::from_millis(10);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn others_are_served_meanwhile() {
+async fn other_requests_are_served_meanwhile() {
     let _busy = busy().await;
     // An upstream each, and none that keeps what it gets, so that the hostile requests are felt in Tidegate alone.
     let local = ([127, 0, 0, 1], 0).into();

@@ -32,7 +32,7 @@ fn turns(shown: &str) -> Vec<(u64, u64)> {
 }
 
 #[tokio::test]
-async fn every_turn_is_told_and_the_sums_are_those_of_a_replay() {
+async fn every_turn_is_printed_and_the_sums_match_a_replay() {
     let shown = demo(&["--exit"]).await;
     let turns = turns(&shown);
     assert!(turns.len() > 30, "{shown}");
@@ -51,7 +51,7 @@ async fn every_turn_is_told_and_the_sums_are_those_of_a_replay() {
 }
 
 #[tokio::test]
-async fn it_stays_until_it_is_told_to_end_and_can_be_asked() {
+async fn the_demo_serves_its_admin_api_until_interrupted() {
     let directory = TempDir::new().unwrap();
     let mut command = command(directory.path());
     let mut child = command.args(["demo", "--strategy", "hybrid"]).stdout(Stdio::piped()).spawn().unwrap();

@@ -89,7 +89,7 @@ fn runs(turns: usize, question_every: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn masks_at_every_pace() {
+async fn masks_match_the_proxy_at_every_pace() {
     for pace in ["\"every_turn\"", "{ batch = 4 }", "\"break_even\""] {
         let seen = is_what_the_proxy_forwards(
             &format!("[context.mask]\nkeep = {{ turns = 3 }}\npace = {pace}\n"),
@@ -101,42 +101,42 @@ async fn masks_at_every_pace() {
 }
 
 #[tokio::test]
-async fn summaries_in_the_background() {
+async fn background_summaries_match_the_proxy() {
     let context = "[context]\nstrategy = \"summarization\"\n[context.fold]\nwhen = { user_turns = 3 }\nkeep = { turns = 3 }\n";
     let seen = is_what_the_proxy_forwards(context, &runs(24, 2)).await;
     assert!(seen.with_summary > 20 && seen.summaries >= 3, "{seen:?}");
 }
 
 #[tokio::test]
-async fn summaries_that_wait_until_they_pay() {
+async fn break_even_summaries_match_the_proxy() {
     let context = "[context]\nstrategy = \"hybrid\"\n[context.mask]\nkeep = { turns = 5 }\n";
     let seen = is_what_the_proxy_forwards(context, &runs(30, 2)).await;
     assert!(seen.with_summary > 10 && seen.masked > 0, "{seen:?}");
 }
 
 #[tokio::test]
-async fn summaries_without_which_a_request_would_not_fit() {
+async fn summaries_that_the_budget_requires_match_the_proxy() {
     let context = "[context]\nstrategy = \"hybrid\"\n[context.fold]\nmode = \"inline\"\n[context.budget]\nmax_input = 5000\n";
     let seen = is_what_the_proxy_forwards(context, &runs(24, 0)).await;
     assert!(seen.with_summary > 10 && seen.summaries >= 2, "{seen:?}");
 }
 
 #[tokio::test]
-async fn a_head_and_a_tail() {
+async fn windows_match_the_proxy() {
     let context = "[context]\nstrategy = \"window\"\n[context.budget]\nmax_input = 6000\n";
     let seen = is_what_the_proxy_forwards(context, &runs(24, 0)).await;
     assert!(seen.with_marker > 5, "{seen:?}");
 }
 
 #[tokio::test]
-async fn refusals() {
+async fn refusals_match_the_proxy() {
     let context = "[context.mask]\nkeep = { turns = 5 }\n[context.budget]\nmax_input = 4000\n";
     let seen = is_what_the_proxy_forwards(context, &runs(20, 0)).await;
     assert!(seen.refused > 2 && seen.edited > 2, "{seen:?}");
 }
 
 #[tokio::test]
-async fn every_profile_that_leaves_the_history_to_the_client() {
+async fn every_profile_with_client_side_history_matches_the_proxy() {
     // Windows that are soon full; stories keep 10,500 tokens for something else.
     for (profile, window) in
         [("agent", 16_384), ("budgeted-chat", 16_384), ("story", 22_000), ("assistant", 16_384)]
@@ -151,7 +151,7 @@ async fn every_profile_that_leaves_the_history_to_the_client() {
 }
 
 #[tokio::test]
-async fn observations_of_a_text_protocol_in_odd_json_with_times() {
+async fn text_protocol_observations_match_the_proxy() {
     let mut messages = vec![r#"{"role":"user", "content":"Mend it, \u00e9t c\u00e6tera."}"#.to_owned()];
     for turn in 0..12 {
         let output = "one line of output\\n".repeat(30);
@@ -168,7 +168,7 @@ async fn observations_of_a_text_protocol_in_odd_json_with_times() {
 }
 
 #[tokio::test]
-async fn a_log_of_requests() {
+async fn request_logs_match_the_proxy() {
     let shape = Trajectory { turns: 12, output: 250.0, system: 100, ..Trajectory::default() };
     let mut lines = Vec::new();
     let histories: Vec<Vec<Value>> = (1..=2).map(|seed| shape.messages(seed)).collect();

@@ -12,7 +12,7 @@ fn said(role: &str, text: &str) -> Value {
 }
 
 #[test]
-fn a_request_is_everything_before_an_assistant_message() {
+fn each_assistant_message_makes_one_request() {
     let messages = [
         said("system", "s"),
         said("user", "a"),
@@ -37,7 +37,7 @@ fn a_request_is_everything_before_an_assistant_message() {
 }
 
 #[test]
-fn requests_of_a_log_are_put_together_by_what_they_begin_with() {
+fn logged_requests_are_grouped_by_their_prefix() {
     let first = [
         said("user", "a"),
         said("assistant", "b"),
@@ -71,7 +71,7 @@ fn requests_of_a_log_are_put_together_by_what_they_begin_with() {
 }
 
 #[test]
-fn a_pause_that_the_times_show_empties_the_cache() {
+fn a_pause_in_the_timestamps_empties_the_cache() {
     let shape = Trajectory { turns: 6, output: 300.0, system: 1_500, ..Trajectory::default() };
     let timed = |pause: u64| {
         let mut messages = shape.messages(1);
@@ -91,7 +91,7 @@ fn a_pause_that_the_times_show_empties_the_cache() {
 }
 
 #[tokio::test]
-async fn what_was_kept_can_be_replayed() {
+async fn an_exported_conversation_can_be_replayed() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::chat("It is high."));
     let tidegate = Setup::new("[store]\nurl = \"memory:\"\n").upstream(&upstream.url()).start().await;
@@ -111,7 +111,7 @@ async fn what_was_kept_can_be_replayed() {
 }
 
 #[test]
-fn what_is_pinned_stands_in_every_request_that_a_policy_edits() {
+fn pinned_memory_is_in_every_request_that_a_policy_edits() {
     let messages = [said("user", "a"), said("assistant", "b")];
     let line =
         json!({ "id": "n", "model": "gpt-4o", "memory": "Deploys are on Fridays.", "messages": messages });
@@ -126,7 +126,7 @@ fn what_is_pinned_stands_in_every_request_that_a_policy_edits() {
 }
 
 #[test]
-fn a_limit_of_turns_refuses_as_in_the_proxy_and_never_raw() {
+fn a_turn_limit_refuses_as_in_the_proxy_but_never_raw() {
     let line = Trajectory { turns: 9, output: 50.0, ..Trajectory::default() }.line(1);
     let found = figures(Some("[context.limits]\nmax_turns = 4\n"), &[line], &[]);
     assert_eq!(policy(&found, 0, "raw")["refused"], 0);
@@ -134,7 +134,7 @@ fn a_limit_of_turns_refuses_as_in_the_proxy_and_never_raw() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_named_with_its_line() {
+fn invalid_input_is_reported_with_its_line() {
     let good = Trajectory { turns: 1, ..Trajectory::default() }.line(1);
     let cases = [
         ("{", "runs.jsonl:1: it is no JSON object"),

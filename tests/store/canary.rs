@@ -144,17 +144,17 @@ async fn everywhere(encrypted: bool) {
 }
 
 #[tokio::test]
-async fn only_the_timeline_has_what_was_said() {
+async fn content_is_only_in_the_timeline() {
     everywhere(false).await;
 }
 
 #[tokio::test]
-async fn with_a_key_not_even_the_timeline() {
+async fn with_an_encryption_key_content_is_nowhere() {
     everywhere(true).await;
 }
 
 #[tokio::test]
-async fn credentials_of_the_store_are_not_told() {
+async fn store_credentials_are_not_exposed() {
     let upstream = upstream().await;
     let redis = RedisServer::with(&[&format!("requirepass {KEY}")]).await;
     let wrong = redis.url().replace("redis://", &format!("redis://:{PROMPT}@"));

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 #[tokio::test]
-async fn a_killed_process_has_forgotten_nothing() {
+async fn a_killed_process_loses_nothing() {
     let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
     let url = format!("embedded:{}", directory.path().join("data").display());
     let mut first = start(&url, &upstream).await;
@@ -21,7 +21,7 @@ async fn a_killed_process_has_forgotten_nothing() {
 }
 
 #[tokio::test]
-async fn a_directory_that_another_process_has_is_refused_by_name() {
+async fn a_directory_in_use_is_refused() {
     let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
     let url = format!("embedded:{}", directory.path().display());
     let _first = start(&url, &upstream).await;
@@ -33,7 +33,7 @@ async fn a_directory_that_another_process_has_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn the_default_directory_is_not_worth_failing_for() {
+async fn an_unusable_default_directory_is_not_fatal() {
     let upstream = upstream().await;
     let first = Setup::new("").upstream(&upstream.url()).start().await;
     let beside = first.config_file().parent().unwrap().to_owned();
@@ -46,7 +46,7 @@ async fn the_default_directory_is_not_worth_failing_for() {
 }
 
 #[tokio::test]
-async fn what_is_not_recorded_is_not_on_disk() {
+async fn without_raw_recording_no_message_is_on_disk() {
     let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
     let url = format!("embedded:{}", directory.path().display());
     let quiet = config(&url).replace("[store]", "[store]\nraw = false");

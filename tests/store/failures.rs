@@ -75,7 +75,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn frozen() {
+async fn a_frozen_server_degrades_until_it_thaws() {
     let scene = Scene::new().await;
     scene.redis.freeze();
     scene.suffers(&["store_timeout", "store_unreachable"]).await;
@@ -85,7 +85,7 @@ async fn frozen() {
 }
 
 #[tokio::test]
-async fn paused() {
+async fn a_paused_server_degrades_until_the_pause_ends() {
     let scene = Scene::new().await;
     scene.redis.cli(&["CLIENT", "PAUSE", "1500", "ALL"]).await;
     scene.suffers(&["store_timeout", "store_unreachable"]).await;
@@ -96,7 +96,7 @@ async fn paused() {
 }
 
 #[tokio::test]
-async fn killed_and_empty_when_it_is_back() {
+async fn a_killed_server_that_comes_back_empty_is_refilled() {
     let scene = Scene::new().await;
     scene.redis.kill();
     scene.suffers(&["store_unreachable", "store_timeout"]).await;
@@ -111,7 +111,7 @@ async fn killed_and_empty_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn full() {
+async fn a_full_server_degrades_until_there_is_room() {
     let scene = Scene::new().await;
     scene.redis.cli(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
     scene.redis.cli(&["CONFIG", "SET", "maxmemory", "1mb"]).await;
@@ -121,7 +121,7 @@ async fn full() {
 }
 
 #[tokio::test]
-async fn a_replica_that_takes_no_writes() {
+async fn a_read_only_replica_degrades_until_it_is_promoted() {
     let scene = Scene::new().await;
     let master = RedisServer::start().await;
     scene.redis.cli(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).await;
@@ -132,7 +132,7 @@ async fn a_replica_that_takes_no_writes() {
 }
 
 #[tokio::test]
-async fn a_password_that_is_changed() {
+async fn a_changed_password_degrades_until_it_is_restored() {
     let scene = Scene::new().await;
     scene.redis.cli(&["CONFIG", "SET", "requirepass", "another"]).await;
     scene.redis.cli(&["-a", "another", "CLIENT", "KILL", "TYPE", "normal"]).await;
@@ -142,7 +142,7 @@ async fn a_password_that_is_changed() {
 }
 
 #[tokio::test]
-async fn a_damaged_and_a_newer_record() {
+async fn corrupt_and_newer_records_degrade_one_conversation() {
     let scene = Scene::new().await;
     let key = scene.redis.cli(&["--scan", "--pattern", "tg:1:*:w"]).await.trim().to_owned();
     scene.redis.cli(&["RPUSH", &key, "garbage"]).await;
@@ -160,7 +160,7 @@ async fn a_damaged_and_a_newer_record() {
 }
 
 #[tokio::test]
-async fn not_there_when_tidegate_starts() {
+async fn a_server_that_is_down_at_startup_is_used_once_it_is_up() {
     let _quiet = quiet().await;
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     redis.kill();
@@ -176,7 +176,7 @@ async fn not_there_when_tidegate_starts() {
 }
 
 #[tokio::test]
-async fn refused_where_the_operator_prefers_that() {
+async fn requests_are_refused_if_configured_so() {
     let _quiet = quiet().await;
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let settings = config(&redis.url()).replace("[store]", "[store]\non_failure = \"refuse\"");
@@ -200,7 +200,7 @@ async fn refused_where_the_operator_prefers_that() {
 }
 
 #[tokio::test]
-async fn without_redis_only_the_process_that_decided_remembers() {
+async fn without_redis_only_the_deciding_process_remembers() {
     let scene = Scene::new().await;
     scene.redis.kill();
     let other = start(&scene.redis.url(), &scene.upstream).await;

@@ -16,7 +16,7 @@ async fn turn(process: SocketAddr, key: &str, number: usize) -> Reply {
 }
 
 #[tokio::test]
-async fn two_keys_with_one_name_are_two_conversations_everywhere() {
+async fn one_name_under_two_keys_is_two_conversations() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let one = start(&redis.url(), &upstream).await;
     let other = start(&redis.url(), &upstream).await;

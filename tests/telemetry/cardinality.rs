@@ -13,7 +13,7 @@ const MODELS: usize = 1_000;
 const TASKS: usize = 16;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_conversations_and_a_thousand_models() {
+async fn many_conversations_and_models_add_no_series() {
     let _busy = busy().await;
     let upstream = upstream().await;
     let tidegate = Tidegate::start(MASKING, &upstream).await;

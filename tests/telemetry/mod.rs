@@ -4,10 +4,10 @@
 
 mod scene;
 
-mod away;
 mod cardinality;
 mod names;
 mod private;
 mod propagation;
 mod savings;
 mod tree;
+mod unavailable;

@@ -24,7 +24,7 @@ const NAMES: [&str; 14] = [
 ];
 
 #[tokio::test]
-async fn are_on_the_page() {
+async fn every_name_is_on_the_metrics_page() {
     let upstream = upstream().await;
     let tidegate = Tidegate::start(MASKING, &upstream).await;
     // What counts is there from the start, so that the first time is a change that can be seen.
@@ -69,7 +69,7 @@ async fn are_on_the_page() {
 }
 
 #[tokio::test]
-async fn are_at_a_collector() {
+async fn every_name_reaches_a_collector() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let tidegate = traced(MASKING, &upstream, &collector.http_url()).start().await;
     ask(&tidegate, "n", body(&chat(3)), &[]).await;

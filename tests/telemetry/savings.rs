@@ -21,7 +21,7 @@ fn costs(page: &str) -> (f64, f64) {
 }
 
 #[tokio::test]
-async fn of_a_first_request_it_is_what_was_left_out() {
+async fn a_first_request_saves_what_was_left_out() {
     let upstream = upstream().await;
     let tidegate = Tidegate::start(PRICED, &upstream).await;
     upstream.then(Answer::json(200, answer(1_000, 0)));
@@ -38,7 +38,7 @@ async fn of_a_first_request_it_is_what_was_left_out() {
 }
 
 #[tokio::test]
-async fn an_edit_that_breaks_the_cache_is_told_as_a_loss() {
+async fn an_edit_that_breaks_the_cache_counts_as_a_loss() {
     let upstream = upstream().await;
     let tidegate = Tidegate::start(PRICED, &upstream).await;
     // Long enough for a cache, and the frontier moves at each turn.
@@ -59,7 +59,7 @@ async fn an_edit_that_breaks_the_cache_is_told_as_a_loss() {
 }
 
 #[tokio::test]
-async fn where_a_price_is_unknown_there_is_no_figure() {
+async fn a_model_without_a_price_has_no_cost() {
     let upstream = upstream().await;
     let tidegate = Tidegate::start(PRICED, &upstream).await;
     ask(&tidegate, "s", body_for("nobody-knows-me", &chat(3)), &[]).await;

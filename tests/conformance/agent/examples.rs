@@ -32,7 +32,7 @@ async fn checked(file: &str, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_variable_is_where_a_value_comes_from() {
+async fn check_names_the_variable_of_each_value() {
     for (file, key, value) in [
         (FAST_CHAT, "context.strategy", "\"masking\" AGENT_CONTEXT_STRATEGY"),
         (FAST_CHAT, "context.mask.keep", "{ turns = 6 } AGENT_CONTEXT_MASKING_WINDOW"),

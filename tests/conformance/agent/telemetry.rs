@@ -30,7 +30,7 @@ fn usage(prompt: u64, completion: u64) -> Answer {
 }
 
 #[tokio::test]
-async fn masking_is_told_in_headers_and_metrics() {
+async fn masking_is_reported_in_headers_and_metrics() {
     let prices = "[models.\"gpt-4o\"]\ninput = 2.0\ncached_input = 1.0\noutput = 8.0\n";
     let scene = Scene::start("agent", prices).await;
     scene.upstream.answer(usage(1_000, 500));
@@ -61,7 +61,7 @@ async fn masking_is_told_in_headers_and_metrics() {
 }
 
 #[tokio::test]
-async fn summaries_are_told_too() {
+async fn summaries_are_reported_in_metrics() {
     let summarizer = MockUpstream::start().await;
     summarizer.answer(Answer::chat(
         &json!({ "summary_text": "Ten parts were seen.", "key_facts": ["Part 3 is broken."] }).to_string(),
@@ -90,7 +90,7 @@ async fn summaries_are_told_too() {
 
 /// The diagnostics of each request are logged, and kept with its conversation.
 #[tokio::test]
-async fn the_diagnostics_of_each_request_are_logged_and_kept() {
+async fn the_diagnostics_of_each_request_are_logged_and_stored() {
     let mut scene = Scene::start("agent", "[context.limits]\nplateau_window = 2\n").await;
     let steps = (0..12).map(|_| Step::new("{}", format!("Error: {}", "no such file ".repeat(30))));
     let (reply, _) = scene.say("c", &run_of(steps)).await;

@@ -13,7 +13,7 @@ async fn check(settings: &str) -> (bool, String) {
 }
 
 #[tokio::test]
-async fn the_defaults_are_those_of_the_document() {
+async fn the_defaults_match_the_document() {
     let (is_valid, said) = check("").await;
     assert!(is_valid, "{said}");
     for (name, value) in [
@@ -31,7 +31,7 @@ async fn the_defaults_are_those_of_the_document() {
 }
 
 #[tokio::test]
-async fn every_limit_and_the_floor_must_be_more_than_nothing() {
+async fn every_limit_and_the_floor_must_be_positive() {
     for name in ["memory_max", "summary_max", "history_max", "total_max", "min_recent_messages"] {
         for wrong in ["0", "-1", "\"many\"", "1.5"] {
             let (is_valid, said) = check(&format!("[context.blocks]\n{name} = {wrong}\n")).await;

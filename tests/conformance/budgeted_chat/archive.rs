@@ -31,7 +31,7 @@ async fn rows(database: &PostgresServer, count: usize, table: &str, columns: &st
 
 /// A summary at the eighth turn, and a refusal at the ninth.
 #[tokio::test]
-async fn a_summary_and_a_refusal() {
+async fn a_summary_and_a_refusal_are_archived() {
     let database = PostgresServer::start().await;
     let summary = json!({ "summary_text": "Three piers were ordered.", "key_facts": ["Pier 1 needs 100 planks."],
         "decisions": ["Oak is used."], "open_questions": ["Who delivers?"], "action_items": ["Order the planks."] });
@@ -83,7 +83,7 @@ async fn a_summary_and_a_refusal() {
 
 /// Two refusals are two turns.
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn different_refusals_are_different_turns() {
     let database = PostgresServer::start().await;
     let settings = format!("{MODELS}[archive]\nurl = \"{}\"\n", database.url());
     let scene = Scene::start("budgeted-chat", &settings).await;

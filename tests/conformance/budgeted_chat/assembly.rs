@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// Instructions of every layer, the room's goal and mode, the summary, recent messages, and what the user says now.
 #[tokio::test]
-async fn instructions_metadata_summary_recent_messages_and_the_new_one() {
+async fn the_context_is_in_the_documents_order() {
     let scene = Scene::start("budgeted-chat", "").await;
     let mut messages = chat(8);
     let mode = message("developer", "Mode: planning.");
@@ -46,7 +46,7 @@ fn unresolved(turns: usize) -> Vec<Value> {
 
 /// However little room there is, until it is refused.
 #[tokio::test]
-async fn what_is_never_dropped() {
+async fn instructions_the_last_question_and_open_calls_are_never_dropped() {
     let mut forwarded = 0;
     let rooms: Vec<u64> = (300..=1_400).step_by(100).collect();
     let models: String = rooms
@@ -81,7 +81,7 @@ async fn what_is_never_dropped() {
 
 /// What the user says now is never shortened: it fits or it is refused.
 #[tokio::test]
-async fn a_long_question_goes_whole_or_not_at_all() {
+async fn a_long_question_is_sent_whole_or_refused() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
     let last = chat(8).len() - 1;
     let fits = longer(&chat(8), last, 600);

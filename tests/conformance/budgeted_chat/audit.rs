@@ -47,7 +47,7 @@ async fn each_turn_has_its_figures() {
 
 /// A summary was made, and it was not enough.
 #[tokio::test]
-async fn a_refusal_after_a_summary_says_both() {
+async fn a_refusal_after_a_summary_records_both() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
     let last = chat(8).len() - 1;
     let refused = ask(&scene, "even", "c", &longer(&chat(8), last, 1_000)).await;
@@ -64,7 +64,7 @@ async fn a_refusal_after_a_summary_says_both() {
 
 /// `model_alias` is the client's own word for the model, whatever became of the request.
 #[tokio::test]
-async fn the_model_is_named_as_the_client_names_it() {
+async fn the_model_is_recorded_under_the_clients_name() {
     let scene = Scene::start("budgeted-chat", "").await;
     let alias = "gpt-4o-2024-08-06";
     assert_eq!(ask(&scene, alias, "c", &chat(1)).await.status, 200);
@@ -75,7 +75,7 @@ async fn the_model_is_named_as_the_client_names_it() {
 }
 
 #[tokio::test]
-async fn the_four_metrics() {
+async fn the_four_metrics_are_counted() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
     let read = async || {
         let mut values = Vec::new();

@@ -18,7 +18,7 @@ async fn budget_of(scene: &Scene, model: &str) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn a_model_that_nobody_knows_has_8192() {
+async fn an_unknown_model_has_a_window_of_8192() {
     let scene = Scene::start("budgeted-chat", "").await;
     // 20 % are 1,638.4, and 5 % are fewer than 1,024.
     assert_eq!(budget_of(&scene, "nobody-knows-it").await, (8_192, 8_192 - 1_638 - 1_024));
@@ -27,7 +27,7 @@ async fn a_model_that_nobody_knows_has_8192() {
 
 /// On both sides of where a reserve changes its rule.
 #[tokio::test]
-async fn the_reserves_are_the_smaller_and_the_larger_of_their_two_rules() {
+async fn the_reserves_follow_their_two_rules() {
     let cases: [(u64, u64, u64); 7] = [
         (4_096, 819, 1_024),
         // A fifth reaches 2,048 at 10,240.
@@ -49,7 +49,7 @@ async fn the_reserves_are_the_smaller_and_the_larger_of_their_two_rules() {
 }
 
 #[tokio::test]
-async fn the_environment_sets_what_the_answer_may_take() {
+async fn the_environment_sets_the_output_reserve() {
     for (set, output) in [("512", 512), ("2048", 1_638), ("100000", 1_638)] {
         let with = |setup: Setup| setup.env("CONTEXT_MAX_OUTPUT_TOKENS", set);
         let scene = Scene::start_with("budgeted-chat", "", with).await;
@@ -61,7 +61,7 @@ async fn the_environment_sets_what_the_answer_may_take() {
 
 /// A request that says itself how long its answer may be gets that much: it is what the provider sets aside.
 #[tokio::test]
-async fn a_request_may_ask_for_another_length() {
+async fn max_tokens_overrides_the_output_reserve() {
     let scene = Scene::start("budgeted-chat", "").await;
     let body = json!({ "model": "nobody-knows-it", "messages": chat(1), "max_tokens": 100 }).to_string();
     let headers = [("x-conversation-id", "c")];
@@ -71,7 +71,7 @@ async fn a_request_may_ask_for_another_length() {
 }
 
 #[tokio::test]
-async fn a_window_that_the_reserves_eat_is_refused() {
+async fn a_window_smaller_than_its_reserves_is_refused() {
     let models = "[models.\"none\"]\nwindow = 1280\n[models.\"one\"]\nwindow = 1281\n";
     let scene = Scene::start("budgeted-chat", models).await;
     // 1,280 − 256 − 1,024 is nothing; of 1,281 one token is left, which is too few for any message.

@@ -12,7 +12,7 @@ fn estimate(characters: u64) -> u64 {
 }
 
 #[tokio::test]
-async fn a_quarter_of_the_characters_and_a_quarter_more_rounded_up() {
+async fn the_estimate_is_a_quarter_of_the_characters_plus_a_quarter() {
     let scene = Scene::start("budgeted-chat", ESTIMATED).await;
     let tokens = async |text: &str| {
         let reply = ask(&scene, "estimated", "c", &[message("user", text)]).await;
@@ -32,7 +32,7 @@ async fn a_quarter_of_the_characters_and_a_quarter_more_rounded_up() {
 
 /// The estimate is what the thresholds are held against, so that they hold where there is nothing better.
 #[tokio::test]
-async fn thresholds_hold_by_it() {
+async fn thresholds_apply_to_the_estimate() {
     let scene =
         Scene::start("budgeted-chat", "[models.\"estimated\"]\nwindow = 2530\nencoding = \"estimate\"\n")
             .await;

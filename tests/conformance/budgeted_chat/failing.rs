@@ -15,7 +15,7 @@ fn too_long() -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_goes_behind_a_marker_and_anchors_stay() {
+async fn a_request_over_budget_is_cut_behind_a_marker_and_keeps_its_anchors() {
     let summarizer = Summarizer::broken().await;
     let mut scene = Scene::start("budgeted-chat", &(summarizer.settings("") + MODELS)).await;
     let messages = too_long();
@@ -55,7 +55,7 @@ async fn truncation_is_deterministic() {
 
 /// While everything fits, nothing has to be cut for want of a summary.
 #[tokio::test]
-async fn what_fits_goes_as_it_is() {
+async fn a_request_within_budget_is_forwarded_unchanged() {
     let summarizer = Summarizer::broken().await;
     let scene = Scene::start("budgeted-chat", &summarizer.settings("")).await;
     let (reply, sent) = scene.say("c", &chat(8)).await;
@@ -65,7 +65,7 @@ async fn what_fits_goes_as_it_is() {
 
 /// What was left out is summarized as soon as a summarizer works.
 #[tokio::test]
-async fn nothing_is_lost() {
+async fn dropped_messages_are_summarized_later() {
     let directory = TempDir::new().unwrap();
     let store = format!("embedded:{}", directory.path().join("data").display());
     let (broken, good) = (Summarizer::broken().await, Summarizer::start(&with_fact("All is known.")).await);

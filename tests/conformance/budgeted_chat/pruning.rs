@@ -89,7 +89,7 @@ fn without(gone: &[&str]) -> Vec<&'static str> {
 
 /// 900 of 1,001 are 89.91 %, of 1,000 they are 90 %. What was before the summary is no matter.
 #[tokio::test]
-async fn at_ninety_percent_after_the_summary() {
+async fn nothing_is_pruned_below_ninety_percent_after_the_summary() {
     let (_summarizer, scene) = start(&[]).await;
     assert_eq!(pruned(&scene, 90, "odd").await, WHOLE);
     let told = conversation(&scene.tidegate, "odd", 1).await;
@@ -102,7 +102,7 @@ async fn at_ninety_percent_after_the_summary() {
 
 /// The oldest chatter first, and no more than it takes to be below 70 % again.
 #[tokio::test]
-async fn the_oldest_call_with_its_result_goes_first() {
+async fn the_oldest_call_and_its_result_are_pruned_first() {
     let (_summarizer, scene) = start(&[]).await;
     assert_eq!(pruned(&scene, 90, "even").await, without(&["call call_4", "Result 4"]));
     let told = conversation(&scene.tidegate, "even", 1).await;
@@ -118,7 +118,7 @@ async fn the_oldest_call_with_its_result_goes_first() {
 
 /// Where all chatter is not enough, what the assistant said goes, and nothing that the user said.
 #[tokio::test]
-async fn then_the_other_and_then_answers_but_no_question() {
+async fn answers_are_pruned_after_calls_and_questions_never() {
     let (_summarizer, scene) = start(&[]).await;
     let chatter = ["call call_4", "Result 4", "call call_5", "Result 5"];
     let left = pruned(&scene, 20, "even").await;
@@ -130,14 +130,14 @@ async fn then_the_other_and_then_answers_but_no_question() {
 
 /// A message that a fact of the summary rests on is an anchor, and its call with it: the other goes for it.
 #[tokio::test]
-async fn what_the_summary_rests_on_stays() {
+async fn messages_the_summary_rests_on_are_kept() {
     let (_summarizer, scene) = start(&[FOURTH_RESULT]).await;
     assert_eq!(pruned(&scene, 90, "even").await, without(&["call call_5", "Result 5"]));
 }
 
 /// An anchor stays beside its summary also when the next summary fails and what came since has to be cut.
 #[tokio::test]
-async fn an_anchor_outlives_a_truncation() {
+async fn an_anchor_survives_a_truncation() {
     let (summarizer, scene) = start(&[FOURTH_RESULT]).await;
     let mut messages = sized(&scene, AFTER, &talk(90), EIGHTH_QUESTION, 900).await;
     assert_eq!(ask(&scene, "even", "c", &messages).await.status, 200);
@@ -172,7 +172,7 @@ async fn four_turns_that_do_not_fit_are_folded_rather_than_refused() {
 /// By default as many turns are left alone as by a summary, so that there is nothing more to go; 90 % of the budget is no reason to
 /// say so.
 #[tokio::test]
-async fn four_turns_stay_by_default() {
+async fn four_turns_are_kept_by_default() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
     let messages = sized(&scene, "x-tidegate-tokens-before", &chat(7), 1, 950).await;
     let reply = ask(&scene, "even", "c", &messages).await;

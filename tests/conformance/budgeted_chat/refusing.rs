@@ -6,7 +6,7 @@ use crate::support::reply::{edited, figure};
 use serde_json::json;
 
 #[tokio::test]
-async fn with_a_code_the_figures_and_what_to_do() {
+async fn a_refusal_has_a_code_the_figures_and_advice() {
     let scene = Scene::start("budgeted-chat", "").await.model("nobody-knows-it");
     let long = longer(&chat(1), 1, 6_000);
     let reply = scene.ask("c", &long).await;
@@ -27,7 +27,7 @@ async fn with_a_code_the_figures_and_what_to_do() {
 
 /// To the token: what uses the whole budget goes, and what uses one more does not.
 #[tokio::test]
-async fn one_token_over_the_budget() {
+async fn one_token_over_the_budget_is_refused() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
     let messages = sized(&scene, "x-tidegate-tokens-before", &chat(1), 1, 1_001).await;
     assert_eq!(ask(&scene, "odd", "fits", &messages).await.status, 200);
@@ -41,7 +41,7 @@ async fn one_token_over_the_budget() {
 
 /// It is the request that is refused, and not the conversation: a shorter one goes on with it.
 #[tokio::test]
-async fn the_conversation_goes_on_with_a_shorter_question() {
+async fn a_shorter_question_continues_the_conversation() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
     let last = chat(8).len() - 1;
     let reply = ask(&scene, "even", "c", &longer(&chat(8), last, 2_000)).await;

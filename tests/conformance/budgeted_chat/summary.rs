@@ -19,7 +19,7 @@ fn whole() -> Value {
 }
 
 #[tokio::test]
-async fn everything_but_the_last_four_turns() {
+async fn all_but_the_last_four_turns_are_summarized() {
     let summarizer = Summarizer::start(&whole()).await;
     let scene = Scene::start("budgeted-chat", &summarizer.settings("")).await;
     let (_, sent) = scene.say("c", &chat(8)).await;
@@ -33,7 +33,7 @@ async fn everything_but_the_last_four_turns() {
 }
 
 #[tokio::test]
-async fn a_text_and_four_lists_for_the_model_the_operator_and_the_command() {
+async fn the_model_the_operator_and_the_command_see_a_text_and_four_lists() {
     let summarizer = Summarizer::start(&whole()).await;
     let scene = Scene::start("budgeted-chat", &summarizer.settings("")).await;
     let (_, sent) = scene.say("c", &chat(8)).await;
@@ -72,7 +72,7 @@ async fn a_text_and_four_lists_for_the_model_the_operator_and_the_command() {
 
 /// The newest one stands alone, and says what it makes of the one before.
 #[tokio::test]
-async fn the_newest_takes_the_place_of_the_one_before() {
+async fn a_new_summary_replaces_the_previous_one() {
     let summarizer = Summarizer::start(&whole()).await;
     let scene = Scene::start("budgeted-chat", &summarizer.settings("")).await;
     scene.say("c", &chat(8)).await;
@@ -90,7 +90,7 @@ async fn the_newest_takes_the_place_of_the_one_before() {
 
 /// Nobody has to have a model for it: the built-in summarizer fills the same fields, always in the same way.
 #[tokio::test]
-async fn without_a_model_and_always_the_same() {
+async fn the_built_in_summarizer_is_deterministic() {
     let mut messages = chat(8);
     messages[1] = message("user", &format!("Plan the harbour. We decided to use oak. {}", question(1)));
     messages[3] = message("user", &format!("We must never exceed 4200 euros. {}", question(2)));

@@ -5,7 +5,7 @@ use crate::conformance::scene::Scene;
 use crate::support::reply::{edited, figure};
 
 #[tokio::test]
-async fn at_seventy_percent_of_the_budget() {
+async fn a_summary_is_made_at_seventy_percent_of_the_budget() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
     // Seven turns are too few for a summary by themselves.
     let messages = sized(&scene, "x-tidegate-tokens-before", &chat(7), 1, 700).await;
@@ -22,7 +22,7 @@ async fn at_seventy_percent_of_the_budget() {
 }
 
 #[tokio::test]
-async fn at_the_eighth_turn_and_not_at_the_seventh() {
+async fn a_summary_is_made_at_the_eighth_turn_and_not_at_the_seventh() {
     let scene = Scene::start("budgeted-chat", "").await;
     let (reply, sent) = scene.say("c", &chat(7)).await;
     assert!(sent.summary().is_none());
@@ -34,7 +34,7 @@ async fn at_the_eighth_turn_and_not_at_the_seventh() {
 
 /// Turns are counted from the last summary on, whatever it has left raw.
 #[tokio::test]
-async fn then_at_every_eighth_turn_since_the_last_summary() {
+async fn a_summary_is_made_every_eight_turns_after_the_last_one() {
     let scene = Scene::start("budgeted-chat", "").await;
     for turns in 1..=24 {
         let (reply, sent) = scene.say("c", &chat(turns)).await;
@@ -53,7 +53,7 @@ async fn then_at_every_eighth_turn_since_the_last_summary() {
 
 /// A summary because of tokens starts the count anew.
 #[tokio::test]
-async fn a_summary_of_either_sort_counts() {
+async fn any_summary_restarts_the_turn_count() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
     let seven = sized(&scene, "x-tidegate-tokens-before", &chat(7), 1, 700).await;
     let with_first = |turns: usize| {

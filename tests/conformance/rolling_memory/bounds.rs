@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// However long the conversation and whatever the summarizer writes, a context is a summary of at most so many tokens and ten
 /// messages.
 #[tokio::test]
-async fn a_long_conversation_does_not_make_the_context_grow() {
+async fn the_context_does_not_grow_with_the_conversation() {
     let facts: Vec<Value> =
         (0..40).map(|fact| json!({ "text": format!("Fact {fact}: {}", "so it is ".repeat(20)) })).collect();
     let summarizer = Summarizer::start(&json!({ "summary_text": "Everything.", "key_facts": facts })).await;
@@ -34,7 +34,7 @@ async fn a_long_conversation_does_not_make_the_context_grow() {
 }
 
 #[tokio::test]
-async fn two_processes_that_are_told_the_same_send_the_same() {
+async fn two_processes_with_the_same_input_send_the_same_bytes() {
     let one = Scene::start("rolling-memory", "").await;
     let other = Scene::start("rolling-memory", "").await;
     for number in 1..=14 {

@@ -5,7 +5,7 @@ use crate::conformance::scene::{Scene, message};
 use crate::support::reply::edited;
 
 #[tokio::test]
-async fn instructions_then_the_summary_then_recent_messages_then_the_new_one() {
+async fn the_context_is_in_the_documents_order() {
     let scene = Scene::start("rolling-memory", "").await;
     let (_, sent) = turns(&scene, "c", 1..=7).await;
     let contents = sent.contents();
@@ -19,7 +19,7 @@ async fn instructions_then_the_summary_then_recent_messages_then_the_new_one() {
 }
 
 #[tokio::test]
-async fn without_a_summary_there_is_no_place_for_one() {
+async fn without_a_summary_there_is_no_placeholder() {
     let scene = Scene::start("rolling-memory", "").await;
     let (_, sent) = turns(&scene, "c", 1..=2).await;
     let expected: Vec<String> = [vec![INSTRUCTION.to_owned()], exchanged(1..=1), vec![question(2)]].concat();
@@ -27,7 +27,7 @@ async fn without_a_summary_there_is_no_place_for_one() {
 }
 
 #[tokio::test]
-async fn a_summary_is_in_every_context_from_then_on() {
+async fn a_summary_is_in_every_later_context() {
     let scene = Scene::start("rolling-memory", "").await;
     let (_, sent) = turns(&scene, "c", 1..=7).await;
     let first = sent.summary().expect("a summary").clone();
@@ -44,7 +44,7 @@ async fn a_summary_is_in_every_context_from_then_on() {
 
 /// The instructions are the client's to send or to leave out.
 #[tokio::test]
-async fn instructions_that_are_not_sent_again_stay() {
+async fn instructions_are_kept_if_not_sent_again() {
     let scene = Scene::start("rolling-memory", "").await;
     turn(&scene, "c", 1).await;
     let (_, sent) = scene.say("c", &[message("user", &question(2))]).await;

@@ -10,7 +10,7 @@ const MARKER: &str = "earlier turns of this conversation are missing here";
 
 /// While everything fits, everything goes: more than ten messages are better than a gap.
 #[tokio::test]
-async fn what_cannot_be_folded_stays_while_there_is_room() {
+async fn messages_that_cannot_be_folded_are_kept_while_they_fit() {
     let summarizer = Summarizer::broken().await;
     let scene = Scene::start("rolling-memory", &summarizer.settings("")).await;
     let (reply, sent) = turns(&scene, "c", 1..=7).await;
@@ -21,7 +21,7 @@ async fn what_cannot_be_folded_stays_while_there_is_room() {
 
 /// Where it does not, a marker counts what is missing, and whoever can summarize again has all of it.
 #[tokio::test]
-async fn what_had_to_be_left_out_is_marked_and_folded_later() {
+async fn dropped_messages_are_marked_and_folded_later() {
     let redis = RedisServer::start().await;
     let (broken, good) = (Summarizer::broken().await, Summarizer::start(&with_fact("All is known.")).await);
     let tight = "[models.\"tight\"]\nwindow = 2155\nencoding = \"o200k_base\"\n";

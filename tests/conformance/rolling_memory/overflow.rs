@@ -6,7 +6,7 @@ use crate::conformance::summarizer::{Summarizer, with_fact};
 use crate::support::reply::edited;
 
 #[tokio::test]
-async fn ten_recent_messages_are_not_too_many() {
+async fn ten_recent_messages_do_not_overflow() {
     let scene = Scene::start("rolling-memory", "").await;
     for number in 1..=6 {
         // More than six alone is no reason either.
@@ -18,7 +18,7 @@ async fn ten_recent_messages_are_not_too_many() {
 
 /// Two messages of the user at the first turn make it eleven at the sixth.
 #[tokio::test]
-async fn eleven_are_and_exactly_what_truncation_to_six_drops_is_folded() {
+async fn at_eleven_messages_all_but_six_are_folded() {
     let summarizer = Summarizer::start(&with_fact("The piers are short.")).await;
     let scene = Scene::start("rolling-memory", &summarizer.settings("")).await;
     scene.upstream.answer(said(&answer(1)));
@@ -45,7 +45,7 @@ async fn eleven_are_and_exactly_what_truncation_to_six_drops_is_folded() {
 
 /// Whatever the turn, each message is in the context or was read by the summarizer before.
 #[tokio::test]
-async fn no_message_leaves_that_was_not_folded_first() {
+async fn every_message_is_folded_before_it_is_dropped() {
     let summarizer = Summarizer::start(&with_fact("The piers are short.")).await;
     let scene = Scene::start("rolling-memory", &summarizer.settings("")).await;
     for number in 1..=20 {

@@ -10,7 +10,7 @@ async fn on(store: &str) -> Scene {
 }
 
 #[tokio::test]
-async fn a_restart_in_the_same_directory() {
+async fn a_restart_continues_from_the_same_directory() {
     let directory = TempDir::new().unwrap();
     let store = format!("embedded:{}", directory.path().join("data").display());
     let before = on(&store).await;
@@ -24,7 +24,7 @@ async fn a_restart_in_the_same_directory() {
 }
 
 #[tokio::test]
-async fn two_processes_on_one_redis() {
+async fn two_processes_on_one_redis_share_the_state() {
     let redis = RedisServer::start().await;
     let scenes = [on(&redis.url()).await, on(&redis.url()).await];
     let mut summary = None;

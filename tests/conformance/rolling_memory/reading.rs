@@ -16,7 +16,7 @@ fn texts(messages: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_summary_and_the_recent_messages() {
+async fn the_owner_can_read_the_summary_and_recent_messages() {
     let summarizer = Summarizer::start(&with_fact("Pier 1 is a metre long.")).await;
     let scene = Scene::start("rolling-memory", &summarizer.settings("")).await;
     turn(&scene, "c", 1).await;
@@ -36,7 +36,7 @@ async fn the_summary_and_the_recent_messages() {
 }
 
 #[tokio::test]
-async fn nothing_of_another_tenants() {
+async fn another_tenant_sees_nothing() {
     let scene = Scene::start("rolling-memory", "").await;
     turns(&scene, "c", 1..=7).await;
     let stranger = [("x-conversation-id", "c"), ("authorization", "Bearer bob")];
@@ -54,7 +54,7 @@ async fn nothing_of_another_tenants() {
 }
 
 #[tokio::test]
-async fn a_request_that_does_not_say_which_conversation_is_refused() {
+async fn a_request_without_a_conversation_id_is_refused() {
     let scene = Scene::start("rolling-memory", "").await;
     let asked = body("gpt-4o", &[message("user", "Who am I?")]);
     let reply = send(scene.tidegate.address, &[("authorization", "Bearer ada")], &asked).await;

@@ -16,7 +16,7 @@ async fn streamed(scene: &Scene, name: &str, text: &str) -> Sent {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_streamed() {
+async fn a_streamed_answer_is_remembered() {
     let scene = Scene::start("rolling-memory", "").await;
     scene.upstream.answer(Answer::chat_stream(["The pier", " is nine", " metres long."]));
     streamed(&scene, "c", "How long is it?").await;
@@ -40,7 +40,7 @@ fn calling(calls: &Value) -> Answer {
 
 /// The answer is two calls at once; the next request brings their results and nothing else.
 #[tokio::test]
-async fn calls_of_tools_which_the_next_request_answers() {
+async fn tool_calls_are_remembered_with_their_results() {
     let scene = Scene::start("rolling-memory", "").await;
     let calls = json!([call("call_1", 1), call("call_2", 2)]);
     scene.upstream.then(calling(&calls));
@@ -61,7 +61,7 @@ async fn calls_of_tools_which_the_next_request_answers() {
 
 /// The same, with calls that came in pieces.
 #[tokio::test]
-async fn calls_that_were_streamed() {
+async fn streamed_tool_calls_are_remembered() {
     let scene = Scene::start("rolling-memory", "").await;
     let piece = |delta: Value| {
         json!({ "id": "c", "object": "chat.completion.chunk", "choices": [{ "index": 0, "delta": delta }] })
@@ -87,7 +87,7 @@ async fn calls_that_were_streamed() {
 
 /// A call is never parted from its results: where the sixth message from the end is a result, the calls before it stay too.
 #[tokio::test]
-async fn calls_at_the_edge_stay_with_their_results() {
+async fn calls_at_the_edge_are_kept_with_their_results() {
     let scene = Scene::start("rolling-memory", "").await;
     let long = |text: &str| format!("{text} {}", "as it was asked for. ".repeat(20));
     let mut last = None;

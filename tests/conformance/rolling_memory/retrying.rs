@@ -16,7 +16,7 @@ async fn context_of(scene: &Scene, text: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn after_an_upstream_that_failed() {
+async fn a_retry_after_an_upstream_error_changes_nothing() {
     let scene = Scene::start("rolling-memory", "").await;
     scene.upstream.then(Answer::error(500, "server_error", "Something went wrong."));
     let reply = send(scene.tidegate.address, &headers("c"), &asked("one")).await;
@@ -30,7 +30,7 @@ async fn after_an_upstream_that_failed() {
 
 /// An SDK that lost the answer says that it tries again.
 #[tokio::test]
-async fn of_what_was_answered_already() {
+async fn a_retry_of_an_answered_request_replaces_the_answer() {
     let scene = Scene::start("rolling-memory", "").await;
     let first = context_of(&scene, "one").await;
     scene.upstream.answer(said("the second answer"));
@@ -44,7 +44,7 @@ async fn of_what_was_answered_already() {
 
 /// Without a word about trying again, the same words are said twice.
 #[tokio::test]
-async fn the_same_words_are_new_words_once_they_were_answered() {
+async fn a_repeated_question_without_a_retry_header_is_new() {
     let scene = Scene::start("rolling-memory", "").await;
     let first = [&headers("c")[..], &[("x-stainless-retry-count", "0")]].concat();
     for expected in [&[INSTRUCTION, "one"][..], &[INSTRUCTION, "one", "ok", "one"]] {

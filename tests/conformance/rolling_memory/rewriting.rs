@@ -9,7 +9,7 @@ fn text(sent: &Sent) -> &str {
 }
 
 #[tokio::test]
-async fn the_one_before_goes_into_the_next_and_is_replaced() {
+async fn a_new_summary_absorbs_the_previous_one() {
     let summarizer = Summarizer::start(&with_fact("The first fact.")).await;
     let scene = Scene::start("rolling-memory", &summarizer.settings("")).await;
     let (_, sent) = turns(&scene, "c", 1..=7).await;
@@ -34,7 +34,7 @@ async fn the_one_before_goes_into_the_next_and_is_replaced() {
 
 /// What a model is told. What it makes of that is the model's part.
 #[tokio::test]
-async fn the_summarizer_is_asked_for_state_and_not_for_an_answer() {
+async fn the_prompt_asks_for_state_and_not_for_an_answer() {
     let summarizer = Summarizer::start(&with_fact("A fact.")).await;
     let scene = Scene::start("rolling-memory", &summarizer.settings("")).await;
     turns(&scene, "c", 1..=7).await;
@@ -58,7 +58,7 @@ async fn the_summarizer_is_asked_for_state_and_not_for_an_answer() {
 
 /// The built-in summarizer, which needs no model, keeps to the same rules.
 #[tokio::test]
-async fn durable_statements_stay_the_latest_decision_holds_and_filler_goes() {
+async fn the_built_in_summarizer_keeps_facts_and_the_latest_decision() {
     let scene = Scene::start("rolling-memory", "").await;
     let said_by_both = [
         ("Please plan the repair of the harbour.", "I will."),

@@ -41,7 +41,7 @@ async fn fifth_turn_of(scene: &Scene, tokens: u64, model: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn tokens_at_seventy_percent_of_the_budget() {
+async fn a_summary_is_made_at_seventy_percent_of_the_budget() {
     let summarizer = Summarizer::start(&with_fact(FACT)).await;
     let scene = Scene::start("rolling-memory", &(summarizer.settings("") + MODELS)).await;
     let below = fifth_turn_of(&scene, 700, "odd").await;
@@ -56,7 +56,7 @@ async fn tokens_at_seventy_percent_of_the_budget() {
 
 /// Messages and user turns are counted apart: ten user turns are about twenty messages.
 #[tokio::test]
-async fn every_ten_user_turns_however_few_the_tokens() {
+async fn a_summary_is_made_every_ten_user_turns() {
     let summarizer = Summarizer::start(&with_fact(FACT)).await;
     let settings = summarizer.settings("when = { budget_ratio = 0.70, messages = 100, user_turns = 10 }");
     let scene = Scene::start("rolling-memory", &settings).await;
@@ -74,7 +74,7 @@ async fn every_ten_user_turns_however_few_the_tokens() {
 
 /// All three at once, then the two that are left, then the last.
 #[tokio::test]
-async fn the_first_of_tokens_overflow_and_turns_is_the_reason_and_one_summary_is_made() {
+async fn tokens_precede_overflow_and_overflow_precedes_turns() {
     let when =
         |messages: usize| format!("when = {{ budget_ratio = 0.70, messages = {messages}, user_turns = 7 }}");
     for (messages, model, trigger) in [(11, "even", "budget"), (11, WIDE, "messages"), (100, WIDE, "turns")] {
@@ -92,7 +92,7 @@ async fn the_first_of_tokens_overflow_and_turns_is_the_reason_and_one_summary_is
 
 /// The answer to the summary and the answer to the client are two: the request goes on after one.
 #[tokio::test]
-async fn after_it_the_completion_goes_on() {
+async fn the_request_continues_after_the_summary() {
     let summarizer = Summarizer::start(&with_fact(FACT)).await;
     let scene = Scene::start("rolling-memory", &summarizer.settings("")).await;
     let (reply, _) = turns(&scene, "c", 1..=7).await;
@@ -104,7 +104,7 @@ async fn after_it_the_completion_goes_on() {
 /// Six messages that do not fit are folded further rather than refused, since the client could not shorten what it does not send; that
 /// takes no second summarization.
 #[tokio::test]
-async fn also_where_six_recent_messages_are_too_many() {
+async fn six_messages_over_budget_are_folded_further() {
     let summarizer = Summarizer::start(&with_fact(FACT)).await;
     let scene = Scene::start("rolling-memory", &(summarizer.settings("") + MODELS)).await;
     for number in 1..=5 {

@@ -16,7 +16,7 @@ async fn spans(tidegate: &Tidegate, outcome: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn that_is_away() {
+async fn an_unreachable_collector_delays_neither_requests_nor_shutdown() {
     let (nobody, upstream) = (Unreachable::start(), upstream().await);
     let url = format!("http://{}", nobody.address());
     let mut tidegate = cramped(traced(MASKING, &upstream, &url)).start().await;
@@ -31,7 +31,7 @@ async fn that_is_away() {
 }
 
 #[tokio::test]
-async fn that_hangs_and_comes_back() {
+async fn a_hanging_collector_delays_no_request_and_is_used_once_it_recovers() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let address = collector.http_url().trim_start_matches("http://").parse().unwrap();
     let between = TcpProxy::start(address).await;
@@ -52,7 +52,7 @@ async fn that_hangs_and_comes_back() {
 }
 
 #[tokio::test]
-async fn whose_address_is_nonsense_is_told_in_the_log() {
+async fn an_invalid_collector_address_is_logged() {
     let upstream = upstream().await;
     let mut tidegate = traced(MASKING, &upstream, "not a url").start().await;
     tidegate.logged_message("no telemetry is sent").await;
