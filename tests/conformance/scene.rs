@@ -1,8 +1,8 @@
 //! A profile at work: Tidegate with it, and an upstream that records what it gets.
 
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
 use tidegate_testkit::{Answer, MockUpstream};
 
@@ -89,16 +89,4 @@ impl Sent {
 
 pub(crate) fn message(role: &str, content: &str) -> Value {
     json!({ "role": role, "content": content })
-}
-
-/// One of the figures of `x-tidegate-edits`.
-pub(crate) fn edited(reply: &Reply, what: &str) -> usize {
-    let edits = reply.header("x-tidegate-edits").unwrap_or_else(|| panic!("no edits in {:?}", reply.headers));
-    let figure = edits.split(',').find_map(|part| part.strip_prefix(what)?.strip_prefix('='));
-    figure.unwrap().parse().unwrap()
-}
-
-/// A number in a header.
-pub(crate) fn figure(reply: &Reply, header: &str) -> u64 {
-    reply.header(header).unwrap_or_else(|| panic!("no {header} in {:?}", reply.headers)).parse().unwrap()
 }

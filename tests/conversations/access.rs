@@ -1,8 +1,8 @@
 //! Who may ask.
 
-use crate::ask::{api, conversations, counted, json, put};
-use crate::client::Client;
-use crate::talk::{agent_run, in_memory};
+use super::ask::{api, conversations, counted, json, put};
+use super::talk::{agent_run, in_memory};
+use crate::support::client::Client;
 use tidegate_testkit::MockUpstream;
 
 const TOKEN: &str = "TIDEGATE_ADMIN_TOKEN";
@@ -53,7 +53,7 @@ async fn with_a_token_everything_but_the_probes_needs_it() {
 }
 
 #[tokio::test]
-async fn without_a_token_no_web_page_can_ask() {
+async fn without_a_token_requests_from_web_pages_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     agent_run(&tidegate, &upstream, "mine", 1).await;
@@ -76,7 +76,7 @@ async fn without_a_token_no_web_page_can_ask() {
 }
 
 #[tokio::test]
-async fn paths_and_methods_are_answered_as_http_says() {
+async fn unknown_paths_and_methods_get_404_and_405() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     let unknown = api(tidegate.admin, "GET", "/api/nothing", &[]).await;

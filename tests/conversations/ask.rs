@@ -1,9 +1,10 @@
 //! Questions to the admin API and to the command.
 
-use crate::client::exchange;
-use crate::reply::Reply;
-use crate::tidegate::{Tidegate, command};
-use crate::within;
+use crate::support::client::exchange;
+use crate::support::command::{Output, command};
+use crate::support::reply::Reply;
+use crate::support::tidegate::Tidegate;
+use crate::support::within;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -61,21 +62,13 @@ pub(crate) async fn counted(tidegate: &Tidegate, requests: u64) -> Value {
     within(&format!("{requests} requests are counted"), look).await
 }
 
-/// What a command answered.
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
-}
-
 /// `tidegate conversations` with these arguments, somewhere else than the process that is asked.
-pub(crate) async fn conversations(args: &[&str], env: &[(&str, &str)]) -> Said {
+pub(crate) async fn conversations(args: &[&str], env: &[(&str, &str)]) -> Output {
     fed(args, env, b"").await
 }
 
 /// The same with something on its standard input.
-pub(crate) async fn fed(args: &[&str], env: &[(&str, &str)], input: &[u8]) -> Said {
+pub(crate) async fn fed(args: &[&str], env: &[(&str, &str)], input: &[u8]) -> Output {
     let elsewhere = TempDir::new().unwrap();
     let mut command = command(elsewhere.path());
     command.arg("conversations").args(args).envs(env.iter().copied());
@@ -85,9 +78,7 @@ pub(crate) async fn fed(args: &[&str], env: &[(&str, &str)], input: &[u8]) -> Sa
     // A command that has read enough closes it.
     let _ = stdin.write_all(input).await;
     drop(stdin);
-    let output = within("the command ends", child.wait_with_output()).await.unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    within("the command ends", child.wait_with_output()).await.unwrap().into()
 }
 
 /// The same about a running process, which must succeed.
@@ -99,11 +90,11 @@ pub(crate) async fn told(tidegate: &Tidegate, args: &[&str]) -> String {
 }
 
 /// The same about a store that nobody has open.
-pub(crate) async fn told_by_store(data: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Said {
-    told_by(&crate::talk::url(data), args, env).await
+pub(crate) async fn told_by_store(data: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Output {
+    told_by(&super::talk::url(data), args, env).await
 }
 
 /// The same about a store by its address.
-pub(crate) async fn told_by(store: &str, args: &[&str], env: &[(&str, &str)]) -> Said {
+pub(crate) async fn told_by(store: &str, args: &[&str], env: &[(&str, &str)]) -> Output {
     conversations(&[args, &["--admin", "127.0.0.1:0", "--store", store]].concat(), env).await
 }

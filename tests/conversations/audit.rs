@@ -1,9 +1,9 @@
 //! What was decided for a request can be read back, figure by figure.
 
-use crate::agent::{EVERY_TURN, Message, body, conversation, send};
-use crate::ask::{counted, json, told, told_by_store};
-use crate::client::{CHAT, exchange, post};
-use crate::talk::{agent_run, in_memory, stored};
+use super::ask::{counted, json, told, told_by_store};
+use super::talk::{agent_run, in_memory, stored};
+use crate::support::agent::{EVERY_TURN, Message, body, conversation, send};
+use crate::support::client::{CHAT, exchange, post};
 use serde_json::Value;
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream};
@@ -14,7 +14,7 @@ const SAID: &str = r#"{"id":"c","object":"chat.completion","model":"gpt-4o","cho
     "message":{"role":"assistant","content":"ok"}}],"usage":{"prompt_tokens":1000,"completion_tokens":10,"total_tokens":1010}}"#;
 
 #[tokio::test]
-async fn a_turn_with_a_fold_has_all_its_figures() {
+async fn a_folded_turn_has_all_its_figures() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, SAID));
     let data = TempDir::new().unwrap();
@@ -66,7 +66,7 @@ async fn a_turn_with_a_fold_has_all_its_figures() {
 }
 
 #[tokio::test]
-async fn a_turn_that_masks_and_one_that_is_refused_say_so() {
+async fn masked_and_refused_turns_are_recorded_as_such() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory(EVERY_TURN, &upstream).start().await;
     agent_run(&tidegate, &upstream, "masks", 4).await;

@@ -1,9 +1,10 @@
 //! What a turn's page shows is what went upstream: every message that changed, came or went, and no other.
 
-use crate::agent::{EVERY_TURN, body, conversation, send};
-use crate::ask::{counted, json, put};
-use crate::talk::in_memory;
-use crate::tidegate::Tidegate;
+use super::ask::{counted, json, put};
+use super::talk::in_memory;
+use crate::support::agent::{EVERY_TURN, Message, body, conversation, send};
+use crate::support::tidegate::Tidegate;
+use crate::support::within;
 use serde_json::Value;
 use tidegate_testkit::MockUpstream;
 
@@ -80,7 +81,7 @@ async fn compared(config: &str, turns: usize, notes: Option<&str>) -> Vec<(Strin
 }
 
 #[tokio::test]
-async fn of_masked_turns() {
+async fn masked_turns_match_the_upstreams_request() {
     let pages = compared(EVERY_TURN, 6, None).await;
     let (_, last) = &pages[5];
     assert_eq!(last["explanation"]["verdict"]["masked"], 4);
@@ -91,7 +92,7 @@ async fn of_masked_turns() {
 }
 
 #[tokio::test]
-async fn of_folded_turns_with_something_pinned() {
+async fn folded_turns_with_pinned_memory_match_the_upstreams_request() {
     let pages = compared(FOLD, 8, Some("The ship is Ada.")).await;
     let (forwarded, last) = &pages[7];
     assert!(
@@ -109,7 +110,7 @@ async fn of_folded_turns_with_something_pinned() {
 }
 
 #[tokio::test]
-async fn of_turns_without_their_middle() {
+async fn windowed_turns_match_the_upstreams_request() {
     let pages = compared(WINDOW, 10, None).await;
     let (_, last) = &pages[9];
     assert!(last["explanation"]["verdict"]["dropped"].as_u64().unwrap() > 0, "{last}");
@@ -117,13 +118,13 @@ async fn of_turns_without_their_middle() {
 }
 
 #[tokio::test]
-async fn a_branch_has_its_own_messages() {
+async fn each_branch_shows_its_own_messages() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory(EVERY_TURN, &upstream).start().await;
     let named = [("x-conversation-id", "build-7")];
     for (number, text) in [(1, "no"), (2, "yes")] {
         let mut talk = conversation(4);
-        talk.push(crate::agent::Message::user(text));
+        talk.push(Message::user(text));
         let sent = body("gpt-4o", &talk, &[]);
         let (_, forwarded) = send(&tidegate, &upstream, &named, &sent).await;
         counted(&tidegate, number).await;
@@ -135,7 +136,7 @@ async fn a_branch_has_its_own_messages() {
 }
 
 #[tokio::test]
-async fn without_messages_the_figures_stay() {
+async fn without_raw_messages_the_figures_remain() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory(&format!("[store]\nraw = false\n{EVERY_TURN}"), &upstream).start().await;
     let sent = body("gpt-4o", &conversation(4), &[]);
@@ -148,7 +149,7 @@ async fn without_messages_the_figures_stay() {
 }
 
 #[tokio::test]
-async fn what_is_only_observed_is_forwarded_whole_and_saves_nothing() {
+async fn observed_turns_are_forwarded_unchanged_and_save_nothing() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory(&format!("[context]\nobserve = true\n{EVERY_TURN}"), &upstream).start().await;
     let sent = body("gpt-4o", &conversation(4), &[]);
@@ -169,6 +170,6 @@ async fn what_is_only_observed_is_forwarded_whole_and_saves_nothing() {
             }
         }
     };
-    let totals = crate::within("the request is counted", overview).await;
+    let totals = within("the request is counted", overview).await;
     assert_eq!((&totals["tokens_after"], &totals["masked"]), (&totals["tokens_before"], &0.into()));
 }

@@ -1,7 +1,7 @@
 //! With a key, nobody who reads the disk reads a conversation.
 
-use crate::ask::told_by_store;
-use crate::talk::{question, stored};
+use super::ask::told_by_store;
+use super::talk::{question, stored};
 use std::path::Path;
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
@@ -34,7 +34,7 @@ async fn have(data: &TempDir, keys: Option<&str>, name: &str) {
 }
 
 #[tokio::test]
-async fn the_disk_holds_no_word_and_the_key_reads_them() {
+async fn content_on_disk_is_readable_only_with_the_key() {
     let (old, new) = ("01".repeat(32), "02".repeat(32));
     let data = TempDir::new().unwrap();
     have(&data, Some(&old), "before").await;
@@ -72,7 +72,7 @@ async fn the_disk_holds_no_word_and_the_key_reads_them() {
 }
 
 #[tokio::test]
-async fn without_a_key_it_is_there_in_the_clear() {
+async fn without_a_key_content_is_stored_in_clear_text() {
     let data = TempDir::new().unwrap();
     have(&data, None, "plain").await;
     assert!(holds(data.path(), "swordfish"), "or the test above proves nothing");
@@ -81,7 +81,7 @@ async fn without_a_key_it_is_there_in_the_clear() {
 const PINNED: &str = "canary-91bc the harbour is called Ostrich";
 
 #[tokio::test]
-async fn what_is_pinned_is_encrypted_too() {
+async fn pinned_memory_is_encrypted() {
     let (old, new) = ("01".repeat(32), "02".repeat(32));
     let data = TempDir::new().unwrap();
     have(&data, Some(&old), "n").await;

@@ -1,8 +1,9 @@
 //! Ten thousand conversations: a page of them, and a search through all of them, take a moment.
 
-use crate::ask::{api, json};
-use crate::talk::url;
-use crate::tidegate::{Setup, Tidegate};
+use super::ask::{api, json};
+use super::talk::url;
+use crate::support::cores::busy;
+use crate::support::tidegate::{Setup, Tidegate};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -96,7 +97,8 @@ async fn asked(tidegate: &Tidegate) {
 }
 
 #[tokio::test]
-async fn in_a_directory() {
+async fn ten_thousand_conversations_in_a_directory_are_listed_quickly() {
+    let _busy = busy().await;
     let (upstream, data) = (MockUpstream::start().await, TempDir::new().unwrap());
     let store: Arc<dyn Store> =
         Arc::new(EmbeddedStore::open(data.path(), Duration::from_secs(3_600)).unwrap());
@@ -106,7 +108,8 @@ async fn in_a_directory() {
 }
 
 #[tokio::test]
-async fn in_redis() {
+async fn ten_thousand_conversations_in_redis_are_listed_quickly() {
+    let _busy = busy().await;
     let (upstream, server) = (MockUpstream::start().await, RedisServer::start().await);
     let (ttl, timeout) = (Duration::from_secs(3_600), Duration::from_secs(60));
     fill(Arc::new(RedisStore::open(&server.url(), ttl, timeout).unwrap())).await;

@@ -1,9 +1,9 @@
 //! What is pinned to a conversation goes with every request of it, until it is taken away.
 
-use crate::agent::{body, conversation, send};
-use crate::ask::{api, conversations, counted, json, put, told, told_by};
-use crate::talk::{question, url};
-use crate::tidegate::{Setup, Tidegate};
+use super::ask::{api, conversations, counted, json, put, told, told_by};
+use super::talk::{question, url};
+use crate::support::agent::{body, conversation, send};
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_testkit::{MockUpstream, RedisServer};
@@ -89,19 +89,19 @@ async fn is_shown(tidegate: &Tidegate) {
 }
 
 #[tokio::test]
-async fn a_memory_lives_in_a_directory() {
+async fn memory_is_kept_in_a_directory() {
     let data = TempDir::new().unwrap();
     lives(&url(&data)).await;
 }
 
 #[tokio::test]
-async fn a_memory_lives_in_redis() {
+async fn memory_is_kept_in_redis() {
     let redis = RedisServer::start().await;
     lives(&redis.url()).await;
 }
 
 #[tokio::test]
-async fn a_memory_that_another_process_pins_in_redis_is_in_the_next_request() {
+async fn memory_pinned_by_another_process_is_in_the_next_request() {
     let (redis, upstream) = (RedisServer::start().await, MockUpstream::start().await);
     let key = "5a".repeat(32);
     let process = || {
@@ -128,9 +128,9 @@ async fn a_memory_that_another_process_pins_in_redis_is_in_the_next_request() {
 }
 
 #[tokio::test]
-async fn a_tenant_s_memory_is_in_no_other_tenant_s_requests() {
+async fn memory_is_never_in_another_tenants_requests() {
     let upstream = MockUpstream::start().await;
-    let tidegate = crate::talk::in_memory("", &upstream).start().await;
+    let tidegate = super::talk::in_memory("", &upstream).start().await;
     for tenant in ["sk-ada", "sk-bob"] {
         question(&tidegate, &upstream, tenant, "same", "hello").await;
     }

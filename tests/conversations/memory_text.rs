@@ -1,8 +1,9 @@
 //! Texts that somebody may try to pin.
 
-use crate::ask::{Said, conversations, counted, fed, json, put, told};
-use crate::talk::{in_memory, question};
-use crate::tidegate::Tidegate;
+use super::ask::{conversations, counted, fed, json, put, told};
+use super::talk::{in_memory, question};
+use crate::support::command::Output;
+use crate::support::tidegate::Tidegate;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
@@ -18,7 +19,7 @@ async fn started(upstream: &MockUpstream) -> Tidegate {
     tidegate
 }
 
-async fn from_file(tidegate: &Tidegate, bytes: &[u8]) -> Said {
+async fn from_file(tidegate: &Tidegate, bytes: &[u8]) -> Output {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("notes");
     std::fs::write(&file, bytes).unwrap();
@@ -34,7 +35,7 @@ async fn carried(tidegate: &Tidegate, upstream: &MockUpstream) -> Value {
 }
 
 #[tokio::test]
-async fn any_text_arrives_as_it_is_and_nothing_of_it_is_logged() {
+async fn any_text_is_kept_unchanged_and_never_logged() {
     let upstream = MockUpstream::start().await;
     let tidegate = started(&upstream).await;
     let texts = [
@@ -46,7 +47,7 @@ async fn any_text_arrives_as_it_is_and_nothing_of_it_is_logged() {
     for text in texts {
         let sent = json!({ "memory": text }).to_string();
         assert_eq!(put(tidegate.admin, TARGET, &[], "application/json", sent).await.status, 204);
-        let reply = crate::ask::api(tidegate.admin, "GET", TARGET, &[]).await;
+        let reply = super::ask::api(tidegate.admin, "GET", TARGET, &[]).await;
         assert_eq!(reply.header("content-type"), Some("application/json"));
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
         assert_eq!(reply.json(), json!({ "memory": text }));
@@ -63,7 +64,7 @@ async fn any_text_arrives_as_it_is_and_nothing_of_it_is_logged() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_or_too_much_of_it_is_refused() {
+async fn invalid_and_overlong_texts_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = started(&upstream).await;
     put(tidegate.admin, TARGET, &[], "text/plain", "stays").await;
@@ -107,7 +108,7 @@ async fn what_is_no_text_or_too_much_of_it_is_refused() {
 }
 
 #[tokio::test]
-async fn a_text_comes_from_standard_input_and_the_longest_is_taken() {
+async fn the_longest_text_can_come_from_standard_input() {
     let upstream = MockUpstream::start().await;
     let tidegate = started(&upstream).await;
     let admin = tidegate.admin.to_string();

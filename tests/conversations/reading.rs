@@ -1,9 +1,9 @@
 //! Everything that was said is there, also what was kept from the model.
 
-use crate::agent::{EVERY_TURN, PLACEHOLDER, conversation, output};
-use crate::ask::{api, counted, json, told};
-use crate::talk::{agent_run, in_memory, stored};
-use crate::tidegate::{Setup, Tidegate};
+use super::ask::{api, counted, json, told};
+use super::talk::{agent_run, in_memory, stored};
+use crate::support::agent::{EVERY_TURN, PLACEHOLDER, conversation, output};
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
@@ -82,20 +82,20 @@ async fn by_command(tidegate: &Tidegate, id: &str) {
 }
 
 #[tokio::test]
-async fn what_was_masked_is_read_back_whole_from_memory() {
+async fn masked_messages_are_read_back_whole_from_memory() {
     let upstream = MockUpstream::start().await;
     is_read_back(in_memory(EVERY_TURN, &upstream), &upstream).await;
 }
 
 #[tokio::test]
-async fn what_was_masked_is_read_back_whole_from_a_directory() {
+async fn masked_messages_are_read_back_whole_from_a_directory() {
     let upstream = MockUpstream::start().await;
     let data = TempDir::new().unwrap();
     is_read_back(stored(EVERY_TURN, &upstream, &data), &upstream).await;
 }
 
 #[tokio::test]
-async fn without_the_raw_record_there_are_turns_and_no_messages() {
+async fn without_raw_recording_there_are_turns_but_no_messages() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("[store]\nraw = false\n", &upstream).start().await;
     agent_run(&tidegate, &upstream, "quiet", 3).await;
@@ -108,7 +108,7 @@ async fn without_the_raw_record_there_are_turns_and_no_messages() {
 }
 
 #[tokio::test]
-async fn metrics_are_text_that_prometheus_reads() {
+async fn metrics_are_in_the_prometheus_text_format() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     agent_run(&tidegate, &upstream, "m", 2).await;

@@ -1,12 +1,12 @@
 //! Deleting, by the API and by the command.
 
-use crate::ask::{api, conversations, counted, json, told, told_by_store};
-use crate::talk::{agent_run, in_memory, stored};
+use super::ask::{api, conversations, counted, json, told, told_by_store};
+use super::talk::{agent_run, in_memory, stored};
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn what_is_deleted_is_gone() {
+async fn a_deleted_conversation_is_gone() {
     let upstream = MockUpstream::start().await;
     let data = TempDir::new().unwrap();
     let tidegate = stored("", &upstream, &data).start().await;
@@ -47,7 +47,7 @@ async fn what_is_deleted_is_gone() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_was_deleted_can_begin_again() {
+async fn a_deleted_conversation_can_begin_again() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     agent_run(&tidegate, &upstream, "again", 2).await;

@@ -1,13 +1,13 @@
 //! What outlives the process, and the command where nobody runs.
 
-use crate::agent::EVERY_TURN;
-use crate::ask::{conversations, counted, json, told_by_store};
-use crate::talk::{agent_run, stored};
+use super::ask::{conversations, counted, json, told_by_store};
+use super::talk::{agent_run, stored};
+use crate::support::agent::EVERY_TURN;
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn after_a_restart_everything_is_there() {
+async fn a_restart_loses_nothing() {
     let upstream = MockUpstream::start().await;
     let data = TempDir::new().unwrap();
     let tidegate = stored(EVERY_TURN, &upstream, &data).start().await;
@@ -32,7 +32,7 @@ async fn after_a_restart_everything_is_there() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_in_use_is_not_opened_twice() {
+async fn a_store_in_use_is_not_opened_twice() {
     let upstream = MockUpstream::start().await;
     let data = TempDir::new().unwrap();
     let _tidegate = stored("", &upstream, &data).start().await;
@@ -42,7 +42,7 @@ async fn a_store_that_is_in_use_is_not_opened_twice() {
 }
 
 #[tokio::test]
-async fn with_nobody_running_a_store_is_never_made_up() {
+async fn a_missing_store_is_not_created() {
     let nobody = ["list", "--admin", "127.0.0.1:0"];
     let memory = conversations(&[&nobody[..], &["--store", "memory:"]].concat(), &[]).await;
     assert_eq!(memory.code, Some(1), "{memory:?}");
@@ -59,7 +59,7 @@ async fn with_nobody_running_a_store_is_never_made_up() {
 
 /// Whoever reads a store need not have the configuration of whoever wrote it.
 #[tokio::test]
-async fn reading_with_a_shorter_time_to_live_removes_nothing() {
+async fn reading_with_a_shorter_ttl_removes_nothing() {
     let upstream = MockUpstream::start().await;
     let data = TempDir::new().unwrap();
     let tidegate = stored("", &upstream, &data).start().await;

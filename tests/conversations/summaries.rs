@@ -1,15 +1,15 @@
 //! What stood for old messages is read back.
 
-use crate::agent::{body, conversation, send};
-use crate::ask::{counted, json, told};
-use crate::talk::in_memory;
+use super::ask::{counted, json, told};
+use super::talk::in_memory;
+use crate::support::agent::{body, conversation, send};
 use serde_json::Value;
 use tidegate_testkit::MockUpstream;
 
 const FOLD: &str = "[context]\nstrategy = \"summarization\"\n[context.fold]\nwhen = { turns = 3 }\nkeep = { turns = 1 }\nmode = \"inline\"\n";
 
 #[tokio::test]
-async fn a_summary_is_shown_by_the_api_and_by_the_command() {
+async fn the_api_and_the_command_show_a_summary() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory(FOLD, &upstream).start().await;
     let sent = body("gpt-4o", &conversation(4), &[]);
@@ -36,7 +36,7 @@ async fn a_summary_is_shown_by_the_api_and_by_the_command() {
 }
 
 #[tokio::test]
-async fn without_a_summary_nothing_is_said_of_any() {
+async fn without_a_summary_none_is_shown() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     let sent = body("gpt-4o", &conversation(1), &[]);

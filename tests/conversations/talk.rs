@@ -1,7 +1,7 @@
 //! Conversations to read back.
 
-use crate::agent::{Message, body, conversation, send};
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::agent::{Message, body, conversation, send};
+use crate::support::tidegate::{Setup, Tidegate};
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
 

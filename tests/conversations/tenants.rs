@@ -1,12 +1,12 @@
 //! Two tenants with the same name for a conversation have two conversations.
 
-use crate::ask::{api, conversations, counted, json, told};
-use crate::talk::{in_memory, question};
+use super::ask::{api, conversations, counted, json, told};
+use super::talk::{in_memory, question};
 use serde_json::Value;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn equal_names_are_told_apart_by_the_tenant() {
+async fn the_tenant_distinguishes_equal_names() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     question(&tidegate, &upstream, "sk-ada", "same", "ada asks").await;

@@ -1,11 +1,11 @@
 //! A conversation cannot command the terminal of whoever reads it.
 
-use crate::ask::{conversations, counted, json, told};
-use crate::talk::{in_memory, question};
+use super::ask::{conversations, counted, json, told};
+use super::talk::{in_memory, question};
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn escape_sequences_are_shown_and_not_obeyed() {
+async fn escape_sequences_are_printed_escaped() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     let hostile = "clear \u{1b}[2J title \u{1b}]0;owned\u{7} back\r csi \u{9b}31m turn \u{202e}txt.exe";
@@ -25,7 +25,7 @@ async fn escape_sequences_are_shown_and_not_obeyed() {
 }
 
 #[tokio::test]
-async fn help_teaches_and_wrong_usage_says_so() {
+async fn help_has_examples_and_wrong_usage_is_refused() {
     let help = conversations(&["--help"], &[]).await;
     assert_eq!(help.code, Some(0));
     for text in [

@@ -1,12 +1,12 @@
 //! What is decided and why, what is refused, and what is no request at all.
 
-use crate::command::{ONE_TURN, agent, call, explain, request, result, run};
+use super::command::{ONE_TURN, agent, call, explain, request, result, run};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 #[test]
-fn a_request_that_does_not_fit_is_refused_with_a_code_of_its_own() {
+fn a_refused_request_has_its_own_exit_code() {
     let config = &format!("{ONE_TURN}[models.\"gpt-4o\"]\nwindow = 1500\n");
     let said = explain(config, &agent(), &[]);
     assert_eq!((said.code, said.err.as_str()), (Some(3), ""));
@@ -94,7 +94,7 @@ fn every_reason_to_keep_a_message_is_named() {
 }
 
 #[test]
-fn another_strategy_can_be_tried() {
+fn the_strategy_can_be_overridden() {
     let said = explain(ONE_TURN, &agent(), &["--strategy", "passthrough"]);
     assert_eq!(said.code, Some(0));
     assert!(said.out.contains("strategy is passthrough") && !said.out.contains("mask.keep"), "{}", said.out);
@@ -109,7 +109,7 @@ fn another_strategy_can_be_tried() {
 }
 
 #[test]
-fn the_route_is_the_proxy_s_or_the_one_asked_for() {
+fn the_route_is_the_proxys_or_the_one_given() {
     let config = "[[routes]]\nname = \"claude\"\nmatch = { models = [\"claude-*\"] }\n\
                   [[routes]]\nname = \"team\"\nmatch = { headers = { x-team = \"a\" } }\n";
     let body = request(&[json!({"role": "user", "content": "Hello"})]);
@@ -153,7 +153,7 @@ fn the_route_is_the_proxy_s_or_the_one_asked_for() {
 }
 
 #[test]
-fn standard_input_is_a_file_too() {
+fn a_request_can_come_from_standard_input() {
     let directory = TempDir::new().unwrap();
     let body = json!({"model": "my-own", "max_tokens": 100, "messages": []}).to_string();
     let said = run(&directory, "", &body, &["-"]);
@@ -165,7 +165,7 @@ fn standard_input_is_a_file_too() {
 }
 
 #[test]
-fn what_is_no_request_is_an_error_that_says_where() {
+fn an_invalid_request_is_an_error_with_its_location() {
     let error = |body: &str| {
         let said = explain("", body, &[]);
         assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{body}");
@@ -201,14 +201,14 @@ fn what_is_no_request_is_an_error_that_says_where() {
 }
 
 #[test]
-fn a_tool_s_name_cannot_command_the_terminal() {
+fn a_tool_name_cannot_control_the_terminal() {
     let body = request(&[call("a", "\u{1b}[31mred\n"), result("a", "x")]);
     let said = explain("", &body, &[]);
     assert!(said.out.contains("calls \\u{1b}[31mred\\u{a}") && !said.out.contains('\u{1b}'), "{}", said.out);
 }
 
 #[test]
-fn help_tells_the_views_apart_and_names_the_exit_codes() {
+fn help_lists_the_views_and_exit_codes() {
     let said = run(&TempDir::new().unwrap(), "", "", &["--help"]);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     for words in
@@ -221,7 +221,7 @@ fn help_tells_the_views_apart_and_names_the_exit_codes() {
 }
 
 #[test]
-fn the_budget_says_what_limits_it() {
+fn the_budget_shows_its_limits() {
     let budget = |config: &str| {
         let said = explain(config, &agent(), &[]);
         let lines = said.out.lines().skip_while(|line| *line != "budget").take(6);

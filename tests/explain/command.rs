@@ -1,44 +1,30 @@
 //! Running `tidegate explain`, and requests to run it on.
 
+use crate::support::command::{Output, blocking_command};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use tempfile::TempDir;
-
-/// What a command answered.
-pub(crate) struct Said {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
-}
 
 /// Keeps the last turn and masks everything before it at once.
 pub(crate) const ONE_TURN: &str = "[context.mask]\nkeep = { turns = 1 }\n";
 
 /// Runs `tidegate explain` on `body` in `request.json`, beside a `proxy.toml` with `config`.
-pub(crate) fn explain(config: &str, body: &str, args: &[&str]) -> Said {
+pub(crate) fn explain(config: &str, body: &str, args: &[&str]) -> Output {
     let directory = TempDir::new().unwrap();
     std::fs::write(directory.path().join("request.json"), body).unwrap();
     run(&directory, config, "", &[&["request.json"], args].concat())
 }
 
-pub(crate) fn run(directory: &TempDir, config: &str, input: &str, args: &[&str]) -> Said {
+pub(crate) fn run(directory: &TempDir, config: &str, input: &str, args: &[&str]) -> Output {
     std::fs::write(directory.path().join("proxy.toml"), config).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy().into_owned();
-        if ["TIDEGATE_", "AGENT_CONTEXT_", "CONTEXT_"].iter().any(|prefix| name.starts_with(prefix)) {
-            command.env_remove(name);
-        }
-    }
-    command.current_dir(directory.path()).arg("explain").args(args);
+    let mut command = blocking_command(directory.path());
+    command.arg("explain").args(args);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A command that fails early does not read its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    child.wait_with_output().unwrap().into()
 }
 
 pub(crate) fn call(id: &str, tool: &str) -> Value {

@@ -1,6 +1,6 @@
 //! Old messages become a summary: which, why, and what the summary says.
 
-use crate::command::{explain, request, talk, worker};
+use super::command::{explain, request, talk, worker};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn fate(action: &str, reason: &str) -> (String, String) {
 }
 
 #[test]
-fn the_table_shows_the_summary_and_what_it_stands_for() {
+fn the_table_shows_the_summary_and_what_it_covers() {
     let said = explain(FOLD, &talk(4), &[]);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     let (messages, rest) = said.out.split_once("\n\nbudget\n").unwrap();
@@ -80,7 +80,7 @@ fn the_table_shows_the_summary_and_what_it_stands_for() {
 }
 
 #[test]
-fn the_object_for_machines_says_the_same() {
+fn the_json_has_the_same_figures() {
     let object = object(&inline(), &talk(4), &[]);
     assert_snapshot!(serde_json::to_string_pretty(&object["folding"]).unwrap(), @r#"
     {
@@ -112,7 +112,7 @@ fn the_object_for_machines_says_the_same() {
 }
 
 #[test]
-fn the_diff_shows_the_summary_whole_and_the_messages_that_go() {
+fn the_diff_shows_the_summary_and_the_folded_messages() {
     let said = explain(&inline(), &talk(4), &["--diff"]);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     let end = said.out.find("-  \"content\": null").unwrap();
@@ -149,7 +149,7 @@ fn the_diff_shows_the_summary_whole_and_the_messages_that_go() {
 }
 
 #[test]
-fn the_rewritten_request_has_the_summary_in_the_place_of_the_messages() {
+fn the_rewritten_request_has_the_summary() {
     let body = talk(4);
     let said = explain(FOLD, &body, &["--rewritten"]);
     assert_eq!(said.code, Some(0));
@@ -165,7 +165,7 @@ fn the_rewritten_request_has_the_summary_in_the_place_of_the_messages() {
 }
 
 #[test]
-fn a_request_that_would_not_fit_does_not_wait_for_the_next_one() {
+fn a_request_over_budget_is_folded_at_once() {
     let budget = |tokens: u32| format!("{FOLD}[context.budget]\nmax_input = {tokens}\n");
     let tight = object(&budget(550), &talk(3), &[]);
     assert_eq!(tight["folding"]["cause"], "prune", "{tight}");
@@ -190,7 +190,7 @@ fn a_request_that_would_not_fit_does_not_wait_for_the_next_one() {
 }
 
 #[test]
-fn the_built_in_summarizer_stands_in_for_a_model() {
+fn the_built_in_summarizer_replaces_an_llm_with_a_note() {
     let config = format!(
         "{}summarizer = \"small\"\n[summarizers.small]\nkind = \"llm\"\nmodel = \"gpt-4o-mini\"\n",
         inline()
@@ -230,7 +230,7 @@ fn hybrid_masks_behind_the_summary() {
 }
 
 #[test]
-fn what_stays_beside_the_summary_is_named() {
+fn messages_kept_beside_the_summary_have_a_reason() {
     let config = "[context]\nstrategy = \"summarization\"\n[context.fold]\nwhen = { turns = 4 }\nkeep = { turns = 1 }\n";
     let asked = object(config, &worker(), &[]);
     assert_eq!(
@@ -244,7 +244,7 @@ fn what_stays_beside_the_summary_is_named() {
 }
 
 #[test]
-fn without_a_summary_it_is_said_why() {
+fn a_missing_summary_has_a_reason() {
     let not_due = object(FOLD, &talk(3), &[]);
     assert_eq!(fates(&not_due)[1], fate("keep", "no_summary"));
     assert_eq!(not_due["messages"][1]["why"], "no summary is due");
@@ -272,7 +272,7 @@ fn without_a_summary_it_is_said_why() {
 }
 
 #[test]
-fn observing_folds_nothing_and_says_what_would_be() {
+fn observe_mode_folds_nothing_and_says_what_it_would_fold() {
     let config = FOLD.replace("[context]\n", "[context]\nobserve = true\n");
     let object = object(&config, &talk(4), &[]);
     assert_eq!(fates(&object)[1], fate("keep", "observe"));

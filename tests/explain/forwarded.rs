@@ -1,8 +1,8 @@
 //! What is shown is what a running proxy forwards.
 
-use crate::client::{CHAT, exchange, post};
-use crate::command::{explain, talk, worker};
-use crate::tidegate::Setup;
+use super::command::{explain, talk, worker};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::tidegate::Setup;
 use tidegate_testkit::MockUpstream;
 
 async fn is_what_the_proxy_forwards(config: &str, body: &str) {
@@ -19,21 +19,21 @@ async fn is_what_the_proxy_forwards(config: &str, body: &str) {
 }
 
 #[tokio::test]
-async fn a_summary_that_the_request_waits_for() {
+async fn an_inline_summary_matches_the_proxy() {
     let config = "[context]\nstrategy = \"summarization\"\n[context.fold]\nwhen = { user_turns = 4 }\n\
                   keep = { user_turns = 2 }\nmode = \"inline\"\n";
     is_what_the_proxy_forwards(config, &talk(4)).await;
 }
 
 #[tokio::test]
-async fn a_summary_and_masks() {
+async fn a_summary_with_masks_matches_the_proxy() {
     let config = "[context]\nstrategy = \"hybrid\"\n[context.fold]\nwhen = { user_turns = 4 }\nrole = \"system\"\n\
                   keep = { user_turns = 2 }\nmode = \"inline\"\n[context.mask]\nkeep = { turns = 1 }\n";
     is_what_the_proxy_forwards(config, &talk(5)).await;
 }
 
 #[tokio::test]
-async fn a_summary_without_which_the_request_would_not_fit() {
+async fn a_summary_that_the_budget_requires_matches_the_proxy() {
     let config = "[context]\nstrategy = \"summarization\"\n[context.fold]\nkeep = { turns = 1 }\n\
                   [context.budget]\nmax_input = 400\n";
     is_what_the_proxy_forwards(config, &worker()).await;

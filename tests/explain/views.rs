@@ -1,11 +1,11 @@
 //! The table, the object for machines, the diff and the rewritten request.
 
-use crate::command::{ONE_TURN, agent, call, explain, request, result};
+use super::command::{ONE_TURN, agent, call, explain, request, result};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 #[test]
-fn the_table_says_what_happens_to_each_message_and_why() {
+fn the_table_shows_each_action_with_its_reason() {
     let said = explain(ONE_TURN, &agent(), &[]);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     assert_snapshot!(said.out, @r#"
@@ -52,7 +52,7 @@ fn the_table_says_what_happens_to_each_message_and_why() {
 }
 
 #[test]
-fn the_object_for_machines_says_the_same() {
+fn the_json_has_the_same_figures() {
     let said = explain(ONE_TURN, &agent(), &["--json"]);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     let object: Value = serde_json::from_str(&said.out).unwrap();
@@ -137,7 +137,7 @@ fn the_object_for_machines_says_the_same() {
 }
 
 #[test]
-fn the_diff_shows_the_changed_messages_alone() {
+fn the_diff_shows_only_changed_messages() {
     let tagged =
         json!({"role": "user", "observation": {"type": "tool_output"}, "name": "shell", "content": "ok"});
     let body = request(&[
@@ -174,7 +174,7 @@ fn the_diff_shows_the_changed_messages_alone() {
 }
 
 #[test]
-fn the_rewritten_request_is_the_client_s_own_but_for_the_edits() {
+fn the_rewritten_request_differs_only_by_the_edits() {
     let output = "one line of output. ".repeat(40);
     let body = |content: &str| {
         format!(
@@ -189,7 +189,7 @@ fn the_rewritten_request_is_the_client_s_own_but_for_the_edits() {
 }
 
 #[test]
-fn what_would_not_change_is_said_beside_the_views_that_show_changes() {
+fn an_unchanged_request_has_an_empty_diff_and_a_note() {
     let body = request(&[json!({"role": "user", "content": "Hello"})]);
     let said = explain("", &body, &["--diff"]);
     assert_eq!((said.code, said.out.as_str()), (Some(0), ""));

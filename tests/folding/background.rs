@@ -1,17 +1,18 @@
 //! A summary that nobody waits for, but who would not fit without it.
 
-use crate::scene::{
-    degraded, edited, edits, fits, say, start, summarization, summarizer, trigger, until, upstream,
-    with_budget, with_summarizer,
+use super::scene::{
+    degraded, edits, fits, say, start, summarization, summarizer, trigger, upstream, with_budget,
+    with_summarizer,
 };
-use crate::talk::{body, chat};
-use crate::within;
+use crate::support::chat::{body, chat};
+use crate::support::reply::edited;
+use crate::support::{until, within};
 use std::cell::Cell;
 use std::time::Duration;
 use tidegate_testkit::{Answer, Gate};
 
 #[tokio::test]
-async fn the_request_at_the_trigger_goes_out_as_it_is_and_the_next_has_the_summary() {
+async fn the_request_after_the_trigger_has_the_summary() {
     let upstream = upstream().await;
     let tidegate = start(&summarization(""), &upstream).await;
     let (reply, forwarded) = say(&tidegate, &upstream, "a", &chat(4)).await;
@@ -36,7 +37,7 @@ async fn the_request_at_the_trigger_goes_out_as_it_is_and_the_next_has_the_summa
 
 /// The summarizer is held back until the answer is with the client: nothing of the request waits for it.
 #[tokio::test]
-async fn nobody_waits_for_it() {
+async fn no_request_within_budget_waits_for_the_summary() {
     let (upstream, summarizer) = (upstream().await, summarizer().await);
     let gate = Gate::new();
     summarizer.then(Answer::json(200, "").wait(&gate));
@@ -52,13 +53,13 @@ async fn nobody_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_request_that_would_not_fit_waits() {
+async fn a_request_over_budget_waits_for_the_summary() {
     let (upstream, summarizer) = (upstream().await, summarizer().await);
     let settings = with_budget(&summarization(""), 1200);
     let tidegate = start(&with_summarizer(&settings, &summarizer, "20s"), &upstream).await;
     let (reply, forwarded) = say(&tidegate, &upstream, "a", &chat(6)).await;
     assert_eq!((trigger(&reply), degraded(&reply)), (Some("budget"), None));
-    assert!(forwarded.summary().unwrap().text.contains(crate::scene::FACT));
+    assert!(forwarded.summary().unwrap().text.contains(super::scene::FACT));
     assert_eq!(edited(&reply, "dropped"), 0);
     fits(&reply);
     assert_eq!(summarizer.requests().len(), 1);

@@ -1,8 +1,9 @@
 //! What a summary says is told to the upstream, and to nobody else.
 
-use crate::scene::{admin, degraded, say, summarization, upstream, with_budget, with_store, with_summarizer};
-use crate::talk::{chat, user};
-use crate::tidegate::Setup;
+use super::scene::{degraded, say, summarization, upstream, with_budget, with_store, with_summarizer};
+use crate::support::chat::{chat, user};
+use crate::support::client::admin;
+use crate::support::tidegate::Setup;
 use serde_json::json;
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream};
@@ -57,7 +58,7 @@ async fn everywhere(extractive: bool) {
         }
     }
     for path in ["/metrics", "/readyz"] {
-        is_clean(path, &admin(&tidegate, path).await.body);
+        is_clean(path, &admin(tidegate.admin, path).await.body);
     }
     is_clean("the log", tidegate.stop().await.as_bytes());
     let mut files = vec![directory.path().join("data")];
@@ -74,11 +75,11 @@ async fn everywhere(extractive: bool) {
 }
 
 #[tokio::test]
-async fn the_built_in_summarizer() {
+async fn a_built_in_summary_does_not_leak() {
     everywhere(true).await;
 }
 
 #[tokio::test]
-async fn a_model_as_summarizer() {
+async fn an_llm_summary_does_not_leak() {
     everywhere(false).await;
 }

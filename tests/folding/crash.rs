@@ -1,10 +1,13 @@
 //! A process that dies in the middle of a summary does not keep the others from making one.
 
-use crate::scene::{
-    ask, degraded, edited, fits, good_summary, say, start, summarization, until, upstream, with_budget,
-    with_store, with_summarizer,
+use super::scene::{
+    ask, degraded, fits, good_summary, say, start, summarization, upstream, with_budget, with_store,
+    with_summarizer,
 };
-use crate::talk::chat;
+use crate::support::chat::{body, chat};
+use crate::support::client::{CHAT, Client, post};
+use crate::support::reply::edited;
+use crate::support::until;
 use rustix::process::Signal;
 use std::cell::Cell;
 use std::time::Duration;
@@ -14,7 +17,7 @@ use tidegate_testkit::{Answer, MockUpstream, RedisServer};
 const LEASE: Duration = Duration::from_secs(1 + 5 + 4);
 
 #[tokio::test]
-async fn a_killed_holder_blocks_nobody_for_longer_than_its_lease() {
+async fn a_killed_holder_blocks_folding_only_until_its_lease_expires() {
     let (redis, upstream, summarizer) =
         (RedisServer::start().await, upstream().await, MockUpstream::start().await);
     summarizer.answer(good_summary());
@@ -25,9 +28,9 @@ async fn a_killed_holder_blocks_nobody_for_longer_than_its_lease() {
     let other = start(&settings, &upstream).await;
     let address = holder.address;
     let hanging = tokio::spawn(async move {
-        let mut client = crate::client::Client::connect(address).await;
+        let mut client = Client::connect(address).await;
         let headers = [("x-conversation-id", "a"), ("authorization", "Bearer ada")];
-        client.send(crate::client::post(crate::client::CHAT, &headers, crate::talk::body(&chat(6)))).await;
+        client.send(post(CHAT, &headers, body(&chat(6)))).await;
         client.until_closed().await
     });
     summarizer.next_request().await;

@@ -1,16 +1,17 @@
 //! A conversation that is deleted while its summary is being made stays deleted.
 
-use crate::client::exchange;
-use crate::scene::{edited, say, start, summarization, summarizer, upstream, with_store, with_summarizer};
-use crate::talk::chat;
-use crate::within;
+use super::scene::{say, start, summarization, summarizer, upstream, with_store, with_summarizer};
+use crate::support::chat::chat;
+use crate::support::client::exchange;
+use crate::support::reply::edited;
+use crate::support::within;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, Gate};
 
 #[tokio::test]
-async fn its_summary_does_not_come_back() {
+async fn a_late_summary_does_not_restore_a_deleted_conversation() {
     let (directory, upstream, summarizer) = (TempDir::new().unwrap(), upstream().await, summarizer().await);
     let gate = Gate::new();
     let summary =

@@ -1,8 +1,8 @@
 //! A summarizer that was talked into something, or talks too much: what it says stays a record, and a short one.
 
-use crate::hostile::scene;
-use crate::scene::{ask, degraded, fits, say, start, summarization, upstream, with_summarizer};
-use crate::talk::{assistant, body, chat, user};
+use super::hostile::scene;
+use super::scene::{ask, degraded, fits, say, start, summarization, upstream, with_summarizer};
+use crate::support::chat::{assistant, body, chat, user};
 use serde_json::json;
 use tidegate_testkit::{Answer, MockUpstream};
 
@@ -31,7 +31,7 @@ fn forged() -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
-async fn a_forged_fence_stays_inside() {
+async fn a_forged_fence_does_not_close_the_record() {
     for (what, said) in forged() {
         let (upstream, _summarizer, tidegate) = scene(&Answer::chat(&said), 20_000).await;
         let mut messages = chat(4);
@@ -47,7 +47,7 @@ async fn a_forged_fence_stays_inside() {
 }
 
 #[tokio::test]
-async fn a_flood_is_capped_or_refused() {
+async fn an_overlong_summary_is_capped_or_rejected() {
     let flood = "The pier is nine metres long and the tide is high at noon. ".repeat(3500);
     let facts: Vec<String> =
         (0..3000).map(|number| format!("Fact {number}: the pier has {number} bollards.")).collect();
@@ -69,7 +69,7 @@ async fn a_flood_is_capped_or_refused() {
 
 /// A summary that is no shorter than what it stands for, however short it is cut, is not used, and nobody asks for another at once.
 #[tokio::test]
-async fn no_loop_of_summaries_that_do_not_shrink() {
+async fn summaries_that_do_not_shrink_are_not_requested_again() {
     let answer = Answer::chat(&json!({ "key_facts": ["The pier has bollards."] }).to_string());
     let (upstream, summarizer) = (upstream().await, MockUpstream::start().await);
     summarizer.answer(answer);
@@ -91,7 +91,7 @@ async fn no_loop_of_summaries_that_do_not_shrink() {
 
 /// A summary that was paid for is used, or the summarizer is left alone for a while: never one call after the other for nothing.
 #[tokio::test]
-async fn no_loop_of_summaries_that_are_not_used() {
+async fn unused_summaries_are_not_requested_again() {
     // Some four hundred tokens: less than the messages, and more than what would be left of them with their results masked.
     let facts: Vec<String> =
         (0..16).map(|number| format!("Fact {number}: {}", "pier and tide, ".repeat(6))).collect();

@@ -1,10 +1,11 @@
 //! A summarizer that fails or talks nonsense: the conversation goes on without it.
 
-use crate::scene::{
-    degraded, edited, fits, say, start, summarization, trigger, upstream, with_budget, with_summarizer,
+use super::scene::{
+    degraded, fits, say, start, summarization, trigger, upstream, with_budget, with_summarizer,
 };
-use crate::talk::{body, chat};
-use crate::tidegate::Tidegate;
+use crate::support::chat::{body, chat};
+use crate::support::reply::edited;
+use crate::support::tidegate::Tidegate;
 use std::time::Duration;
 use tidegate_testkit::{Answer, MockUpstream};
 use tokio::time::Instant;
@@ -55,7 +56,7 @@ pub(crate) async fn scene(answer: &Answer, budget: usize) -> (MockUpstream, Mock
 }
 
 #[tokio::test]
-async fn what_fits_goes_out_as_it_is() {
+async fn requests_within_budget_are_forwarded_unchanged() {
     for Useless { what, answer, .. } in useless() {
         let (upstream, summarizer, tidegate) = scene(&answer, 20_000).await;
         let begun = Instant::now();
@@ -74,7 +75,7 @@ async fn what_fits_goes_out_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_cut_and_says_so() {
+async fn requests_over_budget_are_cut_behind_a_marker() {
     for Useless { what, answer, .. } in useless() {
         let (upstream, _summarizer, tidegate) = scene(&answer, 1500).await;
         for questions in 6..9 {
@@ -97,7 +98,7 @@ async fn what_does_not_fit_is_cut_and_says_so() {
 }
 
 #[tokio::test]
-async fn the_client_is_told_what_went_wrong() {
+async fn the_response_gives_the_reason() {
     let mut wrong = Vec::new();
     for Useless { what, answer, reason } in useless() {
         let (upstream, _summarizer, tidegate) = scene(&answer, 20_000).await;

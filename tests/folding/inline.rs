@@ -1,16 +1,15 @@
 //! A summary that the request waits for.
 
-use crate::forwarded::Forwarded;
-use crate::scene::{
-    FIRST_FOLD, degraded, edited, edits, figure, fits, say, start, summarization, trigger, upstream,
-};
-use crate::talk::{body, chat, question};
+use super::forwarded::Forwarded;
+use super::scene::{FIRST_FOLD, degraded, edits, fits, say, start, summarization, trigger, upstream};
+use crate::support::chat::{body, chat, question, user};
+use crate::support::reply::{edited, figure};
 use tidegate_testkit::MockUpstream;
 
 const INLINE: &str = "mode = \"inline\"\n";
 
 #[tokio::test]
-async fn at_the_trigger_a_summary_stands_for_what_was_before() {
+async fn at_the_trigger_a_summary_replaces_the_older_messages() {
     let upstream = upstream().await;
     let tidegate = start(&summarization(INLINE), &upstream).await;
     let three = chat(3);
@@ -32,7 +31,7 @@ async fn at_the_trigger_a_summary_stands_for_what_was_before() {
 }
 
 #[tokio::test]
-async fn between_two_folds_each_request_is_the_one_before_and_what_is_new() {
+async fn between_folds_each_request_extends_the_previous_one() {
     let upstream = upstream().await;
     let tidegate = start(&summarization(INLINE), &upstream).await;
     let mut before: Option<Forwarded> = None;
@@ -57,7 +56,7 @@ async fn between_two_folds_each_request_is_the_one_before_and_what_is_new() {
 }
 
 #[tokio::test]
-async fn a_retry_gets_the_same_bytes() {
+async fn a_retry_forwards_the_same_bytes() {
     let upstream = upstream().await;
     let tidegate = start(&summarization(INLINE), &upstream).await;
     let mut sent = Vec::new();
@@ -76,7 +75,7 @@ async fn a_retry_gets_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn two_processes_make_the_same_bytes() {
+async fn two_processes_forward_the_same_bytes() {
     let upstream = upstream().await;
     let settings = summarization(INLINE);
     let (one, other) = (start(&settings, &upstream).await, start(&settings, &upstream).await);
@@ -96,7 +95,7 @@ async fn another_branch_does_not_get_the_summary() {
     assert_eq!(edits(&reply), FIRST_FOLD);
     // The first question is edited, and the conversation is back at its third.
     let mut branch = chat(3);
-    branch[1] = crate::talk::user("Question 0, asked otherwise.");
+    branch[1] = user("Question 0, asked otherwise.");
     let (reply, forwarded) = say(&tidegate, &upstream, "a", &branch).await;
     assert_eq!((edited(&reply, "folded"), forwarded.body), (0, body(&branch)));
 }
@@ -122,7 +121,7 @@ async fn hybrid_masks_first_and_folds_at_the_trigger() {
 fn masks_only(forwarded: &Forwarded, messages: &[String], upstream: &MockUpstream) {
     assert!(upstream.requests().len() >= 2);
     for (sent, message) in forwarded.messages[2..].iter().zip(&messages[question(2)..]) {
-        let masked = crate::property::masked(message);
+        let masked = super::property::masked(message);
         assert!(sent == message || *sent == masked, "{sent} is neither {message} nor {masked}");
     }
 }

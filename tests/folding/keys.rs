@@ -1,13 +1,13 @@
 //! Whose key a summarizer gets.
 
-use crate::scene::{FIRST_FOLD, edits, say, start, summarization, summarizer, upstream, with_summarizer};
-use crate::talk::chat;
-use crate::tidegate::Setup;
+use super::scene::{FIRST_FOLD, edits, say, start, summarization, summarizer, upstream, with_summarizer};
+use crate::support::chat::chat;
+use crate::support::tidegate::Setup;
 
 const INLINE: &str = "mode = \"inline\"\n";
 
 #[tokio::test]
-async fn not_the_clients_unless_the_operator_says_so() {
+async fn the_clients_key_is_used_only_if_configured() {
     for (line, expected) in [("", None), ("forward_key = true\n", Some("Bearer ada"))] {
         let (upstream, summarizer) = (upstream().await, summarizer().await);
         let settings = with_summarizer(&summarization(INLINE), &summarizer, "5s") + line;
@@ -22,7 +22,7 @@ async fn not_the_clients_unless_the_operator_says_so() {
 }
 
 #[tokio::test]
-async fn its_own_where_it_has_one() {
+async fn a_summarizer_uses_its_own_key() {
     let (upstream, summarizer) = (upstream().await, summarizer().await);
     let settings = with_summarizer(&summarization(INLINE), &summarizer, "5s")
         + "api_key_env = \"SUMMARIZER_KEY\"\nforward_key = true\n";

@@ -1,11 +1,12 @@
 //! What a failed summarizer left out is folded as soon as one works.
 
-use crate::forwarded::Forwarded;
-use crate::scene::{
-    ask, degraded, edited, fits, say, start, summarization, summarizer, upstream, with_budget, with_store,
+use super::forwarded::Forwarded;
+use super::scene::{
+    ask, degraded, fits, say, start, summarization, summarizer, upstream, with_budget, with_store,
     with_summarizer,
 };
-use crate::talk::chat;
+use crate::support::chat::{chat, user};
+use crate::support::reply::{Reply, edited};
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream, RedisServer};
 
@@ -21,7 +22,7 @@ async fn broken() -> MockUpstream {
 }
 
 /// The marker goes, and the summary covers what it stood for.
-fn is_folded(reply: &crate::reply::Reply, forwarded: &Forwarded, missing: usize) {
+fn is_folded(reply: &Reply, forwarded: &Forwarded, missing: usize) {
     fits(reply);
     assert_eq!((degraded(reply), edited(reply, "dropped"), forwarded.marker()), (None, 0, None));
     let summary = forwarded.summary().expect("a summary");
@@ -33,7 +34,7 @@ fn is_folded(reply: &crate::reply::Reply, forwarded: &Forwarded, missing: usize)
 }
 
 #[tokio::test]
-async fn by_another_process_on_the_same_redis() {
+async fn another_process_on_the_same_redis_folds_dropped_messages() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let (broken, good) = (broken().await, summarizer().await);
     let one = start(&settings(&redis.url(), &broken), &upstream).await;
@@ -49,7 +50,7 @@ async fn by_another_process_on_the_same_redis() {
 }
 
 #[tokio::test]
-async fn by_the_next_process_on_the_same_directory() {
+async fn the_next_process_on_the_same_directory_folds_dropped_messages() {
     let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
     let (broken, good) = (broken().await, summarizer().await);
     let url = format!("embedded:{}", directory.path().join("data").display());
@@ -65,11 +66,11 @@ async fn by_the_next_process_on_the_same_directory() {
 
 /// What must stay is more than there is room for: there is nothing to cut, and a refusal says so.
 #[tokio::test]
-async fn nothing_is_left_to_cut() {
+async fn a_request_with_nothing_to_cut_is_refused() {
     let (upstream, broken) = (upstream().await, broken().await);
     let tidegate = start(&settings("memory:", &broken).replace("1500", "150"), &upstream).await;
     let mut messages = chat(4);
-    messages.push(crate::talk::user(&"a long question ".repeat(300)));
+    messages.push(user(&"a long question ".repeat(300)));
     let reply = ask(tidegate.address, "a", &messages).await;
     assert_eq!((reply.status, reply.error_code().as_str()), (422, "context_budget_exceeded"));
 }

@@ -1,12 +1,12 @@
 //! What stays verbatim whatever is folded.
 
-use crate::scene::{edits, say, start, summarization, upstream};
-use crate::talk::{CONSTRAINT, calls, chat, output, question, result, system, user};
+use super::scene::{edits, say, start, summarization, upstream};
+use crate::support::chat::{CONSTRAINT, calls, chat, output, question, result, system, user};
 
 const INLINE: &str = "mode = \"inline\"\n";
 
 #[tokio::test]
-async fn the_task_where_it_is_pinned() {
+async fn a_pinned_task_is_kept() {
     let upstream = upstream().await;
     let tidegate = start(&summarization("mode = \"inline\"\npin_task = true\n"), &upstream).await;
     for questions in 4..=9 {
@@ -21,7 +21,7 @@ async fn the_task_where_it_is_pinned() {
 }
 
 #[tokio::test]
-async fn instructions_wherever_they_stand() {
+async fn instructions_are_kept_wherever_they_are() {
     let upstream = upstream().await;
     let tidegate = start(&summarization(INLINE), &upstream).await;
     let mut messages = chat(4);
@@ -40,7 +40,7 @@ async fn instructions_wherever_they_stand() {
 }
 
 #[tokio::test]
-async fn the_summary_as_an_instruction_where_the_route_says_so() {
+async fn the_role_of_the_summary_is_configurable() {
     let upstream = upstream().await;
     let tidegate = start(&summarization("mode = \"inline\"\nrole = \"system\"\n"), &upstream).await;
     let (_, forwarded) = say(&tidegate, &upstream, "a", &chat(4)).await;
@@ -50,10 +50,10 @@ async fn the_summary_as_an_instruction_where_the_route_says_so() {
 
 /// An agent that was given one task and has called tools ever since: the task is the last thing the user said.
 #[tokio::test]
-async fn the_last_request_and_the_unresolved_end() {
+async fn the_last_request_and_the_unresolved_end_are_kept() {
     let upstream = upstream().await;
     let settings =
-        summarization(INLINE).replace(crate::scene::FOLD, "when = { turns = 5 }\nkeep = { turns = 1 }\n");
+        summarization(INLINE).replace(super::scene::FOLD, "when = { turns = 5 }\nkeep = { turns = 1 }\n");
     let tidegate = start(&settings, &upstream).await;
     let mut messages = vec![system(CONSTRAINT), user("Mend every pier.")];
     for turn in 0..12 {

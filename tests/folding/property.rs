@@ -1,10 +1,10 @@
 //! For every request of generated conversations, whatever the policy: each message is there, or masked there, or covered by the
 //! summary there, or counted by the marker there.
 
-use crate::forwarded::{Forwarded, is_marker, is_summary};
-use crate::reply::Reply;
-use crate::scene::{ask, degraded, edited, fits, say, start, summarizer, upstream, with_summarizer};
-use crate::talk::{assistant, calls, result, system, user};
+use super::forwarded::{Forwarded, is_marker, is_summary};
+use super::scene::{ask, degraded, fits, say, start, summarizer, upstream, with_summarizer};
+use crate::support::chat::{assistant, calls, result, system, user};
+use crate::support::reply::{Reply, edited};
 use serde_json::Value;
 use std::collections::HashSet;
 use tidegate_testkit::{Answer, MockUpstream};
@@ -200,7 +200,7 @@ fn policy(strategy: &str, fold: &str, budget: usize) -> String {
 }
 
 #[tokio::test]
-async fn inline_by_turns() {
+async fn no_message_is_lost_by_inline_folds() {
     let upstream = upstream().await;
     for fold in [
         "mode = \"inline\"\nwhen = { turns = 4 }\nkeep = { turns = 1 }\n",
@@ -216,7 +216,7 @@ async fn inline_by_turns() {
 }
 
 #[tokio::test]
-async fn when_it_does_not_fit() {
+async fn no_message_is_lost_over_budget() {
     let upstream = upstream().await;
     for keep in [2, 6] {
         let fold = format!(
@@ -230,7 +230,7 @@ async fn when_it_does_not_fit() {
 }
 
 #[tokio::test]
-async fn when_it_pays() {
+async fn no_message_is_lost_at_the_break_even_pace() {
     let upstream = upstream().await;
     let fold = "mode = \"inline\"\nwhen = { turns = 3 }\nkeep = { turns = 1 }\npace = \"break_even\"\n";
     let waiting = play(&policy("summarization", fold, 20_000), false, &upstream).await;
@@ -242,7 +242,7 @@ async fn when_it_pays() {
 }
 
 #[tokio::test]
-async fn with_a_model_as_summarizer() {
+async fn no_message_is_lost_with_an_llm_summarizer() {
     let (upstream, summarizer) = (upstream().await, summarizer().await);
     let fold = "when = { budget_ratio = 0.6, user_turns = 4 }\nkeep = { turns = 2 }\nmax_tokens = 300\n";
     let settings = with_summarizer(&policy("hybrid", fold, 2500), &summarizer, "5s");
@@ -251,7 +251,7 @@ async fn with_a_model_as_summarizer() {
 }
 
 #[tokio::test]
-async fn with_a_summarizer_that_fails() {
+async fn no_message_is_lost_with_a_failing_summarizer() {
     let (upstream, summarizer) = (upstream().await, MockUpstream::start().await);
     summarizer.answer(Answer::new(500));
     let fold = "when = { budget_ratio = 0.6 }\nkeep = { turns = 2 }\nmax_tokens = 300\n";
@@ -264,7 +264,7 @@ async fn with_a_summarizer_that_fails() {
 
 /// Fails until it has failed often enough: a conversation that was cut goes on with what another one folds.
 #[tokio::test]
-async fn with_a_summarizer_that_fails_now_and_then() {
+async fn no_message_is_lost_with_a_summarizer_that_recovers() {
     let (upstream, summarizer) = (upstream().await, summarizer().await);
     for _ in 0..4 {
         summarizer.then(Answer::new(500));

@@ -1,12 +1,13 @@
 //! Many requests of one conversation at once, in two processes: one summary.
 
-use crate::scene::{
-    FACT, ask, edited, good_summary, say, start, summarization, summarizer, until, upstream, with_budget,
-    with_store, with_summarizer,
+use super::scene::{
+    FACT, ask, good_summary, say, start, summarization, summarizer, upstream, with_budget, with_store,
+    with_summarizer,
 };
-use crate::talk::chat;
-use crate::tidegate::Tidegate;
-use crate::within;
+use crate::support::chat::chat;
+use crate::support::reply::{Reply, edited};
+use crate::support::tidegate::Tidegate;
+use crate::support::{until, within};
 use std::time::Duration;
 use tidegate_testkit::{Answer, Gate, MockUpstream, RedisServer};
 use tokio::task::JoinSet;
@@ -31,7 +32,7 @@ impl Scene {
     }
 
     /// The same request many times, every second one to the other process.
-    fn ask_at_once(&self, questions: usize) -> JoinSet<crate::reply::Reply> {
+    fn ask_at_once(&self, questions: usize) -> JoinSet<Reply> {
         let mut asking = JoinSet::new();
         for number in 0..AT_ONCE {
             let address = self.processes[number % 2].address;
@@ -43,7 +44,7 @@ impl Scene {
 
 /// Those that come second do not wait where they fit as they are.
 #[tokio::test]
-async fn at_the_trigger() {
+async fn concurrent_requests_at_the_trigger_make_one_summary() {
     let scene = Scene::new(&summarization("mode = \"inline\"\n")).await;
     let gate = Gate::new();
     let answer = good_summary();
@@ -62,7 +63,7 @@ async fn at_the_trigger() {
 
 /// None fits without it, so all of them wait for the one.
 #[tokio::test]
-async fn over_the_budget() {
+async fn concurrent_requests_over_budget_share_one_summary() {
     let scene = Scene::new(&with_budget(&summarization(""), 1200)).await;
     let answer = good_summary();
     let slow = Answer { steps: Vec::new(), ..answer.clone() }.pause(Duration::from_millis(500));
@@ -79,7 +80,7 @@ async fn over_the_budget() {
 
 /// What one process folded, the other repeats byte for byte.
 #[tokio::test]
-async fn one_folds_for_both() {
+async fn processes_share_summaries() {
     let scene = Scene::new(&summarization("mode = \"inline\"\n")).await;
     let [one, other] = &scene.processes;
     let (_, first) = say(one, &scene.upstream, "a", &chat(4)).await;
@@ -91,7 +92,7 @@ async fn one_folds_for_both() {
 
 /// Who waits for another's summary does not wait for one that has already failed.
 #[tokio::test]
-async fn a_failure_ends_the_waiting_of_all() {
+async fn a_failed_summary_releases_all_waiting_requests() {
     let scene = Scene::new(&with_budget(&summarization(""), 1500)).await;
     scene.summarizer.answer(Answer::new(500));
     let begun = Instant::now();

@@ -1,15 +1,15 @@
 //! A summary outlives its process.
 
-use crate::forwarded::Forwarded;
-use crate::scene::{
+use super::forwarded::Forwarded;
+use super::scene::{
     FIRST_FOLD, edits, say, start, summarization, summarizer, upstream, with_store, with_summarizer,
 };
-use crate::talk::chat;
+use crate::support::chat::chat;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
 #[tokio::test]
-async fn in_a_directory() {
+async fn a_summary_survives_a_restart() {
     for signal in [Signal::TERM, Signal::KILL] {
         let (directory, upstream, summarizer) =
             (TempDir::new().unwrap(), upstream().await, summarizer().await);

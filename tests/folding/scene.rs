@@ -1,19 +1,18 @@
 //! The processes of a test: Tidegate, an upstream, a summarizer.
 
-use crate::client::{CHAT, exchange, post};
-use crate::forwarded::Forwarded;
-use crate::reply::Reply;
-use crate::talk::body;
-use crate::tidegate::{Setup, Tidegate};
+use super::forwarded::Forwarded;
+use crate::support::chat::body;
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::{Reply, figure};
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::json;
 use std::net::SocketAddr;
-use std::time::Duration;
-use tidegate_testkit::{Answer, MockUpstream, until_ok};
+use tidegate_testkit::{Answer, MockUpstream};
 
 /// Folds at the fourth question since the last fold, all but the last two of them.
 pub(crate) const FOLD: &str = "when = { user_turns = 4 }\nkeep = { user_turns = 2 }\n";
 
-/// What two questions of [`chat`](crate::talk::chat) leave: that many messages are folded at the first trigger.
+/// What two questions of [`chat`](crate::support::chat::chat) leave: that many messages are folded at the first trigger.
 pub(crate) const FIRST_FOLD: &str = "masked=0,folded=9,dropped=0";
 
 /// The settings of `strategy = "summarization"` with these lines in `[context.fold]`.
@@ -93,12 +92,6 @@ pub(crate) fn edits(reply: &Reply) -> &str {
     reply.header("x-tidegate-edits").unwrap_or_else(|| panic!("no edits in {:?}", reply.headers))
 }
 
-/// One of the figures of `x-tidegate-edits`.
-pub(crate) fn edited(reply: &Reply, what: &str) -> usize {
-    let figure = edits(reply).split(',').find_map(|part| part.strip_prefix(what)?.strip_prefix('='));
-    figure.unwrap().parse().unwrap()
-}
-
 pub(crate) fn trigger(reply: &Reply) -> Option<&str> {
     reply.header("x-tidegate-trigger")
 }
@@ -107,32 +100,7 @@ pub(crate) fn degraded(reply: &Reply) -> Option<&str> {
     reply.header("x-tidegate-degraded")
 }
 
-pub(crate) fn figure(reply: &Reply, name: &str) -> u64 {
-    let value = reply.header(name).unwrap_or_else(|| panic!("no {name} in {:?}", reply.headers));
-    value.parse().unwrap()
-}
-
 pub(crate) fn fits(reply: &Reply) {
     let (after, budget) = (figure(reply, "x-tidegate-tokens-after"), figure(reply, "x-tidegate-budget"));
     assert!(after <= budget, "{after} tokens for a budget of {budget}");
-}
-
-/// One answer of the admin address.
-pub(crate) async fn admin(process: &Tidegate, path: &str) -> Reply {
-    exchange(process.admin, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
-        .await
-}
-
-/// Asks again until something is so, and fails with its last answer if it does not become so in time.
-pub(crate) async fn until<T: std::fmt::Debug>(
-    what: &str,
-    limit: Duration,
-    ask: impl AsyncFn() -> T,
-    so: impl Fn(&T) -> bool,
-) -> T {
-    let asked = async || {
-        let answer = ask().await;
-        if so(&answer) { Ok(answer) } else { Err(answer) }
-    };
-    until_ok(what, limit, asked).await
 }

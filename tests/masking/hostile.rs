@@ -1,8 +1,9 @@
 //! Requests that are made to hurt: each gets a clear answer, and the process goes on.
 
-use crate::agent::{EVERY_TURN, body, conversation, send};
-use crate::client::{CHAT, exchange, post};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, body, conversation, send};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::cores::busy;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
 /// What a hostile request comes to.
@@ -97,7 +98,8 @@ fn noise(bytes: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_gets_a_clear_answer_and_the_process_goes_on() {
+async fn hostile_requests_are_answered_and_the_process_survives() {
+    let _busy = busy().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     // Nothing here is about the store, and ten megabytes take a slow disk longer than it is given.

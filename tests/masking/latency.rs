@@ -4,15 +4,16 @@
 //! release profile on a quiet machine.
 //!
 //! ```text
-//! TIDEGATE_ASSERT_LATENCY=1 cargo test --release --test masking latency -- --nocapture
+//! TIDEGATE_ASSERT_LATENCY=1 cargo test --release --test tidegate masking::latency -- --nocapture
 //! ```
 //!
 //! sends each case for a second, and fails if the 99th percentile grows by 10 ms or more.
 
-use crate::agent::{EVERY_TURN, body, conversation};
-use crate::client::{CHAT, exchange, post};
-use crate::hostile::{WIDE, cases};
-use crate::tidegate::Setup;
+use super::hostile::{WIDE, cases};
+use crate::support::agent::{EVERY_TURN, body, conversation};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::cores::busy;
+use crate::support::tidegate::Setup;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use tidegate_testkit::{Answer, Listen, MockUpstream, Recording};
 const MOST_GROWTH: Duration = Duration::from_millis(10);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn others_are_served_meanwhile() {
+async fn other_requests_are_served_meanwhile() {
+    let _busy = busy().await;
     // An upstream each, and none that keeps what it gets, so that the hostile requests are felt in Tidegate alone.
     let local = ([127, 0, 0, 1], 0).into();
     let upstream = MockUpstream::bind(local, Listen::Http1, Recording::Off).await;

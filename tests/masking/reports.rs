@@ -1,11 +1,12 @@
 //! The headers in which an answer says what was done.
 
-use crate::agent::{EVERY_TURN, body, conversation, figure, send};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, body, conversation, send};
+use crate::support::reply::figure;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]
-async fn every_figure_of_the_plan() {
+async fn the_headers_report_the_whole_plan() {
     let upstream = MockUpstream::start().await;
     let config = format!("[[routes]]\nname = \"agents\"\n[[routes]]\nname = \"rest\"\n{EVERY_TURN}");
     let tidegate = Tidegate::start(&config, &upstream).await;
@@ -31,7 +32,7 @@ async fn every_figure_of_the_plan() {
 
 /// What is forwarded counts what the plan says: sent as it arrived, it has the same figure before any edit.
 #[tokio::test]
-async fn the_figure_after_is_what_arrives() {
+async fn tokens_after_is_the_size_of_the_forwarded_request() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
     let sent = body("gpt-4o", &conversation(6), &[]);
@@ -42,7 +43,7 @@ async fn the_figure_after_is_what_arrives() {
 }
 
 #[tokio::test]
-async fn an_upstream_cannot_speak_for_us() {
+async fn an_upstream_cannot_set_tidegates_headers() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}").header("x-tidegate-edits", "masked=999,folded=0,dropped=0"));
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;

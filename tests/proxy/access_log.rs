@@ -1,13 +1,13 @@
 //! One line per request that says how it ended, and nothing that was said in it.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post};
-use crate::http2::Http2Client;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post};
+use crate::support::http2::Http2Client;
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::json;
 use tidegate_testkit::{Answer, Ending, MockUpstream};
 
 #[tokio::test]
-async fn a_line_says_what_was_asked_and_how_it_ended() {
+async fn an_entry_records_the_request_and_its_outcome() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     upstream.then(Answer::json(200, "0123456789"));
@@ -28,7 +28,7 @@ async fn a_line_says_what_was_asked_and_how_it_ended() {
 }
 
 #[tokio::test]
-async fn each_way_to_end_has_its_word() {
+async fn each_outcome_has_its_own_label() {
     let upstream = MockUpstream::start().await;
     let mut tidegate =
         Tidegate::start("[upstreams.default]\nfirst_byte_timeout = \"200ms\"\n", &upstream).await;
@@ -83,7 +83,7 @@ async fn each_way_to_end_has_its_word() {
 }
 
 #[tokio::test]
-async fn there_is_one_line_for_every_request() {
+async fn every_request_logs_exactly_one_line() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -125,7 +125,7 @@ fn secret(path: &str, extra: &[(&str, &str)]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn nothing_that_was_said_is_logged_at_any_level() {
+async fn no_content_or_credentials_are_logged_at_any_level() {
     let upstream = MockUpstream::start().await;
     let config = "[log]\nlevel = \"trace\"\n[upstreams.default]\napi_key_env = \"THE_KEY\"\nfirst_byte_timeout = \"300ms\"\n";
     let setup =
@@ -170,7 +170,7 @@ async fn nothing_that_was_said_is_logged_at_any_level() {
 }
 
 #[tokio::test]
-async fn it_can_be_turned_off() {
+async fn the_access_log_can_be_turned_off() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[log]\naccess = false\n", &upstream).await;
     exchange(tidegate.address, chat()).await;

@@ -1,8 +1,9 @@
 //! A client that leaves ends the call to the upstream.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
-use crate::http2::{Http2Client, next_text};
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::cores::quiet;
+use crate::support::http2::{Http2Client, next_text};
+use crate::support::tidegate::{Setup, Tidegate};
 use std::time::{Duration, Instant};
 use tidegate_testkit::{Answer, MockUpstream, Unreachable};
 
@@ -17,7 +18,8 @@ fn assert_soon(mut delays: Vec<Duration>) {
 }
 
 #[tokio::test]
-async fn before_the_first_byte() {
+async fn leaving_before_the_first_byte_ends_the_upstream_call() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -37,7 +39,8 @@ async fn before_the_first_byte() {
 }
 
 #[tokio::test]
-async fn in_the_middle_of_a_stream() {
+async fn leaving_mid_stream_ends_the_upstream_call() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::sse(["{}"]).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -58,7 +61,8 @@ async fn in_the_middle_of_a_stream() {
 }
 
 #[tokio::test]
-async fn an_http2_stream_before_the_first_byte() {
+async fn an_http2_reset_before_the_first_byte_ends_the_upstream_call() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -79,7 +83,8 @@ async fn an_http2_stream_before_the_first_byte() {
 }
 
 #[tokio::test]
-async fn an_http2_stream_in_the_middle() {
+async fn an_http2_reset_mid_stream_ends_the_upstream_call() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::sse(["{}"]).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -96,7 +101,8 @@ async fn an_http2_stream_in_the_middle() {
 }
 
 #[tokio::test]
-async fn an_http2_upstream_is_told_by_a_reset_of_the_stream() {
+async fn leaving_resets_the_stream_to_an_http2_upstream() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start_h2c().await;
     let config = "[upstreams.default]\nprotocol = \"http2\"\n[server]\nworkers = 1\n";
     let tidegate = Tidegate::start(config, &upstream).await;
@@ -120,7 +126,8 @@ async fn an_http2_upstream_is_told_by_a_reset_of_the_stream() {
 }
 
 #[tokio::test]
-async fn in_the_middle_of_an_upload() {
+async fn leaving_mid_upload_ends_the_upstream_call() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let mut delays = Vec::new();
@@ -138,7 +145,7 @@ async fn in_the_middle_of_an_upload() {
 }
 
 #[tokio::test]
-async fn who_left_in_the_middle_of_an_upload_is_told_right() {
+async fn leaving_mid_upload_is_logged_as_client_gone() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -151,7 +158,8 @@ async fn who_left_in_the_middle_of_an_upload_is_told_right() {
 }
 
 #[tokio::test]
-async fn a_reader_that_stopped_reading() {
+async fn leaving_during_a_large_body_ends_the_upstream_call() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).fill(1 << 30));
     let tidegate = Tidegate::start("", &upstream).await;
@@ -168,7 +176,8 @@ async fn a_reader_that_stopped_reading() {
 }
 
 #[tokio::test]
-async fn while_tidegate_connects() {
+async fn leaving_while_tidegate_connects_ends_the_attempt() {
+    let _quiet = quiet().await;
     let nowhere = Unreachable::start();
     let config = "[server]\nworkers = 1\n";
     let mut tidegate = Setup::new(config).upstream(&nowhere.url()).start().await;
@@ -190,7 +199,7 @@ async fn while_tidegate_connects() {
 }
 
 #[tokio::test]
-async fn before_its_body_is_whole_nothing_was_sent() {
+async fn an_incomplete_body_never_reaches_the_upstream() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;

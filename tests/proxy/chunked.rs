@@ -1,8 +1,8 @@
 //! Chunked bodies whose end could be found in two places.
 
-use crate::client::{CHAT, Client};
-use crate::reply::End;
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client};
+use crate::support::reply::End;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Arrival, MockUpstream};
 
 const SMUGGLED: &str = "POST /v1/smuggled HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n";
@@ -32,7 +32,7 @@ fn head(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_chat_completion_with_a_doubtful_end_is_refused() {
+async fn a_chat_completion_with_ambiguous_chunks_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for (what, body) in TRICKS {
@@ -45,7 +45,7 @@ async fn a_chat_completion_with_a_doubtful_end_is_refused() {
 }
 
 #[tokio::test]
-async fn an_upload_with_a_doubtful_end_never_ends_upstream() {
+async fn an_upload_with_ambiguous_chunks_never_completes_upstream() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for (what, body) in TRICKS {
@@ -67,7 +67,7 @@ async fn an_upload_with_a_doubtful_end_never_ends_upstream() {
 }
 
 #[tokio::test]
-async fn the_client_and_the_log_are_told_why() {
+async fn the_client_and_the_log_get_the_reason() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     let mut lines = 0;
@@ -88,7 +88,7 @@ async fn the_client_and_the_log_are_told_why() {
 }
 
 #[tokio::test]
-async fn an_upload_that_breaks_its_framing_is_the_clients_fault() {
+async fn broken_upload_framing_is_the_clients_fault() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -102,7 +102,7 @@ async fn an_upload_that_breaks_its_framing_is_the_clients_fault() {
 }
 
 #[tokio::test]
-async fn endless_framing_is_refused() {
+async fn unbounded_framing_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let extension = format!("3;{}\r\nabc\r\n0\r\n\r\n", "x".repeat(40_000));
@@ -117,7 +117,7 @@ async fn endless_framing_is_refused() {
 }
 
 #[tokio::test]
-async fn what_the_standard_allows_passes() {
+async fn valid_chunks_pass() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for body in [

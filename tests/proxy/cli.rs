@@ -1,31 +1,22 @@
 //! The command itself: what it says, and with which exit code.
 
-use crate::tidegate::command;
+use crate::support::command::{self, Output, command};
 use insta::assert_snapshot;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// What a command answered.
-struct Said {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-async fn run(directory: &TempDir, args: &[&str]) -> Said {
+async fn run(directory: &TempDir, args: &[&str]) -> Output {
     run_with(directory, args, &[]).await
 }
 
-async fn run_with(directory: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Said {
+/// Runs the command, and replaces the path of the directory by `DIR` in what it prints.
+async fn run_with(directory: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Output {
     let mut command = command(directory.path());
-    let output = command.args(args).envs(env.iter().copied()).output();
-    let output = crate::within("the command ends", output).await.unwrap();
-    let text = |bytes: Vec<u8>| {
-        String::from_utf8(bytes).unwrap().replace(&directory.path().display().to_string(), "DIR")
-    };
-    Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    let output = command::run(command.args(args).envs(env.iter().copied())).await;
+    let path = directory.path().display().to_string();
+    Output { code: output.code, out: output.out.replace(&path, "DIR"), err: output.err.replace(&path, "DIR") }
 }
 
 fn with_config(text: &str) -> TempDir {
@@ -44,7 +35,7 @@ async fn check_accepts_the_reference_configuration() {
 }
 
 #[tokio::test]
-async fn check_shows_each_value_with_where_it_came_from() {
+async fn check_shows_where_each_value_came_from() {
     let config = "[server]\nmax_body = \"1MiB\"\n[context.mask]\nkeep = { turns = 3 }\n\
                   [[routes]]\nname = \"agents\"\n[routes.context.mask]\nkeep = { turns = 7 }\n";
     let directory = with_config(config);
@@ -66,7 +57,7 @@ async fn check_shows_each_value_with_where_it_came_from() {
 }
 
 #[tokio::test]
-async fn check_can_be_asked_about_one_route() {
+async fn check_can_show_one_route() {
     let directory = with_config("[[routes]]\nname = \"agents\"\n");
     let said = run(&directory, &["check", "--route", "agents"]).await;
     assert_eq!(said.code, Some(0));
@@ -102,7 +93,7 @@ async fn check_reports_every_mistake_with_its_line() {
 }
 
 #[tokio::test]
-async fn check_reports_a_file_that_is_no_toml_or_is_not_there() {
+async fn check_reports_invalid_toml_and_a_missing_file() {
     let directory = with_config("[server\n");
     let said = run(&directory, &["check"]).await;
     assert_eq!(said.code, Some(1));
@@ -119,7 +110,7 @@ async fn check_reports_a_file_that_is_no_toml_or_is_not_there() {
 }
 
 #[tokio::test]
-async fn serve_does_not_start_with_a_mistake() {
+async fn serve_does_not_start_with_an_invalid_file() {
     let directory = with_config("[server]\nmax_body = 0\n");
     for args in [vec![], vec!["serve"]] {
         let said = run(&directory, &args).await;
@@ -129,7 +120,7 @@ async fn serve_does_not_start_with_a_mistake() {
 }
 
 #[tokio::test]
-async fn init_writes_a_file_that_check_accepts_and_replaces_none() {
+async fn init_writes_a_valid_file_and_overwrites_none() {
     let directory = TempDir::new().unwrap();
     let said = run(&directory, &["init"]).await;
     assert_eq!(
@@ -184,14 +175,14 @@ async fn help_names_every_flag_and_its_variable() {
 }
 
 #[tokio::test]
-async fn help_does_not_show_what_the_environment_holds() {
+async fn help_does_not_show_values_from_the_environment() {
     let said =
         run_with(&TempDir::new().unwrap(), &["--help"], &[("TIDEGATE_STORE", "redis://:hunter2@r")]).await;
     assert!(!said.out.contains("hunter2"));
 }
 
 #[tokio::test]
-async fn completions_know_the_commands_and_their_flags() {
+async fn completions_contain_the_commands_and_flags() {
     let directory = TempDir::new().unwrap();
     for shell in ["bash", "zsh", "fish"] {
         let said = run(&directory, &["completions", shell]).await;
@@ -212,7 +203,7 @@ async fn a_mistyped_command_or_flag_is_a_usage_error() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_gives_a_hint() {
+async fn a_port_in_use_gives_a_hint() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let directory = TempDir::new().unwrap();
@@ -227,7 +218,7 @@ async fn a_port_that_is_taken_gives_a_hint() {
 }
 
 #[tokio::test]
-async fn an_admin_address_for_all_needs_a_token() {
+async fn a_public_admin_address_needs_a_token() {
     let directory = TempDir::new().unwrap();
     let args = ["serve", "--listen", "127.0.0.1:0", "--admin", "0.0.0.0:0"];
     for env in [&[][..], &[("TIDEGATE_ADMIN_TOKEN", "")]] {
@@ -238,7 +229,7 @@ async fn an_admin_address_for_all_needs_a_token() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_set_is_named() {
+async fn an_unset_api_key_variable_is_named() {
     let directory = with_config("[upstreams.default]\napi_key_env = \"NOT_SET_ANYWHERE\"\n");
     let said = run(&directory, &["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).await;
     assert_eq!(said.code, Some(1));
@@ -250,7 +241,7 @@ async fn a_key_that_is_not_set_is_named() {
 }
 
 #[tokio::test]
-async fn the_environment_and_the_flags_can_stand_in_for_a_file() {
+async fn variables_and_flags_can_replace_a_file() {
     let directory = TempDir::new().unwrap();
     let env = [("TIDEGATE_LISTEN", "127.0.0.1:7001"), ("TIDEGATE_UPSTREAM", "http://model.test/v1")];
     let said = run_with(&directory, &["check", "--changed", "--upstream", "http://other.test"], &env).await;

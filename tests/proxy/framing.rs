@@ -1,7 +1,7 @@
 //! Requests whose length could be read in two ways are refused, and so is everything behind them.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, request};
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, request};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
 /// What an attacker hides in the body of a request, hoping that the next server takes it for a request.
@@ -55,7 +55,7 @@ async fn assert_refused(tidegate: &Tidegate, upstream: &MockUpstream, what: &str
 }
 
 #[tokio::test]
-async fn doubtful_heads_are_refused() {
+async fn ambiguous_heads_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for path in [CHAT, "/v1/embeddings"] {
@@ -67,7 +67,7 @@ async fn doubtful_heads_are_refused() {
 }
 
 #[tokio::test]
-async fn doubtful_request_lines_are_refused() {
+async fn malformed_request_lines_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for line in [
@@ -95,7 +95,7 @@ async fn a_request_without_a_host_is_refused() {
 }
 
 #[tokio::test]
-async fn http_1_0_has_no_chunks() {
+async fn http_1_0_with_chunks_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let bytes =
@@ -121,7 +121,7 @@ async fn http_1_0_is_answered_and_closed() {
 }
 
 #[tokio::test]
-async fn a_sound_request_before_a_doubtful_one_is_answered() {
+async fn a_valid_request_before_an_ambiguous_one_is_answered() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -150,7 +150,7 @@ async fn a_body_that_looks_like_a_request_is_a_body() {
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_reads_is_not_a_request() {
+async fn an_unread_body_is_not_parsed_as_a_request() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let length = SMUGGLED.len();
@@ -169,7 +169,7 @@ async fn a_body_that_nobody_reads_is_not_a_request() {
 }
 
 #[tokio::test]
-async fn the_word_for_a_refused_request_is_no_backdoor() {
+async fn a_client_may_use_the_method_name_refused() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start("", &upstream).await;

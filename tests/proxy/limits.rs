@@ -1,9 +1,10 @@
 //! What is too large or too slow is refused, and nothing of it reaches the upstream.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
-use crate::http2::Http2Client;
-use crate::reply::Reply;
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::cores::quiet;
+use crate::support::http2::Http2Client;
+use crate::support::reply::Reply;
+use crate::support::tidegate::Tidegate;
 use std::time::Duration;
 use tidegate_testkit::{Answer, Arrival, MockUpstream, filler};
 use tokio::io::AsyncWriteExt;
@@ -29,7 +30,7 @@ async fn insist(tidegate: &Tidegate, bytes: Vec<u8>) -> Reply {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_large() {
+async fn a_head_over_the_limit_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[server]\nmax_header = \"16KiB\"\n", &upstream).await;
     let long = "x".repeat(17 * 1024);
@@ -56,7 +57,7 @@ async fn a_head_that_is_too_large() {
 }
 
 #[tokio::test]
-async fn a_declared_body_that_is_too_large() {
+async fn a_declared_body_over_the_limit_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(SMALL, &upstream).await;
     // From just above to far above what the sockets between could hold.
@@ -70,7 +71,7 @@ async fn a_declared_body_that_is_too_large() {
 }
 
 #[tokio::test]
-async fn a_chunked_body_that_grows_too_large() {
+async fn a_chunked_body_over_the_limit_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(SMALL, &upstream).await;
     let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000));
@@ -94,7 +95,7 @@ async fn a_body_at_the_limit_passes() {
 }
 
 #[tokio::test]
-async fn an_http2_body_that_is_too_large() {
+async fn an_http2_body_over_the_limit_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(SMALL, &upstream).await;
     let client = Http2Client::connect(tidegate.address).await;
@@ -106,7 +107,7 @@ async fn an_http2_body_that_is_too_large() {
 }
 
 #[tokio::test]
-async fn what_is_only_passed_on_has_no_limit() {
+async fn bodies_of_other_calls_have_no_limit() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start(SMALL, &upstream).await;
@@ -116,7 +117,7 @@ async fn what_is_only_passed_on_has_no_limit() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_slow() {
+async fn a_slow_head_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[server]\nheader_timeout = \"200ms\"\n", &upstream).await;
     for beginning in ["G", "POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nx-sl"] {
@@ -128,7 +129,7 @@ async fn a_head_that_is_too_slow() {
 }
 
 #[tokio::test]
-async fn a_head_that_trickles_is_too_slow_as_well() {
+async fn a_trickling_head_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[server]\nheader_timeout = \"300ms\"\n", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -147,7 +148,7 @@ async fn a_head_that_trickles_is_too_slow_as_well() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_slow() {
+async fn a_slow_body_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[server]\nbody_timeout = \"200ms\"\n", &upstream).await;
     let chunked = request("POST", CHAT, &[("transfer-encoding", "chunked")], b"5\r\nhello\r\n");
@@ -161,7 +162,7 @@ async fn a_body_that_is_too_slow() {
 }
 
 #[tokio::test]
-async fn an_upload_that_stalls_ends_both_calls() {
+async fn a_stalled_upload_ends_both_calls() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[server]\nbody_timeout = \"200ms\"\n", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -174,6 +175,7 @@ async fn an_upload_that_stalls_ends_both_calls() {
 
 #[tokio::test]
 async fn slow_but_steady_bodies_pass() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[server]\nbody_timeout = \"400ms\"\n", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;

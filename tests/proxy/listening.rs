@@ -1,9 +1,9 @@
 //! What clients can speak: HTTP/1.1 and HTTP/2 on one port, with and without TLS.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, request};
-use crate::http2::{Http2Client, whole_text};
-use crate::tidegate::{Setup, Tidegate};
-use crate::within;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, request};
+use crate::support::http2::{Http2Client, whole_text};
+use crate::support::tidegate::{Setup, Tidegate};
+use crate::support::within;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::ServerName;
@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 #[tokio::test]
-async fn http1_and_http2_come_to_the_same_port() {
+async fn http1_and_http2_share_a_port() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     assert_eq!(exchange(tidegate.address, chat()).await.status, 200);
@@ -64,7 +64,7 @@ async fn http2_refusals_have_the_same_shape() {
 }
 
 #[tokio::test]
-async fn a_request_to_upgrade_is_answered_without_it() {
+async fn an_upgrade_request_is_answered_without_upgrading() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let headers = [
@@ -102,7 +102,7 @@ async fn shake_hands(tidegate: &Tidegate, mut config: ClientConfig, protocol: &[
 }
 
 #[tokio::test]
-async fn tls_with_both_protocols() {
+async fn tls_serves_http1_and_http2() {
     let upstream = MockUpstream::start().await;
     let (tidegate, config) = with_tls(&upstream, "").await;
     let stream = shake_hands(&tidegate, config.clone(), b"http/1.1").await;
@@ -118,7 +118,7 @@ async fn tls_with_both_protocols() {
 }
 
 #[tokio::test]
-async fn clear_text_to_a_tls_port_gets_nothing() {
+async fn clear_text_on_a_tls_port_gets_no_response() {
     let upstream = MockUpstream::start().await;
     let (tidegate, config) = with_tls(&upstream, "").await;
     let mut client = Client::connect(tidegate.address).await;
@@ -133,7 +133,7 @@ async fn clear_text_to_a_tls_port_gets_nothing() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_is_too_slow_is_given_up() {
+async fn a_slow_tls_handshake_is_closed() {
     let upstream = MockUpstream::start().await;
     let (tidegate, _) = with_tls(&upstream, "[server]\nheader_timeout = \"200ms\"\n").await;
     for beginning in [b"".as_slice(), b"\x16\x03\x01"] {

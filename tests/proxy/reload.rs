@@ -1,7 +1,7 @@
 //! A changed configuration takes effect, a wrong one does not, and no request notices.
 
-use crate::client::{Client, chat, exchange};
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{Client, chat, exchange};
+use crate::support::tidegate::{Setup, Tidegate};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -35,7 +35,7 @@ fn replace(path: &Path, text: &str) {
 }
 
 #[tokio::test]
-async fn a_file_that_is_written_in_place() {
+async fn a_file_written_in_place_is_loaded() {
     let (a, b) = two_upstreams().await;
     let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
     assert_eq!(who_answers(&tidegate).await, "a");
@@ -45,7 +45,7 @@ async fn a_file_that_is_written_in_place() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_replaced_again_and_again() {
+async fn every_replacement_of_the_file_is_loaded() {
     let (a, b) = two_upstreams().await;
     let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
     for (count, upstream, name) in [(1, &b, "b"), (2, &a, "a"), (3, &b, "b")] {
@@ -56,7 +56,7 @@ async fn a_file_that_is_replaced_again_and_again() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_swapped_as_kubernetes_does_it() {
+async fn a_symlink_swapped_by_kubernetes_is_followed() {
     let (a, b) = two_upstreams().await;
     let setup = Setup::new("");
     let mount = setup.path().join("mount");
@@ -79,7 +79,7 @@ async fn a_link_that_is_swapped_as_kubernetes_does_it() {
 }
 
 #[tokio::test]
-async fn a_hangup_reads_the_file_again() {
+async fn sighup_reloads_the_file() {
     let (a, _) = two_upstreams().await;
     let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
     for count in 1..3 {
@@ -112,7 +112,7 @@ async fn an_invalid_file_is_reported_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_gone_changes_nothing() {
+async fn a_deleted_file_changes_nothing() {
     let (a, b) = two_upstreams().await;
     let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
     fs::remove_file(tidegate.config_file()).unwrap();
@@ -123,7 +123,7 @@ async fn a_file_that_is_gone_changes_nothing() {
 }
 
 #[tokio::test]
-async fn at_rest_the_file_is_not_read_again_and_again() {
+async fn an_unchanged_file_is_not_reread() {
     let (a, _) = two_upstreams().await;
     let tidegate = Setup::new(&pointing_at(&a)).start().await;
     assert_eq!(who_answers(&tidegate).await, "a");
@@ -140,7 +140,7 @@ async fn at_rest_the_file_is_not_read_again_and_again() {
 }
 
 #[tokio::test]
-async fn flags_stay_above_the_file() {
+async fn flags_override_a_reloaded_file() {
     let (a, b) = two_upstreams().await;
     let mut tidegate = Setup::new("").upstream(&a.url()).start().await;
     fs::write(tidegate.config_file(), pointing_at(&b)).unwrap();
@@ -149,7 +149,7 @@ async fn flags_stay_above_the_file() {
 }
 
 #[tokio::test]
-async fn what_needs_a_restart_is_said() {
+async fn changes_that_need_a_restart_are_logged() {
     let (a, _) = two_upstreams().await;
     let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
     replace(&tidegate.config_file(), &format!("{}[server]\nworkers = 3\n", pointing_at(&a)));

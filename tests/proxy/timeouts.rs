@@ -1,14 +1,15 @@
 //! An upstream that cannot be reached, or takes too long.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
-use crate::http2::{Http2Client, whole_text};
-use crate::reply::{End, error_code};
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::cores::quiet;
+use crate::support::http2::{Http2Client, whole_text};
+use crate::support::reply::{End, error_code};
+use crate::support::tidegate::{Setup, Tidegate};
 use std::time::{Duration, Instant};
 use tidegate_testkit::{Answer, Gate, MockUpstream, TcpProxy, Unreachable};
 
 #[tokio::test]
-async fn an_upstream_that_refuses_connections() {
+async fn a_refused_connection_is_upstream_unreachable() {
     let upstream = MockUpstream::start().await;
     let proxy = TcpProxy::start(upstream.address()).await;
     let tidegate = Setup::new("").upstream(&proxy.url()).start().await;
@@ -24,7 +25,7 @@ async fn an_upstream_that_refuses_connections() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_does_not_answer_a_connection() {
+async fn a_connect_timeout_is_upstream_unreachable() {
     let nowhere = Unreachable::start();
     let config = "[upstreams.default]\nconnect_timeout = \"200ms\"\n";
     let tidegate = Setup::new(config).upstream(&nowhere.url()).start().await;
@@ -35,7 +36,7 @@ async fn an_upstream_that_does_not_answer_a_connection() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_exist() {
+async fn an_unknown_host_is_unreachable() {
     let tidegate = Setup::new("").upstream("http://nobody.invalid:1").start().await;
     let reply = exchange(tidegate.address, chat()).await;
     assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
@@ -44,7 +45,7 @@ async fn a_host_that_does_not_exist() {
 const IMPATIENT: &str = "[upstreams.default]\nfirst_byte_timeout = \"250ms\"\n";
 
 #[tokio::test]
-async fn an_upstream_that_does_not_begin_to_answer() {
+async fn a_missing_first_byte_is_upstream_timeout() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).stall());
     let tidegate = Tidegate::start(IMPATIENT, &upstream).await;
@@ -57,7 +58,8 @@ async fn an_upstream_that_does_not_begin_to_answer() {
 }
 
 #[tokio::test]
-async fn a_long_upload_is_not_a_slow_upstream() {
+async fn a_long_upload_does_not_time_out_the_upstream() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(IMPATIENT, &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -73,7 +75,7 @@ async fn a_long_upload_is_not_a_slow_upstream() {
 }
 
 #[tokio::test]
-async fn a_timeout_of_one_call_leaves_an_http2_connection_alone() {
+async fn a_timeout_does_not_close_a_shared_http2_connection() {
     let upstream = MockUpstream::start_h2c().await;
     let config =
         "[upstreams.default]\nfirst_byte_timeout = \"250ms\"\nprotocol = \"http2\"\n[server]\nworkers = 1\n";
@@ -105,7 +107,7 @@ fn assert_ended_by(text: &str, sent: &str, code: &str) {
 }
 
 #[tokio::test]
-async fn a_stream_that_stops_ends_with_one_error_event() {
+async fn a_stalled_stream_ends_with_one_error_event() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(RESTLESS, &upstream).await;
     for sent in
@@ -122,7 +124,7 @@ async fn a_stream_that_stops_ends_with_one_error_event() {
 }
 
 #[tokio::test]
-async fn an_http2_client_gets_that_event_too() {
+async fn an_http2_client_gets_the_error_event() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::sse(["{}"]).stall());
     let tidegate = Tidegate::start(RESTLESS, &upstream).await;
@@ -132,7 +134,7 @@ async fn an_http2_client_gets_that_event_too() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_stream_is_broken_off() {
+async fn a_stalled_response_that_is_not_a_stream_is_cut_off() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(RESTLESS, &upstream).await;
     let json = || Answer::new(200).header("content-type", "application/json");
@@ -144,7 +146,8 @@ async fn an_answer_that_is_no_stream_is_broken_off() {
 }
 
 #[tokio::test]
-async fn a_slow_but_steady_stream_goes_on() {
+async fn a_slow_but_steady_stream_does_not_time_out() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     let mut answer = Answer::sse(["0"]);
     for number in 1..6 {

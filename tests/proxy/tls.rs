@@ -1,8 +1,9 @@
 //! TLS and HTTP/2 on the way out.
 
-use crate::client::{chat, exchange, get};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate, command};
+use crate::support::client::{chat, exchange, get};
+use crate::support::command::{command, run};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{Listen, MockUpstream, Recording, Version};
 
 async fn listening(listen: Listen) -> MockUpstream {
@@ -19,7 +20,7 @@ fn assert_unreachable(reply: &Reply) {
 }
 
 #[tokio::test]
-async fn an_upstream_with_its_own_ca_speaks_what_it_offers() {
+async fn the_protocol_is_negotiated_with_an_upstream_with_its_own_ca() {
     for (listen, more, version) in [
         (Listen::Tls, "", Version::Http2),
         (Listen::TlsHttp1, "", Version::Http11),
@@ -41,7 +42,7 @@ async fn an_upstream_with_its_own_ca_speaks_what_it_offers() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_nobody_vouches_for_is_not_talked_to() {
+async fn an_untrusted_certificate_is_rejected() {
     let (upstream, stranger) = (listening(Listen::Tls).await, listening(Listen::Tls).await);
     let by_system = Tidegate::start("", &upstream).await;
     assert_unreachable(&exchange(by_system.address, chat()).await);
@@ -53,7 +54,7 @@ async fn an_upstream_that_nobody_vouches_for_is_not_talked_to() {
 }
 
 #[tokio::test]
-async fn a_certificate_for_another_name_does_not_count() {
+async fn a_certificate_for_another_name_is_rejected() {
     let upstream = MockUpstream::bind(([127, 0, 0, 2], 0).into(), Listen::Tls, Recording::On).await;
     let config = "[upstreams.default]\nca = \"ca.pem\"\n";
     let url = format!("https://{}", upstream.address());
@@ -71,7 +72,7 @@ async fn an_upstream_that_does_not_speak_tls_is_unreachable() {
 }
 
 #[tokio::test]
-async fn http2_without_tls_by_prior_knowledge() {
+async fn http2_works_without_tls_by_prior_knowledge() {
     let upstream = MockUpstream::start_h2c().await;
     let tidegate = Tidegate::start("[upstreams.default]\nprotocol = \"http2\"\n", &upstream).await;
     for request in [chat(), get("/v1/models?x=1")] {
@@ -83,7 +84,7 @@ async fn http2_without_tls_by_prior_knowledge() {
 }
 
 #[tokio::test]
-async fn a_ca_file_that_cannot_be_read_is_refused_at_the_start() {
+async fn an_unreadable_ca_file_is_refused_at_startup() {
     let upstream = listening(Listen::Tls).await;
     for text in [None, Some(""), Some("-----BEGIN CERTIFICATE-----\nnot base64\n-----END CERTIFICATE-----\n")]
     {
@@ -94,10 +95,8 @@ async fn a_ca_file_that_cannot_be_read_is_refused_at_the_start() {
             std::fs::write(directory.path().join("ca.pem"), text).unwrap();
         }
         let mut serve = command(directory.path());
-        let output =
-            serve.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).output().await.unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("ca.pem"), "{said}");
+        let output = run(serve.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])).await;
+        assert_eq!(output.code, Some(1), "{}", output.err);
+        assert!(output.err.contains("ca.pem"), "{}", output.err);
     }
 }

@@ -1,8 +1,8 @@
 //! What needs no edit passes byte for byte, in both directions.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
-use crate::reply::End;
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::reply::End;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream, filler};
 
 /// Bodies that a JSON library would not give back as they were.
@@ -22,7 +22,7 @@ const ODD_BODIES: &[(&str, &[u8])] = &[
 ];
 
 #[tokio::test]
-async fn odd_bodies_reach_the_upstream_as_they_are() {
+async fn odd_bodies_reach_the_upstream_unchanged() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start("", &upstream).await;
@@ -51,7 +51,7 @@ async fn a_chunked_chat_completion_arrives_whole() {
 }
 
 #[tokio::test]
-async fn the_answer_comes_back_as_it_is() {
+async fn the_response_is_passed_on_unchanged() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let answer = b"HTTP/1.1 418 Short And Stout\r\nSet-Cookie: a=1\r\nX-Accent: caf\xe9 \xff\r\nset-cookie: b=2\r\n\
@@ -79,7 +79,7 @@ async fn the_answer_comes_back_as_it_is() {
 }
 
 #[tokio::test]
-async fn an_error_of_the_upstream_is_its_own() {
+async fn upstream_errors_are_passed_on_unchanged() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for status in [400, 401, 404, 409, 429, 500, 502, 503, 529] {
@@ -94,7 +94,7 @@ async fn an_error_of_the_upstream_is_its_own() {
 }
 
 #[tokio::test]
-async fn answers_without_a_body_keep_their_headers() {
+async fn responses_without_a_body_keep_their_headers() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -112,7 +112,7 @@ async fn answers_without_a_body_keep_their_headers() {
 }
 
 #[tokio::test]
-async fn every_other_call_passes_in_its_own_spelling() {
+async fn other_calls_keep_their_method_and_target() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start("", &upstream).await;
@@ -151,7 +151,7 @@ async fn every_other_call_passes_in_its_own_spelling() {
 }
 
 #[tokio::test]
-async fn large_bodies_pass_whole() {
+async fn large_bodies_pass_unchanged() {
     const SIZE: usize = 5 * 1024 * 1024;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).fill(SIZE as u64));
@@ -165,7 +165,7 @@ async fn large_bodies_pass_whole() {
 }
 
 #[tokio::test]
-async fn requests_on_one_connection_are_answered_in_turn() {
+async fn pipelined_requests_are_answered_in_order() {
     let upstream = MockUpstream::start().await;
     upstream.script(|request| Answer::json(200, &request.target));
     let tidegate = Tidegate::start("", &upstream).await;

@@ -1,9 +1,10 @@
 //! What is edited in a replay is what the running proxy forwards for the same conversation, byte for byte.
 
-use crate::client::{CHAT, exchange, post};
-use crate::command::replay;
-use crate::tidegate::{Setup, Tidegate};
+use super::command::replay_in;
+use crate::support::client::{CHAT, admin, exchange, post};
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream, Trajectory, until};
 
 /// Replays the lines under the configuration's own route, sends every request that the replay has reconstructed to a real proxy in
@@ -11,9 +12,10 @@ use tidegate_testkit::{Answer, MockUpstream, Trajectory, until};
 async fn is_what_the_proxy_forwards(context: &str, lines: &[String]) -> Seen {
     let config = format!("[store]\nurl = \"memory:\"\n{context}");
     let args = ["--policy", "route:default", "--gap", "1ms", "--forwarded", "forwarded.jsonl"];
-    let said = replay(Some(&config), lines, &args);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let text = std::fs::read_to_string(said.directory.path().join("forwarded.jsonl")).unwrap();
+    let directory = TempDir::new().unwrap();
+    let output = replay_in(&directory, Some(&config), lines, &args);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let text = std::fs::read_to_string(directory.path().join("forwarded.jsonl")).unwrap();
     let upstream = MockUpstream::start().await;
     let answer = json!({ "choices": [{ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": "ok" } }] });
     upstream.answer(Answer::json(200, answer.to_string()));
@@ -72,9 +74,9 @@ async fn summarized(tidegate: &Tidegate, id: &str, wanted: u64) {
     if wanted == 0 {
         return;
     }
-    let ask = format!("GET /api/conversations/{id} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let path = format!("/api/conversations/{id}");
     until("a summary in the background", async || {
-        let reply = exchange(tidegate.admin, ask.clone()).await;
+        let reply = admin(tidegate.admin, &path).await;
         let page: Value = serde_json::from_str(&reply.text()).unwrap_or_default();
         page["summaries"].as_array().is_some_and(|summaries| summaries.len() as u64 >= wanted)
     })
@@ -87,7 +89,7 @@ fn runs(turns: usize, question_every: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn masks_at_every_pace() {
+async fn masks_match_the_proxy_at_every_pace() {
     for pace in ["\"every_turn\"", "{ batch = 4 }", "\"break_even\""] {
         let seen = is_what_the_proxy_forwards(
             &format!("[context.mask]\nkeep = {{ turns = 3 }}\npace = {pace}\n"),
@@ -99,42 +101,42 @@ async fn masks_at_every_pace() {
 }
 
 #[tokio::test]
-async fn summaries_in_the_background() {
+async fn background_summaries_match_the_proxy() {
     let context = "[context]\nstrategy = \"summarization\"\n[context.fold]\nwhen = { user_turns = 3 }\nkeep = { turns = 3 }\n";
     let seen = is_what_the_proxy_forwards(context, &runs(24, 2)).await;
     assert!(seen.with_summary > 20 && seen.summaries >= 3, "{seen:?}");
 }
 
 #[tokio::test]
-async fn summaries_that_wait_until_they_pay() {
+async fn break_even_summaries_match_the_proxy() {
     let context = "[context]\nstrategy = \"hybrid\"\n[context.mask]\nkeep = { turns = 5 }\n";
     let seen = is_what_the_proxy_forwards(context, &runs(30, 2)).await;
     assert!(seen.with_summary > 10 && seen.masked > 0, "{seen:?}");
 }
 
 #[tokio::test]
-async fn summaries_without_which_a_request_would_not_fit() {
+async fn summaries_that_the_budget_requires_match_the_proxy() {
     let context = "[context]\nstrategy = \"hybrid\"\n[context.fold]\nmode = \"inline\"\n[context.budget]\nmax_input = 5000\n";
     let seen = is_what_the_proxy_forwards(context, &runs(24, 0)).await;
     assert!(seen.with_summary > 10 && seen.summaries >= 2, "{seen:?}");
 }
 
 #[tokio::test]
-async fn a_head_and_a_tail() {
+async fn windows_match_the_proxy() {
     let context = "[context]\nstrategy = \"window\"\n[context.budget]\nmax_input = 6000\n";
     let seen = is_what_the_proxy_forwards(context, &runs(24, 0)).await;
     assert!(seen.with_marker > 5, "{seen:?}");
 }
 
 #[tokio::test]
-async fn refusals() {
+async fn refusals_match_the_proxy() {
     let context = "[context.mask]\nkeep = { turns = 5 }\n[context.budget]\nmax_input = 4000\n";
     let seen = is_what_the_proxy_forwards(context, &runs(20, 0)).await;
     assert!(seen.refused > 2 && seen.edited > 2, "{seen:?}");
 }
 
 #[tokio::test]
-async fn every_profile_that_leaves_the_history_to_the_client() {
+async fn every_profile_with_client_side_history_matches_the_proxy() {
     // Windows that are soon full; stories keep 10,500 tokens for something else.
     for (profile, window) in
         [("agent", 16_384), ("budgeted-chat", 16_384), ("story", 22_000), ("assistant", 16_384)]
@@ -149,7 +151,7 @@ async fn every_profile_that_leaves_the_history_to_the_client() {
 }
 
 #[tokio::test]
-async fn observations_of_a_text_protocol_in_odd_json_with_times() {
+async fn text_protocol_observations_match_the_proxy() {
     let mut messages = vec![r#"{"role":"user", "content":"Mend it, \u00e9t c\u00e6tera."}"#.to_owned()];
     for turn in 0..12 {
         let output = "one line of output\\n".repeat(30);
@@ -166,7 +168,7 @@ async fn observations_of_a_text_protocol_in_odd_json_with_times() {
 }
 
 #[tokio::test]
-async fn a_log_of_requests() {
+async fn request_logs_match_the_proxy() {
     let shape = Trajectory { turns: 12, output: 250.0, system: 100, ..Trajectory::default() };
     let mut lines = Vec::new();
     let histories: Vec<Vec<Value>> = (1..=2).map(|seed| shape.messages(seed)).collect();

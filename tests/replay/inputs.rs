@@ -1,9 +1,10 @@
 //! What can be replayed, and what is said of what cannot.
 
-use crate::client::{CHAT, exchange, post};
-use crate::command::{figures, policy, replay};
-use crate::tidegate::Setup;
+use super::command::{figures, policy, replay, replay_in};
+use crate::support::client::{CHAT, admin, exchange, post};
+use crate::support::tidegate::Setup;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream, Trajectory};
 
 fn said(role: &str, text: &str) -> Value {
@@ -11,7 +12,7 @@ fn said(role: &str, text: &str) -> Value {
 }
 
 #[test]
-fn a_request_is_everything_before_an_assistant_message() {
+fn each_assistant_message_makes_one_request() {
     let messages = [
         said("system", "s"),
         said("user", "a"),
@@ -20,9 +21,11 @@ fn a_request_is_everything_before_an_assistant_message() {
         said("assistant", "d"),
     ];
     let line = json!({ "id": 7, "model": "gpt-4o", "messages": messages, "tools": [] }).to_string();
-    let out = replay(None, &[line], &["--forwarded", "out.jsonl", "--policy", "masking"]);
-    assert_eq!(out.code, Some(0), "{}", out.err);
-    let lines = std::fs::read_to_string(out.directory.path().join("out.jsonl")).unwrap();
+    let directory = TempDir::new().unwrap();
+    let args = ["--forwarded", "out.jsonl", "--policy", "masking"];
+    let output = replay_in(&directory, None, &[line], &args);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let lines = std::fs::read_to_string(directory.path().join("out.jsonl")).unwrap();
     let sent: Vec<Value> = lines
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
@@ -34,7 +37,7 @@ fn a_request_is_everything_before_an_assistant_message() {
 }
 
 #[test]
-fn requests_of_a_log_are_put_together_by_what_they_begin_with() {
+fn logged_requests_are_grouped_by_their_prefix() {
     let first = [
         said("user", "a"),
         said("assistant", "b"),
@@ -68,7 +71,7 @@ fn requests_of_a_log_are_put_together_by_what_they_begin_with() {
 }
 
 #[test]
-fn a_pause_that_the_times_show_empties_the_cache() {
+fn a_pause_in_the_timestamps_empties_the_cache() {
     let shape = Trajectory { turns: 6, output: 300.0, system: 1_500, ..Trajectory::default() };
     let timed = |pause: u64| {
         let mut messages = shape.messages(1);
@@ -88,7 +91,7 @@ fn a_pause_that_the_times_show_empties_the_cache() {
 }
 
 #[tokio::test]
-async fn what_was_kept_can_be_replayed() {
+async fn an_exported_conversation_can_be_replayed() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::chat("It is high."));
     let tidegate = Setup::new("[store]\nurl = \"memory:\"\n").upstream(&upstream.url()).start().await;
@@ -100,8 +103,7 @@ async fn what_was_kept_can_be_replayed() {
         assert_eq!(reply.status, 200);
         messages.push(said("assistant", "It is high."));
     }
-    let path = "GET /api/conversations/kept/export HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    let export = exchange(tidegate.admin, path.to_owned()).await.text();
+    let export = admin(tidegate.admin, "/api/conversations/kept/export").await.text();
     let found = figures(None, &[export.trim().to_owned()], &[]);
     // The last request counts whether or not its answer has been recorded by now.
     assert_eq!((&found["requests"], &found["untimed"]), (&3.into(), &0.into()));
@@ -109,12 +111,14 @@ async fn what_was_kept_can_be_replayed() {
 }
 
 #[test]
-fn what_is_pinned_stands_in_every_request_that_a_policy_edits() {
+fn pinned_memory_is_in_every_request_that_a_policy_edits() {
     let messages = [said("user", "a"), said("assistant", "b")];
     let line =
         json!({ "id": "n", "model": "gpt-4o", "memory": "Deploys are on Fridays.", "messages": messages });
-    let out = replay(None, &[line.to_string()], &["--forwarded", "out.jsonl", "--policy", "masking"]);
-    let lines = std::fs::read_to_string(out.directory.path().join("out.jsonl")).unwrap();
+    let directory = TempDir::new().unwrap();
+    let args = ["--forwarded", "out.jsonl", "--policy", "masking"];
+    replay_in(&directory, None, &[line.to_string()], &args);
+    let lines = std::fs::read_to_string(directory.path().join("out.jsonl")).unwrap();
     let forwarded = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let has_it: Vec<bool> =
         forwarded.map(|line| line["forwarded"].as_str().unwrap().contains("on Fridays")).collect();
@@ -122,7 +126,7 @@ fn what_is_pinned_stands_in_every_request_that_a_policy_edits() {
 }
 
 #[test]
-fn a_limit_of_turns_refuses_as_in_the_proxy_and_never_raw() {
+fn a_turn_limit_refuses_as_in_the_proxy_but_never_raw() {
     let line = Trajectory { turns: 9, output: 50.0, ..Trajectory::default() }.line(1);
     let found = figures(Some("[context.limits]\nmax_turns = 4\n"), &[line], &[]);
     assert_eq!(policy(&found, 0, "raw")["refused"], 0);
@@ -130,7 +134,7 @@ fn a_limit_of_turns_refuses_as_in_the_proxy_and_never_raw() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_named_with_its_line() {
+fn invalid_input_is_reported_with_its_line() {
     let good = Trajectory { turns: 1, ..Trajectory::default() }.line(1);
     let cases = [
         ("{", "runs.jsonl:1: not a JSON object"),

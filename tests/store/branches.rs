@@ -3,9 +3,9 @@
 //! Random trees of requests in one conversation, through two processes on one Redis. What is forwarded for each request must be,
 //! byte for byte, what is forwarded when nothing but its own ancestors was ever sent.
 
-use crate::agent::{Message, body, conversation, output};
-use crate::client::{CHAT, exchange, post};
-use crate::turns::{start, upstream};
+use super::turns::{start, upstream};
+use crate::support::agent::{Message, body, conversation, output};
+use crate::support::client::{CHAT, exchange, post};
 use std::net::SocketAddr;
 use tidegate_testkit::{MockUpstream, RedisServer};
 

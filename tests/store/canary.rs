@@ -1,9 +1,10 @@
 //! A key and a prompt that must not turn up anywhere: sent on every path, through every kind of failure.
 
-use crate::agent::{Message, body, conversation};
-use crate::client::{CHAT, Client, exchange, post};
-use crate::tidegate::Setup;
-use crate::turns::{admin, config, start, until, upstream};
+use super::turns::{config, start, upstream};
+use crate::support::agent::{Message, body, conversation};
+use crate::support::client::{CHAT, Client, admin, exchange, post};
+use crate::support::tidegate::Setup;
+use crate::support::until;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -101,8 +102,8 @@ async fn everywhere(encrypted: bool) {
     upstream.answer(Answer::json(500, format!("{{\"error\":{{\"message\":\"{PROMPT} {KEY}\"}}}}").as_str()));
     sing(tidegate.address).await;
 
-    let all = async || -> Value { admin(&tidegate, "/api/conversations?limit=500").await.json() };
-    let (all, _) = until("it is counted", Duration::from_secs(5), all, |all| {
+    let all = async || -> Value { admin(tidegate.admin, "/api/conversations?limit=500").await.json() };
+    let all = until("it is counted", Duration::from_secs(5), all, |all| {
         all["conversations"]
             .as_array()
             .is_some_and(|all| all.iter().filter(|one| one["name"] == NAME).count() == 2)
@@ -113,15 +114,15 @@ async fn everywhere(encrypted: bool) {
         all.iter().filter(|one| one["name"] == NAME).max_by_key(|one| one["first"].as_u64()).unwrap();
     let (id, tenant) = (stranger["id"].as_str().unwrap(), stranger["tenant"].as_str().unwrap());
     for path in ["", "/messages", "/export"] {
-        let reply = admin(&tidegate, &format!("/api/conversations/{id}{path}?tenant={tenant}")).await;
+        let reply = admin(tidegate.admin, &format!("/api/conversations/{id}{path}?tenant={tenant}")).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         is_clean(path, &reply.text());
     }
-    let listed = admin(&tidegate, &format!("/api/conversations?tenant={tenant}")).await.text();
+    let listed = admin(tidegate.admin, &format!("/api/conversations?tenant={tenant}")).await.text();
     assert!(listed.contains(id));
     is_clean("another tenant's list", &listed);
-    is_clean("metrics", &admin(&tidegate, "/metrics").await.text());
-    is_clean("readiness", &admin(&tidegate, "/readyz").await.text());
+    is_clean("metrics", &admin(tidegate.admin, "/metrics").await.text());
+    is_clean("readiness", &admin(tidegate.admin, "/readyz").await.text());
 
     let contents = redis_contents(&redis).await;
     assert!(contents.iter().any(|(key, _)| key.ends_with(":m")));
@@ -143,23 +144,23 @@ async fn everywhere(encrypted: bool) {
 }
 
 #[tokio::test]
-async fn only_the_timeline_has_what_was_said() {
+async fn content_is_only_in_the_timeline() {
     everywhere(false).await;
 }
 
 #[tokio::test]
-async fn with_a_key_not_even_the_timeline() {
+async fn with_an_encryption_key_content_is_nowhere() {
     everywhere(true).await;
 }
 
 #[tokio::test]
-async fn credentials_of_the_store_are_not_told() {
+async fn store_credentials_are_not_exposed() {
     let upstream = upstream().await;
     let redis = RedisServer::with(&[&format!("requirepass {KEY}")]).await;
     let wrong = redis.url().replace("redis://", &format!("redis://:{PROMPT}@"));
     let mut tidegate = start(&wrong, &upstream).await;
     exchange(tidegate.address, post(CHAT, &[], body("gpt-4o", &conversation(1), &[]))).await;
     tidegate.logged_message("without their store").await;
-    is_clean("readiness", &admin(&tidegate, "/readyz").await.text());
+    is_clean("readiness", &admin(tidegate.admin, "/readyz").await.text());
     is_clean("the log", &tidegate.stop().await);
 }

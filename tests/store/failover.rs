@@ -1,8 +1,11 @@
 //! A master dies under load. No request fails or waits longer than the store's timeout, and within two seconds of the promotion
 //! the store is used again.
 
-use crate::load::{Load, Sent};
-use crate::turns::{SLACK, STORE_TIMEOUT, degraded, start, turn, until, upstream};
+use super::load::{Load, Sent};
+use super::turns::{SLACK, STORE_TIMEOUT, degraded, start, turn, upstream};
+use crate::support::cores::quiet;
+use crate::support::tidegate::Tidegate;
+use crate::support::until;
 use std::time::Duration;
 use tidegate_testkit::{RedisCluster, Sentinels};
 use tokio::time::Instant;
@@ -11,6 +14,7 @@ const CLIENTS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_promotes_a_replica() {
+    let _quiet = quiet().await;
     let (cluster, upstream) = (RedisCluster::start().await, upstream().await);
     let tidegate = start(&cluster.url(), &upstream).await;
     let ask = async || turn(tidegate.address, "a", 3).await;
@@ -28,6 +32,7 @@ async fn a_cluster_promotes_a_replica() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinels_promote_a_replica() {
+    let _quiet = quiet().await;
     let (sentinels, upstream) = (Sentinels::start().await, upstream().await);
     let tidegate = start(&sentinels.url(""), &upstream).await;
     let ask = async || turn(tidegate.address, "a", 3).await;
@@ -42,7 +47,7 @@ async fn sentinels_promote_a_replica() {
 }
 
 /// Requests of many conversations, so that every server of a cluster is asked, are served with the store again.
-async fn back_in_time(tidegate: &crate::tidegate::Tidegate, promoted: Instant) {
+async fn back_in_time(tidegate: &Tidegate, promoted: Instant) {
     let all = async || {
         let mut without = 0;
         for number in 0..16 {

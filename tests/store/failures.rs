@@ -1,27 +1,31 @@
 //! Stores that fail in every way. The request always goes through, in no more than the store's timeout; the answer says so;
 //! soon nobody waits any more; and when the store is back, so is the memory.
 
-use crate::client::exchange;
-use crate::tidegate::{Setup, Tidegate};
-use crate::turns::{
-    NEW, REMEMBERED, SLACK, STORE_TIMEOUT, admin, config, degraded, edits, start, timed_turn, turn, until,
-    upstream,
+use super::turns::{
+    NEW, REMEMBERED, SLACK, STORE_TIMEOUT, config, degraded, edits, start, timed_turn, turn, upstream,
 };
+use crate::support::client::{admin, exchange};
+use crate::support::cores::quiet;
+use crate::support::tidegate::{Setup, Tidegate};
+use crate::support::until;
 use std::time::Duration;
 use tidegate_testkit::{MockUpstream, RedisServer};
+use tokio::sync::RwLockReadGuard;
 use tokio::time::Instant;
 
 struct Scene {
     redis: RedisServer,
     upstream: MockUpstream,
     tidegate: Tidegate,
+    _quiet: RwLockReadGuard<'static, ()>,
 }
 
 impl Scene {
     async fn new() -> Scene {
+        let quiet = quiet().await;
         let (redis, upstream) = (RedisServer::start().await, upstream().await);
         let tidegate = start(&redis.url(), &upstream).await;
-        let scene = Scene { redis, upstream, tidegate };
+        let scene = Scene { redis, upstream, tidegate, _quiet: quiet };
         let reply = turn(scene.tidegate.address, "a", 3).await;
         assert_eq!((degraded(&reply), edits(&reply)), (None, REMEMBERED));
         scene
@@ -48,21 +52,18 @@ impl Scene {
         let (reply, took) = timed_turn(self.tidegate.address, "a", 4).await;
         assert!(degraded(&reply).is_some_and(|reason| reasons.contains(&reason)), "{:?}", degraded(&reply));
         assert!(took < STORE_TIMEOUT, "nobody should wait any more, but a request waited {took:?}");
-        let metrics = admin(&self.tidegate, "/metrics").await.text();
+        let metrics = admin(self.tidegate.admin, "/metrics").await.text();
         let told = reasons
             .iter()
             .any(|reason| metrics.contains(&format!("tidegate_degraded_total{{reason=\"{reason}\"}}")));
         assert!(told, "{metrics}");
     }
 
-    /// From the moment the store is back: how long until a request is served with it.
-    async fn recovers(&self, number: usize) -> Duration {
+    /// Once the store is back, a request is soon served with it.
+    async fn recovers(&self, number: usize) {
         let ask = async || turn(self.tidegate.address, "a", number).await;
-        let (_, took) = until("the store is used again", Duration::from_secs(2) + SLACK, ask, |reply| {
-            degraded(reply).is_none()
-        })
-        .await;
-        took
+        let limit = Duration::from_secs(2) + SLACK;
+        until("the store is used again", limit, ask, |reply| degraded(reply).is_none()).await;
     }
 
     /// Another process sees what this one has written since.
@@ -74,7 +75,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn frozen() {
+async fn a_frozen_server_degrades_until_it_thaws() {
     let scene = Scene::new().await;
     scene.redis.freeze();
     scene.suffers(&["store_timeout", "store_unreachable"]).await;
@@ -84,7 +85,7 @@ async fn frozen() {
 }
 
 #[tokio::test]
-async fn paused() {
+async fn a_paused_server_degrades_until_the_pause_ends() {
     let scene = Scene::new().await;
     scene.redis.cli(&["CLIENT", "PAUSE", "1500", "ALL"]).await;
     scene.suffers(&["store_timeout", "store_unreachable"]).await;
@@ -95,7 +96,7 @@ async fn paused() {
 }
 
 #[tokio::test]
-async fn killed_and_empty_when_it_is_back() {
+async fn a_killed_server_that_comes_back_empty_is_refilled() {
     let scene = Scene::new().await;
     scene.redis.kill();
     scene.suffers(&["store_unreachable", "store_timeout"]).await;
@@ -110,7 +111,7 @@ async fn killed_and_empty_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn full() {
+async fn a_full_server_degrades_until_there_is_room() {
     let scene = Scene::new().await;
     scene.redis.cli(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
     scene.redis.cli(&["CONFIG", "SET", "maxmemory", "1mb"]).await;
@@ -120,7 +121,7 @@ async fn full() {
 }
 
 #[tokio::test]
-async fn a_replica_that_takes_no_writes() {
+async fn a_read_only_replica_degrades_until_it_is_promoted() {
     let scene = Scene::new().await;
     let master = RedisServer::start().await;
     scene.redis.cli(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).await;
@@ -131,7 +132,7 @@ async fn a_replica_that_takes_no_writes() {
 }
 
 #[tokio::test]
-async fn a_password_that_is_changed() {
+async fn a_changed_password_degrades_until_it_is_restored() {
     let scene = Scene::new().await;
     scene.redis.cli(&["CONFIG", "SET", "requirepass", "another"]).await;
     scene.redis.cli(&["-a", "another", "CLIENT", "KILL", "TYPE", "normal"]).await;
@@ -141,7 +142,7 @@ async fn a_password_that_is_changed() {
 }
 
 #[tokio::test]
-async fn a_damaged_and_a_newer_record() {
+async fn corrupt_and_newer_records_degrade_one_conversation() {
     let scene = Scene::new().await;
     let key = scene.redis.cli(&["--scan", "--pattern", "tg:1:*:w"]).await.trim().to_owned();
     scene.redis.cli(&["RPUSH", &key, "garbage"]).await;
@@ -159,14 +160,15 @@ async fn a_damaged_and_a_newer_record() {
 }
 
 #[tokio::test]
-async fn not_there_when_tidegate_starts() {
+async fn a_server_that_is_down_at_startup_is_used_once_it_is_up() {
+    let _quiet = quiet().await;
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     redis.kill();
     let tidegate = start(&redis.url(), &upstream).await;
     let (reply, took) = timed_turn(tidegate.address, "a", 3).await;
     assert_eq!(degraded(&reply), Some("store_unreachable"));
     assert!(took < STORE_TIMEOUT + SLACK, "a request waited {took:?}");
-    let ready = admin(&tidegate, "/readyz").await;
+    let ready = admin(tidegate.admin, "/readyz").await;
     assert_eq!(ready.status, 200, "{}", ready.text());
     redis.restart().await;
     let ask = async || turn(tidegate.address, "a", 3).await;
@@ -174,7 +176,8 @@ async fn not_there_when_tidegate_starts() {
 }
 
 #[tokio::test]
-async fn refused_where_the_operator_prefers_that() {
+async fn requests_are_refused_if_configured_so() {
+    let _quiet = quiet().await;
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let settings = config(&redis.url()).replace("[store]", "[store]\non_failure = \"refuse\"");
     let tidegate = Setup::new(&settings).upstream(&upstream.url()).start().await;
@@ -197,7 +200,7 @@ async fn refused_where_the_operator_prefers_that() {
 }
 
 #[tokio::test]
-async fn without_redis_only_the_process_that_decided_remembers() {
+async fn without_redis_only_the_deciding_process_remembers() {
     let scene = Scene::new().await;
     scene.redis.kill();
     let other = start(&scene.redis.url(), &scene.upstream).await;

@@ -1,7 +1,8 @@
 //! Requests while something happens, and what is left of them.
 
-use crate::tidegate::Tidegate;
-use crate::turns::{admin, degraded, timed_turn};
+use super::turns::{degraded, timed_turn};
+use crate::support::client::admin;
+use crate::support::tidegate::Tidegate;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ pub(crate) async fn timeline(process: &Tidegate, id: &str) -> Vec<Value> {
     let mut messages = Vec::new();
     loop {
         let path = format!("/api/conversations/{id}/messages?offset={}&limit=500", messages.len());
-        let page: Value = admin(process, &path).await.json();
+        let page: Value = admin(process.admin, &path).await.json();
         let Some(page) = page["messages"].as_array().filter(|page| !page.is_empty()) else { return messages };
         messages.extend(page.iter().cloned());
     }

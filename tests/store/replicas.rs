@@ -1,11 +1,12 @@
 //! Two processes on one Redis behave as one.
 
-use crate::agent::{Message, body};
-use crate::client::{CHAT, Client, post};
-use crate::load::timeline;
-use crate::tidegate::Setup;
-use crate::turns::{REMEMBERED, admin, config, degraded, edits, start, start_patient, turn, until, upstream};
-use crate::within;
+use super::load::timeline;
+use super::turns::{REMEMBERED, config, degraded, edits, start, start_patient, turn, upstream};
+use crate::support::agent::{Message, body};
+use crate::support::client::{CHAT, Client, admin, post};
+use crate::support::cores::busy;
+use crate::support::tidegate::Setup;
+use crate::support::{until, within};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use tidegate_testkit::{Answer, RedisServer};
 use tokio::task::JoinSet;
 
 #[tokio::test]
-async fn what_one_decides_the_other_repeats() {
+async fn processes_share_decisions() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let one = start(&redis.url(), &upstream).await;
     let other = start(&redis.url(), &upstream).await;
@@ -28,7 +29,7 @@ async fn what_one_decides_the_other_repeats() {
 }
 
 #[tokio::test]
-async fn every_key_has_the_time_to_live_and_one_slot_per_conversation() {
+async fn every_key_has_a_ttl_and_a_conversation_has_one_slot() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let tidegate = start(&redis.url(), &upstream).await;
     turn(tidegate.address, "a", 3).await;
@@ -50,7 +51,7 @@ async fn every_key_has_the_time_to_live_and_one_slot_per_conversation() {
 /// The upstream has the request while its journal is still being written, and the client has the whole answer only when it
 /// is.
 #[tokio::test]
-async fn the_answer_ends_when_what_it_leaves_is_safe() {
+async fn the_response_ends_after_its_turn_is_stored() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let patient = config(&redis.url()).replace("250ms", "10s");
     let tidegate = Setup::new(&patient).upstream(&upstream.url()).start().await;
@@ -91,7 +92,8 @@ const TURNS: usize = 10_000;
 
 /// 64 branches of one conversation at once, each turn through the process that did not serve the one before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_turns_at_once_lose_and_double_nothing() {
+async fn ten_thousand_concurrent_turns_are_each_recorded_once() {
+    let _busy = busy().await;
     let (redis, upstream) = (RedisServer::start().await, Arc::new(upstream().await));
     // What a store does not take in time is counted as lost. None is lost while it has time.
     let processes =
@@ -118,9 +120,9 @@ async fn ten_thousand_turns_at_once_lose_and_double_nothing() {
     let sent: usize = tasks.join_all().await.into_iter().sum();
     assert_eq!(sent, TURNS);
 
-    let heads = async || -> Value { admin(&processes[0], "/api/conversations?limit=2").await.json() };
+    let heads = async || -> Value { admin(processes[0].admin, "/api/conversations?limit=2").await.json() };
     let is_counted = |heads: &Value| heads["conversations"][0]["requests"] == TURNS;
-    let (heads, _) = until("all are counted", Duration::from_secs(20), heads, is_counted).await;
+    let heads = until("all are counted", Duration::from_secs(20), heads, is_counted).await;
     assert_eq!(heads["total"], 1);
     let head = &heads["conversations"][0];
     assert_eq!((&head["turns"], &head["prompt_tokens"]), (&TURNS.into(), &(100 * TURNS).into()));

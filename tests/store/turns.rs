@@ -1,13 +1,13 @@
 //! Turns of a conversation whose memory can be seen from outside. A batch of two moves the frontier at the third turn, and
 //! at the fourth one more result has left the window: who remembers the third turn waits; who does not masks all three.
 
-use crate::agent::{body, conversation};
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::agent::{body, conversation};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use std::net::SocketAddr;
 use std::time::Duration;
-use tidegate_testkit::{Answer, MockUpstream, until_ok};
+use tidegate_testkit::{Answer, MockUpstream};
 use tokio::time::Instant;
 
 pub(crate) const REMEMBERED: Option<&str> = Some("masked=2,folded=0,dropped=0");
@@ -67,25 +67,4 @@ pub(crate) fn degraded(reply: &Reply) -> Option<&str> {
 
 pub(crate) fn edits(reply: &Reply) -> Option<&str> {
     reply.header("x-tidegate-edits")
-}
-
-/// One answer of the admin address.
-pub(crate) async fn admin(process: &Tidegate, path: &str) -> Reply {
-    exchange(process.admin, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
-        .await
-}
-
-/// Asks again until something is so, and fails with its last answer if it does not become so in time.
-pub(crate) async fn until<T: std::fmt::Debug>(
-    what: &str,
-    limit: Duration,
-    ask: impl AsyncFn() -> T,
-    so: impl Fn(&T) -> bool,
-) -> (T, Duration) {
-    let begun = Instant::now();
-    let asked = async || {
-        let answer = ask().await;
-        if so(&answer) { Ok(answer) } else { Err(answer) }
-    };
-    (until_ok(what, limit, asked).await, begun.elapsed())
 }

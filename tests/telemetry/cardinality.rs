@@ -1,8 +1,10 @@
 //! However many conversations and models clients come up with, the page stays as long as it is.
 
-use crate::client::{CHAT, Client, post};
-use crate::scene::{MASKING, page, upstream, value};
-use crate::tidegate::Tidegate;
+use super::scene::{MASKING, page, upstream};
+use crate::support::client::{CHAT, Client, post};
+use crate::support::cores::busy;
+use crate::support::metrics::value;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::until;
 use tokio::task::JoinSet;
 
@@ -11,7 +13,8 @@ const MODELS: usize = 1_000;
 const TASKS: usize = 16;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_conversations_and_a_thousand_models() {
+async fn many_conversations_and_models_add_no_series() {
+    let _busy = busy().await;
     let upstream = upstream().await;
     let tidegate = Tidegate::start(MASKING, &upstream).await;
     let address = tidegate.address;

@@ -1,7 +1,7 @@
 //! No key, prompt or answer is in a span, unless somebody has asked for it.
 
-use crate::scene::{MASKING, SECRET, ask, one, request, traced, upstream};
-use crate::talk::{assistant, body, user};
+use super::scene::{MASKING, SECRET, ask, one, request, traced, upstream};
+use crate::support::chat::{assistant, body, user};
 use tidegate_testkit::OtlpReceiver;
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -16,7 +16,7 @@ fn said() -> String {
 }
 
 #[tokio::test]
-async fn by_default() {
+async fn spans_have_no_content_by_default() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let tidegate = traced(MASKING, &upstream, &collector.http_url()).start().await;
     ask(&tidegate, "p", said(), &[("traceparent", PARENT)]).await;
@@ -27,7 +27,7 @@ async fn by_default() {
 }
 
 #[tokio::test]
-async fn but_for_what_was_said_where_content_is_on() {
+async fn spans_have_content_but_no_key_if_content_is_on() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let settings = format!("{MASKING}[telemetry]\ncontent = true\n");
     let tidegate = traced(&settings, &upstream, &collector.http_url()).start().await;

@@ -1,8 +1,9 @@
 //! The processes of a test: Tidegate, an upstream, a collector.
 
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, admin, exchange, post};
+use crate::support::metrics::value;
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{Answer, MockUpstream, OtlpReceiver, SpanFacts, SpanKind, until};
 
 /// What every key, prompt and answer of these tests has in it, so that it can be looked for.
@@ -68,18 +69,7 @@ pub(crate) fn one<'a>(spans: &'a [SpanFacts], name: &str) -> &'a SpanFacts {
 
 /// The page of metrics.
 pub(crate) async fn page(tidegate: &Tidegate) -> String {
-    let asked = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".to_owned();
-    exchange(tidegate.admin, asked).await.text()
-}
-
-/// The value of a metric with these labels among its own, all such series together; nothing if there is none.
-pub(crate) fn value(page: &str, name: &str, labels: &[&str]) -> Option<f64> {
-    let values = page.lines().filter_map(|line| {
-        let rest = line.strip_prefix(name).filter(|rest| rest.starts_with([' ', '{']))?;
-        let (found, value) = rest.rsplit_once(' ')?;
-        labels.iter().all(|label| found.contains(label)).then(|| value.parse::<f64>().unwrap())
-    });
-    values.reduce(|sum, value| sum + value)
+    admin(tidegate.admin, "/metrics").await.text()
 }
 
 /// Waits until so many requests are wholly counted, which they are a moment after their answers.

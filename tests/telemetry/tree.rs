@@ -1,7 +1,7 @@
 //! The spans of a conversation, as a collector gets them.
 
-use crate::scene::{MASKING, ask, one, request, traced, upstream};
-use crate::talk::{body, chat};
+use super::scene::{MASKING, ask, one, request, traced, upstream};
+use crate::support::chat::{body, chat};
 use tidegate_testkit::{Answer, Fact, MockUpstream, OtlpReceiver, SpanFacts, SpanKind};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -11,14 +11,14 @@ const FOLDING: &str = "[store]\nurl = \"memory:\"\n[context]\nstrategy = \"summa
     when = { user_turns = 4 }\nkeep = { user_turns = 2 }\nmode = \"inline\"\n";
 
 #[tokio::test]
-async fn of_a_request_that_folds_over_grpc() {
+async fn a_request_that_folds_is_traced_over_grpc() {
     let collector = OtlpReceiver::start().await;
     let url = collector.grpc_url();
     fold(&collector, &url, "grpc").await;
 }
 
 #[tokio::test]
-async fn of_a_request_that_folds_over_http() {
+async fn a_request_that_folds_is_traced_over_http() {
     let collector = OtlpReceiver::start().await;
     let url = collector.http_url();
     fold(&collector, &url, "http/protobuf").await;
@@ -117,7 +117,7 @@ fn plan(server: &SpanFacts) {
 }
 
 #[tokio::test]
-async fn of_a_fold_that_nobody_waits_for() {
+async fn a_background_fold_is_a_child_of_its_request() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let settings = FOLDING.replace("inline", "background");
     let tidegate =
@@ -137,7 +137,7 @@ async fn of_a_fold_that_nobody_waits_for() {
 }
 
 #[tokio::test]
-async fn of_a_refusal() {
+async fn a_refusal_is_an_event_and_not_an_error() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let settings = format!("{MASKING}[context.budget]\nmax_input = 50\n");
     let tidegate = traced(&settings, &upstream, &collector.http_url()).start().await;
@@ -157,7 +157,7 @@ async fn of_a_refusal() {
 }
 
 #[tokio::test]
-async fn of_a_plateau() {
+async fn a_plateau_is_an_event() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let settings = format!("{MASKING}[context.limits]\nplateau_window = 2\n");
     let tidegate = traced(&settings, &upstream, &collector.http_url()).start().await;
@@ -178,7 +178,7 @@ async fn of_a_plateau() {
 }
 
 #[tokio::test]
-async fn of_a_stream_and_of_an_error() {
+async fn streams_and_upstream_errors_are_traced() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let tidegate = traced(MASKING, &upstream, &collector.http_url()).start().await;
     upstream.then(Answer::chat("streamed"));

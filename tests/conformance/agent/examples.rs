@@ -1,9 +1,10 @@
 //! Section "Example configurations": both of them, as files of variables.
 
 use super::run::{result_at, run};
-use crate::scene::{Scene, edited, figure, message};
-use crate::tidegate::{Setup, command};
-use crate::within;
+use crate::conformance::scene::{Scene, message};
+use crate::support::command::{self, command};
+use crate::support::reply::{edited, figure};
+use crate::support::tidegate::Setup;
 use tempfile::TempDir;
 
 const FAST_CHAT: &str = include_str!("fast-chat.env");
@@ -22,8 +23,7 @@ async fn checked(file: &str, key: &str) -> String {
     let directory = TempDir::new().unwrap();
     std::fs::write(directory.path().join("proxy.toml"), "[context]\nprofile = \"agent\"\n").unwrap();
     let mut command = command(directory.path());
-    let output = command.arg("check").envs(variables(file)).output();
-    let text = String::from_utf8(within("check ends", output).await.unwrap().stdout).unwrap();
+    let text = command::run(command.arg("check").envs(variables(file))).await.out;
     let line = text
         .lines()
         .find(|line| line.trim_start().starts_with(key))
@@ -32,7 +32,7 @@ async fn checked(file: &str, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_variable_is_where_a_value_comes_from() {
+async fn check_names_the_variable_of_each_value() {
     for (file, key, value) in [
         (FAST_CHAT, "context.strategy", "\"masking\" AGENT_CONTEXT_STRATEGY"),
         (FAST_CHAT, "context.mask.keep", "{ turns = 6 } AGENT_CONTEXT_MASKING_WINDOW"),

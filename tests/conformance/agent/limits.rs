@@ -1,13 +1,13 @@
 //! Section "Tuning knobs": `maxTurns` and `maxCostUsd`, the hard stops.
 
 use super::run::{counted, metric, run};
-use crate::reply::Reply;
-use crate::scene::Scene;
+use crate::conformance::scene::Scene;
+use crate::support::reply::{Reply, edited};
 use serde_json::json;
 use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]
-async fn a_run_ends_after_its_last_turn() {
+async fn a_run_ends_at_max_turns() {
     let by_variable = Scene::start_with("agent", "", |setup| setup.env("AGENT_CONTEXT_MAX_TURNS", "4")).await;
     let by_setting = Scene::start("agent", "[context.limits]\nmax_turns = 4\n").await;
     for scene in [by_variable, by_setting] {
@@ -26,7 +26,7 @@ async fn a_run_ends_after_its_last_turn() {
 }
 
 #[tokio::test]
-async fn without_a_limit_it_goes_on() {
+async fn without_a_limit_a_run_goes_on() {
     let scene = Scene::start("agent", "").await;
     scene.say("c", &run(150)).await;
 }
@@ -58,7 +58,7 @@ fn is_refused(reply: &Reply, figures: [&str; 2]) {
 }
 
 #[tokio::test]
-async fn a_run_ends_when_it_has_cost_as_much_as_it_may() {
+async fn a_run_ends_at_max_cost() {
     let scene = priced(0.32).await;
     scene.say("c", &run(0)).await;
     counted(&scene, 1).await;
@@ -72,7 +72,7 @@ async fn a_run_ends_when_it_has_cost_as_much_as_it_may() {
 }
 
 #[tokio::test]
-async fn one_cent_less_than_the_limit_is_no_reason_to_stop() {
+async fn a_run_below_max_cost_goes_on() {
     let scene = priced(0.33).await;
     for turns in 0..3 {
         scene.say("c", &run(turns)).await;
@@ -83,7 +83,7 @@ async fn one_cent_less_than_the_limit_is_no_reason_to_stop() {
 
 /// Summaries are made for the run, so that they are paid for by it.
 #[tokio::test]
-async fn what_a_summarizer_takes_counts_too() {
+async fn summaries_count_towards_the_cost() {
     let summarizer = MockUpstream::start().await;
     let said =
         json!({ "summary_text": "Much was seen.", "key_facts": ["The parser is at fault."] }).to_string();
@@ -100,7 +100,7 @@ async fn what_a_summarizer_takes_counts_too() {
     let scene = Scene::start("agent", &settings).await.model("m");
     scene.upstream.answer(billed());
     let (reply, _) = scene.say("c", &run(14)).await;
-    assert_eq!(crate::scene::edited(&reply, "folded"), 8);
+    assert_eq!(edited(&reply, "folded"), 8);
     counted(&scene, 1).await;
     is_refused(&scene.ask("c", &run(15)).await, ["$0.26", "context.limits.max_cost_usd"]);
     assert!((metric(&scene, "tidegate_summarizer_cost_usd_total").await - 0.1).abs() < 1e-9);

@@ -1,8 +1,9 @@
 //! Section "Masking": what is masked, by what, and what never is.
 
 use super::run::{PLACEHOLDER, result_at, run};
-use crate::client::{CHAT, exchange, post};
-use crate::scene::{Scene, edited, message};
+use crate::conformance::scene::{Scene, message};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::edited;
 use serde_json::{Value, json};
 
 /// The run as it must arrive: these turns' results masked, everything else as it was sent.
@@ -27,7 +28,7 @@ async fn the_window_is_ten_turns_and_rolls() {
 }
 
 #[tokio::test]
-async fn the_environment_and_the_configuration_set_another_window() {
+async fn the_environment_and_the_configuration_set_the_window() {
     let by_variable =
         Scene::start_with("agent", "", |setup| setup.env("AGENT_CONTEXT_MASKING_WINDOW", "3")).await;
     let by_setting = Scene::start("agent", "[context.mask]\nkeep = { turns = 3 }\n").await;
@@ -41,7 +42,7 @@ async fn the_environment_and_the_configuration_set_another_window() {
 
 /// Every byte of the request but the contents of what is masked.
 #[tokio::test]
-async fn all_else_is_forwarded_byte_for_byte() {
+async fn everything_else_is_forwarded_byte_for_byte() {
     let scene = Scene::start("agent", "[context.mask]\nkeep = { turns = 1 }\n").await;
     let body = |first: &str| {
         format!(
@@ -60,7 +61,7 @@ async fn all_else_is_forwarded_byte_for_byte() {
 
 /// Section "Enabling", last point: a large output that is no tool message is masked when it says what it is.
 #[tokio::test]
-async fn a_tagged_output_is_masked_and_the_tag_goes() {
+async fn a_tagged_output_is_masked_and_the_tag_is_removed() {
     let scene = Scene::start("agent", "[context.mask]\nkeep = { turns = 2 }\n").await;
     let output = |turn: usize| format!("Observation {turn}: {}", "a line of it ".repeat(20));
     let talk = |is_tagged: bool, upto: usize| {

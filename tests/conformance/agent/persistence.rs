@@ -1,8 +1,8 @@
 //! Section "Persistence": every raw turn is in PostgreSQL, in full, also where the model no longer sees it.
 
 use super::run::PLACEHOLDER;
-use crate::client::{CHAT, exchange, post};
-use crate::scene::Scene;
+use crate::conformance::scene::Scene;
+use crate::support::client::{CHAT, exchange, post};
 use tidegate_testkit::{PostgresServer, until};
 
 /// The messages as the client writes them: not as anybody else would.
@@ -67,7 +67,7 @@ async fn every_raw_turn_is_kept_byte_for_byte_and_once() {
 
 /// A summary stands for turns that are all still there.
 #[tokio::test]
-async fn what_was_summarized_is_kept_as_well() {
+async fn summarized_turns_are_kept() {
     let server = PostgresServer::start().await;
     let settings = format!("strategy = \"hybrid\"\n[archive]\nurl = \"{}\"\n", server.url());
     let scene = Scene::start("agent", &settings).await;

@@ -1,8 +1,8 @@
 //! Section "Tuning knobs": `plateauWindow`, which hints at stopping and stops nothing.
 
 use super::run::{Step, metric, run, run_of};
-use crate::reply::Reply;
-use crate::scene::{Scene, message};
+use crate::conformance::scene::{Scene, message};
+use crate::support::reply::Reply;
 use serde_json::Value;
 
 fn hint(reply: &Reply) -> Option<&str> {
@@ -49,7 +49,7 @@ async fn five_failed_turns_are_a_plateau_and_four_are_not() {
 
 /// The first of them was new, so that five without progress are six in all.
 #[tokio::test]
-async fn so_are_the_same_call_again_and_the_same_result_again() {
+async fn repeated_calls_and_repeated_results_are_a_plateau() {
     let scene = Scene::start("agent", "").await;
     for (turns, expected) in [(5, None), (6, Some("plateau=5")), (8, Some("plateau=7"))] {
         assert_eq!(hinted(&scene, &format!("c{turns}"), &same_call(turns)).await.as_deref(), expected);
@@ -60,14 +60,14 @@ async fn so_are_the_same_call_again_and_the_same_result_again() {
 
 /// Round and round in steps of two is no progress either.
 #[tokio::test]
-async fn so_is_a_circle() {
+async fn alternating_calls_are_a_plateau() {
     let scene = Scene::start("agent", "").await;
     let circle = |turn: usize| Step::new(format!("{{\"part\":{}}}", turn % 2), format!("view number {turn}"));
     assert_eq!(hinted(&scene, "c", &run_of((0..7).map(circle))).await.as_deref(), Some("plateau=5"));
 }
 
 #[tokio::test]
-async fn progress_begins_the_count_anew() {
+async fn progress_resets_the_count() {
     let scene = Scene::start("agent", "").await;
     let (reply, _) = scene.say("c", &same_call(7)).await;
     assert_eq!(hint(&reply), Some("plateau=6"));
@@ -88,7 +88,7 @@ async fn progress_begins_the_count_anew() {
 }
 
 #[tokio::test]
-async fn another_window_can_be_set_and_hints_are_counted() {
+async fn the_window_is_configurable_and_hints_are_counted() {
     let scene = Scene::start("agent", "[context.limits]\nplateau_window = 2\n").await;
     assert_eq!(hinted(&scene, "one", &failing(1)).await, None);
     assert_eq!(metric(&scene, "tidegate_stop_hints_total").await, 0.0);
@@ -98,7 +98,7 @@ async fn another_window_can_be_set_and_hints_are_counted() {
 }
 
 #[tokio::test]
-async fn work_is_no_plateau() {
+async fn progress_is_not_a_plateau() {
     let scene = Scene::start("agent", "").await;
     assert_eq!(hinted(&scene, "new", &run(9)).await, None);
     // Edits are all answered alike.
@@ -119,7 +119,7 @@ async fn work_is_no_plateau() {
 
 /// A chat in which each question is another one, although each gets the same words.
 #[tokio::test]
-async fn new_questions_are_progress_and_the_same_one_is_not() {
+async fn new_questions_are_progress_and_repeated_ones_are_not() {
     let scene = Scene::start("agent", "").await;
     let chat = |question: &dyn Fn(usize) -> String| {
         let mut messages = Vec::new();

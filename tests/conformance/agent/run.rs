@@ -1,10 +1,9 @@
 //! Runs of an agent: a task, then turns, each with a thought, a call and its result.
 
-use crate::client::exchange;
-use crate::operator;
-use crate::reply::Reply;
-use crate::scene::{Scene, message};
-use crate::within;
+use crate::conformance::operator;
+use crate::conformance::scene::{Scene, message};
+use crate::support::client::admin;
+use crate::support::within;
 use serde_json::{Value, json};
 
 pub(crate) const PLACEHOLDER: &str = "[OMITTED_OBSERVATION: too old; available in memory store]";
@@ -49,12 +48,6 @@ pub(crate) fn result_at(turn: usize) -> usize {
     2 * turn + 3
 }
 
-/// One answer of the admin address.
-pub(crate) async fn admin(scene: &Scene, path: &str) -> Reply {
-    let asked = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    exchange(scene.tidegate.admin, asked).await
-}
-
 /// A number on the page of metrics, for all routes and models together.
 pub(crate) async fn metric(scene: &Scene, name: &str) -> f64 {
     operator::metric(&scene.tidegate, name).await
@@ -64,7 +57,7 @@ pub(crate) async fn metric(scene: &Scene, name: &str) -> f64 {
 pub(crate) async fn counted(scene: &Scene, requests: u64) -> Value {
     let look = async {
         loop {
-            let page = admin(scene, "/api/conversations").await.json();
+            let page = admin(scene.tidegate.admin, "/api/conversations").await.json();
             let all = page["conversations"].as_array().unwrap().iter();
             if all.map(|one| one["requests"].as_u64().unwrap()).sum::<u64>() == requests {
                 return page;

@@ -1,7 +1,8 @@
 //! Section "Strategies", and the variable that chooses one.
 
 use super::run::{result_at, run};
-use crate::scene::{Scene, edited};
+use crate::conformance::scene::Scene;
+use crate::support::reply::{edited, figure};
 
 /// The strategy in force, with what becomes of a run of thirty turns: masked and folded messages.
 async fn thirty_turns(scene: &Scene) -> (String, usize, usize) {
@@ -14,7 +15,7 @@ async fn thirty_turns(scene: &Scene) -> (String, usize, usize) {
 }
 
 #[tokio::test]
-async fn masking_is_the_default_and_each_can_be_chosen() {
+async fn masking_is_the_default_and_every_strategy_can_be_chosen() {
     let scene = Scene::start("agent", "").await;
     assert_eq!(thirty_turns(&scene).await, ("masking".to_owned(), 20, 0));
     for (strategy, masked) in [("masking", 20), ("summarization", 0), ("hybrid", 0)] {
@@ -30,7 +31,7 @@ async fn masking_is_the_default_and_each_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn the_variable_wins_over_the_file() {
+async fn the_variable_overrides_the_file() {
     let scene = Scene::start_with("agent", "strategy = \"hybrid\"\n", |setup| {
         setup.env("AGENT_CONTEXT_STRATEGY", "masking")
     });
@@ -39,7 +40,7 @@ async fn the_variable_wins_over_the_file() {
 
 /// Masks come before summaries, and go on behind one.
 #[tokio::test]
-async fn hybrid_masks_first_and_folds_at_the_threshold_of_turns() {
+async fn hybrid_masks_first_and_folds_at_the_turn_threshold() {
     let scene = Scene::start("agent", "strategy = \"hybrid\"\n").await;
     let (reply, sent) = scene.say("c", &run(19)).await;
     assert_eq!((edited(&reply, "masked"), edited(&reply, "folded")), (9, 0));
@@ -57,10 +58,10 @@ async fn hybrid_masks_first_and_folds_at_the_threshold_of_turns() {
 
 /// What masking alone makes fit is not summarized.
 #[tokio::test]
-async fn hybrid_summarizes_only_what_masking_leaves_too_long() {
+async fn hybrid_folds_only_if_masking_is_not_enough() {
     let probe = Scene::start("agent", "").await;
     let (reply, _) = probe.say("c", &run(15)).await;
-    let masked = crate::scene::figure(&reply, "x-tidegate-tokens-after");
+    let masked = figure(&reply, "x-tidegate-tokens-after");
     let with = |most: u64| format!("strategy = \"hybrid\"\n[context.budget]\nmax_input = {most}\n");
     let scene = Scene::start("agent", &with(masked + 1)).await;
     let (reply, _) = scene.say("c", &run(15)).await;

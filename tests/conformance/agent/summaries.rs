@@ -1,7 +1,8 @@
 //! Section "Tuning knobs": when there is a summary, and how long it may be.
 
 use super::run::{metric, run};
-use crate::scene::{Scene, edited, figure};
+use crate::conformance::scene::Scene;
+use crate::support::reply::{edited, figure};
 use serde_json::json;
 use tidegate_testkit::{Answer, MockUpstream};
 
@@ -14,7 +15,7 @@ async fn scene(strategy: &str, variable: &str, value: impl ToString) -> Scene {
 }
 
 #[tokio::test]
-async fn after_a_number_of_turns_since_the_last_summary() {
+async fn a_summary_is_made_at_the_turn_threshold() {
     for strategy in FOLDING {
         let scene = scene(strategy, "AGENT_CONTEXT_SUMMARY_TURNS", 14).await;
         // Fourteen turns, and fourteen more. The newest ten stay.
@@ -29,7 +30,7 @@ async fn after_a_number_of_turns_since_the_last_summary() {
 }
 
 #[tokio::test]
-async fn at_a_number_of_tokens() {
+async fn a_summary_is_made_at_the_token_threshold() {
     for strategy in FOLDING {
         let probe = Scene::start("agent", &format!("strategy = \"{strategy}\"\n")).await;
         let (reply, _) = probe.say("c", &run(14)).await;
@@ -45,7 +46,7 @@ async fn at_a_number_of_tokens() {
 }
 
 #[tokio::test]
-async fn when_the_budget_is_used_up_and_not_before() {
+async fn a_summary_is_made_when_the_budget_is_used_up() {
     let probe = Scene::start("agent", "strategy = \"summarization\"\n").await;
     let used = figure(&probe.say("c", &run(14)).await.0, "x-tidegate-tokens-before");
     for (budget, is_folded) in [(used + 1, false), (used, true), (used - 1, true)] {
@@ -58,7 +59,7 @@ async fn when_the_budget_is_used_up_and_not_before() {
 
 /// A summarizer that talks too much is cut to the cap, whatever it says.
 #[tokio::test]
-async fn a_summary_is_as_long_as_its_cap_at_most() {
+async fn a_summary_is_capped() {
     let summarizer = MockUpstream::start().await;
     let facts: Vec<String> = (0..400)
         .map(|number| format!("Part number {number} of the program was looked at in full, from its first line to its last one, and nothing was found to be wrong with it."))

@@ -1,9 +1,10 @@
 //! Section "Telemetry": what each answer says of its request, and the seven metrics.
 
-use super::run::{Step, admin, counted, metric, result_at, run, run_of};
-use crate::scene::{Scene, figure};
-use crate::tidegate::command;
-use crate::within;
+use super::run::{Step, counted, metric, result_at, run, run_of};
+use crate::conformance::scene::Scene;
+use crate::support::client::admin;
+use crate::support::command::{self, command};
+use crate::support::reply::figure;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream};
@@ -13,10 +14,9 @@ async fn tokens(messages: &[Value]) -> Vec<u64> {
     let directory = TempDir::new().unwrap();
     let body = json!({ "model": "gpt-4o", "messages": messages }).to_string();
     std::fs::write(directory.path().join("request.json"), body).unwrap();
-    let output = command(directory.path()).args(["explain", "--json", "request.json"]).output();
-    let output = within("explain ends", output).await.unwrap();
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    said["messages"].as_array().unwrap().iter().map(|one| one["tokens"].as_u64().unwrap()).collect()
+    let output = command::run(command(directory.path()).args(["explain", "--json", "request.json"])).await;
+    let explained: Value = serde_json::from_str(&output.out).unwrap();
+    explained["messages"].as_array().unwrap().iter().map(|one| one["tokens"].as_u64().unwrap()).collect()
 }
 
 fn usage(prompt: u64, completion: u64) -> Answer {
@@ -30,7 +30,7 @@ fn usage(prompt: u64, completion: u64) -> Answer {
 }
 
 #[tokio::test]
-async fn masking_is_told_in_headers_and_metrics() {
+async fn masking_is_reported_in_headers_and_metrics() {
     let prices = "[models.\"gpt-4o\"]\ninput = 2.0\ncached_input = 1.0\noutput = 8.0\n";
     let scene = Scene::start("agent", prices).await;
     scene.upstream.answer(usage(1_000, 500));
@@ -61,7 +61,7 @@ async fn masking_is_told_in_headers_and_metrics() {
 }
 
 #[tokio::test]
-async fn summaries_are_told_too() {
+async fn summaries_are_reported_in_metrics() {
     let summarizer = MockUpstream::start().await;
     summarizer.answer(Answer::chat(
         &json!({ "summary_text": "Ten parts were seen.", "key_facts": ["Part 3 is broken."] }).to_string(),
@@ -90,12 +90,12 @@ async fn summaries_are_told_too() {
 
 /// The diagnostics of each request are logged, and kept with its conversation.
 #[tokio::test]
-async fn the_diagnostics_of_each_request_are_logged_and_kept() {
+async fn the_diagnostics_of_each_request_are_logged_and_stored() {
     let mut scene = Scene::start("agent", "[context.limits]\nplateau_window = 2\n").await;
     let steps = (0..12).map(|_| Step::new("{}", format!("Error: {}", "no such file ".repeat(30))));
     let (reply, _) = scene.say("c", &run_of(steps)).await;
     counted(&scene, 1).await;
-    let page = admin(&scene, "/api/conversations/c").await.json();
+    let page = admin(scene.tidegate.admin, "/api/conversations/c").await.json();
     let turn = &page["turns"][0];
     assert_eq!(turn["tokens_before"], figure(&reply, "x-tidegate-tokens-before"));
     assert_eq!(turn["tokens_after"], figure(&reply, "x-tidegate-tokens-after"));

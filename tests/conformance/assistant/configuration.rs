@@ -1,7 +1,6 @@
 //! "Configuration": the defaults of the document, and what is refused, through `tidegate check`.
 
-use crate::tidegate::command;
-use crate::within;
+use crate::support::command::{command, run};
 use tempfile::TempDir;
 
 /// Whether `tidegate check` accepts these lines of `[context]` beside the profile, and what it says.
@@ -9,13 +8,12 @@ async fn check(settings: &str) -> (bool, String) {
     let directory = TempDir::new().unwrap();
     let config = format!("[context]\nprofile = \"assistant\"\n{settings}");
     std::fs::write(directory.path().join("proxy.toml"), config).unwrap();
-    let output = within("the command ends", command(directory.path()).arg("check").output()).await.unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(said).unwrap())
+    let output = run(command(directory.path()).arg("check")).await;
+    (output.code == Some(0), output.out + &output.err)
 }
 
 #[tokio::test]
-async fn the_defaults_are_those_of_the_document() {
+async fn the_defaults_match_the_document() {
     let (is_valid, said) = check("").await;
     assert!(is_valid, "{said}");
     for (name, value) in [
@@ -33,7 +31,7 @@ async fn the_defaults_are_those_of_the_document() {
 }
 
 #[tokio::test]
-async fn every_limit_and_the_floor_must_be_more_than_nothing() {
+async fn every_limit_and_the_floor_must_be_positive() {
     for name in ["memory_max", "summary_max", "history_max", "total_max", "min_recent_messages"] {
         for wrong in ["0", "-1", "\"many\"", "1.5"] {
             let (is_valid, said) = check(&format!("[context.blocks]\n{name} = {wrong}\n")).await;

@@ -1,7 +1,8 @@
 //! What leaves the history is in the summary, once; the same state and request give the same bytes; nothing else is written.
 
 use super::desk::{Desk, TALK, TOLD, facts, history, numbers, summary, words};
-use crate::scene::{edited, message};
+use crate::conformance::scene::message;
+use crate::support::reply::edited;
 use serde_json::Value;
 
 /// How many messages the summary of a request says that it stands for.
@@ -25,7 +26,7 @@ fn talk(turns: usize) -> Vec<Value> {
 
 /// Turn by turn, every message is either in the request or covered by the summary in it, and never both.
 #[tokio::test]
-async fn nothing_is_lost_and_nothing_is_told_twice() {
+async fn every_message_is_kept_or_covered_and_never_both() {
     for settings in ["", TOLD] {
         let limits = "[context.blocks]\nhistory_max = 150\ntotal_max = 400\n";
         let desk = Desk::start(&format!("{settings}{limits}")).await;
@@ -72,7 +73,7 @@ async fn the_same_state_and_request_give_the_same_bytes() {
 
 /// "No new writes to storage": the stored summary and the recorded messages are whole, whatever a request shows of them.
 #[tokio::test]
-async fn what_is_shortened_is_whole_in_the_store() {
+async fn shortened_blocks_are_whole_in_the_store() {
     let desk = Desk::with_notes(TOLD).await;
     let told: Vec<String> = (0..30).map(|number| words(&format!("Pier-{number}"), 25)).collect();
     desk.summarizes(&told);

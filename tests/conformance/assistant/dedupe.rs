@@ -9,7 +9,7 @@ fn long() -> Vec<serde_json::Value> {
 }
 
 #[tokio::test]
-async fn a_line_goes_that_differs_in_case_spacing_or_bullet_only() {
+async fn lines_that_differ_only_in_case_spacing_or_bullet_are_removed() {
     let desk = Desk::with_notes(TOLD).await;
     let said = "Ada prefers green tea";
     desk.summarizes(&[said, "Ada has 2 cats"]);
@@ -30,7 +30,7 @@ async fn a_line_goes_that_differs_in_case_spacing_or_bullet_only() {
 }
 
 #[tokio::test]
-async fn everything_else_stays() {
+async fn other_lines_are_kept() {
     let desk = Desk::with_notes(TOLD).await;
     let said = ["Ada prefers green tea", "-5 degrees in Oslo"];
     desk.summarizes(&said);
@@ -55,7 +55,7 @@ async fn everything_else_stays() {
 }
 
 #[tokio::test]
-async fn the_lines_of_every_part_of_a_summary_are_compared() {
+async fn every_part_of_the_summary_is_compared() {
     let desk = Desk::with_notes(TOLD).await;
     let answer = json!({
         "summary_text": "Ada moved to Oslo.\nShe sails.",
@@ -70,7 +70,7 @@ async fn the_lines_of_every_part_of_a_summary_are_compared() {
 }
 
 #[tokio::test]
-async fn it_can_be_switched_off() {
+async fn de_duplication_can_be_switched_off() {
     let desk = Desk::with_notes(&format!("{TOLD}[context.blocks]\ndedupe = false\n")).await;
     desk.pin(Some("The harbour has 3 piers.")).await;
     let (_, sent) = desk.say(&long()).await;
@@ -80,7 +80,7 @@ async fn it_can_be_switched_off() {
 
 /// "Error Handling and Safety": what is emptied is left out, and nothing of that is written.
 #[tokio::test]
-async fn a_summary_that_is_emptied_is_left_out_and_comes_back_with_its_lines() {
+async fn an_emptied_summary_is_left_out_until_it_has_lines_again() {
     let desk = Desk::with_notes(TOLD).await;
     desk.summarizes(&["Ada prefers green tea", "Ada has 2 cats"]);
     desk.pin(Some("* ada prefers green tea\n* ada has 2 cats")).await;
@@ -95,7 +95,7 @@ async fn a_summary_that_is_emptied_is_left_out_and_comes_back_with_its_lines() {
 
 /// The whole of the notes counts, also what their own limit leaves out of the request: it is in the notes.
 #[tokio::test]
-async fn lines_are_compared_before_the_notes_are_shortened() {
+async fn lines_are_compared_before_the_memory_is_shortened() {
     let desk = Desk::with_notes(&format!("{TOLD}[context.blocks]\nmemory_max = 3\n")).await;
     desk.summarizes(&["Ada has 2 cats", "Ada prefers green tea"]);
     desk.pin(Some("Ada can sail\nAda has 2 cats")).await;

@@ -1,9 +1,10 @@
 //! An assistant's desk: Tidegate with the profile, a model that summarizes as it is told, and notes that can be pinned.
 
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::scene::{Sent, message, said};
-use crate::tidegate::{Setup, Tidegate};
+use crate::conformance::scene::{Sent, message, said};
+use crate::support::PATIENCE;
+use crate::support::client::{CHAT, admin, exchange, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,13 +115,12 @@ impl Desk {
     }
 
     pub(super) async fn admin(&self, path: &str) -> Value {
-        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-        exchange(self.tidegate.admin, request).await.json()
+        admin(self.tidegate.admin, path).await.json()
     }
 
     /// Asks again until there is an answer: what is counted is counted after its answer has ended.
     async fn until<T>(&self, what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
-        until_ok(what, crate::PATIENCE, async || ask().await.ok_or("no answer")).await
+        until_ok(what, PATIENCE, async || ask().await.ok_or("no answer")).await
     }
 }
 

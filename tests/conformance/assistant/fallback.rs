@@ -1,12 +1,12 @@
 //! What is done without a tokenizer, and without a summarizer.
 
 use super::desk::{Desk, TALK, TOLD, history, numbers, summary};
-use crate::scene::edited;
+use crate::support::reply::edited;
 use tidegate_testkit::Answer;
 
 /// "Optional Tokenizer Mode": words are counted, one warning says so, and nothing fails.
 #[tokio::test]
-async fn without_a_tokenizer_words_are_counted_with_one_warning() {
+async fn a_model_without_a_tokenizer_counts_words_and_warns_once() {
     let settings = format!("unit = \"tokens\"\n{TOLD}[models.\"unheard-of\"]\nencoding = \"estimate\"\n");
     let desk = Desk::start(&settings).await.model("unheard-of");
     let within = desk.body(&history(&[100; 25]));
@@ -26,7 +26,7 @@ async fn without_a_tokenizer_words_are_counted_with_one_warning() {
 }
 
 #[tokio::test]
-async fn with_a_tokenizer_nobody_is_warned() {
+async fn a_model_with_a_tokenizer_logs_no_warning() {
     let desk = Desk::start(&format!("unit = \"tokens\"\n{TOLD}")).await;
     desk.say(&history(&[100; 25])).await;
     assert_eq!(desk.blocks(1).await["fell_back_to_words"], false);
@@ -36,7 +36,7 @@ async fn with_a_tokenizer_nobody_is_warned() {
 
 /// Where no summary can be made the limit holds all the same, and the request says what is missing.
 #[tokio::test]
-async fn without_a_summarizer_the_history_keeps_to_its_limit_behind_a_marker() {
+async fn without_a_summarizer_a_marker_replaces_the_excess_history() {
     let desk = Desk::start(TOLD).await;
     desk.summarizer.answer(Answer::error(500, "broken", "no summaries today"));
     let messages = history(&[100; 30]);

@@ -1,12 +1,13 @@
 //! "History Budget Rule": recent messages first, within their limit, never fewer than the floor, in their order.
 
 use super::desk::{Desk, TALK, TOLD, count, facts, history, numbers, summary};
-use crate::scene::{edited, message};
+use crate::conformance::scene::message;
+use crate::support::reply::edited;
 use serde_json::json;
 
 /// The limit of the document, 2,500 words, on both sides of its edge.
 #[tokio::test]
-async fn two_thousand_five_hundred_words_stay_and_one_more_does_not() {
+async fn history_of_2500_words_is_kept_and_one_more_is_folded() {
     let desk = Desk::start(TOLD).await;
     let within = desk.body(&history(&[100; 25]));
     let (reply, body) = desk.send(TALK, &within).await;
@@ -33,7 +34,7 @@ async fn messages_are_added_from_the_newest_while_they_fit() {
 }
 
 #[tokio::test]
-async fn the_two_newest_stay_whatever_their_length() {
+async fn the_two_newest_messages_are_kept_whatever_their_length() {
     let desk = Desk::start(TOLD).await;
     let (reply, sent) = desk.say(&history(&[10, 10, 3_000, 3_000])).await;
     assert_eq!(numbers(&sent), [2, 3]);
@@ -46,7 +47,7 @@ async fn the_two_newest_stay_whatever_their_length() {
 }
 
 #[tokio::test]
-async fn another_floor_is_kept_too() {
+async fn the_floor_is_configurable() {
     let desk = Desk::start(&format!("{TOLD}[context.blocks]\nmin_recent_messages = 4\n")).await;
     let (_, sent) = desk.say(&history(&[10, 900, 900, 900, 900])).await;
     assert_eq!(numbers(&sent), [1, 2, 3, 4]);
@@ -54,7 +55,7 @@ async fn another_floor_is_kept_too() {
 
 /// The floor lies inside a call with three results: all of it stays rather than a part, and rather than fewer messages.
 #[tokio::test]
-async fn a_call_is_not_parted_from_its_results_by_the_floor() {
+async fn the_floor_does_not_separate_a_call_from_its_results() {
     let desk = Desk::start(&format!("{TOLD}[context.blocks]\nmin_recent_messages = 3\n")).await;
     let call =
         |id: &str| json!({ "id": id, "type": "function", "function": { "name": "look", "arguments": "{}" } });
@@ -70,7 +71,7 @@ async fn a_call_is_not_parted_from_its_results_by_the_floor() {
 }
 
 #[tokio::test]
-async fn what_remains_is_in_the_order_in_which_it_was_said() {
+async fn kept_messages_stay_in_order() {
     let desk = Desk::start(TOLD).await;
     let sizes: Vec<usize> = (0..60).map(|index| 20 + (index * 37) % 160).collect();
     let messages = history(&sizes);
@@ -85,7 +86,7 @@ async fn what_remains_is_in_the_order_in_which_it_was_said() {
 
 /// Also where the first summary costs more than the few words that it stands for.
 #[tokio::test]
-async fn a_short_message_that_is_too_many_leaves_too() {
+async fn a_short_message_over_the_limit_is_folded() {
     let desk = Desk::start("").await;
     let mut sizes = [10; 251];
     sizes[0] = 1;
@@ -101,7 +102,7 @@ async fn a_short_message_that_is_too_many_leaves_too() {
 
 /// A conversation that is too long for the window as well keeps what its block has room for, not less.
 #[tokio::test]
-async fn the_window_takes_no_more_than_the_block_where_that_is_enough() {
+async fn the_window_removes_no_more_than_the_block_limit_does() {
     let settings = format!("{TOLD}[context.budget]\nmax_input = 6000\n");
     let desk = Desk::start(&settings).await;
     let (reply, sent) = desk.say(&history(&[100; 100])).await;

@@ -1,11 +1,11 @@
 //! The memory block: what is pinned, within its limit.
 
 use super::desk::{Desk, TALK, TOLD, history, notes, summary, words};
-use crate::scene::message;
+use crate::conformance::scene::message;
 
 /// The limit of the document, 300 words, on both sides of its edge.
 #[tokio::test]
-async fn three_hundred_words_stay_and_one_more_is_cut_off() {
+async fn memory_of_300_words_is_kept_and_one_more_is_cut_off() {
     let desk = Desk::with_notes("").await;
     let text = words("Likes", 300);
     desk.pin(Some(&text)).await;
@@ -17,7 +17,7 @@ async fn three_hundred_words_stay_and_one_more_is_cut_off() {
 }
 
 #[tokio::test]
-async fn what_is_left_of_it_is_the_beginning_as_it_was_written() {
+async fn shortened_memory_is_its_beginning_unchanged() {
     let desk = Desk::with_notes("[context.blocks]\nmemory_max = 4\n").await;
     desk.pin(Some("# About Ada\n\n- likes   tea\n- hates coffee\n")).await;
     let (_, sent) = desk.say(&history(&[10, 10])).await;
@@ -28,7 +28,7 @@ async fn what_is_left_of_it_is_the_beginning_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn it_stands_behind_the_instructions_and_before_the_summary() {
+async fn memory_is_between_the_instructions_and_the_summary() {
     let desk = Desk::with_notes(TOLD).await;
     desk.pin(Some("Ada lives in Oslo.")).await;
     let mut messages = vec![message("system", "Be kind.")];
@@ -42,7 +42,7 @@ async fn it_stands_behind_the_instructions_and_before_the_summary() {
 }
 
 #[tokio::test]
-async fn without_it_there_is_no_heading() {
+async fn without_memory_there_is_no_heading() {
     let desk = Desk::with_notes("").await;
     desk.pin(Some("Ada lives in Oslo.")).await;
     assert!(desk.say(&history(&[10, 10])).await.1.has("## Your Memory"));

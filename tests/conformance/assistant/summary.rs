@@ -4,7 +4,7 @@ use super::desk::{Desk, TOLD, count, facts, facts_for, frame, history, summary};
 
 /// The limit of the document, 500 words, on both sides of its edge. What is too much goes by whole entries, the oldest fact first.
 #[tokio::test]
-async fn five_hundred_words_stay_and_one_more_costs_an_entry() {
+async fn a_summary_of_500_words_is_kept_and_one_more_costs_an_entry() {
     let frame = frame().await;
     for (size, first) in [(500, "Pier-0"), (501, "Pier-1")] {
         let desk = Desk::start(TOLD).await;
@@ -25,7 +25,7 @@ async fn five_hundred_words_stay_and_one_more_costs_an_entry() {
 }
 
 #[tokio::test]
-async fn a_summary_that_has_no_room_at_all_is_left_out() {
+async fn a_summary_without_room_is_left_out() {
     let desk = Desk::start(&format!("{TOLD}[context.blocks]\nsummary_max = 5\n")).await;
     let (_, sent) = desk.say(&history(&[2_000, 2_000, 2_000])).await;
     assert_eq!(summary(&sent), None);
@@ -33,7 +33,7 @@ async fn a_summary_that_has_no_room_at_all_is_left_out() {
 
 /// Only what was cut away is left out: a summary that had nothing to say says at least for how many messages it stands.
 #[tokio::test]
-async fn a_summary_that_found_nothing_still_says_what_it_stands_for() {
+async fn an_empty_summary_still_says_what_it_covers() {
     let desk = Desk::start("").await;
     let mut messages = history(&[1, 1_250, 1_250]);
     messages[0]["content"] = "ok".into();

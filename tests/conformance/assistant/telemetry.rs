@@ -29,7 +29,7 @@ async fn debugged() -> Desk {
 }
 
 #[tokio::test]
-async fn words_before_and_after_removed_lines_and_the_fallback() {
+async fn block_sizes_removed_lines_and_the_fallback_are_reported() {
     let mut desk = debugged().await;
     desk.summarizes(&["Ada has 2 cats", "Ada sails", "Ada prefers green tea"]);
     desk.pin(Some(&format!("Ada sails\nAda has 2 cats\n{}", words("Likes", 400)))).await;
@@ -48,7 +48,7 @@ async fn words_before_and_after_removed_lines_and_the_fallback() {
 
 /// A question is part of no block, so that what is not cut is the same before and after.
 #[tokio::test]
-async fn what_is_left_alone_is_as_large_as_before() {
+async fn unchanged_blocks_have_equal_sizes() {
     let desk = Desk::start("").await;
     desk.say(&history(&[10, 20])).await;
     let expected = json!({
@@ -60,7 +60,7 @@ async fn what_is_left_alone_is_as_large_as_before() {
 
 /// What the total takes is told as it is in the request, not as it might have been.
 #[tokio::test]
-async fn what_the_total_takes_is_told_exactly() {
+async fn the_sizes_after_the_total_match_the_request() {
     let told = facts_for(150, frame().await);
     let desk = Desk::with_notes(TOLD).await;
     desk.summarizes(&told);
@@ -78,7 +78,7 @@ async fn what_the_total_takes_is_told_exactly() {
 
 /// "No persistence impact", and no content: figures alone are logged, and only where they are asked for.
 #[tokio::test]
-async fn the_log_has_figures_only_and_only_for_those_who_ask() {
+async fn the_debug_log_has_figures_and_no_content() {
     let mut desk = debugged().await;
     desk.summarizes(&["Ada has 2 cats"]);
     desk.pin(Some("Ada keeps a secretgarden")).await;

@@ -1,7 +1,7 @@
 //! "Optional Tokenizer Mode": the same limits in tokens.
 
 use super::desk::{Desk, TALK, TOLD, history, notes, numbers, words};
-use crate::scene::figure;
+use crate::support::reply::figure;
 
 const SIZES: [usize; 4] = [30, 30, 30, 30];
 
@@ -31,7 +31,7 @@ async fn a_limit_in_tokens_is_exact() {
 
 /// The same 2,000 words are within the limit in words and not in tokens, where every message and every odd word costs more.
 #[tokio::test]
-async fn the_unit_makes_the_difference() {
+async fn words_and_tokens_give_different_limits() {
     let mut messages = history(&[400; 5]);
     for message in &mut messages {
         let text = message["content"].as_str().unwrap().replace("word", "antidisestablishmentarianism");
@@ -44,7 +44,7 @@ async fn the_unit_makes_the_difference() {
 }
 
 #[tokio::test]
-async fn notes_are_cut_behind_the_last_word_that_fits() {
+async fn memory_is_cut_after_the_last_word_that_fits() {
     let desk = Desk::with_notes("unit = \"tokens\"\n").await;
     let text = words("word", 300);
     for pinned in [text.clone(), format!("{text} word")] {

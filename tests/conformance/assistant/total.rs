@@ -3,11 +3,11 @@
 use super::desk::{
     Desk, TALK, TOLD, count, facts, facts_for, frame, history, instructed, notes, numbers, summary, words,
 };
-use crate::scene::edited;
+use crate::support::reply::edited;
 
 /// The limit of the document, 4,500 words, on both sides of its edge: 2,000 of instructions and 2,500 of history.
 #[tokio::test]
-async fn four_thousand_five_hundred_words_stay_and_one_more_does_not() {
+async fn a_total_of_4500_words_is_kept_and_one_more_is_not() {
     let desk = Desk::start(TOLD).await;
     let within = desk.body(&instructed(2_000, &[100; 25]));
     assert_eq!(desk.send(TALK, &within).await.1, within, "nothing is touched");
@@ -20,7 +20,7 @@ async fn four_thousand_five_hundred_words_stay_and_one_more_does_not() {
 
 /// Notes of 300 words, a summary of 150, twenty messages of 20 words: only the instructions grow.
 #[tokio::test]
-async fn history_goes_first_then_the_summary_then_the_notes() {
+async fn the_total_shortens_history_then_summary_then_memory() {
     let frame = frame().await;
     let told = facts_for(150, frame);
     let pinned = words("Likes", 300);
@@ -61,7 +61,7 @@ async fn history_goes_first_then_the_summary_then_the_notes() {
 }
 
 #[tokio::test]
-async fn the_total_may_be_as_small_as_the_history() {
+async fn the_total_can_equal_the_history_limit() {
     let settings = format!("{TOLD}[context.blocks]\nhistory_max = 200\ntotal_max = 200\n");
     let desk = Desk::start(&settings).await;
     let within = desk.body(&history(&[50; 4]));

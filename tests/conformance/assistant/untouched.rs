@@ -13,7 +13,7 @@ fn labelled(number: usize) -> String {
 }
 
 #[tokio::test]
-async fn names_labels_and_unknown_members_are_the_clients_own_bytes() {
+async fn names_labels_and_unknown_members_are_unchanged() {
     let desk = Desk::start(TOLD).await;
     let system = "{\"role\":\"system\",\"content\":\"Be kind.\", \"name\":\"rules\"}".to_owned();
     let question =

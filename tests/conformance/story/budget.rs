@@ -1,8 +1,9 @@
 //! Sections "Context Budget Hierarchy", "Budget Constants" and "Model Context Windows": every figure of them.
 
 use super::tale::{ask, tidegate};
-use crate::client::{CHAT, exchange, post};
-use crate::scene::{Scene, figure, message};
+use crate::conformance::scene::{Scene, message};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::figure;
 use serde_json::{Value, json};
 
 /// What is added to a request behind our back: `ENTITY_TRACKING_TOKEN_RESERVE`.
@@ -18,7 +19,7 @@ async fn explained(settings: &str, model: &str) -> [u64; 5] {
 }
 
 #[tokio::test]
-async fn the_table_of_models() {
+async fn the_table_of_models_matches_the_document() {
     let scene = Scene::start("story", "").await;
     for (model, window, safe, max_input) in [
         ("zai-glm-4.6", 131_072, 117_964, 94_372),
@@ -37,7 +38,7 @@ async fn the_table_of_models() {
 }
 
 #[tokio::test]
-async fn without_the_cap_the_largest_model_has_720_000() {
+async fn without_the_cap_the_largest_model_has_720_000_tokens() {
     let settings = "[context.budget]\nwindow_cap = 1000000\n";
     let expected = [1_000_000, 900_000, 180_000, ENTITY_TRACKING, 720_000 - ENTITY_TRACKING];
     assert_eq!(explained(settings, "gemini-2.0-flash").await, expected);
@@ -45,7 +46,7 @@ async fn without_the_cap_the_largest_model_has_720_000() {
 
 /// The deployment at hand can differ from the document's table.
 #[tokio::test]
-async fn what_an_operator_says_of_a_model_counts_before_the_profiles_table() {
+async fn the_operators_model_settings_override_the_profiles_table() {
     let settings = "[models.\"zai-glm-4.6\"]\nwindow = 200000\n";
     let [window, safe, ..] = explained(settings, "zai-glm-4.6").await;
     assert_eq!((window, safe), (200_000, 180_000));
@@ -57,7 +58,7 @@ async fn what_an_operator_says_of_a_model_counts_before_the_profiles_table() {
 }
 
 #[tokio::test]
-async fn at_least_1_024_are_left_for_the_answer() {
+async fn at_least_1_024_tokens_are_reserved_for_the_answer() {
     for (window, safe, output) in [(5_688, 5_119, 1_024), (5_689, 5_120, 1_024), (5_695, 5_125, 1_025)] {
         let settings =
             format!("[context.budget.overhead_reserve]\nfixed = 0\n[models.\"small\"]\nwindow = {window}\n");
@@ -67,7 +68,7 @@ async fn at_least_1_024_are_left_for_the_answer() {
 
 /// Scenes that need more output have a route of their own.
 #[tokio::test]
-async fn a_route_can_reserve_24_000() {
+async fn a_route_can_reserve_24_000_tokens() {
     let routes = "[[routes]]\nname = \"combat\"\nmatch = { headers = { x-scene = \"combat\" } }\n\
                   [routes.context.budget.output_reserve]\nmin = 24000\n[[routes]]\nname = \"normal\"\n";
     let scene = Scene::start("story", routes).await;
@@ -89,7 +90,7 @@ async fn a_route_can_reserve_24_000() {
 }
 
 #[tokio::test]
-async fn every_constant_is_in_force() {
+async fn every_constant_is_the_documents() {
     let checked = tidegate("", &Value::Null, &["check"]).await;
     for (key, value) in [
         ("context.strategy", "\"window\""),

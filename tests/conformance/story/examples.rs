@@ -1,7 +1,8 @@
 //! Sections "Example Calculations", "Logging" and "Problem Statement": their figures, to the token.
 
 use super::tale::{Told, ask, tale};
-use crate::scene::{Scene, edited, figure};
+use crate::conformance::scene::{Scene, Sent};
+use crate::support::reply::{edited, figure};
 use serde_json::{Value, json};
 
 /// Tells a story, and gives what arrived with what was logged of the window and of its shares.
@@ -9,7 +10,7 @@ async fn logged(scene: &mut Scene, model: &str, messages: &[Value]) -> (Told, Va
     let reply = ask(scene, "c", model, messages, None).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert!(figure(&reply, "x-tidegate-tokens-after") <= figure(&reply, "x-tidegate-budget"));
-    let sent = crate::scene::Sent(scene.upstream.next_request().await.json());
+    let sent = Sent(scene.upstream.next_request().await.json());
     assert_eq!(sent.0["model"], model);
     let told = Told::of(&sent);
     assert_eq!(edited(&reply, "dropped"), messages.len() - 2 - told.head.len() - told.tail.len());
@@ -26,7 +27,7 @@ fn says(line: &Value, expected: &Value) {
 
 /// 131,072: a scaffold of 20,000 of which 10,500 are the fixed reserve, and turns of 2,400.
 #[tokio::test]
-async fn the_example_of_131_072() {
+async fn the_131_072_example_gives_the_documents_figures() {
     let mut scene = Scene::start("story", "").await;
     let (told, budget, shares) = logged(&mut scene, "zai-glm-4.6", &tale(9_500, &[2_400; 40])).await;
     says(
@@ -45,7 +46,7 @@ async fn the_example_of_131_072() {
 
 /// A million, capped: a scaffold of 25,000.
 #[tokio::test]
-async fn the_example_of_a_million() {
+async fn the_million_example_gives_the_documents_figures() {
     let mut scene = Scene::start("story", "").await;
     let (told, budget, shares) = logged(&mut scene, "gemini-2.0-flash", &tale(14_500, &[2_400; 100])).await;
     says(
@@ -66,7 +67,7 @@ async fn the_example_of_a_million() {
 /// Its last line, "5+12 turns (from 7+20)", does not follow from the document's own loop, which takes from the end for as long as
 /// the start is the shorter one. From 7+20 it comes to 7+12.
 #[tokio::test]
-async fn the_example_of_the_log() {
+async fn the_log_example_gives_the_documents_lines() {
     let mut scene = Scene::start("story", "").await;
     let mut parts = [800; 40];
     parts[26..].fill(5_300);
@@ -91,7 +92,7 @@ async fn the_example_of_the_log() {
 
 /// The request that was refused once: 95,622 tokens where 94,372 are allowed.
 #[tokio::test]
-async fn the_story_that_was_too_large() {
+async fn the_oversized_request_fits() {
     let scene = Scene::start("story", "").await;
     let mut parts = [2_400; 36];
     parts[0] = 95_622 - 9_500 - 35 * 2_400;

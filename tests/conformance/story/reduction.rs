@@ -1,8 +1,8 @@
 //! Sections "Algorithm" and "Defense-in-Depth Layers": shares become turns, and fewer of them until they fit.
 
 use super::tale::{Told, ask, tale};
-use crate::reply::Reply;
-use crate::scene::{Scene, Sent, edited, figure};
+use crate::conformance::scene::{Scene, Sent};
+use crate::support::reply::{Reply, edited, figure};
 
 /// Safe: 18,000. Less the fixed reserve there are 7,500 for the input and the answer, so that the limit of the answer sets the budget.
 const MODEL: &str = "[models.\"m\"]\nwindow = 20000\n";
@@ -92,7 +92,7 @@ async fn turns_are_reduced_in_the_documents_order() {
 }
 
 #[tokio::test]
-async fn three_and_five_stay_whatever_they_cost_and_else_nothing_is_sent() {
+async fn three_and_five_turns_are_kept_or_the_request_is_refused() {
     let scene = Scene::start("story", MODEL).await;
     let parts = vec![300; 40];
     let fits = 8 * 300;
@@ -110,7 +110,7 @@ async fn three_and_five_stay_whatever_they_cost_and_else_nothing_is_sent() {
 
 /// Where a step of two would pass a floor, the floor is tried; the document's loop would have given up there.
 #[tokio::test]
-async fn a_step_never_passes_a_floor() {
+async fn a_step_stops_at_the_floor() {
     let scene = Scene::start("story", MODEL).await;
     let mut parts = vec![6; 60];
     parts[..3].fill(300);
@@ -124,7 +124,7 @@ async fn a_step_never_passes_a_floor() {
 
 /// The log tells a refused window too.
 #[tokio::test]
-async fn what_is_refused_is_logged() {
+async fn a_refused_window_is_logged() {
     let mut scene = Scene::start("story", MODEL).await;
     assert!(tell(&scene, &[300; 40], 2_000).await.1.is_none());
     let line = scene.tidegate.logged_message("the budget of a window, which is over").await;
@@ -134,7 +134,7 @@ async fn what_is_refused_is_logged() {
 }
 
 #[tokio::test]
-async fn a_marker_stands_where_something_is_missing_and_says_how_much() {
+async fn a_marker_counts_the_missing_messages() {
     let scene = Scene::start("story", MODEL).await;
     let parts = vec![100; 50];
     let (reply, told) = tell(&scene, &parts, 3_000).await;

@@ -1,7 +1,8 @@
 //! What is left out stays the same for as long as it can, and calls stay with their results.
 
 use super::tale::{ask, part, tale};
-use crate::scene::{Scene, Sent, edited};
+use crate::conformance::scene::{Scene, Sent};
+use crate::support::reply::edited;
 use serde_json::{Value, json};
 
 /// Safe: 27,000; less a fifth and the fixed reserve, 11,100 for the input.
@@ -28,7 +29,7 @@ fn marker_at(sent: &Sent) -> usize {
 
 /// Each request is the one before and what is new, so that the provider has its beginning in its cache.
 #[tokio::test]
-async fn the_same_middle_is_left_out_until_it_no_longer_fits() {
+async fn the_same_middle_is_left_out_until_the_request_no_longer_fits() {
     let scene = Scene::start("story", MODELS).await;
     let (first, mut before) = say(&scene, "m", &upto(41)).await;
     assert!(first > 0);
@@ -82,7 +83,7 @@ fn with_calls(turns: usize, calls: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn no_call_is_parted_from_its_results() {
+async fn no_call_is_separated_from_its_results() {
     for calls in [1, 2, 5] {
         let scene = Scene::start("story", MODELS).await;
         for turns in 26..32 {

@@ -1,10 +1,9 @@
 //! Stories whose messages cost what they should, to the token.
 
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::scene::{Scene, Sent};
-use crate::tidegate::command;
-use crate::within;
+use crate::conformance::scene::{Scene, Sent};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::command::{command, run};
+use crate::support::reply::Reply;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -87,6 +86,5 @@ pub(crate) async fn tidegate(settings: &str, request: &Value, args: &[&str]) -> 
     let config = format!("[context]\nprofile = \"story\"\n{settings}");
     std::fs::write(directory.path().join("proxy.toml"), config).unwrap();
     std::fs::write(directory.path().join("request.json"), request.to_string()).unwrap();
-    let output = within("the command ends", command(directory.path()).args(args).output()).await.unwrap();
-    String::from_utf8(output.stdout).unwrap()
+    run(command(directory.path()).args(args)).await.out
 }
