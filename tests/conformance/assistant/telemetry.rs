@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 /// The figures of the last request, from the log.
 async fn logged(desk: &mut Desk, times: usize) -> Value {
-    desk.tidegate.logged_times("the blocks of a request", times).await;
+    desk.tidegate.logged_times("block sizes", times).await;
     let log = desk.tidegate.output();
-    let line = log.lines().filter(|line| line.contains("the blocks of a request")).nth(times - 1);
+    let line = log.lines().filter(|line| line.contains("block sizes")).nth(times - 1);
     serde_json::from_str(line.unwrap()).unwrap()
 }
 
@@ -91,5 +91,5 @@ async fn the_debug_log_has_figures_and_no_content() {
     let quiet = Desk::start("").await;
     quiet.say(&history(&[2_000, 600, 600])).await;
     quiet.told(1).await;
-    assert!(!quiet.tidegate.stop().await.contains("the blocks of a request"));
+    assert!(!quiet.tidegate.stop().await.contains("block sizes"));
 }

@@ -33,7 +33,7 @@ async fn a_request_over_budget_is_cut_behind_a_marker_and_keeps_its_anchors() {
     assert_eq!(sent.messages()[3..], messages[messages.len() - kept..]);
     assert_eq!(edited(&reply, "dropped"), messages.len() - 2 - kept);
     // No error of the summarizer's is in it, and the log warns.
-    let warning = scene.tidegate.logged_message("could not be summarized").await;
+    let warning = scene.tidegate.logged_message("cannot summarize a conversation").await;
     assert_eq!(warning["level"], "WARN");
     assert_eq!(warning["reason"], "summarizer_server_error");
 }

@@ -14,7 +14,7 @@ async fn logged(scene: &mut Scene, model: &str, messages: &[Value]) -> (Told, Va
     assert_eq!(sent.0["model"], model);
     let told = Told::of(&sent);
     assert_eq!(edited(&reply, "dropped"), messages.len() - 2 - told.head.len() - told.tail.len());
-    let budget = scene.tidegate.logged_message("the budget of a window, which is over").await;
+    let budget = scene.tidegate.logged_message("window budget exceeded").await;
     let shares = scene.tidegate.logged_message("head and tail by their shares").await;
     (told, budget, shares)
 }

@@ -127,7 +127,7 @@ async fn a_step_stops_at_the_floor() {
 async fn a_refused_window_is_logged() {
     let mut scene = Scene::start("story", MODEL).await;
     assert!(tell(&scene, &[300; 40], 2_000).await.1.is_none());
-    let line = scene.tidegate.logged_message("the budget of a window, which is over").await;
+    let line = scene.tidegate.logged_message("window budget exceeded").await;
     assert_eq!((&line["story_budget"], &line["actual_story"]), (&2_000.into(), &12_000.into()));
     let line = scene.tidegate.logged_message("head and tail by their shares").await;
     assert_eq!((&line["start_turns"], &line["end_turns"]), (&3.into(), &5.into()));
