@@ -39,7 +39,7 @@ impl Sender {
     pub(crate) fn start(
         plan: &Plan,
         spans: Option<Arc<Queue>>,
-        metrics: Option<SharedReader>,
+        reader: SharedReader,
         resource: &Resource,
     ) -> Result<Sender, Box<dyn Error + Send + Sync>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -53,9 +53,9 @@ impl Sender {
             }
             _ => None,
         };
-        let metrics = match (metrics, &plan.metrics) {
-            (Some(reader), Some(target)) => Some((reader, metric_exporter(target, plan)?)),
-            _ => None,
+        let metrics = match &plan.metrics {
+            Some(target) => Some((reader, metric_exporter(target, plan)?)),
+            None => None,
         };
         drop(entered);
         let (delay, interval, most) = (plan.delay, plan.interval, plan.timeout);

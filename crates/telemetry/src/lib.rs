@@ -14,9 +14,11 @@
 
 mod access;
 mod archive;
+mod counters;
+mod counts;
 mod export;
 mod exposition;
-mod instruments;
+mod histograms;
 mod journey;
 mod labels;
 mod lines;
@@ -24,9 +26,12 @@ mod logs;
 mod metrics;
 pub mod names;
 mod otlp;
+mod overhead;
 mod panics;
+mod process;
 mod queue;
 mod reader;
+mod shard;
 mod tally;
 mod telemetry;
 

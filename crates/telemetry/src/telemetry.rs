@@ -33,9 +33,9 @@ impl Telemetry {
         let counts = Arc::<SpanCounts>::default();
         let queue =
             plan.traces.is_some().then(|| Arc::new(Queue::new(plan.room, plan.batch, counts.clone())));
-        let pushed = plan.metrics.is_some().then(SharedReader::cumulative);
-        let is_on = queue.is_some() || pushed.is_some();
-        let sender = is_on.then(|| Sender::start(&plan, queue.clone(), pushed.clone(), &resource));
+        let reader = SharedReader::cumulative();
+        let is_on = queue.is_some() || plan.metrics.is_some();
+        let sender = is_on.then(|| Sender::start(&plan, queue.clone(), reader.clone(), &resource));
         let mut warnings = std::mem::take(&mut plan.warnings);
         let sender = match sender {
             Some(Ok(sender)) => Some(sender),
@@ -58,8 +58,7 @@ impl Telemetry {
             };
             builder.with_span_processor(Inlet(queue)).build()
         });
-        let pushed = pushed.filter(|_| sender.is_some());
-        Telemetry { metrics: Arc::new(Metrics::new(resource, pushed, counts)), tracing, sender, warnings }
+        Telemetry { metrics: Arc::new(Metrics::new(resource, reader, counts)), tracing, sender, warnings }
     }
 
     /// What hears of spans; nothing where none are sent, and then they cost nothing.
