@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
+use tidegate_context::Figures;
 
 /// One request, as the access log tells of it. There is no field for a query, a header, a body or a key.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -93,6 +94,21 @@ thread_local! {
 }
 
 impl Access<'_> {
+    /// Adds the figures of a measured request.
+    #[must_use]
+    pub fn with_figures(self, figures: &Figures) -> Self {
+        let unless_none = |count: usize| Some(count).filter(|count| *count > 0);
+        Access {
+            tokens_before: Some(figures.before.0),
+            tokens_after: Some(figures.after.0),
+            masked: Some(figures.masked),
+            folded: unless_none(figures.folded),
+            dropped: unless_none(figures.dropped),
+            stop_hint: figures.stop_hint,
+            ..self
+        }
+    }
+
     pub fn write(&self, lines: &Lines, format: Format) {
         SCRATCH.with_borrow_mut(|line| {
             line.clear();

@@ -175,8 +175,9 @@ impl ModelCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cost, Outcome};
+    use crate::Outcome;
     use std::time::Duration;
+    use tidegate_context::Cost;
 
     #[test]
     fn threads_use_several_shards_and_are_summed() {

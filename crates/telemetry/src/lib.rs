@@ -41,7 +41,7 @@ pub use journey::{Call, Journey, KeyValue, Step, Trail, Value};
 pub use labels::{Labels, OTHER_MODEL, provider};
 pub use lines::{Lines, Written};
 pub use logs::{Format, Level, init};
-pub use metrics::{Answered, Metrics, Planned, Summarized};
+pub use metrics::{Answered, Metrics, Summarized};
 pub use otlp::{Otlp, Protocol};
 pub use panics::log_panics;
 pub use tally::{Tallied, Tally};

@@ -13,7 +13,7 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tidegate_context::Cost;
+use tidegate_context::{Cost, Figures};
 
 /// Everything that is counted and measured about requests. `/metrics`, OTLP and the dashboard all read it from here.
 #[derive(Debug)]
@@ -26,24 +26,6 @@ pub struct Metrics {
     meter: Meter,
     /// Instruments stop working when their provider is dropped.
     _provider: SdkMeterProvider,
-}
-
-/// What was decided for a request, in tokens and messages.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Planned {
-    /// Tokens as the client sent them, and after the edits.
-    pub before: u64,
-    pub after: u64,
-    /// Tokens of the masked observations, and of the summary.
-    pub masked_tokens: u64,
-    pub summary_tokens: u64,
-    /// Messages.
-    pub masked: u64,
-    pub folded: u64,
-    pub dropped: u64,
-    pub has_stop_hint: bool,
-    /// Whether the edits were not applied, and the request was forwarded as the client sent it.
-    pub is_observed: bool,
 }
 
 /// What is known about a request once its answer has ended. A field is `None` if the upstream did not report it.
@@ -142,8 +124,8 @@ impl Metrics {
     }
 
     /// Counts a request that was measured and is forwarded.
-    pub fn planned(&self, labels: &Labels, planned: &Planned) {
-        labels.0.counts.shard().planned(planned);
+    pub fn planned(&self, labels: &Labels, figures: &Figures) {
+        labels.0.counts.shard().planned(figures);
     }
 
     /// Records how long a chat completion took, and how long until its first byte. `error` is its `error.type` if it failed.

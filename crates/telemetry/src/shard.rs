@@ -1,8 +1,9 @@
 use crate::overhead::Buckets;
-use crate::{Answered, Cost, OUTCOMES, Outcome, Planned, Summarized};
+use crate::{Answered, OUTCOMES, Outcome, Summarized};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use tidegate_context::{Cost, Figures};
 
 /// What some of the threads have counted for one route and model, on cache lines of its own: workers that add to the same cache
 /// line at every request slow each other down. The fields are independent, so a reader may see the tokens of a request and not
@@ -56,20 +57,19 @@ impl Shard {
     }
 
     /// Counts what was forwarded: the request itself if the plan was only observed.
-    pub(crate) fn planned(&self, planned: &Planned) {
+    pub(crate) fn planned(&self, figures: &Figures) {
         self.turns.add(1);
-        self.tokens_in.add(planned.before);
-        self.stop_hints.add(planned.has_stop_hint.into());
-        if planned.is_observed {
-            self.tokens_out.add(planned.before);
+        self.tokens_in.add(figures.before.0);
+        self.tokens_out.add(figures.forwarded().0);
+        self.stop_hints.add(figures.stop_hint.is_some().into());
+        if figures.observed {
             return;
         }
-        self.tokens_out.add(planned.after);
-        self.masked_tokens.add(planned.masked_tokens);
-        self.summary_tokens.add(planned.summary_tokens);
-        self.masked.add(planned.masked);
-        self.folded.add(planned.folded);
-        self.dropped.add(planned.dropped);
+        self.masked_tokens.add(figures.left_out.masked.0);
+        self.summary_tokens.add(figures.summary_tokens.0);
+        self.masked.add(figures.masked as u64);
+        self.folded.add(figures.folded as u64);
+        self.dropped.add(figures.dropped as u64);
     }
 
     pub(crate) fn answered(&self, answered: &Answered) {

@@ -3,19 +3,40 @@
 #![allow(clippy::unwrap_used, reason = "a panic is the failure message of a test")]
 
 use std::time::Duration;
-use tidegate_telemetry::{Answered, Cost, Labels, Metrics, OTHER_MODEL, Outcome, Planned, Summarized, Tally};
+use tidegate_context::{Cost, Figures, LeftOut};
+use tidegate_engine::{Budget, Strategy, Tokens, Verdict};
+use tidegate_telemetry::{Answered, Labels, Metrics, OTHER_MODEL, Outcome, Summarized, Tally};
 
-const PLANNED: Planned = Planned {
-    before: 1_000,
-    after: 400,
-    masked_tokens: 500,
-    summary_tokens: 50,
-    masked: 3,
-    folded: 2,
-    dropped: 1,
-    has_stop_hint: true,
-    is_observed: false,
-};
+/// A request that every edit was planned for.
+fn figures(observed: bool) -> Figures {
+    let budget = Budget {
+        window: Tokens(8_000),
+        safe: Tokens(8_000),
+        output: Tokens(500),
+        overhead: Tokens(500),
+        input: Tokens(7_000),
+    };
+    Figures {
+        strategy: Strategy::Hybrid,
+        observed,
+        verdict: Verdict::Fits,
+        messages: 9,
+        before: Tokens(1_000),
+        after: Tokens(400),
+        budget,
+        masked: 3,
+        folded: 2,
+        dropped: 1,
+        postponed: 0,
+        left_out: LeftOut { masked: Tokens(500), ..LeftOut::default() },
+        summary_tokens: Tokens(50),
+        notes_tokens: Tokens::ZERO,
+        made: None,
+        trigger: None,
+        blocks: None,
+        stop_hint: Some(4),
+    }
+}
 
 /// The sum of the samples of `name` whose labels contain `label`; `None` if there are none.
 fn value(page: &str, name: &str, label: &str) -> Option<f64> {
@@ -60,10 +81,10 @@ fn assert_agreement(metrics: &Metrics) {
 }
 
 /// One request of every kind.
-fn count_everything(metrics: &Metrics, labels: [&Labels; 2], planned: &Planned) {
+fn count_everything(metrics: &Metrics, labels: [&Labels; 2], figures: &Figures) {
     for (labels, cost) in labels.into_iter().zip([Some(Cost { billed: 0.25, unedited: 0.75 }), None]) {
         metrics.overhead(labels, Duration::from_micros(180));
-        metrics.planned(labels, planned);
+        metrics.planned(labels, figures);
         let (prompt_tokens, completion_tokens, cached_tokens) = (Some(410), Some(20), Some(128));
         metrics.answered(labels, &Answered { prompt_tokens, completion_tokens, cached_tokens, cost });
         metrics.operated(labels, Duration::from_secs(1), Some(Duration::from_millis(300)), None);
@@ -88,7 +109,7 @@ fn page_and_tallies_agree() {
     assert_agreement(&metrics);
     let labels =
         [metrics.labels("agents", "gpt-4o", "openai"), metrics.labels("agents", OTHER_MODEL, "groq")];
-    count_everything(&metrics, labels.each_ref(), &PLANNED);
+    count_everything(&metrics, labels.each_ref(), &figures(false));
     assert_agreement(&metrics);
     let page = metrics.text();
     assert_eq!(value(&page, "agent_context_tokens_out", "gpt-4o"), Some(400.0));
@@ -161,7 +182,7 @@ fn observed_requests_count_as_forwarded_unedited() {
     metrics.announce("agents");
     let labels =
         [metrics.labels("agents", "gpt-4o", "openai"), metrics.labels("agents", OTHER_MODEL, "groq")];
-    count_everything(&metrics, labels.each_ref(), &Planned { is_observed: true, ..PLANNED });
+    count_everything(&metrics, labels.each_ref(), &figures(true));
     assert_agreement(&metrics);
     let page = metrics.text();
     for (name, label, expected) in [

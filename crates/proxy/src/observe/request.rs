@@ -254,8 +254,7 @@ impl RequestObserver {
     }
 
     fn log(&self) {
-        let (head, facts, ending, figures) =
-            (&self.head, &self.facts, &self.ending, self.facts.figures.as_ref());
+        let (head, facts, ending) = (&self.head, &self.facts, &self.ending);
         let access = Access {
             request_id: head.id.as_str(),
             method: head.method.as_str(),
@@ -268,14 +267,13 @@ impl RequestObserver {
             upstream: facts.upstream.as_ref().map(|upstream| upstream.name.as_str()),
             bytes_in: self.upload.bytes(),
             bytes_out: ending.bytes_out,
-            tokens_before: figures.map(|figures| figures.before.0),
-            tokens_after: figures.map(|figures| figures.after.0),
-            masked: figures.map(|figures| figures.masked),
-            folded: figures.map(|figures| figures.folded).filter(|count| *count > 0),
-            dropped: figures.map(|figures| figures.dropped).filter(|count| *count > 0),
-            stop_hint: figures.and_then(|figures| figures.stop_hint),
             first_byte: ending.first_byte,
             duration: head.started.elapsed(),
+            ..Access::default()
+        };
+        let access = match &facts.figures {
+            Some(figures) => access.with_figures(figures),
+            None => access,
         };
         access.write(&self.sinks.lines, self.sinks.format);
     }

@@ -15,11 +15,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tidegate_config::{History, Route};
-use tidegate_context::{Figures, FoldRequest};
+use tidegate_context::FoldRequest;
 use tidegate_engine::{Strategy, Tokens};
 use tidegate_store::Entries;
+use tidegate_telemetry::Outcome;
 use tidegate_telemetry::names::span;
-use tidegate_telemetry::{Outcome, Planned};
 use tidegate_tokens::Fit;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -80,7 +80,7 @@ impl PendingTurn {
             archive::messages(archive, identity, &route.name, &entries);
         }
         if let Some(labels) = observer.labels() {
-            gate.metrics().planned(labels, &planned(&outcome.figures));
+            gate.metrics().planned(labels, &outcome.figures);
         }
         let journal = match &identity {
             // The request has waited for the store once already, which is as long as it may.
@@ -212,18 +212,4 @@ fn start_fold(folder: &Folder, deferred: Option<FoldRequest>) -> Option<Box<(Fol
     }
     drop(folder.worker.shutdown.tasks.spawn(folder.clone().fold_in_background(request)));
     None
-}
-
-fn planned(figures: &Figures) -> Planned {
-    Planned {
-        before: figures.before.0,
-        after: figures.after.0,
-        masked_tokens: figures.left_out.masked.0,
-        summary_tokens: figures.summary_tokens.0,
-        masked: figures.masked as u64,
-        folded: figures.folded as u64,
-        dropped: figures.dropped as u64,
-        has_stop_hint: figures.stop_hint.is_some(),
-        is_observed: figures.observed,
-    }
 }
