@@ -101,6 +101,25 @@ async fn broken_upload_framing_is_the_clients_fault() {
     assert!(!tidegate.output().contains("WARN"), "it is not the upstream's fault: {}", tidegate.output());
 }
 
+/// Sending the rest of it again on a new connection would turn a broken upload into a complete, empty one.
+#[tokio::test]
+async fn a_broken_upload_is_never_sent_again() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("[server]\nworkers = 1\n", &upstream).await;
+    for _ in 0..3 {
+        // Leaves a connection to the upstream open.
+        assert_eq!(exchange(tidegate.address, get("/v1/models")).await.status, 200);
+        let mut client = Client::connect(tidegate.address).await;
+        client.send(head("/v1/files") + "ZZ\r\n").await;
+        let reply = client.reply().await;
+        assert_eq!((reply.status, reply.error_code().as_str()), (400, "malformed_request"));
+    }
+    let complete = |request: &Recorded| request.arrival == Arrival::Complete;
+    let complete: Vec<String> =
+        upstream.requests().into_iter().filter(complete).map(|request| request.target).collect();
+    assert_eq!(complete, ["/v1/models"; 3]);
+}
+
 #[tokio::test]
 async fn unbounded_framing_is_refused() {
     let upstream = MockUpstream::start().await;

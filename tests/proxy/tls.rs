@@ -41,6 +41,23 @@ async fn the_protocol_is_negotiated_with_an_upstream_with_its_own_ca() {
     }
 }
 
+/// HTTP/2 servers such as nginx end a stream with an empty frame after the last byte.
+#[tokio::test]
+async fn an_answer_of_known_length_is_complete_before_its_stream_ends() {
+    let upstream = listening(Listen::Tls).await;
+    let tidegate = trusting(&upstream, "[server]\nworkers = 1\n").await;
+    let times = 200;
+    for _ in 0..times {
+        let reply = exchange(tidegate.address, chat()).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert!(reply.header("content-length").is_some());
+    }
+    assert_eq!(upstream.connections(), 1, "streams were reset until the connection broke");
+    let log = tidegate.stop().await;
+    let answered = log.lines().filter(|line| line.contains("\"outcome\":\"answered\"")).count();
+    assert_eq!(answered, times, "{log}");
+}
+
 #[tokio::test]
 async fn an_untrusted_certificate_is_rejected() {
     let (upstream, stranger) = (listening(Listen::Tls).await, listening(Listen::Tls).await);

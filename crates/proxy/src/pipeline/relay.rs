@@ -6,7 +6,7 @@ use crate::pipeline::remember::PendingTurn;
 use crate::reply::headers::put;
 use crate::reply::refusal::{FailureKind, UpstreamFailure};
 use crate::transport::headers;
-use crate::transport::upstream::ResponseBody;
+use crate::transport::response_body::ResponseBody;
 use bytes::Bytes;
 use http::Response;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName};

@@ -65,6 +65,8 @@ impl Http1Client {
                     let body = Http1Body::new(stream, sending, framing, rest, reuse, self.pool.clone());
                     return Ok(Response::from_parts(answered, body));
                 }
+                // The client's upload failed: what is left of it must not be sent as if it were whole.
+                Err(error @ Http1Error::Upload(_)) => return Err(error),
                 // The upstream closed a pooled connection just before it was used. Nothing was sent, so it can be sent again.
                 Err(_) if is_pooled && sending.is_untouched() => {}
                 Err(error) => return Err(error),
