@@ -72,7 +72,7 @@ impl Message {
         self.masked.map_or(Tokens::ZERO, |masked| self.tokens.saturating_sub(masked))
     }
 
-    /// What the message costs where it is masked if that shrinks it.
+    /// What the message costs if it is masked; its full cost if masking would not shrink it.
     pub(crate) fn masked_cost(&self) -> Tokens {
         self.tokens.saturating_sub(self.saving())
     }
