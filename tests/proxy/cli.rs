@@ -108,7 +108,7 @@ async fn check_reports_a_file_that_is_no_toml_or_is_not_there() {
     assert_eq!(said.code, Some(1));
     assert_snapshot!(said.err, @r#"
     proxy.toml:1: not valid TOML at column 8: unclosed table, expected `]`
-      hint: text needs quotes, and every line is `key = value` or `[section]`
+      hint: strings need quotes, and every line is `key = value` or `[section]`
     "#);
     let said = run(&directory, &["check", "--config", "missing.toml"]).await;
     assert_eq!(said.code, Some(1));
