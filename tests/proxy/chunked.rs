@@ -1,9 +1,9 @@
 //! Chunked bodies whose end could be found in two places.
 
-use crate::support::client::{CHAT, Client};
+use crate::support::client::{CHAT, Client, exchange, get};
 use crate::support::reply::End;
 use crate::support::tidegate::Tidegate;
-use tidegate_testkit::{Arrival, MockUpstream};
+use tidegate_testkit::{Arrival, MockUpstream, Recorded};
 
 const SMUGGLED: &str = "POST /v1/smuggled HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n";
 

@@ -99,7 +99,7 @@ async fn check_reports_invalid_toml_and_a_missing_file() {
     assert_eq!(said.code, Some(1));
     assert_snapshot!(said.err, @r#"
     proxy.toml:1: not valid TOML at column 8: unclosed table, expected `]`
-      hint: text needs quotes, and every line is `key = value` or `[section]`
+      hint: strings need quotes, and every line is `key = value` or `[section]`
     "#);
     let said = run(&directory, &["check", "--config", "missing.toml"]).await;
     assert_eq!(said.code, Some(1));

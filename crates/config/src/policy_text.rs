@@ -1,4 +1,4 @@
-//! The policy of one route as a text of its own, so that somebody can change it and see what would happen.
+//! A route's policy as editable text: writes it out, and reads it back to see what a change would do.
 
 use crate::layers::Layers;
 use crate::report::Report;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::iter;
 
 impl Settings {
-    /// Everything that was resolved for the route with this index, as a `[context]` of TOML, with what its profile says as comments.
+    /// Writes the resolved policy of a route as TOML, under `[context]`. Values from its profile are comments.
     /// [`Settings::with_policy`] reads it back to the same policy.
     #[must_use]
     pub fn policy_text(&self, route: usize) -> String {
@@ -18,8 +18,8 @@ impl Settings {
         for value in &self.resolved {
             let Some(key) = value.path.strip_prefix(&prefix) else { continue };
             let (section, key) = key.split_once('.').unwrap_or(("", key));
-            let is_profiles = matches!(value.origin, Origin::Profile(_));
-            sections.entry(section).or_default().push((key, &value.value, is_profiles));
+            let from_profile = matches!(value.origin, Origin::Profile(_));
+            sections.entry(section).or_default().push((key, &value.value, from_profile));
         }
         let mut text = String::new();
         for (section, values) in sections {
@@ -27,17 +27,17 @@ impl Settings {
             let gap = if text.is_empty() { "" } else { "\n" };
             // Writing into a string does not fail.
             let _ = writeln!(text, "{gap}[context{dot}{section}]");
-            for (key, value, is_profiles) in values {
-                // The profile, which the text names, brings it along; written here it would no longer be the profile's.
-                let mark = if is_profiles { "# " } else { "" };
+            for (key, value, from_profile) in values {
+                // The text names the profile, which sets this value. Written out, it would no longer be the profile's.
+                let mark = if from_profile { "# " } else { "" };
                 let _ = writeln!(text, "{mark}{key} = {value}");
             }
         }
         text
     }
 
-    /// The same settings with what `source` says under `[context]` as the whole policy of the route with this index: nothing of the
-    /// file, of its other layers and of the environment is below or above it but the profile that it names.
+    /// Returns these settings with the policy of one route replaced by `[context]` in `source`. Only the defaults and the profile that
+    /// it names apply below it, and neither the file nor the environment.
     pub fn with_policy(&self, route: usize, source: &Source) -> Result<Settings, ConfigErrors> {
         let report = Report::new(source.directory.clone());
         let root = tree::parse(source, &|_| None, &report)?;
@@ -68,7 +68,7 @@ mod tests {
     use crate::tests::loaded;
 
     #[test]
-    fn a_policy_written_out_is_the_same_policy() {
+    fn policy_text_reads_back_to_the_same_policy() {
         let file = "[summarizers.small]\nkind = \"llm\"\nmodel = \"m\"\n[context]\nstrategy = \"hybrid\"\n[context.fold]\nsummarizer = \"small\"\n\
              [context.budget]\nwindow_cap = 9000\n[context.observations]\nuser_pattern = '^OUT\\b \"'\n\
              [[routes]]\nname = \"a\"\n[routes.context.budget.windows]\n\"gpt-4*\" = 8000\n[routes.context.mask]\nkeep = { tokens = 500 }\npace = { batch = 3 }\nexclude_tools = [\"plan\"]\n\
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_read_and_a_mistake_is_named_by_its_line() {
+    fn a_changed_policy_applies_and_a_mistake_names_its_line() {
         let settings = loaded("");
         let edited =
             settings.with_policy(0, &Source::new("policy", "[context.mask]\nkeep = { turns = 3 }\n"));
@@ -94,7 +94,7 @@ mod tests {
         };
         assert_eq!(shown(&edited), ["{ turns = 3 }"]);
         assert_eq!(shown(&settings), ["{ turns = 10 }"]);
-        for (text, said) in [
+        for (text, expected) in [
             (
                 "[context.mask]\nkeep = { turns = 0 }",
                 "policy:2: `context.mask.keep` is `{ turns = 0 }` but must",
@@ -106,7 +106,7 @@ mod tests {
             ("[context.mask]\nplaceholder = \"${HOME}\"", "policy:2: `context.mask.placeholder`"),
         ] {
             let error = settings.with_policy(0, &Source::new("policy", text)).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(expected), "{error}");
         }
     }
 }

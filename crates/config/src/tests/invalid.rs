@@ -1,11 +1,11 @@
-//! Values that have the right type and are refused all the same.
+//! Values that have the right type but are invalid.
 
 use super::{errors, loaded, unset};
 use crate::{Flags, Source, load};
 use insta::assert_snapshot;
 
 #[test]
-fn an_impossible_value() {
+fn values_out_of_range() {
     assert_snapshot!(errors(
         r#"[[routes]]
 name = "a"
@@ -22,16 +22,16 @@ max_input = -1"#
     proxy.toml:7: `routes[1].context.mask.keep` is `{ turns = 0 }` but must be at least 1
       hint: use 1 or more
     proxy.toml:9: `routes[1].context.budget.safety_ratio` is `1.5` but must be more than 0 and at most 1
-      hint: 70 % is `0.70`
+      hint: write 70 % as `0.70`
     proxy.toml:10: `routes[1].context.budget.max_context_ratio` is `nan` but must be a number
-      hint: write it without quotes, such as `0.7`
+      hint: write it without quotes, for example `0.7`
     proxy.toml:11: `routes[1].context.budget.max_input` is `-1` but must be at least 1
       hint: use 1 or more
     "#);
 }
 
 #[test]
-fn impossible_policies() {
+fn invalid_policies() {
     assert_snapshot!(errors(
         r#"[context.mask]
 keep = { turns = 3, messages = 4 }
@@ -45,25 +45,25 @@ when = { budget_ratio = 0 }
 head_ratio = 0.5
 head_min = 30"#
     ), @r#"
-    proxy.toml:2: `context.mask.keep` is `{ turns = 3, messages = 4 }` but must name exactly one of `turns`, `user_turns`, `messages`, `tokens`
-      hint: such as `{ turns = 10 }`
+    proxy.toml:2: `context.mask.keep` is `{ turns = 3, messages = 4 }` but must set exactly one of `turns`, `user_turns`, `messages`, `tokens`
+      hint: for example, `{ turns = 10 }`
     proxy.toml:3: `context.mask.pace` is `{ batch = 0 }` but must be at least 1
       hint: use 1 or more
-    proxy.toml:5: `context.fold.when` is `{}` but must name at least one of `budget_ratio`, `tokens`, `messages`, `turns`, `user_turns`
-      hint: such as `{ budget_ratio = 0.70, user_turns = 8 }`
-    proxy.toml:6: `context.fold.keep` is `{ days = 3 }` but must name exactly one of `turns`, `user_turns`, `messages`, `tokens`
-      hint: such as `{ turns = 10 }`
+    proxy.toml:5: `context.fold.when` is `{}` but must set at least one of `budget_ratio`, `tokens`, `messages`, `turns`, `user_turns`
+      hint: for example, `{ budget_ratio = 0.70, user_turns = 8 }`
+    proxy.toml:6: `context.fold.keep` is `{ days = 3 }` but must set exactly one of `turns`, `user_turns`, `messages`, `tokens`
+      hint: for example, `{ turns = 10 }`
     proxy.toml:8: `context.prune.when` is `{ budget_ratio = 0 }` but must be more than 0 and at most 1
-      hint: 70 % is `0.70`
-    proxy.toml:10: `context.window.head_ratio` is `0.5` but must not exceed 1 together with the other ratio
-      hint: the head and the tail share one budget
+      hint: write 70 % as `0.70`
+    proxy.toml:10: `context.window.head_ratio` is `0.5` but `head_ratio` and `tail_ratio` must not add up to more than 1
+      hint: lower one of them
     proxy.toml:11: `context.window.head_min` is `30` but `head_min` must not exceed `head_max`
-      hint: lower the one or raise the other
+      hint: lower `head_min` or raise `head_max`
     "#);
 }
 
 #[test]
-fn impossible_numbers() {
+fn numbers_out_of_range() {
     assert_snapshot!(errors(
         r#"[server]
 max_body = "9999GiB"
@@ -80,7 +80,7 @@ encoding = "o200k""#
       hint: write a number and a unit, `"32MiB"`, `"64KiB"`, `"1GB"`, or a plain number of bytes
     proxy.toml:3: `server.max_header` is `1024` but must be at least `"8KiB"`
       hint: write a number and a unit, `"32MiB"`, `"64KiB"`, `"1GB"`, or a plain number of bytes
-    proxy.toml:4: `server.header_timeout` is `"0s"` but must be longer than nothing
+    proxy.toml:4: `server.header_timeout` is `"0s"` but must be longer than zero
       hint: write a number and a unit: `"250ms"`, `"5s"`, `"10m"`, `"1h"`, `"7d"`
     proxy.toml:5: `server.body_timeout` is `"99999999d"` but must be at most ten years
       hint: write a number and a unit: `"250ms"`, `"5s"`, `"10m"`, `"1h"`, `"7d"`
@@ -88,7 +88,7 @@ encoding = "o200k""#
       hint: use 1 or more
     proxy.toml:8: `models.m.window` is `99999999999999999999999999999999999999999999` but must be at most 1000000000
       hint: check the number of digits
-    proxy.toml:9: `models.m.input` is `-1.0` but must be from 0 to 1000000
+    proxy.toml:9: `models.m.input` is `-1.0` but must be between 0 and 1000000
       hint: prices are in USD per million tokens
     proxy.toml:10: `models.m.encoding` is `"o200k"` but must be one of `o200k_base`, `cl100k_base`, `estimate`
       hint: did you mean `o200k_base`?
@@ -96,7 +96,7 @@ encoding = "o200k""#
 }
 
 #[test]
-fn an_unknown_upstream() {
+fn unknown_upstreams() {
     assert_snapshot!(errors(
         r#"[upstreams.azure]
 url = "https://example.openai.azure.com"
@@ -119,7 +119,7 @@ upstream = "defualt""#
 }
 
 #[test]
-fn summarizers() {
+fn invalid_summarizers() {
     assert_snapshot!(errors(
         r#"[summarizers.small]
 kind = "llm"
@@ -132,20 +132,20 @@ forward-key = true"#
     proxy.toml:1: `summarizers.small.model` is missing
       hint: an `llm` summarizer needs the name of its model
     proxy.toml:3: `summarizers.small.json_schema` is `"yes"` but must be `"auto"`, `true` or `false`
-      hint: leave the key out for `"auto"`
+      hint: remove the key for `"auto"`
     proxy.toml:4: `summarizers.small.window` is `0` but must be at least 1
       hint: use 1 or more
     proxy.toml:5: `summarizers.small.max_tool_output` is `"4k"` but must be a whole number
-      hint: write it without quotes and without a unit, such as `2048`
+      hint: write it without quotes and without a unit, for example `2048`
     proxy.toml:6: `summarizers.small.api_key_env` is `***` but must be the name of an environment variable
-      hint: write the name of the variable, such as `OPENAI_API_KEY`, and not the secret itself
+      hint: write the name of the variable, for example `OPENAI_API_KEY`, and not the secret itself
     proxy.toml:7: unknown key `summarizers.small.forward-key`
       hint: did you mean `forward_key`?
     "#);
 }
 
 #[test]
-fn profiles_blocks_and_the_archive() {
+fn invalid_profiles_blocks_and_archives() {
     assert_snapshot!(errors(
         r#"[context]
 profile = "agents"
@@ -166,25 +166,25 @@ url = "mysql://me:secret@db/x""#
     proxy.toml:7: `context.blocks.min_recent_messages` is `0` but must be at least 1
       hint: use 1 or more
     proxy.toml:9: `archive.url` is `"mysql://***@db/x"` but must be the URL of a PostgreSQL database
-      hint: such as `postgres://tidegate@db.example.com/tidegate?sslmode=require`
+      hint: for example, `postgres://tidegate@db.example.com/tidegate?sslmode=require`
     "#);
 }
 
 #[test]
-fn a_history_that_nobody_records() {
+fn a_proxy_history_without_stored_messages() {
     assert_snapshot!(errors(
         r#"[store]
 raw = false
 [context]
 history = "proxy""#
     ), @r#"
-    proxy.toml:2: `store.raw` is `false` but must be `true` where a route has `history = "proxy"`
+    proxy.toml:2: `store.raw` is `false` but must be `true` because a route has `history = "proxy"`
       hint: the history is rebuilt from the messages in the store
     "#);
 }
 
 #[test]
-fn routes_and_their_names() {
+fn invalid_routes_and_names() {
     assert_snapshot!(errors(
         r#"[[routes]]
 name = "Big Route"
@@ -194,27 +194,27 @@ match = { path = "v1/x", models = [], headers = { "x y" = "z" } }
 [[routes]]
 name = "route-3""#
     ), @r#"
-    proxy.toml:2: `routes[0].name` is `"Big Route"` but must be of lower-case letters, digits and dashes
-      hint: such as `name = "agents"`
+    proxy.toml:2: `routes[0].name` is `"Big Route"` but must consist of lowercase letters, digits and dashes
+      hint: for example, `name = "agents"`
     proxy.toml:5: `routes[1].match.path` is `"v1/x"` but must begin with `/`
-      hint: write the path only, such as `/v1/chat/completions`
+      hint: write only the path, for example `/v1/chat/completions`
     proxy.toml:5: `routes[1].match.models` is `[]` but must not be empty
-      hint: leave the key out to get the default
-    proxy.toml:5: `routes[1].match.headers."x y"` is `"z"` but its key must be the name of a header
-      hint: such as `{ x-team = "search" }`
-    proxy.toml:7: `routes[2].name` is `"route-3"` but another route has that name
-      hint: it appears in headers and metrics: make it unique
+      hint: remove the key to use the default
+    proxy.toml:5: `routes[1].match.headers."x y"` is `"z"` but its key must be a header name
+      hint: for example, `{ x-team = "search" }`
+    proxy.toml:7: `routes[2].name` is `"route-3"` but must be unique, and an earlier route has this name
+      hint: choose another one; it appears in headers and metrics
     "#);
     assert_snapshot!(errors(r#"[[routes]]
 name = "route-2"
 [[routes]]"#), @r#"
     proxy.toml:3: `routes[1].name` is missing
-      hint: an earlier route has the name `route-2`, which this one would get
+      hint: its default name, `route-2`, is taken by an earlier route
     "#);
 }
 
 #[test]
-fn urls_and_addresses() {
+fn invalid_urls_and_addresses() {
     assert_snapshot!(errors(
         r#"[server]
 listen = "8080"
@@ -235,44 +235,44 @@ header = "x y"
 cert = "a.pem""#
     ), @r#"
     proxy.toml:2: `server.listen` is `"8080"` but must be an IP address and a port
-      hint: write it like `127.0.0.1:8080`, or `0.0.0.0:8080` for every interface
-    proxy.toml:4: `store.url` is `"redis+sentinel://h1,h2"` but must name the master
+      hint: for example, `127.0.0.1:8080`, or `0.0.0.0:8080` for every interface
+    proxy.toml:4: `store.url` is `"redis+sentinel://h1,h2"` but must end with the name of the master
       hint: write `redis+sentinel://h1,h2,h3/master`
     proxy.toml:6: `upstreams.a.url` is `"ftp://x"` but must begin with `http://` or `https://`
-      hint: such as `https://api.openai.com`
-    proxy.toml:8: `upstreams.b.url` is `"https://***@host"` but must not hold a user or a password
-      hint: put the key into a variable and name that in `api_key_env`
+      hint: for example, `https://api.openai.com`
+    proxy.toml:8: `upstreams.b.url` is `"https://***@host"` but must not contain a user name or password
+      hint: put the key in an environment variable, and its name in `api_key_env`
     proxy.toml:10: `upstreams.c.url` is `"https://host/?a=b"` but must not have a query or a fragment
-      hint: end it after the path
+      hint: remove everything after the path
     proxy.toml:12: `upstreams.d.url` is `"http://host:0"` but must be a URL with a valid host
       hint: write a host, an optional port and an optional path: `http://127.0.0.1:8000/base`
     proxy.toml:13: `upstreams.e.url` is missing
-      hint: write the address of the upstream, such as `url = "https://api.openai.com"`
-    proxy.toml:15: `conversation.header` is `"x y"` but must be the name of a header
-      hint: letters, digits and dashes, such as `x-conversation-id`
+      hint: write the address of the upstream, for example `url = "https://api.openai.com"`
+    proxy.toml:15: `conversation.header` is `"x y"` but must be a header name
+      hint: use letters, digits and dashes, for example `x-conversation-id`
     proxy.toml:16: `server.tls.key` is missing
       hint: TLS needs both `cert` and `key`, as PEM files
     "#);
 }
 
 #[test]
-fn a_pattern_that_does_not_compile() {
+fn invalid_patterns() {
     let text = "[context.observations]\nuser_pattern = '^(Observation'\n";
     assert_snapshot!(errors(text), @r#"
     proxy.toml:2: `context.observations.user_pattern` is `'^(Observation'` but must be a regular expression: unclosed group
-      hint: single quotes keep backslashes as they are: `'^Observation:'`
+      hint: use single quotes to keep backslashes as they are: `'^Observation:'`
     "#);
 }
 
 #[test]
-fn blocks_that_do_not_fit_their_total() {
+fn a_total_smaller_than_the_history() {
     let text = "[context.blocks]\nhistory_max = 10\ntotal_max = 9\n";
     let message = "proxy.toml:3: `context.blocks.total_max` is `9` but must be at least `history_max`";
     assert!(errors(text).iter().any(|error| error.to_string() == message), "{}", errors(text));
 }
 
 #[test]
-fn listeners_may_share_a_port_only_if_it_is_any() {
+fn listeners_may_not_share_a_port_unless_it_is_ephemeral() {
     loaded("[server]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n");
     loaded("[server]\nlisten = \"127.0.0.1:7000\"\n[admin]\nlisten = \"127.0.0.2:7000\"\n");
     errors("[server]\nlisten = \"0.0.0.0:9090\"\n");
@@ -280,6 +280,6 @@ fn listeners_may_share_a_port_only_if_it_is_any() {
     let errors = load(Source::none(), &flags, &unset).unwrap_err();
     assert_snapshot!(errors, @r#"
     TIDEGATE_ADMIN: `admin.listen` is `"localhost:8080"` but `server.listen` and `admin.listen` cannot share a port
-      hint: give the admin listener a port of its own, such as 9090
+      hint: give the admin listener its own port, for example 9090
     "#);
 }

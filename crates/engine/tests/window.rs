@@ -1,4 +1,4 @@
-//! The promises of `strategy = "window"`, over generated conversations.
+//! Properties of the window strategy, over generated conversations.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
@@ -27,13 +27,13 @@ fn script() -> impl Strategy<Value = Vec<(Role, u64)>> {
 }
 
 fn messages(script: &[(Role, u64)]) -> Vec<Message> {
-    let one = |(index, (role, tokens)): (usize, &(Role, u64))| {
+    let message = |(index, (role, tokens)): (usize, &(Role, u64))| {
         let mut digest = Digest::default();
         digest.0[..8].copy_from_slice(&(index as u64 + 1).to_le_bytes());
         let (kind, tokens) = (Kind::of(*role), Tokens(*tokens));
         Message { role: *role, kind, digest, tokens, size: tokens, masked: None, joined: *role == Role::Tool }
     };
-    script.iter().enumerate().map(one).collect()
+    script.iter().enumerate().map(message).collect()
 }
 
 fn window() -> impl Strategy<Value = WindowPolicy> {
@@ -76,7 +76,7 @@ proptest! {
             prop_assert!(!messages[*index].role.is_instruction() && *index != request);
             prop_assert!(*index < unresolved_from(&messages));
         }
-        // One run, but for instructions and what the user last asked for.
+        // The dropped messages are one run, apart from instructions and the last user turn.
         let talk: Vec<usize> = (0..messages.len()).filter(|&index| !messages[index].role.is_instruction() && index != request).collect();
         if let Some(first) = plan.dropped.first() {
             let at = talk.iter().position(|index| index == first).unwrap();
@@ -94,19 +94,18 @@ proptest! {
         prop_assert_eq!(plan.verdict == Verdict::Fits, plan.after <= Tokens(budget));
     }
 
-    /// Between two decisions a request is the one before plus what is new.
     #[test]
-    fn the_same_middle_is_left_out_until_it_no_longer_fits(script in script(), window in window(), budget in 2_000u64..12_000) {
+    fn the_same_middle_stays_dropped_until_the_request_no_longer_fits(script in script(), window in window(), budget in 2_000u64..12_000) {
         let all = messages(&script);
         let mut memory = Memory::default();
         let mut before: Option<Vec<usize>> = None;
         for end in (2..=all.len()).filter(|&end| all.get(end).is_none_or(|next| next.role == Role::Assistant)) {
             let decision = decided(&all[..end], budget, window, &memory);
             let Some(waypoint) = decision.waypoint else { break };
-            let is_again = decided(&all[..end], budget, window, &{ let mut memory = memory.clone(); memory.add(waypoint); memory });
-            prop_assert_eq!(&is_again.plan.dropped, &decision.plan.dropped, "a retry");
+            let retry = decided(&all[..end], budget, window, &{ let mut memory = memory.clone(); memory.add(waypoint); memory });
+            prop_assert_eq!(&retry.plan.dropped, &decision.plan.dropped, "a retry");
             if let Some(before) = before.filter(|_| decision.plan.cause.is_none()) {
-                // What was the last request is part of the history now, and may have stood inside the gap.
+                // The last user turn of the previous request is part of the history now, and may be inside the gap.
                 prop_assert!(decision.plan.dropped.iter().filter(|index| all[**index].role != Role::User)
                     .eq(before.iter().filter(|index| all[**index].role != Role::User)));
             }
@@ -117,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn what_fits_is_left_alone_whatever_its_length() {
+fn a_request_that_fits_is_not_cut_however_many_messages_it_has() {
     let script: Vec<(Role, u64)> =
         (0..101).map(|index| (if index % 2 == 0 { Role::User } else { Role::Assistant }, 10)).collect();
     let messages = messages(&script);
@@ -126,7 +125,7 @@ fn what_fits_is_left_alone_whatever_its_length() {
     assert_eq!(fits.plan.window.unwrap().cut, None);
     let tight = decided(&messages, 600, WindowPolicy::default(), &Memory::default());
     let figures = tight.plan.window.unwrap();
-    // 600 less 3, 9 and the ten tokens that the user has just said.
+    // 600 minus 3 fixed, 9 pinned and the 10 tokens of the open turn.
     assert_eq!((figures.scaffold, figures.room, figures.history), (Tokens(22), Tokens(578), Tokens(1_000)));
     let cut = figures.cut.unwrap();
     assert_eq!((cut.planned, cut.kept), ((14, 20), (14, 20)));
@@ -134,9 +133,9 @@ fn what_fits_is_left_alone_whatever_its_length() {
     assert_eq!(tight.plan.dropped, (14..80).collect::<Vec<_>>());
 }
 
-/// The next request may be for a model with a larger window.
+/// For example, if the next request is for a model with a larger window.
 #[test]
-fn nothing_is_left_out_any_more_once_there_is_room() {
+fn nothing_is_dropped_any_more_once_everything_fits() {
     let script: Vec<(Role, u64)> =
         (0..101).map(|index| (if index % 2 == 0 { Role::User } else { Role::Assistant }, 10)).collect();
     let messages = messages(&script);

@@ -1,4 +1,4 @@
-//! The engine's promises, over generated conversations that grow turn by turn, branch and are retried.
+//! Properties of masking, over generated conversations that grow turn by turn, branch and are retried.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
@@ -9,7 +9,7 @@ use tidegate_engine::{
     Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, decide,
 };
 
-/// One message of a generated conversation, before it has a digest.
+/// A generated message without its digest.
 #[derive(Clone, Debug)]
 struct Draft {
     role: Role,
@@ -90,8 +90,8 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Messages with digests that depend on everything before them, as the real chain does. `branch` makes the digests of
-/// another conversation from the given index on.
+/// Adds digests that depend on everything before them, as the real chain does. From index `branch` on, they are those of another
+/// conversation.
 fn messages(drafts: &[Draft], branch: usize) -> Vec<Message> {
     let mut state: u64 = 0xcbf2_9ce4_8422_2325;
     let mut digest = Digest::default();
@@ -116,7 +116,7 @@ fn messages(drafts: &[Draft], branch: usize) -> Vec<Message> {
     out
 }
 
-/// Where each request of the conversation ends: just before each assistant message, and at the end.
+/// The end of each request: before every assistant message, and at the end.
 fn ends(drafts: &[Draft]) -> Vec<usize> {
     let before_assistant = drafts.iter().enumerate().filter(|(_, draft)| draft.role == Role::Assistant);
     let mut ends: Vec<usize> = before_assistant.map(|(index, _)| index).filter(|&index| index > 0).collect();
@@ -124,7 +124,7 @@ fn ends(drafts: &[Draft]) -> Vec<usize> {
     ends
 }
 
-fn ask(case: &Case, messages: &[Message], memory: &Memory, now: u64) -> Decision {
+fn decided(case: &Case, messages: &[Message], memory: &Memory, now: u64) -> Decision {
     let budget = BudgetPolicy::default().budget(Some(Tokens(case.window)), None);
     let conversation = Conversation {
         messages,
@@ -137,7 +137,7 @@ fn ask(case: &Case, messages: &[Message], memory: &Memory, now: u64) -> Decision
     decide(&conversation, memory, &case.policy, Timestamp(now))
 }
 
-/// Plays the whole conversation and gives each request's messages and decision to `check`.
+/// Plays the whole conversation and calls `check` with each request's messages, its decision, the memory and the time.
 fn play(
     case: &Case,
     mut check: impl FnMut(&[Message], &Decision, &Memory, u64) -> Result<(), TestCaseError>,
@@ -146,7 +146,7 @@ fn play(
     let mut memory = Memory::default();
     for (number, end) in ends(&case.drafts).into_iter().enumerate() {
         let now = number as u64 * case.gap;
-        let decision = ask(case, &all[..end], &memory, now);
+        let decision = decided(case, &all[..end], &memory, now);
         check(&all[..end], &decision, &memory, now)?;
         if let Some(waypoint) = decision.waypoint {
             memory.add(waypoint);
@@ -158,7 +158,7 @@ fn play(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Promise 3 and 9: only observations are masked, never the unresolved end, never where it would not shrink.
+    /// Only observations are masked, never in the unresolved tail, and never if it would not shrink them.
     #[test]
     fn nothing_sacred_is_masked(case in case()) {
         play(&case, |messages, decision, _, _| {
@@ -166,17 +166,16 @@ proptest! {
             for &index in &decision.plan.masked {
                 let message = &messages[index];
                 prop_assert_eq!(message.kind, Kind::Observation);
-                prop_assert!(index < tail, "the unresolved end was masked");
-                prop_assert!(message.masked.is_some_and(|masked| masked < message.tokens), "it did not shrink");
+                prop_assert!(index < tail, "the unresolved tail was masked");
+                prop_assert!(message.masked.is_some_and(|masked| masked < message.tokens), "message {index} did not shrink");
             }
             prop_assert!(decision.plan.masked.is_sorted());
             Ok(())
         })?;
     }
 
-    /// Promise 6: what is forwarded fits, and what is refused would not have fitted with every allowed mask.
     #[test]
-    fn what_is_forwarded_fits_and_what_is_refused_cannot(case in case()) {
+    fn a_request_is_over_budget_only_if_it_does_not_fit_with_every_allowed_mask(case in case()) {
         play(&case, |messages, decision, _, _| {
             let plan = &decision.plan;
             let masked = |index| plan.masked.contains(&index);
@@ -189,23 +188,22 @@ proptest! {
             let fits = plan.after <= plan.budget.input && plan.budget.input > Tokens::ZERO;
             prop_assert_eq!(plan.verdict == Verdict::Fits, fits);
             if !fits {
-                prop_assert_eq!(plan.postponed, 0, "it was refused while masks were left to make");
+                prop_assert_eq!(plan.postponed, 0, "over budget with maskable observations left");
             }
             Ok(())
         })?;
     }
 
-    /// Promise 7: the same state and the same request give the same plan; and a retry, which finds the state that the first
-    /// try left, forwards the same.
+    /// Also for a retry, which finds the waypoint of the first attempt.
     #[test]
     fn the_same_request_gets_the_same_plan(case in case()) {
         play(&case, |messages, decision, memory, now| {
-            prop_assert_eq!(&ask(&case, messages, memory, now), decision);
+            prop_assert_eq!(&decided(&case, messages, memory, now), decision);
             let mut memory = memory.clone();
             if let Some(waypoint) = decision.waypoint {
                 memory.add(waypoint);
                 for later in [now, now + 1_000, now + 10_000_000] {
-                    let retry = ask(&case, messages, &memory, later);
+                    let retry = decided(&case, messages, &memory, later);
                     prop_assert_eq!(&retry.plan.masked, &decision.plan.masked);
                 }
             }
@@ -213,10 +211,8 @@ proptest! {
         })?;
     }
 
-    /// Promise 8: what was masked stays masked, and what a request adds to the masks of the one before is one move
-    /// of the frontier with a cause. Without a cause, it is the previous request plus new messages.
     #[test]
-    fn decisions_are_repeated(case in case()) {
+    fn masks_stay_and_new_ones_have_a_cause(case in case()) {
         let mut before: Option<Vec<usize>> = None;
         play(&case, |_, decision, _, _| {
             if let Some(before) = &before {
@@ -232,18 +228,18 @@ proptest! {
         })?;
     }
 
-    /// A branch, an edit or a regenerated answer: a request that differs from message `at` on is decided as if the other
-    /// branch had never gone on from there.
+    /// A branch, an edited message or a regenerated answer: a request that differs from message `at` on is decided as if the other
+    /// branch had ended there.
     #[test]
     fn a_branch_never_gets_another_branchs_decision(case in case(), at in 0usize..80) {
-        // A system message takes no part in the digest, so the branches part at the first other message.
+        // Instructions are not part of the digest, so the branches differ from the first other message on.
         let parted = case.drafts.iter().skip(at).position(|draft| !draft.role.is_instruction());
         let at = parted.map_or(case.drafts.len(), |steps| at + steps);
         let mut full = Memory::default();
         let mut shared = Memory::default();
         let all = messages(&case.drafts, usize::MAX);
         for end in ends(&case.drafts) {
-            let decision = ask(&case, &all[..end], &full, 0);
+            let decision = decided(&case, &all[..end], &full, 0);
             if let Some(waypoint) = decision.waypoint {
                 full.add(waypoint);
                 if end <= at {
@@ -252,12 +248,11 @@ proptest! {
             }
         }
         let branch = messages(&case.drafts, at);
-        prop_assert_eq!(ask(&case, &branch, &full, 0), ask(&case, &branch, &shared, 0));
+        prop_assert_eq!(decided(&case, &branch, &full, 0), decided(&case, &branch, &shared, 0));
     }
 
-    /// The paces do what they say.
     #[test]
-    fn every_turn_follows_the_window_and_a_batch_waits(case in case()) {
+    fn every_turn_postpones_nothing_and_a_batch_less_than_its_size(case in case()) {
         play(&case, |_, decision, _, _| {
             let plan = &decision.plan;
             match case.policy.mask.pace {
