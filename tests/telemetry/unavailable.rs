@@ -55,6 +55,6 @@ async fn a_hanging_collector_delays_no_request_and_is_used_once_it_recovers() {
 async fn an_invalid_collector_address_is_logged() {
     let upstream = upstream().await;
     let mut tidegate = traced(MASKING, &upstream, "not a url").start().await;
-    tidegate.logged_message("no telemetry is sent").await;
+    tidegate.logged_message("telemetry is not exported").await;
     assert_eq!(ask(&tidegate, "c", body(&chat(1)), &[]).await.status, 200);
 }

@@ -1,8 +1,8 @@
 //! The time that requests spend in Tidegate before they are forwarded, in buckets for the dashboard's quantiles.
 //!
-//! This is kept beside the `tidegate_overhead` histogram of OpenTelemetry because neither can be derived from the other: that one has
-//! a route and coarse buckets, the dashboard needs quantiles by route and model, and the SDK neither observes a histogram that
-//! somebody else keeps nor exports a metric without one of its labels. [`Metrics::overhead`](crate::Metrics::overhead) records both.
+//! The `tidegate_overhead` histogram is recorded beside them, by the same call of [`Metrics::overhead`](crate::Metrics::overhead).
+//! Neither can be derived from the other: the metric has no model label and coarser buckets, and the SDK cannot export a
+//! histogram whose buckets are kept elsewhere.
 
 use crate::shard::Count;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use crate::ArchiveCounts;
 use crate::names::{label, metric};
-use crate::queue::SpanCounts;
+use crate::span_queue::SpanCounts;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 use std::sync::Arc;

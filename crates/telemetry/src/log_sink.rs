@@ -5,11 +5,10 @@ use std::thread;
 use std::time::Duration;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Lines on their way to the standard error, written in batches by a thread of their own.
+/// Writes log lines to standard error, in batches and from a thread of its own.
 ///
-/// A request must never wait for a terminal or a full pipe, and one system call per line would cost more than
-/// everything else that Tidegate does for a small request. When the reader is too slow, whole lines are dropped and the
-/// next batch says how many.
+/// A request must never wait for a terminal or a full pipe, and a system call per line would cost more than everything else that
+/// Tidegate does for a small request. If the reader is too slow, whole lines are dropped, and the next batch reports how many.
 #[derive(Clone, Debug)]
 pub struct Lines {
     shared: Arc<Shared>,
@@ -18,9 +17,9 @@ pub struct Lines {
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// Signalled when the writer has to look at once.
-    filled: Condvar,
-    /// Signalled when a batch was written.
+    /// Wakes the writer.
+    wake: Condvar,
+    /// Signalled after each batch.
     written: Condvar,
 }
 
@@ -29,29 +28,29 @@ struct Queue {
     bytes: Vec<u8>,
     dropped: u64,
     writing: bool,
-    /// The writer waits for a signal. Otherwise it comes by itself, and a signal would only cost the request that sends it:
-    /// waking a thread takes longer than all else that a small request needs.
+    /// Whether the writer waits to be woken. While it polls, it must not be: waking a thread takes longer than everything else that
+    /// Tidegate does for a small request.
     asleep: bool,
-    /// Somebody waits for the batch, so it is written without further delay.
-    urgent: bool,
+    /// Whether `flush` waits, so that the batch is written at once.
+    flushing: bool,
 }
 
 const MAX_QUEUED: usize = 4 * 1024 * 1024;
 
-/// How often the writer looks, while there is something to write now and then.
-const BATCH: Duration = Duration::from_millis(20);
+/// How often the writer polls the queue.
+const INTERVAL: Duration = Duration::from_millis(20);
 
-/// After so many looks at nothing it goes to sleep.
-const PATIENCE: u32 = 50;
+/// The number of polls in a row that find nothing, after which the writer sleeps until it is woken.
+const MAX_IDLE_POLLS: u32 = 50;
 
 impl Lines {
-    /// Lines that go to the standard error.
+    /// Writes to standard error.
     #[must_use]
     pub fn to_stderr() -> Lines {
         Lines::to(std::io::stderr())
     }
 
-    /// Lines that a test can read back.
+    /// Writes to memory, for tests.
     #[must_use]
     pub fn to_memory() -> (Lines, Written) {
         let written = Written::default();
@@ -60,14 +59,14 @@ impl Lines {
 
     fn to(mut out: impl Write + Send + 'static) -> Lines {
         let shared = Arc::new(Shared::default());
-        let lines = Lines { shared: shared.clone() };
+        let sink = Lines { shared: shared.clone() };
         let writer = thread::Builder::new().name("log".to_owned());
-        // Without the thread there is no log, and nothing else is wrong: the queue fills up and drops.
+        // Without the thread there is no log, but requests are served all the same: the queue fills up and drops lines.
         let _ = writer.spawn(move || shared.write_batches(&mut out));
-        lines
+        sink
     }
 
-    /// Queues one line, which must end with a line break.
+    /// Queues a line, which must end with a line break.
     pub fn push(&self, line: &[u8]) {
         let mut queue = self.shared.lock();
         if queue.bytes.len() + line.len() > MAX_QUEUED {
@@ -78,21 +77,21 @@ impl Lines {
         let was_asleep = mem::take(&mut queue.asleep);
         drop(queue);
         if was_asleep {
-            self.shared.filled.notify_one();
+            self.shared.wake.notify_one();
         }
     }
 
-    /// Waits until everything queued so far is written. For the end of the process, when nobody would write it any more.
+    /// Waits until all queued lines are written. Call it before the process exits.
     pub fn flush(&self) {
         let mut queue = self.shared.lock();
-        queue.urgent = true;
-        self.shared.filled.notify_one();
+        queue.flushing = true;
+        self.shared.wake.notify_one();
         while !queue.bytes.is_empty() || queue.writing {
             let waited = self.shared.written.wait_timeout(queue, Duration::from_secs(1));
             let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             queue = guard;
             if timeout.timed_out() {
-                // A reader that is stuck must not keep the process from ending.
+                // A reader that is stuck must not keep the process from exiting.
                 return;
             }
         }
@@ -101,33 +100,33 @@ impl Lines {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // A line is queued whole or not at all, so the queue is sound even if its last user panicked.
+        // A line is queued whole or not at all, so the queue is consistent even after a panic.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write_batches(&self, out: &mut impl Write) {
-        let mut empty_looks = 0;
+        let mut idle_polls = 0;
         loop {
             let queue = self.lock();
-            let waited = self.filled.wait_timeout_while(queue, BATCH, |queue| !queue.urgent);
+            let waited = self.wake.wait_timeout_while(queue, INTERVAL, |queue| !queue.flushing);
             let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if queue.bytes.is_empty() && !queue.urgent {
-                empty_looks += 1;
-                if empty_looks >= PATIENCE {
+            if queue.bytes.is_empty() && !queue.flushing {
+                idle_polls += 1;
+                if idle_polls >= MAX_IDLE_POLLS {
                     queue.asleep = true;
-                    let woken = self.filled.wait_while(queue, |queue| queue.asleep && !queue.urgent);
+                    let woken = self.wake.wait_while(queue, |queue| queue.asleep && !queue.flushing);
                     drop(woken.unwrap_or_else(PoisonError::into_inner));
-                    empty_looks = 0;
+                    idle_polls = 0;
                 }
                 continue;
             }
-            empty_looks = 0;
+            idle_polls = 0;
             let batch = mem::take(&mut queue.bytes);
             let dropped = mem::take(&mut queue.dropped);
-            queue.urgent = false;
+            queue.flushing = false;
             queue.writing = true;
             drop(queue);
-            // Nobody is left to tell about a log that cannot be written.
+            // If the log cannot be written, there is nowhere to report that.
             let _ = out.write_all(&batch);
             if dropped > 0 {
                 let _ = writeln!(out, r#"{{"level":"WARN","message":"{dropped} log lines were dropped"}}"#);
@@ -143,19 +142,19 @@ impl<'a> MakeWriter<'a> for Lines {
     type Writer = Line;
 
     fn make_writer(&'a self) -> Line {
-        Line { lines: self.clone() }
+        Line { sink: self.clone() }
     }
 }
 
-/// One event of the `tracing` subscriber, which writes it whole.
+/// Writes one event of the `tracing` subscriber, which passes it in one piece.
 #[derive(Debug)]
 pub struct Line {
-    lines: Lines,
+    sink: Lines,
 }
 
 impl Write for Line {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.lines.push(bytes);
+        self.sink.push(bytes);
         Ok(bytes.len())
     }
 
@@ -164,7 +163,7 @@ impl Write for Line {
     }
 }
 
-/// What [`Lines::to_memory`] has written.
+/// The output of [`Lines::to_memory`].
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -194,17 +193,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_from_many_threads_arrive_whole_and_all() {
-        let (lines, written) = Lines::to_memory();
+    fn lines_of_many_threads_are_all_written_in_one_piece() {
+        let (sink, written) = Lines::to_memory();
         thread::scope(|scope| {
             for name in ["a", "b", "c", "d"] {
-                let lines = lines.clone();
+                let sink = sink.clone();
                 scope.spawn(move || {
-                    (0..100).for_each(|_| lines.push(format!("{}\n", name.repeat(30)).as_bytes()))
+                    (0..100).for_each(|_| sink.push(format!("{}\n", name.repeat(30)).as_bytes()))
                 });
             }
         });
-        lines.flush();
+        sink.flush();
         let text = written.text();
         for name in ["a", "b", "c", "d"] {
             assert_eq!(text.lines().filter(|line| *line == name.repeat(30)).count(), 100);

@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Spans that wait to be sent. There is room for so many; the next ones are dropped and counted, so that a collector that is away
-/// or slow costs a bounded amount of memory and no time.
+/// A bounded queue of spans that wait to be exported. While it is full, spans are dropped and counted, so that a collector that is
+/// slow or unreachable costs a limited amount of memory and no time.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct SpanQueue {
     waiting: Mutex<Vec<SpanData>>,
-    room: usize,
-    batch: usize,
-    /// Told when there is a batch, and not at every span: that would wake the sender's thread for each.
-    enough: Notify,
+    capacity: usize,
+    batch_size: usize,
+    /// Notified once a batch is complete. Notifying at every span would wake the exporter's thread each time.
+    has_batch: Notify,
     pub(crate) counts: Arc<SpanCounts>,
 }
 
-/// What became of spans.
+/// Spans by outcome.
 #[derive(Debug, Default)]
 pub(crate) struct SpanCounts {
     exported: AtomicU64,
@@ -45,30 +45,30 @@ impl SpanCounts {
     }
 }
 
-impl Queue {
-    pub(crate) fn new(room: usize, batch: usize, counts: Arc<SpanCounts>) -> Queue {
-        let batch = batch.clamp(1, room.max(1));
-        Queue { waiting: Mutex::default(), room, batch, enough: Notify::new(), counts }
+impl SpanQueue {
+    pub(crate) fn new(capacity: usize, batch_size: usize, counts: Arc<SpanCounts>) -> SpanQueue {
+        let batch_size = batch_size.clamp(1, capacity.max(1));
+        SpanQueue { waiting: Mutex::default(), capacity, batch_size, has_batch: Notify::new(), counts }
     }
 
-    /// Returns when there is enough for a batch.
-    pub(crate) async fn enough(&self) {
-        self.enough.notified().await;
+    /// Waits until a batch is complete.
+    pub(crate) async fn has_batch(&self) {
+        self.has_batch.notified().await;
     }
 
-    /// The oldest spans, at most one batch of them.
+    /// Takes the oldest spans, at most one batch.
     pub(crate) fn take(&self) -> Vec<SpanData> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let most = waiting.len().min(self.batch);
-        waiting.drain(..most).collect()
+        let batch = waiting.len().min(self.batch_size);
+        waiting.drain(..batch).collect()
     }
 }
 
-/// The end of the queue that the tracer has.
+/// Adds spans to the queue as they end.
 #[derive(Debug)]
-pub(crate) struct Inlet(pub(crate) Arc<Queue>);
+pub(crate) struct QueueProcessor(pub(crate) Arc<SpanQueue>);
 
-impl SpanProcessor for Inlet {
+impl SpanProcessor for QueueProcessor {
     fn on_start(&self, _span: &mut Span, _cx: &Context) {}
 
     fn on_end(&self, span: SpanData) {
@@ -77,18 +77,18 @@ impl SpanProcessor for Inlet {
         }
         let queue = &self.0;
         let mut waiting = queue.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() >= queue.room {
+        if waiting.len() >= queue.capacity {
             queue.counts.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
         waiting.push(span);
-        if waiting.len() == queue.batch {
-            queue.enough.notify_one();
+        if waiting.len() == queue.batch_size {
+            queue.has_batch.notify_one();
         }
     }
 
     fn force_flush(&self) -> OTelSdkResult {
-        self.0.enough.notify_one();
+        self.0.has_batch.notify_one();
         Ok(())
     }
 

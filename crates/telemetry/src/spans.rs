@@ -1,15 +1,16 @@
 //! The spans of a request.
 //!
-//! They are spans of `tracing` under one target. Nothing but [`layer`] listens to that target: where there is none, a span is a
-//! look at a flag.
+//! They are `tracing` spans with a target of their own, which only [`layer`] subscribes to. Without it they are disabled and cost one
+//! check of a flag.
 
-use crate::labels::{CHAT, provider, split, texts};
+use crate::labels::CHAT;
 use crate::names::attribute;
+use crate::provider::{host_and_port, provider};
 use crate::{Outcome, SpanLayer};
 use http::HeaderMap;
-use opentelemetry::Context;
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::Status;
+use opentelemetry::{Array, Context, StringValue};
 use opentelemetry_http::{HeaderExtractor, HeaderInjector};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracer;
@@ -21,7 +22,7 @@ use tracing_subscriber::filter::filter_fn;
 
 pub use opentelemetry::{KeyValue, Value};
 
-pub(crate) const TARGET: &str = "tidegate::journey";
+pub(crate) const TARGET: &str = "tidegate::span";
 
 static PROPAGATOR: LazyLock<TraceContextPropagator> = LazyLock::new(TraceContextPropagator::new);
 
@@ -36,15 +37,15 @@ pub(crate) fn layer(tracer: SdkTracer) -> SpanLayer {
         .boxed()
 }
 
-/// The SERVER span of a request, from its head to the last byte of its answer.
+/// The SERVER span of a request, from its head to the last byte of its answer. It ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Journey(Span);
 
-/// Where a journey can still be followed from when it is over. What begins there belongs to it and does not prolong it.
+/// The parent of spans that may outlive the request, such as a fold after the answer. It does not keep the SERVER span open.
 #[derive(Clone, Debug, Default)]
 pub struct Trail(Option<Context>);
 
-/// One step of a journey. It ends when this is dropped, however that comes about.
+/// The span of one step of a request. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Step(Span);
 
@@ -53,7 +54,8 @@ pub struct Step(Span);
 pub struct Call(Span);
 
 impl Journey {
-    /// `route` is a path that many requests have, and nothing where it could be any.
+    /// Starts a span, as a child of the client's `traceparent` if there is one. `route` is the template of a well-known path; `None` for
+    /// other paths, because a span name must have low cardinality.
     #[must_use]
     pub fn begin(method: &str, path: &str, route: Option<&'static str>, headers: &HeaderMap) -> Journey {
         let span = info_span!(
@@ -63,20 +65,20 @@ impl Journey {
             otel.name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}")),
             otel.kind = "server",
         );
-        let journey = Journey(span);
-        if journey.is_on() {
-            // It fails only for a span that has begun, and this one has not.
-            let _ = journey.0.set_parent(PROPAGATOR.extract(&HeaderExtractor(headers)));
-            journey.set(attribute::METHOD, method.to_owned());
-            journey.set(attribute::PATH, path.to_owned());
+        let request = Journey(span);
+        if request.is_on() {
+            // This fails only for a span that has already started.
+            let _ = request.0.set_parent(PROPAGATOR.extract(&HeaderExtractor(headers)));
+            request.set(attribute::METHOD, method.to_owned());
+            request.set(attribute::PATH, path.to_owned());
             if let Some(route) = route {
-                journey.set(attribute::HTTP_ROUTE, route);
+                request.set(attribute::HTTP_ROUTE, route);
             }
         }
-        journey
+        request
     }
 
-    /// Whether anybody hears of it. Ask before making something up for it.
+    /// Whether the span is recorded. Check this before computing attributes that are expensive.
     #[must_use]
     pub fn is_on(&self) -> bool {
         !self.0.is_disabled()
@@ -87,6 +89,7 @@ impl Journey {
         Step(info_span!(target: TARGET, parent: &self.0, "step", otel.name = name))
     }
 
+    /// A parent for spans that may outlive this one.
     #[must_use]
     pub fn trail(&self) -> Trail {
         Trail(self.is_on().then(|| self.0.context()))
@@ -100,6 +103,7 @@ impl Journey {
         self.0.add_event(name, attributes);
     }
 
+    /// Sets the final attributes. The span ends when it is dropped.
     pub fn end(&self, status: u16, outcome: Outcome, reason: Option<&'static str>) {
         if !self.is_on() {
             return;
@@ -109,14 +113,14 @@ impl Journey {
         if let Some(reason) = reason {
             self.set(attribute::REASON, reason);
         }
-        // A client that was told what is wrong with its request has no failing server.
+        // A refused request is the client's error, and not one of this server.
         if status >= 500 || outcome == Outcome::Broken {
             self.set(attribute::ERROR_TYPE, reason.map_or_else(|| status.to_string(), str::to_owned));
             self.0.set_status(Status::error(""));
         }
     }
 
-    /// A call to `authority`, for a chat completion by `model` where it is one.
+    /// Starts the span of a call to the upstream at `authority`. `model` is `None` unless it is a chat completion.
     #[must_use]
     pub fn call(&self, method: &str, model: Option<&str>, authority: &str) -> Call {
         call(&self.0, method, model, authority)
@@ -127,9 +131,9 @@ impl Trail {
     #[must_use]
     pub fn step(&self, name: &'static str) -> Step {
         let Some(parent) = &self.0 else { return Step(Span::none()) };
-        // A child of the other span in the eyes of `tracing` would keep that one from ending.
+        // A child by `tracing`'s own means would keep the SERVER span open.
         let span = info_span!(target: TARGET, parent: None, "step", otel.name = name);
-        // It fails only for a span that has begun, and this one has not.
+        // This fails only for a span that has already started.
         let _ = span.set_parent(parent.clone());
         Step(span)
     }
@@ -145,7 +149,7 @@ impl Step {
         !self.0.is_disabled()
     }
 
-    /// A call that this step makes.
+    /// Starts the span of a chat completion that this step requests, such as a summarizer's.
     #[must_use]
     pub fn call(&self, model: &str, authority: &str) -> Call {
         call(&self.0, "POST", Some(model), authority)
@@ -162,7 +166,7 @@ fn call(parent: &Span, method: &str, model: Option<&str>, authority: &str) -> Ca
     );
     let call = Call(span);
     if call.is_on() {
-        let (host, port) = split(authority);
+        let (host, port) = host_and_port(authority);
         if let Some(model) = model {
             call.set(attribute::OPERATION, CHAT);
             call.set(attribute::PROVIDER, provider(authority));
@@ -187,16 +191,18 @@ impl Call {
     }
 
     pub fn set_texts(&self, key: &'static str, values: &[String]) {
-        self.0.set_attribute(key, texts(values));
+        let values = values.iter().map(|value| StringValue::from(value.clone())).collect();
+        self.0.set_attribute(key, Value::Array(Array::String(values)));
     }
 
-    /// Tells the upstream which trace it is part of.
+    /// Adds this span's `traceparent` to the headers that go upstream.
     pub fn inject(&self, headers: &mut HeaderMap) {
         if self.is_on() {
             PROPAGATOR.inject_context(&self.0.context(), &mut HeaderInjector(headers));
         }
     }
 
+    /// Marks the call as failed, with `kind` as its `error.type`.
     pub fn fail(&self, kind: &str) {
         if self.is_on() {
             self.set(attribute::ERROR_TYPE, kind.to_owned());
