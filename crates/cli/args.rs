@@ -25,9 +25,9 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  tidegate                                            serve on 127.0.0.1:8080, forward to api.openai.com
+  tidegate                                            serve 127.0.0.1:8080 for api.openai.com
   tidegate serve --upstream http://127.0.0.1:8000     forward to a local model server
-  tidegate init && tidegate check                     write a proxy.toml, then show its resolved values
+  tidegate init && tidegate check                     write proxy.toml and show its values
   OPENAI_BASE_URL=http://127.0.0.1:8080/v1 my-agent   send an application through it
   tidegate demo                                       see it work, without an API key or a network
   tidegate replay runs.jsonl                          compare the cost of your own recordings";
@@ -140,7 +140,7 @@ pub(crate) struct ConfigArgs {
     /// URL to forward requests to; overrides `upstreams.default.url`
     #[arg(long, value_name = "URL", env = "TIDEGATE_UPSTREAM", hide_env_values = true)]
     upstream: Option<String>,
-    /// Where to store conversations; overrides `store.url`
+    /// Where to store conversations: `memory:`, `embedded:DIR` or `redis://…`; overrides `store.url`
     #[arg(long, value_name = "URL", env = "TIDEGATE_STORE", hide_env_values = true)]
     store: Option<String>,
     #[arg(skip)]
@@ -169,7 +169,7 @@ pub(crate) struct ExplainArgs {
     /// The route to use, whether it matches or not [default: the first that matches]
     #[arg(long, value_name = "NAME")]
     pub(crate) route: Option<String>,
-    /// The strategy to use instead of the route's own
+    /// The strategy to use instead of the route's own: passthrough, masking, summarization, hybrid or window
     #[arg(long, value_name = "NAME", value_parser = parse_strategy)]
     pub(crate) strategy: Option<Strategy>,
     /// Print one JSON object instead

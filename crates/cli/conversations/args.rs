@@ -66,7 +66,7 @@ pub(crate) enum ConversationsCommand {
     List(ListArgs),
     /// Show one conversation: its figures, turns, summaries, memory and messages
     ///
-    /// Messages that the last turn masked are marked but shown in full.
+    /// Messages that the last turn masked are marked and still shown.
     Show(ShowArgs),
     /// Export one conversation as JSON Lines that can be replayed
     #[command(after_long_help = EXPORT_MORE)]

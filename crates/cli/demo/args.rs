@@ -21,7 +21,7 @@ pub(crate) struct DemoArgs {
     /// The model whose window and prices to use
     #[arg(long, value_name = "NAME", default_value = "gpt-4o")]
     pub(crate) model: String,
-    /// The strategy of the proxy
+    /// The strategy of the proxy: passthrough, masking, summarization, hybrid or window
     #[arg(long, value_name = "NAME", default_value = "masking", value_parser = parse_strategy)]
     pub(crate) strategy: Strategy,
     /// Exit after the run instead of waiting for Ctrl-C
