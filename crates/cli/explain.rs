@@ -17,7 +17,7 @@ use tidegate_explain::{
     Case, EXAMPLE, Ending, Failure, Request, figures, folding, grouped, json, located, place,
 };
 use tidegate_proxy::{chat_route, model_table};
-use tidegate_wire::{Outline, Reader, Unreadable};
+use tidegate_wire::{Dialect, Outline, Reader, Unreadable};
 
 /// The exit code for a request that the proxy would refuse, so that a script can tell it from a mistake of its own.
 const REFUSED: u8 = 3;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(REFUSED));
     }
     let reader = Reader::default();
-    let outline = match reader.outline(&body) {
+    let outline = match reader.outline(Dialect::Chat, &body) {
         Ok(outline) => outline,
         Err(error) => return unreadable(&name, &body, &error),
     };
@@ -134,7 +134,7 @@ fn without_route(
 
 /// An error for what is no request, a refusal for what the proxy refuses too.
 fn unreadable(name: &str, body: &[u8], error: &Unreadable) -> anyhow::Result<ExitCode> {
-    if *error == Unreadable::DuplicateMessages {
+    if matches!(error, Unreadable::DuplicateMessages { .. }) {
         say(&format!("{name}: would be refused with 400 ambiguous_request: {error}\n  hint: send it once"));
         return Ok(ExitCode::from(REFUSED));
     }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use tidegate_config::{Settings, Source, strategy_named};
 use tidegate_explain::{Case, Failure, Request, json, located, place};
 use tidegate_proxy::{chat_route, model_table};
-use tidegate_wire::{Reader, Unreadable};
+use tidegate_wire::{Dialect, Reader, Unreadable};
 
 /// What stands around the request.
 const ENVELOPE_BYTES: u64 = 1024 * 1024;
@@ -96,7 +96,7 @@ pub(crate) fn explained(
     if body.len() as u64 > settings.server.max_body {
         return Err(Problem::TryTooLong);
     }
-    let outline = reader.outline(body).map_err(|error| unreadable(body, &error))?;
+    let outline = reader.outline(Dialect::Chat, body).map_err(|error| unreadable(body, &error))?;
     let asked = outline.model.as_deref();
     let route = match &sent.route {
         None => chat_route(&settings.routes, asked),

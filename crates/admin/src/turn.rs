@@ -10,7 +10,7 @@ use tidegate_engine::Cause;
 use tidegate_explain::{Case, Failure, Past, Request, figures, grouped};
 use tidegate_proxy::model_table;
 use tidegate_store::{Recalled, Timeline, TurnRecord};
-use tidegate_wire::Reader;
+use tidegate_wire::{Dialect, Reader};
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct TurnDetail {
@@ -122,7 +122,7 @@ fn explained(
     let strategy = strategy_named(&turn.strategy).unwrap_or(route.context.strategy);
     let body = branch::body(&turn.model, &messages);
     let unreadable = || "its messages cannot be read".to_owned();
-    let outline = reader.outline(&body).map_err(|_| unreadable())?;
+    let outline = reader.outline(Dialect::Chat, &body).map_err(|_| unreadable())?;
     let model = model_table(&settings.models).lookup(&turn.model);
     let request = Request { body: &body, outline: &outline, settings, route, strategy, model: &model };
     let past = Past { turn, folds: &recalled.folds, pinned: recalled.pinned.as_deref() };

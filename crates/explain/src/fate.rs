@@ -4,7 +4,6 @@ use crate::folding::folds;
 use std::collections::HashMap;
 use tidegate_engine::{Kind, Message, Role, Strategy, Tokens, unresolved_from};
 use tidegate_proxy::{Assessment, Question};
-use tidegate_wire::ContentKind;
 
 /// One message of the request.
 #[derive(Debug)]
@@ -124,8 +123,8 @@ pub fn fates(question: &Question<'_>, assessment: &Assessment) -> Vec<Fate> {
         let facts = &known.facts;
         let calls: Vec<String> = facts.calls.iter().map(|call| call.tool.to_string()).collect();
         tools.extend(facts.calls.iter().map(|call| call.id).zip(calls.iter().cloned()));
-        let answered = facts.answers.and_then(|id| tools.get(&id).cloned());
-        let why = why(index, message, facts.content, question, assessment);
+        let answered = facts.answers.iter().find_map(|id| tools.get(id).cloned());
+        let why = why(index, message, facts.maskable.is_empty(), question, assessment);
         let action = action(why, facts.tag.is_some());
         fates.push(Fate {
             role: role(message.role),
@@ -160,12 +159,11 @@ fn action(why: Why, is_tagged: bool) -> Action {
 fn why(
     index: usize,
     message: &Message,
-    content: ContentKind,
+    has_no_content: bool,
     question: &Question<'_>,
     assessment: &Assessment,
 ) -> Why {
     let plan = &assessment.decision.plan;
-    let has_no_content = matches!(content, ContentKind::Absent | ContentKind::Null | ContentKind::Odd);
     if question.strategy == Strategy::Passthrough {
         Why::Passthrough
     } else if message.role.is_instruction() {

@@ -15,7 +15,7 @@ use tidegate_config::{Flags, Settings, Source, load};
 use tidegate_engine::{Memory, Timestamp};
 use tidegate_proxy::{Question, model_table};
 use tidegate_tokens::{Encoding, Model, count};
-use tidegate_wire::{Meter, Reader, Unit, read_message, split};
+use tidegate_wire::{Dialect, Meter, Reader, Unit, split};
 
 fn main() {
     // The vocabulary is loaded once per process, not once per request.
@@ -50,7 +50,7 @@ impl Turn {
     /// Everything between the last byte from the client and the first byte to the upstream, without I/O.
     fn rewrite(&self, body: &[u8], at: u64) -> (usize, Option<tidegate_engine::Waypoint>) {
         let reader = &self.reader;
-        let outline = reader.outline(body).unwrap();
+        let outline = reader.outline(Dialect::Chat, body).unwrap();
         black_box(reader.opening(body, &outline));
         let question = Question {
             body,
@@ -147,8 +147,8 @@ fn tokenize_texts(bencher: Bencher) {
     let views = || {
         // What has been read borrows from the body, and divan wants an input that borrows from nothing.
         let body: &'static [u8] = bodies().leak();
-        let messages = split(body).unwrap().messages;
-        messages.iter().map(|span| read_message(span.of(body)).unwrap()).collect::<Vec<_>>()
+        let messages = split(Dialect::Chat, body).unwrap().messages;
+        messages.iter().map(|span| Dialect::Chat.read_message(span.of(body)).unwrap()).collect::<Vec<_>>()
     };
     bencher
         .with_inputs(views)

@@ -8,6 +8,7 @@ use tidegate_store::{
     RowId, StoredFold, TurnRecord,
 };
 use tidegate_summary::{Entry, Summary};
+use tidegate_wire::Dialect;
 
 /// Every message that is new, instructions too.
 pub(crate) fn messages(archive: &Archive, identity: &Identity, route: &str, entries: &Entries) {
@@ -43,7 +44,7 @@ fn turn(identity: &Identity, route: &str, message: &RawMessage) -> ArchivedTurn 
 }
 
 fn role(json: &[u8]) -> String {
-    let view = tidegate_wire::read_message(json).ok();
+    let view = Dialect::Chat.read_message(json).ok();
     view.and_then(|view| view.role.map(|role| role.into_owned())).unwrap_or_default()
 }
 

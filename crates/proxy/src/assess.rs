@@ -100,7 +100,7 @@ impl Question<'_> {
     ) -> Result<Assessment, Unreadable> {
         let chat =
             self.with_reading(reader, |reading| reader.read(self.body, self.outline, reading, looked_up))?;
-        let asked = self.outline.max_completion_tokens.or(self.outline.max_tokens);
+        let asked = self.outline.output_limit.map(|limit| limit.tokens);
         let conversation = Conversation {
             messages: &chat.messages,
             fixed: chat.fixed,

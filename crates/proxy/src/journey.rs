@@ -10,7 +10,7 @@ use crate::identify::{Identity, identify};
 use crate::limit;
 use crate::path::canonical;
 use crate::recall::recall;
-use crate::receive::{Received, is_chat_completion, receive};
+use crate::receive::{Received, dialect, receive};
 use crate::relay::relay;
 use crate::remember::Keepsake;
 use crate::reply::{Refusal, refuse};
@@ -35,7 +35,7 @@ use tidegate_config::{History, Limits, Route, Upstream};
 use tidegate_engine::Strategy;
 use tidegate_telemetry::names::{self, span};
 use tidegate_telemetry::{Labels, OTHER_MODEL, provider};
-use tidegate_wire::Outline;
+use tidegate_wire::{Dialect, Outline};
 use tokio::time::Instant;
 
 /// Answers one request, whatever it is. It cannot fail: what goes wrong becomes an answer.
@@ -108,8 +108,8 @@ async fn attempt(
     if is_state(request.method(), &path) {
         return state(&worker.gate, &snapshot.settings, request.headers()).await.map(Ending::Own);
     }
-    let answer = if is_chat_completion(request.method(), &path) {
-        complete_chat(worker, snapshot, request, &path, entry).await
+    let answer = if let Some(dialect) = dialect(request.method(), &path) {
+        complete_chat(worker, snapshot, request, (dialect, &path), entry).await
     } else {
         pass_through(worker, snapshot, request, &path, entry).await
     };
@@ -121,12 +121,12 @@ async fn complete_chat(
     worker: &Arc<Worker>,
     snapshot: &Arc<Snapshot>,
     request: Request<Incoming>,
-    path: &str,
+    (dialect, path): (Dialect, &str),
     entry: &mut Entry,
 ) -> Result<Answer, Refusal> {
     let settings = &snapshot.settings;
     let step = entry.journey.step(span::RECEIVE);
-    let received = receive(request, &settings.server, &worker.gate.reader, &entry.received).await?;
+    let received = receive(request, dialect, &settings.server, &worker.gate.reader, &entry.received).await?;
     drop(step);
     let arrived = Instant::now();
     let Received { head, sent, chat } = received;

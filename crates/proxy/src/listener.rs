@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use tidegate_wire::{Answer, SideReader, read_completion};
+use tidegate_wire::{Answer, Dialect, SideReader};
 
 #[derive(Debug)]
 pub(crate) enum Listener {
@@ -25,7 +25,8 @@ impl Listener {
         if headers.contains_key(CONTENT_ENCODING) {
             Listener::Deaf
         } else if is(b"text/event-stream") {
-            Listener::Events(Box::new(if listens { SideReader::default() } else { SideReader::follower() }))
+            let reader = if listens { SideReader::new(Dialect::Chat) } else { SideReader::follower() };
+            Listener::Events(Box::new(reader))
         } else if is(b"application/json") && listens {
             Listener::Document(Vec::new(), 0)
         } else {
@@ -65,7 +66,7 @@ impl Listener {
     pub(crate) fn answer(&self) -> Option<Answer> {
         match self {
             Listener::Events(reader) => Some(reader.answer().clone()),
-            Listener::Document(chunks, _) => read_completion(&chunks.concat()),
+            Listener::Document(chunks, _) => Dialect::Chat.read_answer(&chunks.concat()),
             Listener::Deaf => None,
         }
     }

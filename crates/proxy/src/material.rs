@@ -10,7 +10,7 @@ use tidegate_engine::{Cause, FoldJob, Kind, Role, Timestamp, Tokens};
 use tidegate_store::StoredFold;
 use tidegate_summary::{Call, MessageRef, Source, Summary, cap, extract, render};
 use tidegate_tokens::Encoding;
-use tidegate_wire::{CallId, Chat, Content, MessageView, Outline, Part, read_message};
+use tidegate_wire::{CallId, Chat, Content, MessageView, Outline, Part};
 
 /// The summary that the built-in summarizer makes of a conversation that has none: what a request would get, without a network
 /// and without a store.
@@ -120,8 +120,8 @@ pub(crate) fn sources(body: &[u8], outline: &Outline, chat: &Chat, job: &FoldJob
         if index < job.messages.start || message.role.is_instruction() {
             continue;
         }
-        let Ok(view) = read_message(outline.messages[index].of(body)) else { continue };
-        let tool = known.facts.answers.and_then(|id| tools.get(&id).cloned());
+        let Ok(view) = outline.dialect.read_message(outline.messages[index].of(body)) else { continue };
+        let tool = known.facts.answers.iter().find_map(|id| tools.get(id).cloned());
         let speaker = match (message.kind, message.role) {
             (Kind::Observation, _) => OwnedSpeaker::Observation {
                 tool: tool.or_else(|| known.facts.name.as_deref().map(str::to_owned)),
@@ -130,12 +130,12 @@ pub(crate) fn sources(body: &[u8], outline: &Outline, chat: &Chat, job: &FoldJob
             (Kind::Speech, Role::Assistant) => OwnedSpeaker::Assistant,
             (Kind::Speech, _) => OwnedSpeaker::Other(view.role.as_deref().unwrap_or_default().to_owned()),
         };
-        let calls = view.tool_calls.iter().map(|call| &call.function).chain(view.function_call.as_ref());
         sources.push(OwnedSource {
             number: MessageRef(u32::try_from(index).unwrap_or(u32::MAX)),
             speaker,
             text: text(&view),
-            calls: calls
+            calls: view
+                .calls()
                 .map(|function| Call {
                     tool: function.name.clone().into_owned().into(),
                     arguments: function.arguments.clone().into_owned().into(),
@@ -158,7 +158,7 @@ fn text(view: &MessageView<'_>) -> String {
             Part::File { name, .. } => name.as_deref().unwrap_or("[a file]"),
             Part::Other(_) => "",
         })),
-        Content::Absent | Content::Null | Content::Odd(_) => {}
+        Content::Absent | Content::Null | Content::Unexpected(_) => {}
     }
     texts.extend(view.refusal.as_deref());
     texts.join("\n")

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tidegate_engine::{Digest, Plan};
 use tidegate_telemetry::names::header::DEGRADED;
 use tidegate_tokens::Model;
-use tidegate_wire::{error_body, error_event};
+use tidegate_wire::Dialect;
 
 /// Why a request was not forwarded.
 #[derive(Clone, Debug, PartialEq)]
@@ -319,14 +319,14 @@ impl UpstreamFailure {
 
     /// The last event of a stream that cannot go on.
     pub(crate) fn event(&self) -> Bytes {
-        error_event(&self.message(), "upstream_error", None, self.code()).into()
+        Dialect::Chat.error_event(&self.message(), "upstream_error", None, self.code()).into()
     }
 }
 
 /// The answer to a refused request.
 pub(crate) fn refuse(refusal: &Refusal) -> Response<ReplyBody> {
     let (status, code) = refusal.parts();
-    let body = error_body(&refusal.message(), refusal.kind(), refusal.param(), code);
+    let body = Dialect::Chat.error_body(&refusal.message(), refusal.kind(), refusal.param(), code);
     let mut response = Response::new(ReplyBody::full(body.into()));
     *response.status_mut() = status;
     let headers = response.headers_mut();

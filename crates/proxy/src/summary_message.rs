@@ -9,6 +9,7 @@ use tidegate_store::StoredFold;
 use tidegate_summary::{Section, Summary, cap, render, without};
 use tidegate_tokens::chat::message_tokens;
 use tidegate_tokens::{Encoding, count};
+use tidegate_wire::{Dialect, OwnRole};
 
 /// What is kept of a summary, opaque to the store. Members are added, never changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -119,7 +120,11 @@ pub(crate) fn tokens(text: &str, role: FoldRole, encoding: Encoding) -> Tokens {
 
 /// A message of our own.
 pub(crate) fn message(role: FoldRole, text: &str) -> Bytes {
-    serde_json::json!({ "role": name(role), "content": text }).to_string().into()
+    let role = match role {
+        FoldRole::User => OwnRole::User,
+        FoldRole::System => OwnRole::System,
+    };
+    Dialect::Chat.own_message(role, text)
 }
 
 /// What stands where the middle of a conversation is left out.

@@ -9,7 +9,7 @@ use tidegate_config::{Route, strategy_name};
 use tidegate_engine::{Plan, Strategy, Verdict};
 use tidegate_telemetry::names::{attribute, event};
 use tidegate_telemetry::{Call, Cost, Journey, KeyValue};
-use tidegate_wire::{Answer, answer_message};
+use tidegate_wire::{Answer, Dialect};
 
 /// As much of a conversation as a span holds, where it may hold any.
 const MOST_CONTENT: usize = 64 * 1024;
@@ -133,7 +133,7 @@ pub(crate) fn answered(call: &Call, answer: &Answer, with_content: bool) {
     if answer.failed {
         call.fail("upstream_error");
     }
-    if let Some(message) = answer_message(answer).filter(|_| with_content) {
+    if let Some(message) = Dialect::Chat.answer_message(answer).filter(|_| with_content) {
         call.set(attribute::OUTPUT_MESSAGES, cut(format!("[{}]", String::from_utf8_lossy(&message))));
     }
 }

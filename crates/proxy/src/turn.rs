@@ -17,7 +17,7 @@ use tidegate_engine::{Digest, Plan, Strategy, Tokens};
 use tidegate_store::{Entries, MessageId, RawMessage, Turn, TurnRecord, encode_turn};
 use tidegate_telemetry::{Answered, Call, Cost, Journey, Labels, Outcome, Planned};
 use tidegate_tokens::{Model, count};
-use tidegate_wire::{Answer, Usage, answer_message, chain, facts, read_message};
+use tidegate_wire::{Answer, Dialect, Usage, chain};
 
 /// A turn of a conversation, as far as it is known before its answer.
 #[derive(Debug)]
@@ -248,8 +248,8 @@ impl Remembered {
 
     /// The answer as the client will send it back.
     pub(crate) fn message(&self, answer: &Answer) -> Option<RawMessage> {
-        let (end, json) = (self.end?, answer_message(answer)?);
-        let canonical = facts(&read_message(&json).ok()?).canonical;
+        let (end, json) = (self.end?, Dialect::Chat.answer_message(answer)?);
+        let canonical = Dialect::Chat.read_facts(&json).ok()?.canonical;
         Some(RawMessage {
             id: MessageId(chain(end, &canonical).0),
             parent: MessageId(end.0),

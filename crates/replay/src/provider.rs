@@ -6,7 +6,7 @@ use tidegate_config::{Context, Settings};
 use tidegate_engine::{Memory, Strategy, Timestamp};
 use tidegate_proxy::Question;
 use tidegate_tokens::Model;
-use tidegate_wire::Reader;
+use tidegate_wire::{Dialect, Reader};
 
 /// One conversation's requests as a provider with a prompt cache sees them.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Provider {
 
     /// The input of a request at `now`, in milliseconds, by how it is billed. Nothing for what is no request.
     pub fn bill(&mut self, body: &[u8], now: u64) -> Option<Billed> {
-        let outline = self.reader.outline(body).ok()?;
+        let outline = self.reader.outline(Dialect::Chat, body).ok()?;
         let question = Question {
             body,
             outline: &outline,

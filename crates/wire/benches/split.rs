@@ -3,14 +3,16 @@
 //! The body is 500 KB in 200 messages, as a coding agent sends it: tool calls and their outputs, line breaks and quotes
 //! escaped. Every message has been seen before, and 100 of them are masked.
 
+#![allow(clippy::unwrap_used, reason = "the body is generated here and valid")]
+
 use divan::{Bencher, black_box};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use tidegate_engine::Digest;
 use tidegate_wire::{
-    Edit, Fingerprint, Fingerprinter, MessageFacts, Outline, Piece, Placeholder, chain, facts, read_message,
-    splice, split, split_seen,
+    Dialect, Edit, Fingerprint, Fingerprinter, MessageFacts, Outline, Piece, Placeholder, Span, chain,
+    splice, split, split_and_fingerprint,
 };
 
 const MESSAGES: usize = 200;
@@ -53,13 +55,15 @@ fn step_utf8(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn step_split(bencher: Bencher<'_, '_>) {
     let body = body();
-    bencher.bench_local(|| split(black_box(&body)));
+    bencher.bench_local(|| split(Dialect::Chat, black_box(&body)));
 }
 
 #[divan::bench]
 fn step_split_and_fingerprint(bencher: Bencher<'_, '_>) {
     let seen = Seen::new();
-    bencher.bench_local(|| split_seen(black_box(&seen.body), &seen.fingerprinter, |_| true));
+    bencher.bench_local(|| {
+        split_and_fingerprint(Dialect::Chat, black_box(&seen.body), &seen.fingerprinter, |_| true)
+    });
 }
 
 #[divan::bench]
@@ -88,19 +92,19 @@ fn step_splice_100_masks(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn unseen_read_and_hash(bencher: Bencher<'_, '_>) {
     let body = body();
-    let outline = split(&body).unwrap_or_default();
+    let outline = split(Dialect::Chat, &body).unwrap();
     bencher.bench_local(|| {
-        let read = outline.messages.iter().filter_map(|span| read_message(span.of(&body)).ok());
-        read.map(|view| facts(&view)).collect::<Vec<_>>()
+        let read = outline.messages.iter().map(|span| Dialect::Chat.read_facts(span.of(&body)).unwrap());
+        read.collect::<Vec<_>>()
     });
 }
 
 #[divan::bench]
 fn unseen_read_only(bencher: Bencher<'_, '_>) {
     let body = body();
-    let outline = split(&body).unwrap_or_default();
-    bencher
-        .bench_local(|| outline.messages.iter().filter(|span| read_message(span.of(&body)).is_ok()).count());
+    let outline = split(Dialect::Chat, &body).unwrap();
+    let is_read = |span: &&Span| Dialect::Chat.read_message(span.of(&body)).is_ok();
+    bencher.bench_local(|| outline.messages.iter().filter(is_read).count());
 }
 
 struct Seen {
@@ -115,18 +119,17 @@ impl Seen {
         let body = body();
         let fingerprinter = Fingerprinter::new(42);
         let mut cache = HashMap::new();
-        for span in split(&body).unwrap_or_default().messages {
+        for span in split(Dialect::Chat, &body).unwrap().messages {
             let raw = span.of(&body);
-            if let Ok(view) = read_message(raw) {
-                cache.insert(fingerprinter.of(raw), Arc::new(facts(&view)));
-            }
+            let facts = Dialect::Chat.read_facts(raw).unwrap();
+            cache.insert(fingerprinter.of(raw), Arc::new(facts));
         }
         let placeholder = Placeholder::new("[OMITTED_OBSERVATION: too old; available in memory store]");
         Seen { body, fingerprinter, cache, placeholder }
     }
 
     fn outline(&self) -> Outline {
-        split_seen(&self.body, &self.fingerprinter, |_| true).unwrap_or_default()
+        split_and_fingerprint(Dialect::Chat, &self.body, &self.fingerprinter, |_| true).unwrap()
     }
 
     fn look_up(&self, outline: &Outline) -> Vec<Arc<MessageFacts>> {
@@ -137,7 +140,7 @@ impl Seen {
         let edits: Vec<Edit> = (0..100)
             .map(|index| Edit::Mask { message: 2 * index + 1, placeholder: self.placeholder.clone() })
             .collect();
-        splice(&self.body, outline, known, &edits).unwrap_or_default()
+        splice(&self.body, outline, known, &edits).unwrap()
     }
 }
 

@@ -3,7 +3,7 @@
 //! A request is the one before it plus a few messages, so nearly all of its digests have been computed. They are found by the
 //! fingerprints of the messages that they are made from.
 
-use crate::{Fingerprint, Known, chain};
+use crate::{Dialect, Fingerprint, Known, chain};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -29,8 +29,13 @@ impl Default for Chains {
 
 impl Chains {
     /// The digest at each message. Instructions take no part in it and have that of the message before.
-    pub(crate) fn digests(&self, fingerprints: &[Fingerprint], known: &[Known]) -> Arc<[Digest]> {
-        let keys = keys(fingerprints);
+    pub(crate) fn digests(
+        &self,
+        dialect: Dialect,
+        fingerprints: &[Fingerprint],
+        known: &[Known],
+    ) -> Arc<[Digest]> {
+        let keys = keys(dialect, fingerprints);
         let recent = (1..=keys.len()).rev().take(REACH);
         let found = recent.filter_map(|length| self.digests.get(&keys[length - 1])).next();
         if let Some(whole) = found.as_ref().filter(|found| found.len() == known.len()) {
@@ -55,9 +60,9 @@ impl Chains {
 
 /// A key for each run of messages from the first one on. Fingerprints are made under a secret, so that mixing them needs no
 /// cryptography: nobody can choose them.
-fn keys(fingerprints: &[Fingerprint]) -> Vec<u128> {
+fn keys(dialect: Dialect, fingerprints: &[Fingerprint]) -> Vec<u128> {
     const ODD: u128 = 0x2d99_7879_26d4_6932_a4c1_f326_80f7_0c55;
-    let mut key = 0u128;
+    let mut key = dialect as u128;
     let mut mix = |fingerprint: &Fingerprint| {
         key = (key.rotate_left(61) ^ fingerprint.0).wrapping_mul(ODD);
         key

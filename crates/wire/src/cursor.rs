@@ -5,7 +5,7 @@
 
 use crate::scan::{self, NoEnd};
 use crate::text::text;
-use crate::{Span, Unreadable};
+use crate::{MAX_DEPTH, Span, Unreadable};
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
 
@@ -80,6 +80,17 @@ impl<'a> Value<'a> {
         self.must_end_at(cursor.at)
     }
 
+    /// Calls `each` with the key and value of every member if the value is an object, and does nothing otherwise.
+    pub(crate) fn members_of_object(
+        self,
+        mut each: impl FnMut(&str, Value<'a>) -> Result<(), Unreadable>,
+    ) -> Result<(), Unreadable> {
+        if self.first() != Some(b'{') {
+            return Ok(());
+        }
+        self.members(|member| each(&member.key, member.value))
+    }
+
     /// Calls `each` with every element, in order. The value must begin with `[`.
     pub(crate) fn elements(
         self,
@@ -96,6 +107,21 @@ impl<'a> Value<'a> {
     fn must_end_at(self, at: usize) -> Result<(), Unreadable> {
         if at == self.bytes.len() { Ok(()) } else { Err(Unreadable::NotJson { at }) }
     }
+}
+
+/// Checks the size, encoding and first byte of a message that was cut out of a body.
+pub(crate) fn whole_message(raw: &[u8]) -> Result<Value<'_>, Unreadable> {
+    if u32::try_from(raw.len()).is_err() {
+        return Err(Unreadable::TooLarge);
+    }
+    if simdutf8::basic::from_utf8(raw).is_err() {
+        return Err(Unreadable::NotUtf8);
+    }
+    if raw.first() != Some(&b'{') {
+        return Err(Unreadable::NotJson { at: 0 });
+    }
+    // The body and its array of messages enclose every message.
+    Ok(Value::whole(raw, MAX_DEPTH - 2))
 }
 
 /// A place inside one object or array.

@@ -1,4 +1,5 @@
-use crate::answer::Answer;
+use crate::dialect::StreamState;
+use crate::{Answer, Dialect};
 use memchr::memchr2;
 
 /// A line or an event beyond this is let pass unread: an upstream must not decide how much memory we use.
@@ -7,19 +8,20 @@ const EVENT_CAP: usize = 1 << 20;
 /// Reads a stream of server-sent events while its bytes pass to the client, however they are cut into chunks.
 ///
 /// ```
-/// let mut reader = tidegate_wire::SideReader::default();
+/// use tidegate_wire::{Dialect, SideReader};
+/// let mut reader = SideReader::new(Dialect::Chat);
 /// reader.feed(b"data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DO");
 /// assert_eq!(reader.answer().content.as_deref(), Some("hi"));
 /// assert_eq!(reader.missing_end(), "\n\n");
 /// reader.feed(b"NE]\n\n");
 /// assert!(reader.is_done());
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SideReader {
+    /// How events are read. `None` if only their ends are followed.
+    dialect: Option<Dialect>,
     answer: Answer,
     done: bool,
-    /// Whether only the ends of events are followed, and nothing of them is read.
-    only_follows: bool,
     /// The line so far, where it is one worth keeping.
     line: Vec<u8>,
     /// The data of the event so far, its lines joined.
@@ -35,10 +37,9 @@ pub struct SideReader {
 }
 
 /// Where the bytes so far end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Before the first byte of an event.
-    #[default]
     Boundary,
     /// At the start of a line, inside an event.
     LineStart,
@@ -51,19 +52,34 @@ enum Mark {
     Past,
 }
 
-impl Default for Mark {
-    fn default() -> Mark {
-        Mark::Seen(0)
-    }
-}
-
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl SideReader {
-    /// A reader for whoever wants to know where events end, and not what they say.
+    /// Creates a reader that reads the answer in the stream.
+    #[must_use]
+    pub fn new(dialect: Dialect) -> SideReader {
+        SideReader::with(Some(dialect))
+    }
+
+    /// Creates a reader that only follows where events end. Its answer stays empty.
     #[must_use]
     pub fn follower() -> SideReader {
-        SideReader { only_follows: true, ..SideReader::default() }
+        SideReader::with(None)
+    }
+
+    fn with(dialect: Option<Dialect>) -> SideReader {
+        SideReader {
+            dialect,
+            answer: Answer::default(),
+            done: false,
+            line: Vec::new(),
+            data: Vec::new(),
+            has_data: false,
+            skipping: false,
+            place: Place::Boundary,
+            after_return: false,
+            mark: Mark::Seen(0),
+        }
     }
 
     /// Takes the next bytes of the response.
@@ -141,7 +157,7 @@ impl SideReader {
             return;
         }
         self.place = Place::InLine;
-        if self.only_follows {
+        if self.dialect.is_none() {
             return;
         }
         if self.line.len() + self.data.len() + bytes.len() > EVENT_CAP {
@@ -182,11 +198,11 @@ impl SideReader {
         self.place = Place::Boundary;
         if self.skipping {
             self.answer.cut = true;
-        } else if self.data == b"[DONE]" {
-            self.done = true;
-        } else if self.has_data {
-            // An event that is no JSON is the client's to judge; there is nothing to pick up from it.
-            self.answer.absorb(&self.data);
+        } else if let Some(dialect) = self.dialect.filter(|_| self.has_data) {
+            match dialect.read_event(&self.data, &mut self.answer) {
+                StreamState::Open => {}
+                StreamState::Done => self.done = true,
+            }
         }
         self.data.clear();
         self.has_data = false;
@@ -200,7 +216,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(chunks: &[&[u8]]) -> SideReader {
-        let mut reader = SideReader::default();
+        let mut reader = SideReader::new(Dialect::Chat);
         chunks.iter().for_each(|chunk| reader.feed(chunk));
         reader
     }

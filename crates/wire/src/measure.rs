@@ -1,5 +1,4 @@
-use crate::content::{Content, Part};
-use crate::message::MessageView;
+use crate::{Content, MessageView, Part};
 use tidegate_engine::Tokens;
 use tidegate_tokens::chat::{message_tokens, tool_call_tokens};
 use tidegate_tokens::{Detail, Encoding, ImageRule, audio_tokens, count, file_tokens, pixels_of_data_url};
@@ -45,9 +44,8 @@ impl Meter {
         let frame =
             message_tokens(self.encoding, view.role.as_deref().unwrap_or_default(), view.name.as_deref());
         let refusal = view.refusal.as_deref().map_or(Tokens::ZERO, |text| count(self.encoding, text));
-        let functions = view.tool_calls.iter().map(|call| &call.function).chain(&view.function_call);
         let calls: Tokens =
-            functions.map(|call| tool_call_tokens(self.encoding, &call.name, &call.arguments)).sum();
+            view.calls().map(|call| tool_call_tokens(self.encoding, &call.name, &call.arguments)).sum();
         let words = (self.unit == Unit::Words).then(|| words_of(view));
         Measure { tokens: frame + content + refusal + calls + unknown(view), content, words }
     }
@@ -57,7 +55,7 @@ impl Meter {
             Content::Absent | Content::Null => Tokens::ZERO,
             Content::Text(text) => count(self.encoding, text),
             Content::Parts(parts) => parts.iter().map(|part| self.part(part)).sum(),
-            Content::Odd(raw) => self.raw(raw),
+            Content::Unexpected(raw) => self.raw(raw),
         }
     }
 
@@ -86,10 +84,9 @@ fn words_of(view: &MessageView<'_>) -> Tokens {
     let content = match &view.content {
         Content::Text(text) => words(text),
         Content::Parts(parts) => parts.iter().map(part).sum(),
-        Content::Absent | Content::Null | Content::Odd(_) => Tokens::ZERO,
+        Content::Absent | Content::Null | Content::Unexpected(_) => Tokens::ZERO,
     };
-    let functions = view.tool_calls.iter().map(|call| &call.function).chain(&view.function_call);
-    let calls: Tokens = functions.map(|call| words(&call.name) + words(&call.arguments)).sum();
+    let calls: Tokens = view.calls().map(|call| words(&call.name) + words(&call.arguments)).sum();
     content + view.refusal.as_deref().map_or(Tokens::ZERO, words) + calls
 }
 
@@ -102,11 +99,11 @@ fn unknown(view: &MessageView<'_>) -> Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read_message;
+    use crate::Dialect;
 
     fn measure(json: &str) -> Measure {
         let meter = Meter { encoding: Encoding::O200k, images: ImageRule::DEFAULT, unit: Unit::Words };
-        meter.measure(&read_message(json.as_bytes()).unwrap())
+        meter.measure(&Dialect::Chat.read_message(json.as_bytes()).unwrap())
     }
 
     fn text(text: &str) -> Tokens {

@@ -1,8 +1,8 @@
 use crate::chains::Chains;
 use crate::measure::{Measure, Meter};
 use crate::{
-    Content, ContentKind, Fingerprint, Fingerprinter, MessageFacts, MessageView, Outline, Part, Unreadable,
-    chain, facts, read_message, split_seen,
+    Content, Dialect, ExtraKind, Fingerprint, Fingerprinter, MessageFacts, MessageView, Outline, Part,
+    Unreadable, chain, split_and_fingerprint,
 };
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -26,7 +26,7 @@ pub struct Reader {
     /// Messages, by their bytes and how they were measured.
     messages: Cache<(Fingerprint, u64), Known, Weigh>,
     /// The digests of messages that conversations begin with; none for instructions.
-    openings: Cache<Fingerprint, Option<Digest>>,
+    openings: Cache<(Fingerprint, Dialect), Option<Digest>>,
     chains: Chains,
     /// Large values of the envelope that are valid JSON.
     checked: Cache<Fingerprint, ()>,
@@ -131,8 +131,9 @@ impl Default for Reader {
 
 impl Reader {
     /// Cuts a body into its messages.
-    pub fn outline(&self, body: &[u8]) -> Result<Outline, Unreadable> {
-        let outline = split_seen(body, &self.fingerprinter, |value| self.checked.get(&value).is_some())?;
+    pub fn outline(&self, dialect: Dialect, body: &[u8]) -> Result<Outline, Unreadable> {
+        let is_checked = |value| self.checked.get(&value).is_some();
+        let outline = split_and_fingerprint(dialect, body, &self.fingerprinter, is_checked)?;
         for value in &outline.newly_checked {
             self.checked.insert(*value, ());
         }
@@ -143,11 +144,12 @@ impl Reader {
     #[must_use]
     pub fn opening(&self, body: &[u8], outline: &Outline) -> Option<Digest> {
         outline.messages.iter().zip(&outline.fingerprints).find_map(|(span, fingerprint)| {
-            let opening = self.openings.get(fingerprint).or_else(|| {
-                let facts = facts(&read_message(span.of(body)).ok()?);
+            let key = (*fingerprint, outline.dialect);
+            let opening = self.openings.get(&key).or_else(|| {
+                let facts = outline.dialect.read_facts(span.of(body)).ok()?;
                 let opening =
                     (!facts.role.is_instruction()).then(|| chain(Digest::default(), &facts.canonical));
-                self.openings.insert(*fingerprint, opening);
+                self.openings.insert(key, opening);
                 Some(opening)
             });
             opening.flatten()
@@ -157,7 +159,7 @@ impl Reader {
     /// What is known of the request's messages already.
     #[must_use]
     pub fn look_up(&self, outline: &Outline, reading: &Reading<'_>) -> LookedUp {
-        let key = self.key(reading);
+        let key = self.key(outline.dialect, reading);
         let known: Vec<Option<Known>> =
             outline.fingerprints.iter().map(|fingerprint| self.messages.get(&(*fingerprint, key))).collect();
         let unseen = outline.messages.iter().zip(&known).filter(|(_, known)| known.is_none());
@@ -175,16 +177,20 @@ impl Reader {
         let LookedUp { known, key, .. } = looked_up;
         let places = outline.messages.iter().zip(&outline.fingerprints);
         let known = known.into_iter().zip(places).map(|(known, (span, fingerprint))| {
-            known.map_or_else(|| self.remember(span.of(body), (*fingerprint, key), reading), Ok)
+            known.map_or_else(
+                || self.remember(outline.dialect, span.of(body), (*fingerprint, key), reading),
+                Ok,
+            )
         });
         let known = known.collect::<Result<Vec<Known>, Unreadable>>()?;
-        let digests = self.chains.digests(&outline.fingerprints, &known);
+        let digests = self.chains.digests(outline.dialect, &outline.fingerprints, &known);
         let messages = engine_messages(&known, &digests, reading);
         Ok(Chat { known, messages, fixed: scale(self.fixed(body, outline, reading, key), reading.factor) })
     }
 
     fn remember(
         &self,
+        dialect: Dialect,
         raw: &[u8],
         key: (Fingerprint, u64),
         reading: &Reading<'_>,
@@ -193,24 +199,27 @@ impl Reader {
         if let Some(known) = self.messages.get(&key) {
             return Ok(known);
         }
-        let known = Known(Arc::new(remember(raw, reading)?));
+        let known = Known(Arc::new(remember(dialect, raw, reading)?));
         self.messages.insert(key, known.clone());
         Ok(known)
     }
 
-    fn key(&self, reading: &Reading<'_>) -> u64 {
-        self.hasher.hash_one((reading.meter, reading.observes.map(|(name, _)| name)))
+    fn key(&self, dialect: Dialect, reading: &Reading<'_>) -> u64 {
+        self.hasher.hash_one((dialect, reading.meter, reading.observes.map(|(name, _)| name)))
     }
 
     fn fixed(&self, body: &[u8], outline: &Outline, reading: &Reading<'_>, key: u64) -> Tokens {
         let encoding = reading.meter.encoding;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let tools = [outline.tools, outline.functions].into_iter().flatten();
-        let tools =
-            tools.map(|span| self.value(span.of(body), key, |raw| tools_tokens(encoding, &text(raw))));
-        let format = outline.response_format;
-        let format = format.map(|span| self.value(span.of(body), key ^ 1, |raw| count(encoding, &text(raw))));
-        tools.chain(format).sum::<Tokens>() + REPLY_PRIMING
+        let extras = outline.extras.iter().map(|extra| match extra.kind {
+            ExtraKind::Tools => {
+                self.value(extra.span.of(body), key, |raw| tools_tokens(encoding, &text(raw)))
+            }
+            ExtraKind::ResponseFormat => {
+                self.value(extra.span.of(body), key ^ 1, |raw| count(encoding, &text(raw)))
+            }
+        });
+        extras.sum::<Tokens>() + REPLY_PRIMING
     }
 
     /// What a text costs that is asked for again and again, such as a placeholder.
@@ -230,9 +239,9 @@ impl Reader {
     }
 }
 
-fn remember(raw: &[u8], reading: &Reading<'_>) -> Result<Remembered, Unreadable> {
-    let view = read_message(raw)?;
-    let facts = facts(&view);
+fn remember(dialect: Dialect, raw: &[u8], reading: &Reading<'_>) -> Result<Remembered, Unreadable> {
+    let view = dialect.read_message(raw)?;
+    let facts = dialect.facts(&view);
     let reports = || reading.observes.is_some_and(|(_, observes)| says(&view, observes));
     let kind = match Kind::of(facts.role) {
         Kind::Observation => Kind::Observation,
@@ -248,7 +257,7 @@ fn says(view: &MessageView<'_>, test: Test<'_>) -> bool {
     match &view.content {
         Content::Text(text) => test(text),
         Content::Parts(parts) => parts.iter().any(|part| matches!(part, Part::Text(text) if test(text))),
-        Content::Absent | Content::Null | Content::Odd(_) => false,
+        Content::Absent | Content::Null | Content::Unexpected(_) => false,
     }
 }
 
@@ -259,10 +268,10 @@ fn engine_messages(known: &[Known], digests: &[Digest], reading: &Reading<'_>) -
         let Remembered { facts, measure, kind } = &**known;
         let is_maskable = *kind == Kind::Observation
             && matches!(facts.role, Role::User | Role::Tool | Role::Function)
-            && has_content(facts.content)
+            && !facts.maskable.is_empty()
             && !excluded.get(index).copied().unwrap_or(false);
-        let masked =
-            is_maskable.then(|| measure.tokens.saturating_sub(measure.content) + reading.placeholder);
+        let placeholders = Tokens(reading.placeholder.0 * facts.maskable.len() as u64);
+        let masked = is_maskable.then(|| measure.tokens.saturating_sub(measure.content) + placeholders);
         // Corrected part by part: rounding must not let a message that shrinks by one count stop shrinking by another, or
         // what was masked at one turn would come back at the next.
         let saving = masked.map_or(Tokens::ZERO, |masked| measure.tokens.saturating_sub(masked));
@@ -287,7 +296,7 @@ fn joined(known: &[Known]) -> Vec<bool> {
     let mut joined = vec![false; known.len()];
     let mut calls = HashMap::new();
     for (index, known) in known.iter().enumerate() {
-        if let Some(call) = known.facts.answers.and_then(|id| calls.get(&id)) {
+        for call in known.facts.answers.iter().filter_map(|id| calls.get(id)) {
             joined[call + 1..=index].fill(true);
         }
         calls.extend(known.facts.calls.iter().map(|call| (call.id, index)));
@@ -303,17 +312,10 @@ fn excluded(known: &[Known], reading: &Reading<'_>) -> Vec<bool> {
         for call in &known.facts.calls {
             tools.insert(call.id, excludes(&call.tool));
         }
-        let by_call = known.facts.answers.and_then(|id| tools.get(&id).copied());
+        let by_call = known.facts.answers.iter().filter_map(|id| tools.get(id).copied()).reduce(|a, b| a | b);
         by_call.unwrap_or_else(|| known.facts.name.as_deref().is_some_and(excludes))
     };
     known.iter().map(one).collect()
-}
-
-fn has_content(content: ContentKind) -> bool {
-    match content {
-        ContentKind::Text | ContentKind::TextParts | ContentKind::MixedParts => true,
-        ContentKind::Absent | ContentKind::Null | ContentKind::Odd => false,
-    }
 }
 
 fn scale(tokens: Tokens, factor: f64) -> Tokens {

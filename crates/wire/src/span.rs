@@ -36,9 +36,4 @@ impl Span {
     pub fn of(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.range()]
     }
-
-    /// The same span, counted from the start of what encloses `base`.
-    pub(crate) fn shifted(self, base: u32) -> Span {
-        Span { start: self.start + base, end: self.end + base }
-    }
 }

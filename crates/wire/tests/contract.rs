@@ -7,7 +7,7 @@ mod oracle;
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use tidegate_wire::{Unreadable, read_message, split};
+use tidegate_wire::{Dialect, Unreadable, split};
 
 fn space() -> impl Strategy<Value = &'static str> {
     prop_oneof![3 => Just(""), 1 => select(&[" ", "\n", "\t\r\n "][..])]
@@ -168,7 +168,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_are_judged_as_serde_json_does(bytes in prop::collection::vec(any::<u8>(), 0..200), seed in any::<u64>()) {
         oracle::check(&bytes, seed);
-        let _ = read_message(&bytes);
+        let _ = Dialect::Chat.read_message(&bytes);
     }
 }
 
@@ -189,9 +189,9 @@ fn nesting_costs_no_stack() {
         for levels in [100, 10_000, 1_000_000] {
             let deep = format!("{}1{}", open.repeat(levels), close.repeat(levels));
             let inside = format!("{{\"messages\":[{{\"x\":{deep}}}]}}");
-            assert_eq!(split(inside.as_bytes()).is_ok(), levels == 100);
+            assert_eq!(split(Dialect::Chat, inside.as_bytes()).is_ok(), levels == 100);
             let message = format!("{{\"content\":[{{\"x\":{deep}}}]}}");
-            assert_eq!(read_message(message.as_bytes()).is_ok(), levels == 100);
+            assert_eq!(Dialect::Chat.read_message(message.as_bytes()).is_ok(), levels == 100);
         }
     }
 }

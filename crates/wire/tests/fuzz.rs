@@ -9,7 +9,7 @@ mod oracle;
 use oracle::Random;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, fs, panic};
-use tidegate_wire::{SideReader, read_completion};
+use tidegate_wire::{Dialect, SideReader};
 
 #[test]
 fn damaged_bodies_of_the_corpus() {
@@ -43,10 +43,10 @@ fn the_corpus_as_it_is() {
 
 fn one(body: &[u8], seed: u64) {
     oracle::check(body, seed);
-    let _ = read_completion(body);
-    let mut reader = SideReader::default();
+    let _ = Dialect::Chat.read_answer(body);
+    let mut reader = SideReader::new(Dialect::Chat);
     body.chunks(1 + (seed % 40) as usize).for_each(|chunk| reader.feed(chunk));
-    let mut at_once = SideReader::default();
+    let mut at_once = SideReader::new(Dialect::Chat);
     at_once.feed(body);
     assert_eq!(reader.answer(), at_once.answer());
     assert_eq!(reader.missing_end(), at_once.missing_end());

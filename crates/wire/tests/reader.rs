@@ -4,7 +4,7 @@
 
 use tidegate_engine::{Digest, Kind, Role, Tokens};
 use tidegate_tokens::{Encoding, ImageRule, count};
-use tidegate_wire::{Chat, Meter, Reader, Reading, Unit, chain, facts, read_message, split};
+use tidegate_wire::{Chat, Dialect, Meter, Reader, Reading, Unit, chain, split};
 
 const METER: Meter = Meter { encoding: Encoding::O200k, images: ImageRule::DEFAULT, unit: Unit::Tokens };
 
@@ -13,7 +13,7 @@ fn plain() -> Reading<'static> {
 }
 
 fn read(reader: &Reader, body: &str, reading: &Reading<'_>) -> Chat {
-    let outline = reader.outline(body.as_bytes()).unwrap();
+    let outline = reader.outline(Dialect::Chat, body.as_bytes()).unwrap();
     let looked_up = reader.look_up(&outline, reading);
     reader.read(body.as_bytes(), &outline, reading, looked_up).unwrap()
 }
@@ -35,8 +35,8 @@ fn digests_are_those_of_the_chain_whether_remembered_or_not() {
         let body = body(&messages[..length]);
         let chat = read(&reader, &body, &plain());
         let mut digest = Digest::default();
-        let expected = split(body.as_bytes()).unwrap().messages.into_iter().map(|span| {
-            let facts = facts(&read_message(span.of(body.as_bytes())).unwrap());
+        let expected = split(Dialect::Chat, body.as_bytes()).unwrap().messages.into_iter().map(|span| {
+            let facts = Dialect::Chat.read_facts(span.of(body.as_bytes())).unwrap();
             if !facts.role.is_instruction() {
                 digest = chain(digest, &facts.canonical);
             }
@@ -63,11 +63,11 @@ fn a_branch_has_digests_of_its_own() {
 fn only_what_was_never_seen_is_read() {
     let reader = Reader::default();
     let first = body(&[USER, CALL]);
-    let outline = reader.outline(first.as_bytes()).unwrap();
+    let outline = reader.outline(Dialect::Chat, first.as_bytes()).unwrap();
     assert_eq!(reader.look_up(&outline, &plain()).unseen, USER.len() + CALL.len());
     read(&reader, &first, &plain());
     let longer = body(&[USER, CALL, RESULT]);
-    let outline = reader.outline(longer.as_bytes()).unwrap();
+    let outline = reader.outline(Dialect::Chat, longer.as_bytes()).unwrap();
     assert_eq!(reader.look_up(&outline, &plain()).unseen, RESULT.len());
     // Another vocabulary counts differently, so that nothing of the first is taken for it.
     let estimate = Meter { encoding: Encoding::Estimate, ..METER };
@@ -79,7 +79,13 @@ fn only_what_was_never_seen_is_read() {
 
 /// The bytes of a body that are no message.
 fn outline_rest(body: &str) -> usize {
-    body.len() - split(body.as_bytes()).unwrap().messages.iter().map(|span| span.range().len()).sum::<usize>()
+    body.len()
+        - split(Dialect::Chat, body.as_bytes())
+            .unwrap()
+            .messages
+            .iter()
+            .map(|span| span.range().len())
+            .sum::<usize>()
 }
 
 #[test]
@@ -139,7 +145,7 @@ fn a_conversation_is_known_by_its_first_message_that_is_no_instruction() {
     let reader = Reader::default();
     let opening = |messages: &[&str]| {
         let body = body(messages);
-        let outline = reader.outline(body.as_bytes()).unwrap();
+        let outline = reader.outline(Dialect::Chat, body.as_bytes()).unwrap();
         reader.opening(body.as_bytes(), &outline)
     };
     assert_eq!(opening(&[SYSTEM, USER]), opening(&[USER, CALL, RESULT]));
@@ -153,7 +159,7 @@ fn a_message_that_is_no_json_is_refused_and_not_remembered() {
     let reader = Reader::default();
     let broken = r#"{"messages":[{"role":"user","content":tru}]}"#;
     for _ in 0..2 {
-        let outline = reader.outline(broken.as_bytes()).unwrap();
+        let outline = reader.outline(Dialect::Chat, broken.as_bytes()).unwrap();
         let looked_up = reader.look_up(&outline, &plain());
         assert!(reader.read(broken.as_bytes(), &outline, &plain(), looked_up).is_err());
     }

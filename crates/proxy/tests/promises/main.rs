@@ -19,7 +19,7 @@ use play::{Exchange, play, scenario};
 use proptest::prelude::*;
 use reading::{Request, masks};
 use tidegate_engine::{Memory, Tokens, Verdict};
-use tidegate_wire::Reader;
+use tidegate_wire::{Dialect, Reader};
 
 fn config() -> ProptestConfig {
     ProptestConfig {
@@ -192,7 +192,7 @@ proptest! {
 
 /// What each message of a body costs, under a correction of the counts.
 fn counts(exchange: &Exchange<'_>, body: &[u8], reader: &Reader, factor: f64) -> Vec<u64> {
-    let outline = reader.outline(body).unwrap();
+    let outline = reader.outline(Dialect::Chat, body).unwrap();
     let context = &exchange.resolved.context;
     let question = tidegate_proxy::Question {
         body,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::ops::Range;
 use tidegate_engine::{Memory, Plan, Timestamp};
 use tidegate_proxy::{Assessment, Question};
-use tidegate_wire::{Reader, assemble};
+use tidegate_wire::{Dialect, Reader, assemble};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
@@ -226,7 +226,7 @@ fn ask(
     now: u64,
     factor: f64,
 ) -> (Assessment, Option<Vec<u8>>) {
-    let outline = reader.outline(body).unwrap();
+    let outline = reader.outline(Dialect::Chat, body).unwrap();
     let context = &resolved.context;
     let question = Question {
         body,

@@ -5,7 +5,7 @@ use super::line::Logged;
 use super::recorded::{Recorded, Sent};
 use std::collections::HashMap;
 use tidegate_engine::Digest;
-use tidegate_wire::{Fingerprint, Reader, chain, facts, read_message};
+use tidegate_wire::{Dialect, Fingerprint, Reader, chain};
 
 /// The conversations of a file so far, in the order in which they began.
 #[derive(Debug, Default)]
@@ -55,15 +55,17 @@ impl Groups {
     /// The digest of the conversation at each message that takes part in it.
     fn digests(&mut self, logged: &Logged) -> Result<Vec<Digest>, InputError> {
         let hint = "a request is the body of a chat completion: `{\"model\", \"messages\": [{\"role\", \"content\"}, …]}`";
-        let outline =
-            self.reader.outline(&logged.body).map_err(|error| logged.line.wrong(error.to_string(), hint))?;
+        let outline = self
+            .reader
+            .outline(Dialect::Chat, &logged.body)
+            .map_err(|error| logged.line.wrong(error.to_string(), hint))?;
         let (mut digest, mut digests) = (Digest::default(), Vec::new());
         for (span, fingerprint) in outline.messages.iter().zip(&outline.fingerprints) {
             let canonical = match self.known.get(fingerprint) {
                 Some(canonical) => *canonical,
                 None => {
-                    let message = read_message(span.of(&logged.body));
-                    let facts = facts(&message.map_err(|error| logged.line.wrong(error.to_string(), hint))?);
+                    let facts = outline.dialect.read_facts(span.of(&logged.body));
+                    let facts = facts.map_err(|error| logged.line.wrong(error.to_string(), hint))?;
                     let canonical = (!facts.role.is_instruction()).then_some(facts.canonical);
                     self.known.insert(*fingerprint, canonical);
                     canonical

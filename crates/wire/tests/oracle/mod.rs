@@ -4,8 +4,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 use tidegate_wire::{
-    Edit, MAX_DEPTH, MessageFacts, Outline, Placeholder, Unreadable, assemble, facts, read_message, splice,
-    split,
+    Dialect, Edit, MAX_DEPTH, MessageFacts, Outline, Placeholder, Unreadable, assemble, splice, split,
 };
 
 const PLACEHOLDER: &str = "[\"gone\"]";
@@ -29,8 +28,8 @@ pub(crate) fn check(body: &[u8], seed: u64) {
 }
 
 pub(crate) fn read_all(body: &[u8]) -> Result<(Outline, Vec<MessageFacts>), Unreadable> {
-    let outline = split(body)?;
-    let read = outline.messages.iter().map(|span| Ok(facts(&read_message(span.of(body))?)));
+    let outline = split(Dialect::Chat, body)?;
+    let read = outline.messages.iter().map(|span| outline.dialect.read_facts(span.of(body)));
     let facts = read.collect::<Result<_, Unreadable>>()?;
     Ok((outline, facts))
 }
@@ -79,7 +78,7 @@ fn check_splice(body: &[u8], outline: &Outline, facts: &[MessageFacts], seed: u6
             }
             2 | 3 => {
                 let mut members = as_members(raw);
-                if facts[at].content_span.is_some() {
+                if !facts[at].maskable.is_empty() {
                     edits.push(Edit::Mask { message: at, placeholder: Placeholder::new(PLACEHOLDER) });
                     let content = members.iter_mut().find(|(key, _)| decoded(key) == "content");
                     content.unwrap().1 = serde_json::to_string(PLACEHOLDER).unwrap();
@@ -100,7 +99,7 @@ fn check_splice(body: &[u8], outline: &Outline, facts: &[MessageFacts], seed: u6
 
     let pieces = splice(body, outline, facts, &edits).unwrap();
     let out = assemble(body, &pieces);
-    let after = split(&out).unwrap();
+    let after = split(Dialect::Chat, &out).unwrap();
     let array = |outline: &Outline| outline.array.range();
     assert_eq!(out[..array(&after).start], body[..array(outline).start]);
     assert_eq!(out[array(&after).end..], body[array(outline).end..]);
