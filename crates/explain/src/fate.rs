@@ -119,8 +119,9 @@ impl Why {
 pub fn fates(question: &Question<'_>, assessment: &Assessment) -> Vec<Fate> {
     let mut tools = HashMap::new();
     let mut fates = Vec::with_capacity(assessment.chat.messages.len());
-    for (index, (message, known)) in assessment.chat.messages.iter().zip(&assessment.chat.known).enumerate() {
-        let facts = &known.facts;
+    for (index, (message, parsed)) in assessment.chat.messages.iter().zip(&assessment.chat.parsed).enumerate()
+    {
+        let facts = &parsed.facts;
         let calls: Vec<String> = facts.calls.iter().map(|call| call.tool.to_string()).collect();
         tools.extend(facts.calls.iter().map(|call| call.id).zip(calls.iter().cloned()));
         let answered = facts.answers.iter().find_map(|id| tools.get(id).cloned());

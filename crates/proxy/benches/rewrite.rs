@@ -51,7 +51,7 @@ impl Turn {
     fn rewrite(&self, body: &[u8], at: u64) -> (usize, Option<tidegate_engine::Waypoint>) {
         let reader = &self.reader;
         let outline = reader.outline(Dialect::Chat, body).unwrap();
-        black_box(reader.opening(body, &outline));
+        black_box(reader.opening_digest(body, &outline));
         let question = Question {
             body,
             outline: &outline,

@@ -12,7 +12,7 @@ use tidegate_engine::{
 };
 use tidegate_tokens::chat::message_tokens;
 use tidegate_tokens::{Model, ModelOverride, ModelTable};
-use tidegate_wire::{Chat, LookedUp, Meter, Outline, Reader, Reading, Unreadable};
+use tidegate_wire::{CacheLookup, Meter, Outline, ParsedRequest, ReadOptions, Reader, Unreadable};
 
 /// One request, and everything that its plan depends on.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ pub(crate) enum Rule {
 /// What was found out and decided about a request.
 #[derive(Debug)]
 pub struct Assessment {
-    pub chat: Chat,
+    pub chat: ParsedRequest,
     pub decision: Decision,
     /// The summary and the notes where the total of the blocks leaves less of them.
     pub(crate) trimmed: Option<(Option<SummaryMessage>, Option<PinnedMessage>)>,
@@ -51,19 +51,19 @@ pub struct Assessment {
 
 impl Question<'_> {
     /// Calls `use_it` with how the request is to be read. The rules borrow from the context, so they cannot be returned.
-    fn with_reading<T>(&self, reader: &Reader, use_it: impl FnOnce(&Reading<'_>) -> T) -> T {
+    fn with_options<T>(&self, reader: &Reader, use_it: impl FnOnce(&ReadOptions<'_>) -> T) -> T {
         let Mask { placeholder, exclude_tools, .. } = &self.context.mask;
         let pattern = self.context.observations.user_pattern.as_ref();
         let observes = |text: &str| pattern.is_some_and(|pattern| pattern.is_match(text));
         let excludes = |tool: &str| exclude_tools.iter().any(|glob| glob.matches(tool));
         let Model { encoding, images, .. } = **self.model;
-        use_it(&Reading {
+        use_it(&ReadOptions {
             meter: Meter { encoding, images, unit: unit(self.context, self.model) },
-            observes: pattern.map(|pattern| (pattern.as_str(), &observes as &dyn Fn(&str) -> bool)),
-            excludes: (!exclude_tools.is_empty()).then_some(&excludes),
-            placeholder: reader.counted(encoding, placeholder),
+            user_observations: pattern.map(|pattern| (pattern.as_str(), &observes as &dyn Fn(&str) -> bool)),
+            excluded_tools: (!exclude_tools.is_empty()).then_some(&excludes),
+            placeholder: reader.count(encoding, placeholder),
             factor: self.factor,
-            cuts: match self.strategy {
+            finds_cuts: match self.strategy {
                 Strategy::Summarization | Strategy::Hybrid | Strategy::Window => true,
                 Strategy::Passthrough | Strategy::Masking => false,
             },
@@ -71,8 +71,8 @@ impl Question<'_> {
     }
 
     /// What is known of its messages already, which decides whether it is done at once or out of the way.
-    pub(crate) fn look_up(&self, reader: &Reader) -> LookedUp {
-        self.with_reading(reader, |reading| reader.look_up(self.outline, reading))
+    pub(crate) fn look_up(&self, reader: &Reader) -> CacheLookup {
+        self.with_options(reader, |options| reader.look_up(self.outline, options))
     }
 
     /// Reads the request and decides what to do with it.
@@ -92,14 +92,14 @@ impl Question<'_> {
 
     pub(crate) fn assess_from(
         &self,
-        looked_up: LookedUp,
+        lookup: CacheLookup,
         reader: &Reader,
         memory: &Memory,
         rule: Rule,
         now: Timestamp,
     ) -> Result<Assessment, Unreadable> {
         let chat =
-            self.with_reading(reader, |reading| reader.read(self.body, self.outline, reading, looked_up))?;
+            self.with_options(reader, |options| reader.read(self.body, self.outline, options, lookup))?;
         let asked = self.outline.output_limit.map(|limit| limit.tokens);
         let conversation = Conversation {
             messages: &chat.messages,
@@ -195,7 +195,7 @@ impl Question<'_> {
             Strategy::Passthrough | Strategy::Masking => return Tokens::ZERO,
         };
         let encoding = self.model.encoding;
-        self.scaled(message_tokens(encoding, "user", None) + reader.counted(encoding, &text))
+        self.scaled(message_tokens(encoding, "user", None) + reader.count(encoding, &text))
     }
 
     pub(crate) fn scaled(&self, tokens: Tokens) -> Tokens {

@@ -20,7 +20,7 @@ use tidegate_config::{Context, Route};
 use tidegate_engine::{FoldJob, Message, Strategy, Timestamp, Tokens, Verdict};
 use tidegate_store::{Entries, Recalled, StoredFold};
 use tidegate_tokens::{Model, is_loaded};
-use tidegate_wire::{Chat, LookedUp, Outline, Piece};
+use tidegate_wire::{CacheLookup, Outline, ParsedRequest, Piece};
 use tracing::warn;
 
 /// A chat completion on its way to be rewritten.
@@ -70,16 +70,16 @@ pub(crate) async fn judge(
     rule: Rule,
     now: Timestamp,
 ) -> Option<Judged> {
-    let looked_up = match draft.look_up(model) {
-        Some(looked_up) if looked_up.unseen <= MOST_UNSEEN => {
-            return draft.judge(model, looked_up, rule, now);
+    let lookup = match draft.look_up(model) {
+        Some(lookup) if lookup.uncached_bytes <= MOST_UNSEEN => {
+            return draft.judge(model, lookup, rule, now);
         }
-        looked_up => looked_up,
+        lookup => lookup,
     };
     let (draft, model) = (draft.clone(), model.clone());
     let heavy = move || {
-        let looked_up = looked_up.unwrap_or_else(|| draft.question(&model).look_up(&draft.gate.reader));
-        draft.judge(&model, looked_up, rule, now)
+        let lookup = lookup.unwrap_or_else(|| draft.question(&model).look_up(&draft.gate.reader));
+        draft.judge(&model, lookup, rule, now)
     };
     match tokio::task::spawn_blocking(heavy).await {
         Ok(judged) => judged,
@@ -118,7 +118,7 @@ impl Draft {
     }
 
     /// What is known of the messages; nothing where even that is too much for a worker.
-    fn look_up(&self, model: &Arc<Model>) -> Option<LookedUp> {
+    fn look_up(&self, model: &Arc<Model>) -> Option<CacheLookup> {
         let is_light = self.body.len() <= MOST_BYTES
             && self.outline.messages.len() <= MOST_MESSAGES
             && is_loaded(model.encoding);
@@ -148,11 +148,11 @@ impl Draft {
         Arc::new(draft)
     }
 
-    fn judge(&self, model: &Arc<Model>, looked_up: LookedUp, rule: Rule, now: Timestamp) -> Option<Judged> {
+    fn judge(&self, model: &Arc<Model>, lookup: CacheLookup, rule: Rule, now: Timestamp) -> Option<Judged> {
         let question = self.question(model);
         // A message that cannot be read is for the upstream to judge.
         let assessment =
-            question.assess_from(looked_up, &self.gate.reader, &self.recalled.memory, rule, now).ok()?;
+            question.assess_from(lookup, &self.gate.reader, &self.recalled.memory, rule, now).ok()?;
         let pieces = match assessment.pieces(&question) {
             Ok(pieces) => pieces,
             Err(error) => {
@@ -224,7 +224,7 @@ impl Draft {
     }
 
     /// What the timeline lacks. A strategy that edits nothing is for those who want nothing to be kept either.
-    fn unrecorded(&self, chat: &Chat) -> Entries {
+    fn unrecorded(&self, chat: &ParsedRequest) -> Entries {
         match &self.identity {
             Some(identity) if self.strategy != Strategy::Passthrough || self.holds_history => {
                 let read = (&self.body, &self.outline);

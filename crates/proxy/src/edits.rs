@@ -32,7 +32,7 @@ impl Assessment {
         if edits.is_empty() {
             return Ok(None);
         }
-        splice(question.body, question.outline, &self.chat.known, edits).map(Some)
+        splice(question.body, question.outline, &self.chat.parsed, edits).map(Some)
     }
 
     /// The plan in the words of `splice`, in the order of the messages.
@@ -50,7 +50,7 @@ impl Assessment {
         let mut masked = plan.masked.iter().peekable();
         let removed = plan.folded.as_ref().map_or(&[][..], |folded| &folded.removed);
         let (mut removed, mut dropped) = (removed.iter().peekable(), plan.dropped.iter().peekable());
-        for (message, known) in self.chat.known.iter().enumerate() {
+        for (message, parsed) in self.chat.parsed.iter().enumerate() {
             while let Some((before, with)) = insertions.next_if(|(before, _)| *before == message) {
                 edits.push(Edit::Insert { before, with });
             }
@@ -62,7 +62,7 @@ impl Assessment {
                 continue;
             }
             // The tag is between the client and us; providers refuse members that they do not know.
-            if known.facts.tag.is_some() {
+            if parsed.facts.tag.is_some() {
                 edits.push(Edit::Untag { message });
             }
             if masked.next_if_eq(&&message).is_some() {

@@ -19,7 +19,7 @@ use tidegate_summary::Summary;
 use tidegate_telemetry::names::{attribute, span};
 use tidegate_telemetry::{Summarized, Trail};
 use tidegate_tokens::Model;
-use tidegate_wire::{Chat, Usage};
+use tidegate_wire::{ParsedRequest, Usage};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
@@ -61,7 +61,7 @@ impl Folding {
     }
 
     /// Makes the summary, or waits for whoever is making it. The error is a label for headers and metrics.
-    pub(crate) async fn fold(&self, chat: &Chat, job: &FoldJob) -> Result<StoredFold, &'static str> {
+    pub(crate) async fn fold(&self, chat: &ParsedRequest, job: &FoldJob) -> Result<StoredFold, &'static str> {
         let step = self.trail.step(span::FOLD);
         let folded = self.claim_and_fold(chat, job).await;
         if step.is_on() {
@@ -73,7 +73,7 @@ impl Folding {
         folded
     }
 
-    async fn claim_and_fold(&self, chat: &Chat, job: &FoldJob) -> Result<StoredFold, &'static str> {
+    async fn claim_and_fold(&self, chat: &ParsedRequest, job: &FoldJob) -> Result<StoredFold, &'static str> {
         let Some(key) = self.key() else { return Err("summarizer_no_conversation") };
         let conversations = &self.worker.gate.conversations;
         let deadline = Instant::now() + self.timeout();
@@ -113,7 +113,7 @@ impl Folding {
     async fn make(
         &self,
         key: ConversationKey,
-        chat: &Chat,
+        chat: &ParsedRequest,
         job: &FoldJob,
         deadline: Instant,
     ) -> Result<StoredFold, &'static str> {

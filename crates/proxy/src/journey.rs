@@ -215,7 +215,7 @@ impl Leg<'_> {
         // Where the history is ours to keep, what a request begins with says nothing about which conversation it continues.
         let opening = || {
             let chat = chat.as_ref().filter(|_| !holds_history);
-            chat.and_then(|(body, outline)| gate.reader.opening(body, outline))
+            chat.and_then(|(body, outline)| gate.reader.opening_digest(body, outline))
         };
         let step = entry.journey.step(span::IDENTIFY);
         let identity = identify(&head.headers, &settings.conversation, &gate.secret, opening)?;

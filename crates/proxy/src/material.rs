@@ -10,12 +10,16 @@ use tidegate_engine::{Cause, FoldJob, Kind, Role, Timestamp, Tokens};
 use tidegate_store::StoredFold;
 use tidegate_summary::{Call, MessageRef, Source, Summary, cap, extract, render};
 use tidegate_tokens::Encoding;
-use tidegate_wire::{CallId, Chat, Content, MessageView, Outline, Part};
+use tidegate_wire::{CallId, Content, MessageView, Outline, ParsedRequest, Part};
 
 /// The summary that the built-in summarizer makes of a conversation that has none: what a request would get, without a network
 /// and without a store.
 #[must_use]
-pub fn summarize_offline(question: &Question<'_>, chat: &Chat, job: &FoldJob) -> Option<SummaryMessage> {
+pub fn summarize_offline(
+    question: &Question<'_>,
+    chat: &ParsedRequest,
+    job: &FoldJob,
+) -> Option<SummaryMessage> {
     let fold = &question.context.fold;
     let sources = sources(question.body, question.outline, chat, job);
     let sources: Vec<Source<'_>> = sources.iter().map(OwnedSource::borrowed).collect();
@@ -40,7 +44,7 @@ pub fn summarize_offline(question: &Question<'_>, chat: &Chat, job: &FoldJob) ->
 /// The summary that the built-in summarizer makes of a conversation, as it would be stored: for whoever rehearses a conversation.
 pub(crate) fn fold_offline(
     question: &Question<'_>,
-    chat: &Chat,
+    chat: &ParsedRequest,
     job: &FoldJob,
     previous: Option<&Summary>,
 ) -> Result<StoredFold, &'static str> {
@@ -75,7 +79,7 @@ pub(crate) fn capped(
 /// A summary with the messages that stay beside it, or why it is not worth its place: what does not shrink the request is not, and is
 /// not tried again at once. Where the history has a limit, keeping to that is what it is worth.
 pub(crate) fn beside(
-    chat: &Chat,
+    chat: &ParsedRequest,
     job: &FoldJob,
     summary: Summary,
     cost: Tokens,
@@ -88,13 +92,13 @@ pub(crate) fn beside(
 }
 
 /// How many messages a new summary stands for.
-pub(crate) fn covered(chat: &Chat, job: &FoldJob) -> usize {
+pub(crate) fn covered(chat: &ParsedRequest, job: &FoldJob) -> usize {
     chat.messages[..job.messages.end].iter().filter(|message| !message.role.is_instruction()).count()
 }
 
 /// The messages that stay beside a summary, each by how many come before it: as many of those that only pruning takes as there
 /// is room for, and first of all those that its facts, decisions and open questions rest on.
-fn kept(chat: &Chat, job: &FoldJob, summary: &Summary, cost: Tokens) -> Vec<usize> {
+fn kept(chat: &ParsedRequest, job: &FoldJob, summary: &Summary, cost: Tokens) -> Vec<usize> {
     let anchors = summary.anchors().into_iter();
     let anchors: Vec<usize> = anchors.filter_map(|MessageRef(number)| usize::try_from(number).ok()).collect();
     FoldJob::places(&chat.messages, &job.kept(&chat.messages, &anchors, cost))
@@ -110,21 +114,26 @@ pub(crate) fn longest(fold: &Fold, job: &FoldJob) -> Tokens {
 }
 
 /// The messages as a summarizer reads them. Instructions stay in the context, so nobody has to summarize them.
-pub(crate) fn sources(body: &[u8], outline: &Outline, chat: &Chat, job: &FoldJob) -> Vec<OwnedSource> {
+pub(crate) fn sources(
+    body: &[u8],
+    outline: &Outline,
+    chat: &ParsedRequest,
+    job: &FoldJob,
+) -> Vec<OwnedSource> {
     let mut tools: HashMap<CallId, String> = HashMap::new();
     let mut sources = Vec::new();
     for index in 0..job.messages.end {
-        let known = &chat.known[index];
-        tools.extend(known.facts.calls.iter().map(|call| (call.id, call.tool.to_string())));
+        let parsed = &chat.parsed[index];
+        tools.extend(parsed.facts.calls.iter().map(|call| (call.id, call.tool.to_string())));
         let message = &chat.messages[index];
         if index < job.messages.start || message.role.is_instruction() {
             continue;
         }
         let Ok(view) = outline.dialect.read_message(outline.messages[index].of(body)) else { continue };
-        let tool = known.facts.answers.iter().find_map(|id| tools.get(id).cloned());
+        let tool = parsed.facts.answers.iter().find_map(|id| tools.get(id).cloned());
         let speaker = match (message.kind, message.role) {
             (Kind::Observation, _) => OwnedSpeaker::Observation {
-                tool: tool.or_else(|| known.facts.name.as_deref().map(str::to_owned)),
+                tool: tool.or_else(|| parsed.facts.name.as_deref().map(str::to_owned)),
             },
             (Kind::Speech, Role::User) => OwnedSpeaker::User,
             (Kind::Speech, Role::Assistant) => OwnedSpeaker::Assistant,

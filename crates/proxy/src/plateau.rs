@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tidegate_engine::{Kind, Message, Role};
-use tidegate_wire::{Chat, Content, MessageView, Outline, Part};
+use tidegate_wire::{Content, MessageView, Outline, ParsedRequest, Part};
 
 /// One turn: what the assistant did, and what came of it.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ struct Step {
 }
 
 /// How many turns in a row, up to the last one, have brought nothing new; nothing if that is fewer than `window`.
-pub(crate) fn plateau(body: &[u8], outline: &Outline, chat: &Chat, window: u32) -> Option<u32> {
+pub(crate) fn plateau(body: &[u8], outline: &Outline, chat: &ParsedRequest, window: u32) -> Option<u32> {
     let window = usize::try_from(window).unwrap_or(usize::MAX);
     let steps = steps(body, outline, &chat.messages, window.saturating_mul(2));
     if steps.len() < window {

@@ -21,7 +21,7 @@ use tidegate_config::Context;
 use tidegate_engine::{FoldJob, Plan, Timestamp, Tokens, Verdict};
 use tidegate_store::{Recalled, StoredFold};
 use tidegate_tokens::Model;
-use tidegate_wire::{Chat, Edit, Outline, Piece, Reader};
+use tidegate_wire::{Edit, Outline, ParsedRequest, Piece, Reader};
 
 /// What is remembered of one conversation under one policy.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ pub enum Outcome {
 /// A request that goes out.
 #[derive(Debug)]
 pub struct Forwarded {
-    pub chat: Chat,
+    pub chat: ParsedRequest,
     pub plan: Plan,
     /// What it is made of, in order.
     pub parts: Vec<Part>,
@@ -180,8 +180,8 @@ impl<'a> Rehearsal<'a> {
 
     fn assess(&self, reader: &Reader, line: Line<'_>, rule: Rule) -> Option<Assessment> {
         let question = self.question(line);
-        let looked_up = question.look_up(reader);
-        question.assess_from(looked_up, reader, &self.recalled.memory, rule, line.now).ok()
+        let lookup = question.look_up(reader);
+        question.assess_from(lookup, reader, &self.recalled.memory, rule, line.now).ok()
     }
 
     fn question<'q>(&'q self, line: Line<'q>) -> Question<'q> {
@@ -199,7 +199,7 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Makes a summary, unless there is one or none could be made a moment ago.
-    fn fold(&mut self, line: Line<'_>, chat: &Chat, job: &FoldJob) -> Result<(), Unmade> {
+    fn fold(&mut self, line: Line<'_>, chat: &ParsedRequest, job: &FoldJob) -> Result<(), Unmade> {
         if line.now.0 < self.cooling {
             return Err(Unmade { reason: "summarizer_cooling", was_tried: false });
         }

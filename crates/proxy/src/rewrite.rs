@@ -15,7 +15,7 @@ use tidegate_engine::{Budget, Cut, Digest, FoldJob, Message, Plan, Timestamp, To
 use tidegate_store::{BlockSizes, Entries};
 use tidegate_telemetry::Trail;
 use tidegate_tokens::Model;
-use tidegate_wire::Chat;
+use tidegate_wire::ParsedRequest;
 use tracing::{debug, info, warn};
 
 /// What became of a draft.
@@ -89,7 +89,7 @@ pub(crate) struct Made {
 #[derive(Debug)]
 pub(crate) struct Later {
     pub(crate) folding: Folding,
-    pub(crate) chat: Chat,
+    pub(crate) chat: ParsedRequest,
     pub(crate) job: FoldJob,
 }
 

@@ -1,7 +1,7 @@
-//! The request path of a conversation seen before, step by step, beside a `serde_json::Value` round trip.
+//! Measures each step of a request whose messages are cached, compared with a `serde_json::Value` round trip.
 //!
-//! The body is 500 KB in 200 messages, as a coding agent sends it: tool calls and their outputs, line breaks and quotes
-//! escaped. Every message has been seen before, and 100 of them are masked.
+//! The body has 200 messages in 500 KB, like those of a coding agent: tool calls and their outputs, with escaped line breaks and
+//! quotes. 100 messages are masked.
 
 #![allow(clippy::unwrap_used, reason = "the body is generated here and valid")]
 
@@ -37,12 +37,12 @@ fn serde_json_value_round_trip(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench]
-fn seen_path(bencher: Bencher<'_, '_>) {
-    let seen = Seen::new();
+fn cached_path(bencher: Bencher<'_, '_>) {
+    let cached = Cached::new();
     bencher.bench_local(|| {
-        let outline = black_box(&seen).outline();
-        let known = seen.look_up(&outline);
-        (black_box(digests(&known)), seen.mask(&outline, &known))
+        let outline = black_box(&cached).outline();
+        let facts = cached.look_up(&outline);
+        (black_box(digests(&facts)), cached.mask(&outline, &facts))
     });
 }
 
@@ -60,37 +60,37 @@ fn step_split(bencher: Bencher<'_, '_>) {
 
 #[divan::bench]
 fn step_split_and_fingerprint(bencher: Bencher<'_, '_>) {
-    let seen = Seen::new();
+    let cached = Cached::new();
     bencher.bench_local(|| {
-        split_and_fingerprint(Dialect::Chat, black_box(&seen.body), &seen.fingerprinter, |_| true)
+        split_and_fingerprint(Dialect::Chat, black_box(&cached.body), &cached.fingerprinter, |_| true)
     });
 }
 
 #[divan::bench]
 fn step_look_up(bencher: Bencher<'_, '_>) {
-    let seen = Seen::new();
-    let outline = seen.outline();
-    bencher.bench_local(|| seen.look_up(black_box(&outline)));
+    let cached = Cached::new();
+    let outline = cached.outline();
+    bencher.bench_local(|| cached.look_up(black_box(&outline)));
 }
 
 #[divan::bench]
 fn step_chain(bencher: Bencher<'_, '_>) {
-    let seen = Seen::new();
-    let known = seen.look_up(&seen.outline());
-    bencher.bench_local(|| digests(black_box(&known)));
+    let cached = Cached::new();
+    let facts = cached.look_up(&cached.outline());
+    bencher.bench_local(|| digests(black_box(&facts)));
 }
 
 #[divan::bench]
 fn step_splice_100_masks(bencher: Bencher<'_, '_>) {
-    let seen = Seen::new();
-    let outline = seen.outline();
-    let known = seen.look_up(&outline);
-    bencher.bench_local(|| seen.mask(black_box(&outline), &known));
+    let cached = Cached::new();
+    let outline = cached.outline();
+    let facts = cached.look_up(&outline);
+    bencher.bench_local(|| cached.mask(black_box(&outline), &facts));
 }
 
-/// What a body costs that was never seen: everything but counting its tokens.
+/// The cost of messages that are not cached, without counting their tokens.
 #[divan::bench]
-fn unseen_read_and_hash(bencher: Bencher<'_, '_>) {
+fn uncached_read_and_hash(bencher: Bencher<'_, '_>) {
     let body = body();
     let outline = split(Dialect::Chat, &body).unwrap();
     bencher.bench_local(|| {
@@ -100,22 +100,22 @@ fn unseen_read_and_hash(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench]
-fn unseen_read_only(bencher: Bencher<'_, '_>) {
+fn uncached_read_only(bencher: Bencher<'_, '_>) {
     let body = body();
     let outline = split(Dialect::Chat, &body).unwrap();
     let is_read = |span: &&Span| Dialect::Chat.read_message(span.of(&body)).is_ok();
     bencher.bench_local(|| outline.messages.iter().filter(is_read).count());
 }
 
-struct Seen {
+struct Cached {
     body: Vec<u8>,
     fingerprinter: Fingerprinter,
     cache: HashMap<Fingerprint, Arc<MessageFacts>>,
     placeholder: Placeholder,
 }
 
-impl Seen {
-    fn new() -> Seen {
+impl Cached {
+    fn new() -> Cached {
         let body = body();
         let fingerprinter = Fingerprinter::new(42);
         let mut cache = HashMap::new();
@@ -125,7 +125,7 @@ impl Seen {
             cache.insert(fingerprinter.of(raw), Arc::new(facts));
         }
         let placeholder = Placeholder::new("[OMITTED_OBSERVATION: too old; available in memory store]");
-        Seen { body, fingerprinter, cache, placeholder }
+        Cached { body, fingerprinter, cache, placeholder }
     }
 
     fn outline(&self) -> Outline {
@@ -136,21 +136,21 @@ impl Seen {
         outline.fingerprints.iter().filter_map(|fingerprint| self.cache.get(fingerprint).cloned()).collect()
     }
 
-    fn mask(&self, outline: &Outline, known: &[Arc<MessageFacts>]) -> Vec<Piece> {
+    fn mask(&self, outline: &Outline, facts: &[Arc<MessageFacts>]) -> Vec<Piece> {
         let edits: Vec<Edit> = (0..100)
             .map(|index| Edit::Mask { message: 2 * index + 1, placeholder: self.placeholder.clone() })
             .collect();
-        splice(&self.body, outline, known, &edits).unwrap()
+        splice(&self.body, outline, facts, &edits).unwrap()
     }
 }
 
-fn digests(known: &[Arc<MessageFacts>]) -> Vec<Digest> {
+fn digests(facts: &[Arc<MessageFacts>]) -> Vec<Digest> {
     let mut digest = Digest::default();
     let step = |facts: &Arc<MessageFacts>| {
         digest = chain(digest, &facts.canonical);
         digest
     };
-    known.iter().map(step).collect()
+    facts.iter().map(step).collect()
 }
 
 fn body() -> Vec<u8> {
@@ -177,7 +177,7 @@ fn body() -> Vec<u8> {
     body.into_bytes()
 }
 
-/// Lines of code as JSON writes them. The numbers make every message another.
+/// Appends escaped lines of code. The numbers make every message different.
 fn lines(body: &mut String, message: usize, bytes: usize) {
     let end = body.len() + bytes;
     let mut line = 0;

@@ -1,4 +1,4 @@
-/// The maximum number of bytes of an answer that are kept. The client gets a longer one in full; only our copy is cut.
+/// The maximum number of bytes of an answer that are kept. The client gets a longer one in full; only our copy is truncated.
 pub(crate) const ANSWER_CAP: usize = 4 << 20;
 /// The maximum number of tool calls and finish reasons that are kept: their indexes come from the upstream and are not trusted.
 pub(crate) const LIST_CAP: usize = 256;
@@ -20,7 +20,7 @@ pub struct Answer {
     /// Whether the answer holds an error instead of, or after, its choices.
     pub failed: bool,
     /// Whether part of the answer was too long to keep.
-    pub cut: bool,
+    pub truncated: bool,
     kept: usize,
 }
 
@@ -47,8 +47,8 @@ impl Answer {
     /// Appends to a text of the answer, unless that would exceed the cap.
     pub(crate) fn append(&mut self, to: &mut String, text: &str) {
         if self.kept.saturating_add(text.len()) > ANSWER_CAP {
-            self.cut = true;
-        } else if !self.cut {
+            self.truncated = true;
+        } else if !self.truncated {
             // Once something is missing, appending would join texts that are not adjacent.
             self.kept += text.len();
             to.push_str(text);

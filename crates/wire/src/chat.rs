@@ -24,7 +24,7 @@ pub(crate) const PATH_SUFFIX: &str = "/chat/completions";
 
 pub(crate) const MESSAGES_KEY: &str = "messages";
 
-/// `max_completion_tokens` stands before `max_tokens`, which it has replaced: the first limit in the table wins.
+/// The first output limit in the table wins: `max_completion_tokens` has replaced `max_tokens`.
 pub(crate) const MEMBERS: MemberTable = MemberTable::new(&[
     ("model", Meaning::Model),
     ("stream", Meaning::Stream),

@@ -5,8 +5,8 @@ use bytes::Bytes;
 
 /// An API that clients speak: the JSON shape of its requests, responses and event streams.
 ///
-/// Each method is one exhaustive `match` that calls the dialect's module. To add a dialect, add a variant and its path here, and
-/// write the functions that the compiler then asks for.
+/// Each method is one exhaustive `match` that calls the dialect's module. To add a dialect, add a variant, list it in `ALL`, and write
+/// the functions that the compiler then asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// OpenAI's chat completions, `POST …/chat/completions`.
@@ -30,8 +30,7 @@ pub(crate) enum StreamState {
 impl Dialect {
     const ALL: [Dialect; 1] = [Dialect::Chat];
 
-    /// Returns the dialect that is spoken at a canonical path (lower case, no trailing slash), or `None` if the path is none of
-    /// ours to edit.
+    /// Returns the dialect of a canonical path (lower case, no trailing slash), or `None` if requests to it are never edited.
     ///
     /// ```
     /// use tidegate_wire::Dialect;
@@ -49,14 +48,14 @@ impl Dialect {
         }
     }
 
-    /// The member of the body that holds the messages.
+    /// Returns the member of the body that holds the messages.
     pub(crate) fn messages_key(self) -> &'static str {
         match self {
             Dialect::Chat => chat::MESSAGES_KEY,
         }
     }
 
-    /// The other members of the body that mean something to Tidegate.
+    /// Returns the other members of the body that have a meaning for Tidegate.
     pub(crate) fn members(self) -> &'static MemberTable {
         match self {
             Dialect::Chat => &chat::MEMBERS,
@@ -109,7 +108,7 @@ impl Dialect {
         is_read.then_some(answer)
     }
 
-    /// Adds the data of one server-sent event to the answer. Data that cannot be read adds nothing: it is for the client to judge.
+    /// Adds the data of one server-sent event to the answer. Data that cannot be read is ignored.
     pub(crate) fn read_event(self, data: &[u8], answer: &mut Answer) -> StreamState {
         match self {
             Dialect::Chat => chat::read_event(data, answer),

@@ -1,7 +1,7 @@
 use crate::cursor::Value;
 use crate::{Dialect, Span, Unreadable};
 
-/// What a member of the body means to Tidegate.
+/// The meaning of a member of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     Model,

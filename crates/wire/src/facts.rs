@@ -13,8 +13,8 @@ pub struct MessageFacts {
     /// The values that a placeholder can replace, in order, counted from the message's first byte. Empty if the message has no
     /// content to mask.
     ///
-    /// Each takes a JSON string in place of what it holds. A chat message has at most one; in other dialects a message can hold
-    /// several results.
+    /// Each may be replaced with a JSON string. A chat message has at most one; in other dialects a message can hold several
+    /// results.
     pub maskable: SmallVec<[Span; 1]>,
     /// The bytes to cut to remove the `observation` tag. `None` if the message is not tagged.
     pub tag: Option<Span>,
@@ -25,7 +25,7 @@ pub struct MessageFacts {
     pub name: Option<Box<str>>,
 }
 
-/// A hash that stands for the id of a tool call. Equal ids have equal hashes in every process.
+/// The hash of a tool call's id. Equal ids have equal hashes in every process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u128);
 

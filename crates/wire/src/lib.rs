@@ -43,12 +43,13 @@
 //! ```
 
 mod answer;
-mod chains;
 mod chat;
 mod cursor;
 mod dialect;
 mod digest;
+mod digest_cache;
 mod edit;
+mod engine_messages;
 mod envelope;
 mod events;
 mod facts;
@@ -74,7 +75,7 @@ pub use facts::{Call, CallId, MessageFacts};
 pub use fingerprint::{Fingerprint, Fingerprinter};
 pub use measure::{Measure, Meter, Unit, words};
 pub use message::{Content, FunctionCall, MessageView, Part, ToolCall};
-pub use reader::{Chat, Known, LookedUp, Reader, Reading, Remembered, Test};
+pub use reader::{CacheLookup, ParsedMessage, ParsedRequest, Predicate, ReadOptions, Reader};
 pub use span::Span;
 pub use splice::{assemble, splice, spliced_len};
 pub use split::{Outline, split, split_and_fingerprint};

@@ -27,7 +27,7 @@ pub fn splice<F: Borrow<MessageFacts>>(
     facts: &[F],
     edits: &[Edit],
 ) -> Result<Vec<Piece>, BadEdit> {
-    let mut draft = Draft {
+    let mut writer = PieceWriter {
         messages: &outline.messages,
         pieces: Vec::with_capacity(2 * edits.len() + 1),
         next: 0,
@@ -36,39 +36,39 @@ pub fn splice<F: Borrow<MessageFacts>>(
     };
     let array = outline.array.range();
     let first = outline.messages.first().map_or(array.start + 1, |span| span.range().start);
-    draft.client(0..first);
+    writer.client(0..first);
 
     let mut at = 0;
     while let Some(edit) = edits.get(at) {
         match edit {
             Edit::Mask { message, .. } | Edit::Untag { message } => {
                 let changes = Changes::collect(*message, outline, facts, edits, &mut at)?;
-                draft.copy_until(*message, at - 1)?;
-                draft.change(*message, &changes);
+                writer.copy_until(*message, at - 1)?;
+                writer.change(*message, &changes);
                 continue;
             }
             Edit::Replace { messages, with } => {
-                draft.copy_until_run(messages, at)?;
-                draft.separate(messages.start);
-                draft.pieces.push(Piece::New(with.clone()));
-                draft.next = messages.end;
+                writer.copy_until_run(messages, at)?;
+                writer.separate(messages.start);
+                writer.pieces.push(Piece::New(with.clone()));
+                writer.next = messages.end;
             }
             Edit::Remove { messages } => {
-                draft.copy_until_run(messages, at)?;
-                draft.next = messages.end;
+                writer.copy_until_run(messages, at)?;
+                writer.next = messages.end;
             }
             Edit::Insert { before, with } => {
-                draft.copy_until(*before, at)?;
-                draft.separate(*before);
-                draft.pieces.push(Piece::New(with.clone()));
+                writer.copy_until(*before, at)?;
+                writer.separate(*before);
+                writer.pieces.push(Piece::New(with.clone()));
             }
         }
         at += 1;
     }
-    draft.copy_until(outline.messages.len(), edits.len())?;
+    writer.copy_until(outline.messages.len(), edits.len())?;
     let last = outline.messages.last().map_or(array.start + 1, |span| span.range().end);
-    draft.client(last..body.len());
-    Ok(draft.pieces)
+    writer.client(last..body.len());
+    Ok(writer.pieces)
 }
 
 /// Joins the pieces in one buffer, for callers that cannot send them one by one.
@@ -143,8 +143,8 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// A request under construction.
-struct Draft<'a> {
+/// Writes the pieces of the edited body.
+struct PieceWriter<'a> {
     messages: &'a [Span],
     pieces: Vec<Piece>,
     /// The first of the client's messages that has not been processed.
@@ -155,7 +155,7 @@ struct Draft<'a> {
     empty: bool,
 }
 
-impl Draft<'_> {
+impl PieceWriter<'_> {
     /// Copies the client's messages up to this one unchanged.
     fn copy_until(&mut self, message: usize, edit: usize) -> Result<(), BadEdit> {
         if message > self.messages.len() {
@@ -207,8 +207,8 @@ impl Draft<'_> {
         base + place.end
     }
 
-    /// Writes the separator between the message written last and one that takes the place of `message`: the client's own if it
-    /// is still unused, so that its white space is kept, and a comma otherwise.
+    /// Writes the separator before the message that replaces or precedes `message`: the client's own if it is still unused, so that
+    /// its white space is kept, and a comma otherwise.
     fn separate(&mut self, message: usize) {
         if self.empty {
             self.empty = false;

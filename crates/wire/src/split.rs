@@ -5,7 +5,7 @@ use crate::{Dialect, Fingerprint, Fingerprinter, MAX_DEPTH, Span, Unreadable};
 /// Values of the envelope from this size on are worth caching: checking them costs more than a lookup.
 const LARGE: usize = 512;
 
-/// Where the messages of a request are in its body, and what its envelope says.
+/// The positions of the messages in a request's body, and the contents of its envelope.
 ///
 /// The spans are ranges of the bytes that were split. Messages are only cut out, not read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -87,7 +87,7 @@ fn read_call(call: Value<'_>, position: usize, answer: &mut Answer) -> Result<()
         Ok(())
     })?;
     if index >= LIST_CAP {
-        answer.cut = true;
+        answer.truncated = true;
         return Ok(());
     }
     if answer.tool_calls.len() <= index {
@@ -188,22 +188,22 @@ mod tests {
         assert_eq!((&*answer.tool_calls[1].id, &*answer.tool_calls[1].name), ("y", "g"));
         let usage = Usage { prompt_tokens: 10, completion_tokens: 2, cached_tokens: 8, reasoning_tokens: 1 };
         assert_eq!(answer.usage, Some(usage));
-        assert!(!answer.failed && !answer.cut);
+        assert!(!answer.failed && !answer.truncated);
     }
 
     #[test]
     fn a_huge_call_index_allocates_no_memory() {
         let chunk = br#"{"choices":[{"delta":{"tool_calls":[{"index":4000000000,"id":"x"}]}}]}"#;
         let answer = read(chunk).unwrap();
-        assert!(answer.tool_calls.is_empty() && answer.cut);
+        assert!(answer.tool_calls.is_empty() && answer.truncated);
     }
 
     #[test]
-    fn a_long_answer_is_cut() {
+    fn a_long_answer_is_truncated() {
         let chunk = format!(r#"{{"choices":[{{"delta":{{"content":"{}"}}}}]}}"#, "x".repeat(ANSWER_CAP / 3));
         let mut answer = Answer::default();
         (0..5).for_each(|_| assert!(read_answer(chunk.as_bytes(), &mut answer)));
-        assert!(answer.cut && answer.content.unwrap().len() <= ANSWER_CAP);
+        assert!(answer.truncated && answer.content.unwrap().len() <= ANSWER_CAP);
     }
 
     #[test]

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 pub(crate) fn answer_message(answer: &Answer) -> Option<Vec<u8>> {
     let has_content = answer.content.is_some() || answer.refusal.is_some() || !answer.tool_calls.is_empty();
-    if answer.failed || answer.cut || !has_content {
+    if answer.failed || answer.truncated || !has_content {
         return None;
     }
     let mut message = json!({ "role": "assistant", "content": answer.content });

@@ -1,7 +1,7 @@
 use crate::field_hasher::FieldHasher;
 use crate::{Content, FunctionCall, MessageView, Part};
 
-/// Hashes what a message says, whatever its JSON spelling.
+/// Hashes the meaning of a message, independent of its JSON spelling.
 ///
 /// These count: role, content, refusal, name, tool calls (id, type, name, arguments) and the id of the answered call. These do not:
 /// key order, white space, escapes, unknown members and the `observation` tag. A `null` member and an empty list of calls equal an
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_said_changes_the_hash() {
+    fn every_meaningful_difference_changes_the_hash() {
         let messages = [
             r#"{}"#,
             r#"{"role":"user"}"#,

@@ -2,7 +2,7 @@ use crate::OwnRole;
 use bytes::Bytes;
 use serde::Serialize;
 
-/// The order of the members is part of what is forwarded: changing it would break every provider's prompt cache once.
+/// The order of the members is fixed: changing it would change forwarded prefixes and miss every provider's prompt cache.
 #[derive(Serialize)]
 struct OwnMessage<'a> {
     content: &'a str,

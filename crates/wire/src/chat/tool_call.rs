@@ -15,7 +15,7 @@ pub(super) fn read_call<'a>(value: Value<'a>) -> Result<ToolCall<'a>, Unreadable
     Ok(ToolCall { id: id.flatten(), kind: kind.flatten(), function: function.or(custom).unwrap_or_default() })
 }
 
-/// Arguments that are not a string are taken as they are written: some servers send the object itself.
+/// Arguments that are not a string are kept as raw JSON: some servers send the object itself.
 pub(super) fn read_function<'a>(
     value: Value<'a>,
     arguments_key: &'static str,
