@@ -17,7 +17,7 @@ use tidegate_context::model_table;
 use tidegate_explain::{
     Case, EXAMPLE, Ending, Failure, Request, figures, folding, grouped, json, located, place,
 };
-use tidegate_wire::{Outline, Reader, Unreadable};
+use tidegate_wire::{Dialect, Outline, Reader, Unreadable};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum View {
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Refused);
     }
     let reader = Reader::default();
-    let outline = match reader.outline(&body) {
+    let outline = match reader.outline(Dialect::Chat, &body) {
         Ok(outline) => outline,
         Err(error) => return invalid_body(&name, &body, &error),
     };
@@ -131,7 +131,7 @@ fn without_route(
 
 /// An error for an invalid body, or a refusal if the proxy would refuse it too.
 fn invalid_body(name: &str, body: &[u8], error: &Unreadable) -> anyhow::Result<Exit> {
-    if *error == Unreadable::DuplicateMessages {
+    if matches!(error, Unreadable::DuplicateMessages { .. }) {
         notice(&format!(
             "{name}: would be refused with 400 ambiguous_request: {error}\n  hint: send it once"
         ));

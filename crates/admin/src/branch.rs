@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tidegate_engine::Digest;
 use tidegate_store::{MessageId, RawMessage};
-use tidegate_wire::{facts, read_message};
+use tidegate_wire::Dialect;
 
 /// The maximum number of exported branches. Each branch repeats the prefix it shares with the others, so an
 /// agent that regenerates every response would make the export grow quadratically.
@@ -202,7 +202,7 @@ impl<'a> MessageTree<'a> {
 }
 
 fn is_instruction(message: &RawMessage) -> bool {
-    read_message(&message.json).is_ok_and(|view| facts(&view).role.is_instruction())
+    Dialect::Chat.read_facts(&message.json).is_ok_and(|facts| facts.role.is_instruction())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use http::header::{ALLOW, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use thiserror::Error;
 use tidegate_store::StoreError;
-use tidegate_wire::error_body;
+use tidegate_wire::Dialect;
 
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum ApiError {
@@ -101,7 +101,7 @@ impl ApiError {
             ApiError::InvalidParameter { name, .. } => Some(name.as_str()),
             _ => None,
         };
-        let body = error_body(&self.to_string(), kind, param, code);
+        let body = Dialect::Chat.error_body(&self.to_string(), kind, param, code);
         let mut response = response::with_body(status, response::JSON, body);
         let headers = response.headers_mut();
         match self {

@@ -13,7 +13,7 @@ use std::ops::Range;
 use tidegate_config::{Settings, Source, chat_route, strategy_named};
 use tidegate_context::model_table;
 use tidegate_explain::{Case, Failure, Request, json, located, place};
-use tidegate_wire::{Reader, Unreadable};
+use tidegate_wire::{Dialect, Reader, Unreadable};
 
 /// The maximum size of everything in the body besides the request.
 const MAX_ENVELOPE_BYTES: u64 = 1024 * 1024;
@@ -96,7 +96,7 @@ pub(crate) fn explain(
     if body.len() as u64 > settings.server.max_body {
         return Err(ApiError::RequestTooLarge);
     }
-    let outline = reader.outline(body).map_err(|error| invalid_request(body, &error))?;
+    let outline = reader.outline(Dialect::Chat, body).map_err(|error| invalid_request(body, &error))?;
     let asked = outline.model.as_deref();
     let route = match &sent.route {
         None => chat_route(&settings.routes, asked),

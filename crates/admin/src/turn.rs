@@ -11,7 +11,7 @@ use tidegate_context::{ConversationState, FoldState, SavedFold, TurnRecord, mode
 use tidegate_engine::{Cause, Memory};
 use tidegate_explain::{Case, Failure, Past, Request, figures, grouped};
 use tidegate_store::{Recalled, StoredFold, Timeline};
-use tidegate_wire::Reader;
+use tidegate_wire::{Dialect, Reader};
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct TurnDetail {
@@ -121,7 +121,7 @@ fn explain_recorded(
     let strategy = strategy_named(&turn.strategy).unwrap_or(route.context.strategy);
     let body = branch::request_body(&turn.model, &messages);
     let unreadable = || "its messages cannot be read".to_owned();
-    let outline = reader.outline(&body).map_err(|_| unreadable())?;
+    let outline = reader.outline(Dialect::Chat, &body).map_err(|_| unreadable())?;
     let model = model_table(&settings.models).lookup(&turn.model);
     let request = Request { body: &body, outline: &outline, settings, route, strategy, model: &model };
     let folds = recalled.folds.iter().filter_map(decoded).collect();

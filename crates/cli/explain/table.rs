@@ -156,11 +156,8 @@ fn budget(case: &Case<'_>) -> Table {
 
 fn output(case: &Case<'_>) -> String {
     let reserve = &case.request.route.context.budget.output_reserve;
-    if case.request.outline.max_completion_tokens.is_some() {
-        return "the request's max_completion_tokens".to_owned();
-    }
-    if case.request.outline.max_tokens.is_some() {
-        return "the request's max_tokens".to_owned();
+    if let Some(limit) = case.request.outline.output_limit {
+        return format!("the request's {}", limit.key);
     }
     let cap = reserve.cap.map_or(String::new(), |cap| format!(", at most cap {}", tokens(cap)));
     format!("ratio {} of safe{cap}, at least min {}", reserve.ratio, tokens(reserve.min))

@@ -7,7 +7,7 @@ use tidegate_context::model_table;
 use tidegate_context::{ConversationState, TurnRecord};
 use tidegate_engine::Strategy;
 use tidegate_explain::{Case, Past, Request, json};
-use tidegate_wire::Reader;
+use tidegate_wire::{Dialect, Reader};
 
 #[test]
 fn dropped_messages_and_their_marker_are_shown() {
@@ -21,7 +21,7 @@ fn dropped_messages_and_their_marker_are_shown() {
     ];
     let body = value!({"model": "gpt-4o", "messages": messages}).to_string();
     let reader = Reader::default();
-    let outline = reader.outline(body.as_bytes()).unwrap();
+    let outline = reader.outline(Dialect::Chat, body.as_bytes()).unwrap();
     let model = model_table(&settings.models).lookup("gpt-4o");
     let route = &settings.routes[0];
     let strategy = Strategy::Summarization;

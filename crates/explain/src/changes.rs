@@ -88,7 +88,7 @@ impl Case<'_> {
             return changes;
         };
         // What was written by us is JSON with messages.
-        let Ok(after) = split(rewritten) else { return changes };
+        let Ok(after) = split(self.request.outline.dialect, rewritten) else { return changes };
         let mut forwarded = after.messages.iter().map(|span| span.of(rewritten));
         let insertions = self.insertions();
         let mut index = 0;

@@ -9,6 +9,7 @@ use tidegate_store::{
     RowId, StoredFold,
 };
 use tidegate_summary::Entry;
+use tidegate_wire::Dialect;
 
 /// Archives every new message, instructions too.
 pub(crate) fn messages(archive: &Archive, identity: &Identity, route: &str, entries: &Entries) {
@@ -44,7 +45,7 @@ fn turn(identity: &Identity, route: &str, message: &RawMessage) -> ArchivedTurn 
 }
 
 fn role(json: &[u8]) -> String {
-    let view = tidegate_wire::read_message(json).ok();
+    let view = Dialect::Chat.read_message(json).ok();
     view.and_then(|view| view.role.map(|role| role.into_owned())).unwrap_or_default()
 }
 

@@ -31,16 +31,16 @@ pub(crate) async fn drive(mut turn: Turn, folder: &Folder) -> Result<Box<Outcome
 
 /// Measures a light request at once, and a heavy one on a blocking thread.
 async fn measure(gate: &Arc<Gate>, measurement: Measurement) -> Result<Measured, MeasureError> {
-    let looked_up = match is_light(&measurement).then(|| measurement.look_up(&gate.reader)) {
-        Some(looked_up) if looked_up.unseen <= MAX_UNREAD => {
-            return measurement.run(&gate.reader, looked_up, Splice::Wanted);
+    let lookup = match is_light(&measurement).then(|| measurement.look_up(&gate.reader)) {
+        Some(lookup) if lookup.uncached_bytes <= MAX_UNREAD => {
+            return measurement.run(&gate.reader, lookup, Splice::Wanted);
         }
-        looked_up => looked_up,
+        lookup => lookup,
     };
     let gate = gate.clone();
     let heavy = move || {
-        let looked_up = looked_up.unwrap_or_else(|| measurement.look_up(&gate.reader));
-        measurement.run(&gate.reader, looked_up, Splice::Wanted)
+        let lookup = lookup.unwrap_or_else(|| measurement.look_up(&gate.reader));
+        measurement.run(&gate.reader, lookup, Splice::Wanted)
     };
     tokio::task::spawn_blocking(heavy).await.unwrap_or_else(|error| {
         warn!(%error, "cannot rewrite a request; forwarding it untouched");

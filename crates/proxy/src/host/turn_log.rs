@@ -15,7 +15,7 @@ use tidegate_engine::{Digest, Tokens};
 use tidegate_store::{Entries, MessageId, RawMessage, Turn};
 use tidegate_telemetry::{Answered, Call, Journey, Labels, Outcome};
 use tidegate_tokens::{Model, count};
-use tidegate_wire::{Answer, Usage, answer_message, chain, facts, read_message};
+use tidegate_wire::{Answer, Dialect, Usage, chain};
 
 /// The counter of what a conversation has cost, in billionths of a dollar.
 pub(crate) const COST: &str = "cost_nanousd";
@@ -28,6 +28,7 @@ pub(crate) struct TurnLog {
     pub(crate) identity: Identity,
     pub(crate) record: TurnRecord,
     figures: Figures,
+    dialect: Dialect,
     /// The digest of the conversation up to the request's last message.
     end: Option<Digest>,
     model: Arc<Model>,
@@ -40,6 +41,7 @@ pub(crate) struct TurnLog {
 /// Where the answer is reported, besides the record.
 #[derive(Debug)]
 pub(crate) struct AnswerReports {
+    pub(crate) dialect: Dialect,
     pub(crate) labels: Labels,
     pub(crate) span: Journey,
     pub(crate) call: Option<Call>,
@@ -65,6 +67,7 @@ impl TurnLog {
             identity,
             record,
             figures: outcome.figures,
+            dialect: input.outline.dialect,
             end: outcome.end(),
             model: input.model.clone(),
             counted: TurnLog::count_of(input, outcome),
@@ -184,8 +187,8 @@ impl TurnLog {
 
     /// The answer as the client will send it back.
     pub(crate) fn answer_message(&self, answer: &Answer) -> Option<RawMessage> {
-        let (end, json) = (self.end?, answer_message(answer)?);
-        let canonical = facts(&read_message(&json).ok()?).canonical;
+        let (end, json) = (self.end?, self.dialect.answer_message(answer)?);
+        let canonical = self.dialect.read_facts(&json).ok()?.canonical;
         Some(RawMessage {
             id: MessageId(chain(end, &canonical).0),
             parent: MessageId(end.0),
@@ -208,7 +211,7 @@ impl AnswerReports {
         gate.metrics().answered(&self.labels, &answered);
         spans::cost(&self.span, answer, cost);
         if let Some((call, answer)) = self.call.as_ref().zip(answer) {
-            spans::answered(call, answer, self.with_content);
+            spans::answered(call, self.dialect, answer, self.with_content);
         }
     }
 }

@@ -8,7 +8,7 @@ use tidegate_context::{Cost, Figures, Outcome};
 use tidegate_engine::{FoldJob, Strategy, Verdict};
 use tidegate_telemetry::names::{attribute, event};
 use tidegate_telemetry::{Call, Journey, KeyValue};
-use tidegate_wire::{Answer, answer_message};
+use tidegate_wire::{Answer, Dialect};
 
 /// The most of a conversation that a span holds, where it may hold any.
 const MAX_CONTENT: usize = 64 * 1024;
@@ -101,7 +101,7 @@ pub(crate) fn asked(
 }
 
 /// The answer has been read.
-pub(crate) fn answered(call: &Call, answer: &Answer, with_content: bool) {
+pub(crate) fn answered(call: &Call, dialect: Dialect, answer: &Answer, with_content: bool) {
     if !call.is_on() {
         return;
     }
@@ -122,7 +122,7 @@ pub(crate) fn answered(call: &Call, answer: &Answer, with_content: bool) {
     if answer.failed {
         call.fail("upstream_error");
     }
-    if let Some(message) = answer_message(answer).filter(|_| with_content) {
+    if let Some(message) = dialect.answer_message(answer).filter(|_| with_content) {
         call.set(attribute::OUTPUT_MESSAGES, cut(format!("[{}]", String::from_utf8_lossy(&message))));
     }
 }

@@ -40,7 +40,7 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use identify::identify;
 use recall::recall;
-use receive::{Received, is_chat_completion, receive};
+use receive::{Received, dialect, receive};
 use relay::relay;
 use remember::PendingTurn;
 use reply_body::ReplyBody;
@@ -54,6 +54,7 @@ use tidegate_context::{dollars, needs_turn};
 use tidegate_engine::Strategy;
 use tidegate_telemetry::names::{self, span};
 use tidegate_telemetry::{Journey, Outcome};
+use tidegate_wire::Dialect;
 use tokio::time::Instant;
 
 /// Why a request is forwarded untouched although its route has a strategy.
@@ -72,9 +73,11 @@ async fn handle(worker: &Arc<Worker>, verdict: &Verdict, request: Request<Incomi
     let snapshot = worker.gate.snapshot();
     let is_logged = snapshot.settings.log.access;
     let mut observer = RequestObserver::begin(&worker.gate.sinks, is_logged, &request);
+    // Requests that are no LLM request get their errors in OpenAI's shape.
+    let dialect = Dialect::of_path(request.uri().path()).unwrap_or(Dialect::Chat);
     let refusal = match dispatch(worker, &snapshot, verdict, request, &mut observer).await {
         Ok(Dispatched::Forwarded(Forwarded { response, headers, upstream, turn })) => {
-            let response = relay(response, headers, &upstream, &worker.shutdown.cut, turn, observer);
+            let response = relay(response, dialect, headers, &upstream, &worker.shutdown.cut, turn, observer);
             return response.map(|relay| ReplyBody::Relay { relay });
         }
         Ok(Dispatched::Own(response)) => {
@@ -84,7 +87,7 @@ async fn handle(worker: &Arc<Worker>, verdict: &Verdict, request: Request<Incomi
         }
         Err(refusal) => refusal,
     };
-    let mut response = refuse(&refusal);
+    let mut response = refuse(dialect, &refusal);
     if let Some(route) = observer.route() {
         put(response.headers_mut(), names::header::ROUTE, route);
     }
@@ -136,10 +139,9 @@ async fn dispatch(
     if is_state(request.method(), &path) {
         return state(&worker.gate, &snapshot.settings, request.headers()).await.map(Dispatched::Own);
     }
-    let forwarded = if is_chat_completion(request.method(), &path) {
-        complete_chat(worker, snapshot, request, &path, observer).await
-    } else {
-        pass_through(worker, snapshot, request, &path, observer).await
+    let forwarded = match dialect(request.method(), &path) {
+        Some(dialect) => complete_chat(worker, snapshot, request, (dialect, &path), observer).await,
+        None => pass_through(worker, snapshot, request, &path, observer).await,
     };
     forwarded.map(Dispatched::Forwarded)
 }
@@ -149,11 +151,11 @@ async fn complete_chat(
     worker: &Arc<Worker>,
     snapshot: &Arc<Snapshot>,
     request: Request<Incoming>,
-    path: &str,
+    (dialect, path): (Dialect, &str),
     observer: &mut RequestObserver,
 ) -> Result<Forwarded, Refusal> {
     let settings = &snapshot.settings;
-    let reading = receive(request, &settings.server, &worker.gate.reader, &observer.upload);
+    let reading = receive(request, dialect, &settings.server, &worker.gate.reader, &observer.upload);
     let received = in_step(&observer.span, span::RECEIVE, reading).await?;
     let arrived = Instant::now();
     let Some(managed) = Managed::new(worker, snapshot, &received, path, observer)? else {
@@ -243,7 +245,7 @@ impl<'a> Managed<'a> {
         // Where the history is ours to keep, the first message of a request does not tell which conversation it continues.
         let opening = || {
             let chat = chat.as_ref().filter(|_| !holds_history);
-            chat.and_then(|(body, outline)| gate.reader.opening(body, outline))
+            chat.and_then(|(body, outline)| gate.reader.opening_digest(body, outline))
         };
         let identity = identify(&head.headers, &settings.conversation, &gate.secret, opening)?;
         drop(step);

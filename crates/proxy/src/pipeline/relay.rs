@@ -16,12 +16,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tidegate_config::Upstream;
 use tidegate_telemetry::{Step, names};
+use tidegate_wire::Dialect;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Returns the response for the client; its body relays the upstream's as it is polled. `cut` ends it when the drain time is over.
 pub(crate) fn relay(
     response: Response<ResponseBody>,
+    dialect: Dialect,
     own: HeaderMap,
     upstream: &Arc<Upstream>,
     cut: &CancellationToken,
@@ -46,7 +48,8 @@ pub(crate) fn relay(
         body,
         upstream: upstream.clone(),
         is_measured: head.headers.contains_key(CONTENT_LENGTH),
-        reader: AnswerReader::new(&head.headers, turn.is_some()),
+        dialect,
+        reader: AnswerReader::new(dialect, &head.headers, turn.is_some()),
         turn,
         held: None,
         state: State::Relaying,
@@ -74,6 +77,8 @@ pub(crate) struct Relay {
     upstream: Arc<Upstream>,
     /// The length is announced, so nothing can be added.
     is_measured: bool,
+    /// The shape of an error event of ours.
+    dialect: Dialect,
     reader: AnswerReader,
     /// Until the turn is handed over to be remembered.
     turn: Option<PendingTurn>,
@@ -207,7 +212,7 @@ impl Relay {
         };
         self.state = State::Ended;
         let mut last = missing.as_bytes().to_vec();
-        last.extend_from_slice(&failure.event());
+        last.extend_from_slice(&failure.event(self.dialect));
         self.observer.relayed(last.len());
         Poll::Ready(Some(Ok(Frame::data(last.into()))))
     }

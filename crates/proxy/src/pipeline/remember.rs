@@ -103,6 +103,7 @@ impl PendingTurn {
         let is_recorded = input.strategy != Strategy::Passthrough || holds_history;
         let log = identity.filter(|_| is_recorded).map(|identity| {
             let reports = observer.labels().cloned().map(|labels| AnswerReports {
+                dialect: input.outline.dialect,
                 labels,
                 span: observer.span.clone(),
                 call: None,

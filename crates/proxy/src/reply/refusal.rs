@@ -10,7 +10,7 @@ use http::{HeaderValue, Response, StatusCode};
 use std::fmt::Write;
 use tidegate_context::{Figures, LimitReached, dollars};
 use tidegate_telemetry::names::header::DEGRADED;
-use tidegate_wire::{error_body, error_event};
+use tidegate_wire::Dialect;
 
 /// Why a request was not forwarded.
 #[derive(Clone, Debug, PartialEq)]
@@ -304,8 +304,8 @@ impl UpstreamFailure {
     }
 
     /// The last event of a stream that cannot go on.
-    pub(crate) fn event(&self) -> Bytes {
-        error_event(&self.message(), "upstream_error", None, self.code()).into()
+    pub(crate) fn event(&self, dialect: Dialect) -> Bytes {
+        dialect.error_event(&self.message(), "upstream_error", None, self.code()).into()
     }
 }
 
@@ -319,10 +319,10 @@ impl From<&UploadError> for Refusal {
     }
 }
 
-/// The response to a refused request.
-pub(crate) fn refuse(refusal: &Refusal) -> Response<Bytes> {
+/// The response to a refused request, in the dialect's own error shape.
+pub(crate) fn refuse(dialect: Dialect, refusal: &Refusal) -> Response<Bytes> {
     let (status, code) = refusal.parts();
-    let body = error_body(&refusal.message(), refusal.kind(), refusal.param(), code);
+    let body = dialect.error_body(&refusal.message(), refusal.kind(), refusal.param(), code);
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -5,7 +5,7 @@ use super::line::LoggedRequest;
 use super::recorded::{Recorded, TimedRequest};
 use std::collections::HashMap;
 use tidegate_engine::Digest;
-use tidegate_wire::{Fingerprint, Reader, chain, facts, read_message};
+use tidegate_wire::{Dialect, Fingerprint, Reader, chain};
 
 /// The conversations of a file so far, in order of their first requests.
 #[derive(Debug, Default)]
@@ -55,15 +55,17 @@ impl Groups {
     /// The digest of the conversation at each message that is part of the chain.
     fn digests(&mut self, logged: &LoggedRequest) -> Result<Vec<Digest>, InputError> {
         let hint = "a request is the body of a chat completion: `{\"model\", \"messages\": [{\"role\", \"content\"}, …]}`";
-        let outline =
-            self.reader.outline(&logged.body).map_err(|error| logged.line.error(error.to_string(), hint))?;
+        let outline = self
+            .reader
+            .outline(Dialect::Chat, &logged.body)
+            .map_err(|error| logged.line.error(error.to_string(), hint))?;
         let (mut digest, mut digests) = (Digest::default(), Vec::new());
         for (span, fingerprint) in outline.messages.iter().zip(&outline.fingerprints) {
             let canonical = match self.canonical_hashes.get(fingerprint) {
                 Some(canonical) => *canonical,
                 None => {
-                    let message = read_message(span.of(&logged.body));
-                    let facts = facts(&message.map_err(|error| logged.line.error(error.to_string(), hint))?);
+                    let facts = outline.dialect.read_facts(span.of(&logged.body));
+                    let facts = facts.map_err(|error| logged.line.error(error.to_string(), hint))?;
                     let canonical = (!facts.role.is_instruction()).then_some(facts.canonical);
                     self.canonical_hashes.insert(*fingerprint, canonical);
                     canonical

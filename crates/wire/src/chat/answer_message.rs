@@ -1,13 +1,9 @@
 use crate::Answer;
 use serde_json::{Value, json};
 
-/// An answer as the message that a client adds to its history: what the SDKs send back. Nothing for one that failed, is not
-/// whole, or says nothing.
-#[must_use]
-pub fn answer_message(answer: &Answer) -> Option<Vec<u8>> {
-    let says_something =
-        answer.content.is_some() || answer.refusal.is_some() || !answer.tool_calls.is_empty();
-    if answer.failed || answer.cut || !says_something {
+pub(crate) fn answer_message(answer: &Answer) -> Option<Vec<u8>> {
+    let has_content = answer.content.is_some() || answer.refusal.is_some() || !answer.tool_calls.is_empty();
+    if answer.failed || answer.truncated || !has_content {
         return None;
     }
     let mut message = json!({ "role": "assistant", "content": answer.content });
@@ -30,17 +26,17 @@ pub fn answer_message(answer: &Answer) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{facts, read_completion, read_message};
+    use crate::Dialect;
 
     fn same(completion: &str, sent_back: &str) {
-        let answer = read_completion(completion.as_bytes()).unwrap();
+        let answer = Dialect::Chat.read_answer(completion.as_bytes()).unwrap();
         let message = answer_message(&answer).unwrap();
-        let canonical = |raw: &[u8]| facts(&read_message(raw).unwrap()).canonical;
+        let canonical = |raw: &[u8]| Dialect::Chat.read_facts(raw).unwrap().canonical;
         assert_eq!(canonical(&message), canonical(sent_back.as_bytes()), "{completion}");
     }
 
     #[test]
-    fn it_is_the_message_that_clients_send_back() {
+    fn it_equals_the_message_that_clients_send_back() {
         same(
             r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"hi \u00fc","refusal":null}}]}"#,
             r#"{"role":"assistant","content":"hi ü"}"#,
@@ -58,9 +54,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_answer_is_no_message() {
+    fn failed_and_empty_answers_give_no_message() {
         for completion in [r#"{"error":{"message":"x"}}"#, r#"{"choices":[]}"#, "{}"] {
-            assert_eq!(answer_message(&read_completion(completion.as_bytes()).unwrap()), None);
+            assert_eq!(answer_message(&Dialect::Chat.read_answer(completion.as_bytes()).unwrap()), None);
         }
     }
 }

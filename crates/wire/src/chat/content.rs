@@ -1,42 +1,8 @@
-use crate::Unreadable;
 use crate::cursor::{Value, once};
+use crate::{Content, Part, Unreadable};
 use std::borrow::Cow;
 
-/// What a message says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Content<'a> {
-    #[default]
-    Absent,
-    Null,
-    Text(Cow<'a, str>),
-    Parts(Vec<Part<'a>>),
-    /// A number, a boolean or an object: no provider takes it, but that is for the provider to say.
-    Odd(&'a [u8]),
-}
-
-/// One part of a multimodal content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part<'a> {
-    Text(Cow<'a, str>),
-    Image {
-        url: Cow<'a, str>,
-        detail: Option<Cow<'a, str>>,
-    },
-    Audio {
-        data: Cow<'a, str>,
-        format: Option<Cow<'a, str>>,
-    },
-    File {
-        id: Option<Cow<'a, str>>,
-        name: Option<Cow<'a, str>>,
-        data: Option<Cow<'a, str>>,
-    },
-    Refusal(Cow<'a, str>),
-    /// A part of a kind or a shape that we do not know, as its raw bytes.
-    Other(&'a [u8]),
-}
-
-pub(crate) fn read_content<'a>(value: Value<'a>) -> Result<Content<'a>, Unreadable> {
+pub(super) fn read_content<'a>(value: Value<'a>) -> Result<Content<'a>, Unreadable> {
     match value.first() {
         Some(b'[') => {
             let mut parts = Vec::new();
@@ -49,7 +15,7 @@ pub(crate) fn read_content<'a>(value: Value<'a>) -> Result<Content<'a>, Unreadab
         _ => Ok(match value.text()? {
             Some(text) => Content::Text(text),
             None if value.raw() == b"null" => Content::Null,
-            None => Content::Odd(value.raw()),
+            None => Content::Unexpected(value.raw()),
         }),
     }
 }
@@ -85,8 +51,8 @@ fn read_part<'a>(value: Value<'a>) -> Result<Part<'a>, Unreadable> {
     Ok(part.unwrap_or(Part::Other(value.raw())))
 }
 
-/// The texts of up to three members. A string in place of the object stands for the first of them, as some servers
-/// take `"image_url": "https://…"`.
+/// Returns the texts of up to three members. A string in place of the object counts as the first of them, because some servers
+/// accept `"image_url": "https://…"`.
 fn read_fields<'a>(
     value: Value<'a>,
     names: [&'static str; 3],
@@ -111,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_every_kind() {
+    fn parts_of_every_kind_are_read() {
         let content = read(
             r#"[{"type":"text","text":"a\nb","cache_control":{}},
                 {"image_url":{"detail":"low","url":"data:image/png;base64,AA"},"type":"image_url"},
@@ -134,10 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn content_that_is_not_text() {
+    fn content_other_than_text_is_kept_as_it_is() {
         assert_eq!(read("null"), Ok(Content::Null));
-        assert_eq!(read("1e999"), Ok(Content::Odd(b"1e999")));
-        assert_eq!(read("{}"), Ok(Content::Odd(b"{}")));
+        assert_eq!(read("1e999"), Ok(Content::Unexpected(b"1e999")));
+        assert_eq!(read("{}"), Ok(Content::Unexpected(b"{}")));
         assert!(read("nul").is_err());
         assert!(read(r#"[{"type":"text","text":"a\q"}]"#).is_err());
         assert_eq!(

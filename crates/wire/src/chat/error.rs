@@ -1,28 +1,15 @@
 use serde::Serialize;
 
-/// The body of an error answer in OpenAI's shape, so that every SDK shows its message as it shows the provider's own.
-///
-/// `kind` becomes the field `type`. A missing `param` is written as `null`, because clients read the key unasked.
-///
-/// ```
-/// let body = tidegate_wire::error_body("no such route", "invalid_request_error", None, "not_found");
-/// assert_eq!(
-///     body,
-///     br#"{"error":{"message":"no such route","type":"invalid_request_error","param":null,"code":"not_found"}}"#
-/// );
-/// ```
-#[must_use]
-pub fn error_body(message: &str, kind: &str, param: Option<&str>, code: &str) -> Vec<u8> {
+/// OpenAI's error shape, which every SDK knows how to show. A missing `param` is written as `null`, because clients read the key
+/// without checking that it exists.
+pub(crate) fn error_body(message: &str, kind: &str, param: Option<&str>, code: &str) -> Vec<u8> {
     let mut body = Vec::with_capacity(message.len() + kind.len() + code.len() + 64);
     write_error(&mut body, message, kind, param, code);
     body
 }
 
-/// The same error as one server-sent event, for a stream that breaks after it began.
-///
-/// It has no `event:` line: SDKs look for the error inside `data:` and ignore events with a name of their own.
-#[must_use]
-pub fn error_event(message: &str, kind: &str, param: Option<&str>, code: &str) -> Vec<u8> {
+/// The event has no `event:` line: SDKs look for the error in `data:` and ignore events with an unknown name.
+pub(crate) fn error_event(message: &str, kind: &str, param: Option<&str>, code: &str) -> Vec<u8> {
     let mut event = b"data: ".to_vec();
     write_error(&mut event, message, kind, param, code);
     event.extend_from_slice(b"\n\n");
@@ -30,14 +17,14 @@ pub fn error_event(message: &str, kind: &str, param: Option<&str>, code: &str) -
 }
 
 fn write_error(out: &mut Vec<u8>, message: &str, kind: &str, param: Option<&str>, code: &str) {
-    let envelope = Envelope { error: Detail { message, kind, param, code } };
-    // Strings into a Vec: neither the serializer nor the writer has a way to fail here.
-    let written = serde_json::to_writer(out, &envelope);
+    let body = ErrorBody { error: Detail { message, kind, param, code } };
+    // Strings into a `Vec`: neither the serializer nor the writer can fail here.
+    let written = serde_json::to_writer(out, &body);
     debug_assert!(written.is_ok());
 }
 
 #[derive(Serialize)]
-struct Envelope<'a> {
+struct ErrorBody<'a> {
     error: Detail<'a>,
 }
 
@@ -55,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_and_line_breaks_stay_inside_the_message() {
+    fn the_message_is_escaped() {
         let body = error_body("a \"b\"\n\u{0}", "t", Some("messages"), "c");
         let value: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(value["error"]["message"], "a \"b\"\n\u{0}");
@@ -63,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_one_line_and_a_blank_one() {
+    fn an_event_is_one_line_and_a_blank_line() {
         let event = error_event("broken\nhere", "upstream_error", None, "upstream_timeout");
         let text = String::from_utf8(event).unwrap();
         assert!(text.starts_with("data: {\"error\":{"));

@@ -1,25 +1,7 @@
-use crate::Unreadable;
 use crate::cursor::{Value, once};
-use std::borrow::Cow;
+use crate::{FunctionCall, ToolCall, Unreadable};
 
-/// A call of a tool by the assistant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolCall<'a> {
-    pub id: Option<Cow<'a, str>>,
-    /// `function` where the client does not say.
-    pub kind: Option<Cow<'a, str>>,
-    pub function: FunctionCall<'a>,
-}
-
-/// What is called, and with which arguments (JSON as text, as the model wrote it). A custom tool's input counts as its
-/// arguments.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FunctionCall<'a> {
-    pub name: Cow<'a, str>,
-    pub arguments: Cow<'a, str>,
-}
-
-pub(crate) fn read_call<'a>(value: Value<'a>) -> Result<ToolCall<'a>, Unreadable> {
+pub(super) fn read_call<'a>(value: Value<'a>) -> Result<ToolCall<'a>, Unreadable> {
     let (mut id, mut kind, mut function, mut custom) = (None, None, None, None);
     value.members(|member| match (&*member.key, member.value.first()) {
         ("id", _) => once(&mut id, member.value.text()?, "id"),
@@ -33,8 +15,8 @@ pub(crate) fn read_call<'a>(value: Value<'a>) -> Result<ToolCall<'a>, Unreadable
     Ok(ToolCall { id: id.flatten(), kind: kind.flatten(), function: function.or(custom).unwrap_or_default() })
 }
 
-/// Arguments that are not a string (some servers send the object itself) are taken as they are written.
-pub(crate) fn read_function<'a>(
+/// Arguments that are not a string are kept as raw JSON: some servers send the object itself.
+pub(super) fn read_function<'a>(
     value: Value<'a>,
     arguments_key: &'static str,
 ) -> Result<FunctionCall<'a>, Unreadable> {
