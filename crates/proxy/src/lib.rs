@@ -27,3 +27,20 @@ pub use host::snapshot::SetupError;
 pub use proxy::Proxy;
 pub use transport::error::TransportError;
 pub use transport::server::StartError;
+
+/// Hooks for the fuzz targets in `tests/fuzz`.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    use crate::transport::framing::{Guard, Limits, Verdict};
+    use tokio::io::{AsyncRead, AsyncWrite};
+
+    /// Wraps a connection as the server does. The function returns whether a request has been refused.
+    pub fn guard<S>(stream: S, max_head: usize) -> (impl AsyncRead + AsyncWrite + Unpin, impl Fn() -> bool)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let verdict = Verdict::default();
+        let limits = Limits { max_head, head_timeout: std::time::Duration::MAX };
+        (Guard::new(stream, limits, verdict.clone()), move || verdict.get().is_some())
+    }
+}
