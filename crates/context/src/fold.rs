@@ -1,11 +1,11 @@
-//! Makes a summary out of what the engine wants folded: what goes to the summarizer, and what becomes of its answer.
+//! Prepares the input of a summarizer from a fold job, and turns its summary into a saved fold.
 
 use crate::renderer::tokens;
 use crate::{Author, ConversationState, FoldFailure, FoldState, OwnedSource, OwnedSpeaker, TurnInput};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_engine::{Cause, Digest, FoldJob, Kind, Role, Tokens};
-use tidegate_summary::{Call, MessageRef, Summary, cap, render};
+use tidegate_summary::{Call, MessageRef, Source, Summary, cap, extract, render};
 use tidegate_wire::{CallId, Content, MessageView, ParsedRequest, Part};
 
 /// A summary that should be made, with everything that making it needs. It can outlive its request.
@@ -36,6 +36,16 @@ pub struct Material {
     pub sources: Vec<OwnedSource>,
     /// The size to aim for. A longer summary is capped afterwards.
     pub max_tokens: u64,
+}
+
+impl Material {
+    /// Summarizes the material with the built-in summarizer.
+    #[must_use]
+    pub fn extract(&self) -> Summary {
+        let sources: Vec<Source<'_>> = self.sources.iter().map(OwnedSource::borrowed).collect();
+        let max_tokens = u32::try_from(self.max_tokens).unwrap_or(u32::MAX);
+        extract(self.previous.as_ref(), &sources, max_tokens)
+    }
 }
 
 impl FoldRequest {
@@ -92,8 +102,8 @@ impl FoldRequest {
         self.job.prunes(&self.chat.messages, fold.state.kept.len())
     }
 
-    /// The longest that the summary may be: a tenth shorter than what it replaces, so that it is worth its place. A summary that
-    /// a limit of the history demands has its place anyway.
+    /// The maximum size of the summary: a tenth less than what it replaces, so that folding pays. A summary that a limit of the
+    /// history demands is made even if it does not pay.
     fn longest(&self) -> Tokens {
         let max = self.input.context.fold.max_tokens;
         match self.job.cause {

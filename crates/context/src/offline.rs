@@ -1,10 +1,8 @@
 //! Drives a turn without a network and without a store: for `replay`, `explain` and the dashboard.
 
 use crate::{
-    Action, Author, Event, FoldFailure, FoldRequest, MeasureError, Outcome, OwnedSource, SavedFold, Splice,
-    Turn,
+    Action, Author, Event, FoldFailure, FoldRequest, MeasureError, Outcome, SavedFold, Splice, Turn,
 };
-use tidegate_summary::{Source, extract};
 use tidegate_wire::Reader;
 
 /// Drives a turn to its end. The built-in summarizer stands in for every summarizer.
@@ -40,9 +38,6 @@ pub fn fold_offline(request: &FoldRequest) -> Result<SavedFold, FoldFailure> {
     if let Some(known) = request.state().fold(request.job.covers) {
         return Ok(known.clone());
     }
-    let material = request.material();
-    let sources: Vec<Source<'_>> = material.sources.iter().map(OwnedSource::borrowed).collect();
-    let max_tokens = u32::try_from(material.max_tokens).unwrap_or(u32::MAX);
-    let summary = extract(material.previous.as_ref(), &sources, max_tokens);
+    let summary = request.material().extract();
     request.finish(&summary, Author::default()).map(|(fold, _)| fold)
 }

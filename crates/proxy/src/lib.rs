@@ -31,7 +31,7 @@ pub use transport::server::StartError;
 /// Hooks for the fuzz targets in `tests/fuzz`.
 #[cfg(fuzzing)]
 pub mod fuzzing {
-    use crate::transport::framing::{Guard, Limits, Verdict};
+    use crate::transport::framing::{Guard, Limits, SharedViolation};
     use tokio::io::{AsyncRead, AsyncWrite};
 
     /// Wraps a connection as the server does. The function returns whether a request has been refused.
@@ -39,8 +39,8 @@ pub mod fuzzing {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let verdict = Verdict::default();
+        let violation = SharedViolation::default();
         let limits = Limits { max_head, head_timeout: std::time::Duration::MAX };
-        (Guard::new(stream, limits, verdict.clone()), move || verdict.get().is_some())
+        (Guard::new(stream, limits, violation.clone()), move || violation.get().is_some())
     }
 }

@@ -1,11 +1,10 @@
 //! Runs a summarizer: the built-in one, or a model behind an upstream.
 //!
-//! The caller hands over the messages that leave and a deadline, and gets a summary or the reason why there is none. Nothing here
-//! decides what to fold, stores anything or logs. The network is reached through the worker's own clients; everything that counts
-//! or reads text runs off the worker.
+//! The caller passes the messages to fold and a deadline, and gets a summary or a [`Failure`]. Nothing here decides what to fold,
+//! stores anything or logs. Requests go through the worker's own clients. Counting tokens and parsing text runs off the worker.
 //!
-//! `passes` cuts the material into questions that fit the model's window, `ask` puts one of them to the endpoint in a
-//! `dialect` that it understands and with a `key` that it may have.
+//! `passes` splits the material into prompts that fit the model's window. `ask` sends one of them in a `dialect` that the
+//! endpoint supports, with the `key` that it may have.
 
 mod ask;
 mod dialect;
@@ -30,23 +29,23 @@ use crate::host::snapshot::Snapshot;
 use crate::transport::upstream::Clients;
 use std::sync::Arc;
 use tidegate_config::{LlmSummarizer, Summarizer};
-use tidegate_context::{Material, OwnedSource};
-use tidegate_summary::{Source, Summary, extract, keep};
+use tidegate_context::Material;
+use tidegate_summary::{Summary, keep};
 use tokio::time::{Instant, timeout_at};
 
+/// A finished summary.
 #[derive(Clone, Debug)]
 pub(crate) struct Summarized {
-    /// May be empty where the built-in summarizer found nothing worth keeping; a model's never is.
+    /// Empty if the built-in summarizer found nothing worth keeping. A model's summary is never empty.
     pub(crate) summary: Summary,
     pub(crate) spent: Spent,
-    /// Who wrote it: the model, or `extractive`.
+    /// The model that wrote it, or `extractive`.
     pub(crate) model: String,
 }
 
-/// Summarizes the material by the deadline.
+/// Summarizes the material before the deadline.
 ///
-/// The summarizer must be one of the snapshot's. [`Summarizer::timeout`] says how long it may take. Must be called on the worker
-/// that owns the clients.
+/// The summarizer must be one of the snapshot's. Must be called on the worker that owns the clients.
 pub(crate) async fn summarize(
     clients: &Clients,
     snapshot: &Snapshot,
@@ -63,7 +62,7 @@ pub(crate) async fn summarize(
                 let key = key::authorization(llm, snapshot.prepared(&llm.upstream), caller)?;
                 let endpoint =
                     Endpoint { clients, upstream: snapshot.prepared(&llm.upstream), llm, key, deadline };
-                fold(&endpoint, snapshot, material, &mut spent).await
+                with_model(&endpoint, snapshot, material, &mut spent).await
             }
         }
     };
@@ -82,17 +81,12 @@ fn author(summarizer: &Summarizer) -> &str {
 }
 
 async fn extractive(material: Material) -> Result<Summary, Cause> {
-    off_worker(move || {
-        let sources: Vec<Source<'_>> = material.sources.iter().map(OwnedSource::borrowed).collect();
-        let max_tokens = u32::try_from(material.max_tokens).unwrap_or(u32::MAX);
-        extract(material.previous.as_ref(), &sources, max_tokens)
-    })
-    .await
+    off_worker(move || material.extract()).await
 }
 
-/// Folds the material pass by pass, each from the summary that the one before it made. There is no half of a summary: what
-/// fails in any pass fails the whole.
-async fn fold(
+/// Summarizes the material pass by pass. Each pass extends the summary of the previous one, and a failure in any pass fails the
+/// whole.
+async fn with_model(
     endpoint: &Endpoint<'_>,
     snapshot: &Snapshot,
     material: Material,

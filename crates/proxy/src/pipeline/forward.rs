@@ -36,7 +36,7 @@ pub(crate) async fn forward(
     let patience = upstream.settings.first_byte_timeout;
     let started = Instant::now();
     loop {
-        let deadline = sent.last().max(started) + patience;
+        let deadline = sent.last_activity().max(started) + patience;
         let waited = tokio::select! {
             biased;
             waited = timeout_at(deadline, &mut answer) => waited,
@@ -45,7 +45,7 @@ pub(crate) async fn forward(
         match waited {
             Ok(Ok(response)) => return Ok(response),
             Ok(Err(error)) => return Err(explain(&error).map_or_else(|refusal| refusal, fail)),
-            Err(_) if sent.last().max(started) + patience > deadline => {}
+            Err(_) if sent.last_activity().max(started) + patience > deadline => {}
             Err(_) => return Err(fail(FailureKind::NoFirstByte)),
         }
     }

@@ -27,7 +27,7 @@ use crate::observe::spans;
 use crate::reply::headers::{put, turn_headers};
 use crate::reply::refusal::{Refusal, refuse};
 use crate::transport::body::{SendBody, Upload};
-use crate::transport::framing::{REFUSED_METHOD, Verdict};
+use crate::transport::framing::{REFUSED_METHOD, SharedViolation};
 use crate::transport::path::canonical;
 use crate::transport::response_body::ResponseBody;
 use crate::transport::server::Handler;
@@ -63,19 +63,27 @@ const UNREADABLE: &str = "unreadable";
 impl Handler for Worker {
     type Body = ReplyBody;
 
-    async fn handle(self: Arc<Worker>, verdict: Verdict, request: Request<Incoming>) -> Response<ReplyBody> {
-        handle(&self, &verdict, request).await
+    async fn handle(
+        self: Arc<Worker>,
+        violation: SharedViolation,
+        request: Request<Incoming>,
+    ) -> Response<ReplyBody> {
+        handle(&self, &violation, request).await
     }
 }
 
 /// Answers one request, whatever it is. It cannot fail: what goes wrong becomes a refusal.
-async fn handle(worker: &Arc<Worker>, verdict: &Verdict, request: Request<Incoming>) -> Response<ReplyBody> {
+async fn handle(
+    worker: &Arc<Worker>,
+    violation: &SharedViolation,
+    request: Request<Incoming>,
+) -> Response<ReplyBody> {
     let snapshot = worker.gate.snapshot();
     let is_logged = snapshot.settings.log.access;
     let mut observer = RequestObserver::begin(&worker.gate.sinks, is_logged, &request);
     // Requests that are no LLM request get their errors in OpenAI's shape.
     let dialect = Dialect::of_path(request.uri().path()).unwrap_or(Dialect::Chat);
-    let refusal = match dispatch(worker, &snapshot, verdict, request, &mut observer).await {
+    let refusal = match dispatch(worker, &snapshot, violation, request, &mut observer).await {
         Ok(Dispatched::Forwarded(Forwarded { response, headers, upstream, turn })) => {
             let response = relay(response, dialect, headers, &upstream, &worker.shutdown.cut, turn, observer);
             return response.map(|relay| ReplyBody::Relay { relay });
@@ -124,11 +132,11 @@ struct Forwarded {
 async fn dispatch(
     worker: &Arc<Worker>,
     snapshot: &Arc<Snapshot>,
-    verdict: &Verdict,
+    violation: &SharedViolation,
     request: Request<Incoming>,
     observer: &mut RequestObserver,
 ) -> Result<Dispatched, Refusal> {
-    if let Some(violation) = verdict.get().filter(|_| request.method() == REFUSED_METHOD) {
+    if let Some(violation) = violation.get().filter(|_| request.method() == REFUSED_METHOD) {
         return Err(Refusal::Framing(*violation));
     }
     if request.method() == Method::CONNECT {

@@ -82,7 +82,7 @@ async fn collect(body: &mut Incoming, limits: &Server, progress: &Progress) -> R
     {
         let frame = frame.map_err(|error| Refusal::from(&UploadError::from(error)))?;
         let Ok(data) = frame.into_data() else { continue };
-        progress.note(data.len());
+        progress.record(data.len());
         if progress.bytes() > limits.max_body {
             discard(body, limits.max_body).await;
             return Err(Refusal::TooLarge { limit: limits.max_body });

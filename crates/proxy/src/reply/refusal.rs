@@ -135,7 +135,7 @@ impl Refusal {
             Refusal::Path(BadPath::DotSegment) => {
                 "The path has a `.` or `..` segment. Send the path that you mean.".to_owned()
             }
-            Refusal::Path(BadPath::StrangeCharacter) => {
+            Refusal::Path(BadPath::ForbiddenCharacter) => {
                 "The path has a NUL or a backslash, which servers read differently.".to_owned()
             }
             Refusal::Tunnel => {

@@ -1,4 +1,4 @@
-//! Request bodies on their way upstream.
+//! Request bodies sent to an upstream.
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
@@ -13,12 +13,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
-/// What is sent upstream.
+/// The body of a request to an upstream.
 #[derive(Debug)]
 pub(crate) enum SendBody {
-    /// A request that was read whole: the client's bytes and what a plan put between them.
+    /// A request that was read completely: the client's bytes, and ours between them. `length` is the size of `left`.
     Pieces { left: VecDeque<Bytes>, length: u64 },
-    /// A request that is passed on as it arrives.
+    /// A request that is streamed as it arrives.
     Stream(Upload),
 }
 
@@ -29,7 +29,7 @@ impl SendBody {
         let mut length = 0;
         for piece in pieces {
             length += piece.len() as u64;
-            if piece.len() < SMALL {
+            if piece.len() < MERGE_BELOW {
                 small.extend_from_slice(&piece);
                 continue;
             }
@@ -44,7 +44,7 @@ impl SendBody {
         SendBody::Pieces { left, length }
     }
 
-    /// All of it in one piece, where it was read whole.
+    /// Returns the complete body, or `None` if it is streamed.
     pub(crate) fn whole(&self) -> Option<Vec<u8>> {
         match self {
             SendBody::Pieces { left, .. } => Some(left.iter().flatten().copied().collect()),
@@ -53,8 +53,8 @@ impl SendBody {
     }
 }
 
-/// Pieces below this size are copied together: a system call takes at most sixteen pieces, and costs more than the copy.
-const SMALL: usize = 16 * 1024;
+/// Adjacent pieces below this size are merged, because a system call costs more than the copy.
+const MERGE_BELOW: usize = 16 * 1024;
 
 impl Body for SendBody {
     type Data = Bytes;
@@ -89,8 +89,8 @@ impl Body for SendBody {
     }
 }
 
-/// A client's body on its way upstream. It gives up on a client that stops sending, and says when it last moved, so that
-/// the wait for the first byte of the answer does not count the time of a long upload.
+/// A client's body, streamed to an upstream. It fails if the client stalls, and records its progress, so that a long upload
+/// does not count against the first-byte timeout.
 #[derive(Debug)]
 pub(crate) struct Upload {
     body: Incoming,
@@ -103,14 +103,14 @@ pub(crate) struct Upload {
 pub(crate) enum UploadError {
     #[error("the client stopped sending its body")]
     Stalled,
-    #[error("the client's body breaks its framing")]
+    #[error("the client's body has malformed framing")]
     Malformed,
-    #[error("the client left")]
+    #[error("the client disconnected")]
     Gone,
 }
 
 impl From<hyper::Error> for UploadError {
-    /// What `framing` refuses reaches hyper as invalid data; anything else is a connection that ended.
+    /// `framing` reports a malformed body to hyper as invalid data. Any other error means that the client disconnected.
     fn from(error: hyper::Error) -> UploadError {
         let invalid = |cause: &(dyn Error + 'static)| {
             let io: Option<&io::Error> = cause.downcast_ref();
@@ -120,7 +120,7 @@ impl From<hyper::Error> for UploadError {
     }
 }
 
-/// What led to an error, the nearest first.
+/// The chain of an error's sources, starting with the nearest.
 pub(crate) fn causes(error: &dyn Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
     std::iter::successors(error.source(), |&cause| cause.source())
 }
@@ -134,7 +134,7 @@ impl Upload {
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Ready(frame) => {
                 if let Some(Ok(frame)) = &frame {
-                    self.progress.note(frame.data_ref().map_or(0, Bytes::len));
+                    self.progress.record(frame.data_ref().map_or(0, Bytes::len));
                 }
                 self.timer.as_mut().reset(Instant::now() + self.timeout);
                 Poll::Ready(frame.map(|frame| frame.map_err(UploadError::from)))
@@ -147,7 +147,7 @@ impl Upload {
     }
 }
 
-/// How much of a request's body has arrived, and when it last moved.
+/// How much of a request's body has arrived, and when its last bytes did.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
     started: Instant,
@@ -165,7 +165,7 @@ impl Progress {
         Progress { started: Instant::now(), shared: Arc::default() }
     }
 
-    pub(crate) fn note(&self, bytes: usize) {
+    pub(crate) fn record(&self, bytes: usize) {
         let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.shared.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.shared.micros.store(micros, Ordering::Relaxed);
@@ -175,7 +175,8 @@ impl Progress {
         self.shared.bytes.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn last(&self) -> Instant {
+    /// When the last bytes arrived, or the start if none have.
+    pub(crate) fn last_activity(&self) -> Instant {
         self.started + Duration::from_micros(self.shared.micros.load(Ordering::Relaxed))
     }
 }

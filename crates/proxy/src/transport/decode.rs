@@ -1,17 +1,17 @@
-//! Request bodies that the client compressed.
+//! Decompresses request bodies.
 
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use std::io::{self, Read};
 
-/// How a body is compressed.
+/// The content coding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     Identity,
     Gzip,
     Brotli,
     Zstd,
-    /// A coding that we do not know, or several: the body is forwarded untouched.
+    /// An unsupported coding, or more than one. The body is forwarded unchanged.
     Unknown,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn coding(headers: &HeaderMap) -> Coding {
     if values.next().is_some() { Coding::Unknown } else { coding }
 }
 
-/// The plain body, unless it is larger than `limit`: a few compressed bytes can stand for gigabytes.
+/// Decompresses `body`. Fails if the result is larger than `limit`, since a few bytes can decompress to gigabytes.
 pub(crate) fn decode(coding: Coding, body: &[u8], limit: u64) -> Result<Vec<u8>, DecodeError> {
     match coding {
         Coding::Identity | Coding::Unknown => read(body, limit),
@@ -44,7 +44,7 @@ pub(crate) fn decode(coding: Coding, body: &[u8], limit: u64) -> Result<Vec<u8>,
         Coding::Brotli => read(brotli::Decompressor::new(body, 4096), limit),
         Coding::Zstd => {
             let decoder = zstd::stream::read::Decoder::new(body).and_then(|mut decoder| {
-                // The frame header asks for memory; 8 MiB is what every encoder must stay within by default.
+                // The frame header sets the window size. RFC 9659 limits it to 8 MiB for content codings.
                 decoder.window_log_max(23)?;
                 Ok(decoder)
             });
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn every_coding_gives_the_text_back_up_to_the_limit() {
+    fn every_coding_is_decompressed_up_to_the_limit() {
         let text = vec![b'a'; 100_000];
         for coding in [Coding::Gzip, Coding::Brotli, Coding::Zstd] {
             let small = compressed(coding, &text);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn several_codings_are_not_guessed_at() {
+    fn more_than_one_coding_is_unknown() {
         let mut headers = HeaderMap::new();
         assert_eq!(coding(&headers), Coding::Identity);
         headers.append(CONTENT_ENCODING, "GZIP".parse().unwrap());

@@ -1,17 +1,19 @@
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why an upstream or a listener cannot be set up, although its configuration is valid in itself.
+/// Why an upstream or a listener cannot be set up from a valid configuration.
 #[derive(Debug, Error)]
 pub enum TransportError {
     #[error("`upstreams.{upstream}.api_key_env` names `{variable}`, which is not set")]
     MissingKey { upstream: String, variable: String },
-    #[error("the key in `{variable}` for `upstreams.{upstream}` has characters that a header cannot carry")]
+    #[error(
+        "the key in `{variable}` for `upstreams.{upstream}` contains characters that are not allowed in a header"
+    )]
     UnusableKey { upstream: String, variable: String },
     #[error("cannot read `{path}`: {reason}")]
     Certificate { path: PathBuf, reason: String },
-    #[error("`{authority}` of `upstreams.{upstream}` is not a host")]
+    #[error("`upstreams.{upstream}.url` has an invalid host `{authority}`")]
     Authority { upstream: String, authority: String },
-    #[error("TLS cannot be set up: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
 }

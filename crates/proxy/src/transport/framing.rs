@@ -1,9 +1,9 @@
-//! Where one HTTP/1 request ends and the next begins, judged strictly.
+//! Strict HTTP/1 request framing, enforced below hyper.
 //!
 //! Two servers that disagree on the length of a request can be made to see different requests (request smuggling).
-//! hyper resolves doubtful framing quietly, for instance by dropping a `Content-Length` beside a `Transfer-Encoding`;
-//! this layer below it refuses instead. It reads along as the bytes pass, holds a head back until it is complete and
-//! sound, and copies nothing when a head arrives in one piece.
+//! hyper silently resolves ambiguous framing, for instance by dropping a `Content-Length` next to a `Transfer-Encoding`.
+//! This layer refuses such requests instead. It inspects the bytes as they pass, withholds a head until it is complete
+//! and valid, and copies nothing when a head arrives in one read.
 
 use crate::transport::framing::head::{BodyLength, HeadError};
 use std::future::poll_fn;
@@ -18,46 +18,46 @@ use tokio::time::Sleep;
 mod chunked;
 mod head;
 
-/// Why a connection's next request was not read.
+/// Why a request was refused before hyper saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Violation {
-    /// The head breaks a rule of HTTP/1; the text says which.
+    /// The head violates HTTP/1. The text names the rule.
     Malformed(&'static str),
     /// The head is longer than the limit.
     HeadTooLarge,
-    /// The head did not arrive in time.
+    /// The head did not arrive within the timeout.
     HeadTooSlow,
 }
 
-/// What a connection begins with.
+/// The protocol that a connection starts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
     Http1,
-    /// The preface of HTTP/2.
     Http2,
-    /// The client closed without a word, or within its first head.
+    /// The client closed before its first head was complete.
     Nothing,
 }
 
-/// Where the guard leaves its verdict for the service of the same connection.
-pub(crate) type Verdict = Arc<OnceLock<Violation>>;
+/// The first violation on a connection. The guard sets it, and the service of the same connection reads it.
+pub(crate) type SharedViolation = Arc<OnceLock<Violation>>;
 
-/// The request that hyper gets to see in place of one that was refused. The service answers it from the [`Verdict`];
-/// a client that sends the same text itself finds no verdict and is treated like anybody.
+/// The method of the request that hyper sees in place of a refused one. The service replies with the connection's
+/// [`SharedViolation`]. If a client sends this method itself, no violation is set and the request is handled normally.
 pub(crate) const REFUSED_METHOD: &str = "REFUSED";
 const REFUSED_HEAD: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
 
+/// Wraps a client's connection and checks the framing of everything that is read from it.
 #[derive(Debug)]
 pub(crate) struct Guard<S> {
     stream: S,
     phase: Phase,
     limits: Limits,
-    verdict: Verdict,
-    /// A head that is not complete yet, or bytes that are sound but did not fit the reader's buffer.
+    violation: SharedViolation,
+    /// An incomplete head, or checked bytes that did not fit the reader's buffer.
     held: Vec<u8>,
-    /// How much of `held` is sound and may be handed on.
-    sound: usize,
-    /// Runs while a head has begun and is not complete.
+    /// The length of the prefix of `held` that is checked and may be passed to the reader.
+    checked: usize,
+    /// Runs while a head is incomplete.
     head_timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Limits {
 
 #[derive(Debug)]
 enum Phase {
-    /// The next byte belongs to a request head. `first` until one head was read: only there an HTTP/2 preface may stand.
+    /// The next byte belongs to a request head. Only the `first` head of a connection may be an HTTP/2 preface.
     Head {
         first: bool,
     },
@@ -77,27 +77,27 @@ enum Phase {
         left: u64,
     },
     Chunked(chunked::Chunked),
-    /// HTTP/2, which frames itself.
-    Open,
+    /// HTTP/2, which has its own framing.
+    Http2,
     Refused,
-    /// A body whose end cannot be found. What came before it is handed on, then hyper gets an error.
+    /// A chunked body is malformed. The bytes before the error are passed on, then hyper gets an error.
     Broken,
 }
 
 impl<S> Guard<S> {
-    pub(crate) fn new(stream: S, limits: Limits, verdict: Verdict) -> Guard<S> {
+    pub(crate) fn new(stream: S, limits: Limits, violation: SharedViolation) -> Guard<S> {
         let phase = Phase::Head { first: true };
-        Guard { stream, phase, limits, verdict, held: Vec::new(), sound: 0, head_timer: None }
+        Guard { stream, phase, limits, violation, held: Vec::new(), checked: 0, head_timer: None }
     }
 
-    /// Reads along `bytes` and says how many of them, from the start, may be handed on. What follows is the beginning of
-    /// an incomplete head, or of a refused one.
-    fn follow(&mut self, bytes: &[u8]) -> usize {
+    /// Checks `bytes` and returns the length of the prefix that may be passed on. The rest is the start of an incomplete
+    /// or a refused head.
+    fn check(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
             match &mut self.phase {
-                Phase::Open => return bytes.len(),
+                Phase::Http2 => return bytes.len(),
                 Phase::Refused | Phase::Broken => return at,
                 Phase::Body { left } => {
                     let step = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -108,7 +108,7 @@ impl<S> Guard<S> {
                     }
                 }
                 Phase::Chunked(chunked) => {
-                    match chunked.follow(rest) {
+                    match chunked.advance(rest) {
                         Ok(step) => at += step,
                         Err(_) => {
                             self.phase = Phase::Broken;
@@ -127,7 +127,7 @@ impl<S> Guard<S> {
                             BodyLength::None => Phase::Head { first: false },
                             BodyLength::Known(left) => Phase::Body { left },
                             BodyLength::Chunked => Phase::Chunked(chunked::Chunked::default()),
-                            BodyLength::Unframed => Phase::Open,
+                            BodyLength::Http2 => Phase::Http2,
                         };
                     }
                     Err(error) => {
@@ -144,67 +144,67 @@ impl<S> Guard<S> {
     }
 
     fn refuse(&mut self, violation: Violation) {
-        // Only the first verdict of a connection counts: it is closed after it.
-        let _ = self.verdict.set(violation);
+        // Only the first violation counts, because the connection is closed after it.
+        let _ = self.violation.set(violation);
         self.phase = Phase::Refused;
         self.head_timer = None;
     }
 
-    /// Hands on what is held and sound, as much as fits.
-    fn hand_on(&mut self, buf: &mut ReadBuf<'_>) {
-        let count = self.sound.min(buf.remaining());
+    /// Moves as many checked bytes to `buf` as fit.
+    fn pass_on(&mut self, buf: &mut ReadBuf<'_>) {
+        let count = self.checked.min(buf.remaining());
         buf.put_slice(&self.held[..count]);
         self.held.drain(..count);
-        self.sound -= count;
+        self.checked -= count;
         if self.held.is_empty() {
-            // A connection that idles should not keep the memory of its largest head.
+            // An idle connection should not keep the memory of its largest head.
             self.held = Vec::new();
         }
     }
 
-    /// Ends the held bytes with the request that stands for the refused one.
-    fn hold_refusal(&mut self) {
-        self.held.truncate(self.sound);
+    /// Replaces the unchecked bytes with the request that stands in for the refused one.
+    fn substitute_refused(&mut self) {
+        self.held.truncate(self.checked);
         self.held.extend_from_slice(REFUSED_HEAD);
-        self.sound = self.held.len();
+        self.checked = self.held.len();
     }
 }
 
 impl<S: AsyncRead + Unpin> Guard<S> {
-    /// Waits for the first head and says what it is. The head stays here until it is read.
+    /// Waits for the first head and returns its protocol. The head stays in the buffer until it is read.
     pub(crate) async fn opening(&mut self) -> io::Result<Opening> {
         poll_fn(|cx| self.poll_fill(cx)).await?;
         Ok(match self.phase {
-            _ if self.sound == 0 => Opening::Nothing,
-            Phase::Open => Opening::Http2,
+            _ if self.checked == 0 => Opening::Nothing,
+            Phase::Http2 => Opening::Http2,
             Phase::Head { .. } | Phase::Body { .. } | Phase::Chunked(_) | Phase::Refused | Phase::Broken => {
                 Opening::Http1
             }
         })
     }
 
-    /// Reads until a held head is complete. Only the first head of a connection and heads that arrive in pieces come
-    /// this way, so the small buffer and the copy do not matter.
+    /// Reads until the held head is complete. Only the first head of a connection and heads that arrive in pieces take
+    /// this path, so the small buffer and the copy do not matter.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut space = [0u8; 4096];
             let mut more = ReadBuf::new(&mut space);
             match Pin::new(&mut self.stream).poll_read(cx, &mut more)? {
                 Poll::Ready(()) if more.filled().is_empty() => {
-                    // The peer closed in the middle of a head. hyper sees the end and closes too.
+                    // The client closed within a head. hyper sees the end of input and closes too.
                     self.held.clear();
                     return Poll::Ready(Ok(()));
                 }
                 Poll::Ready(()) => {
                     self.held.extend_from_slice(more.filled());
                     let held = std::mem::take(&mut self.held);
-                    let sound = self.follow(&held);
+                    let checked = self.check(&held);
                     self.held = held;
-                    self.sound = sound;
+                    self.checked = checked;
                     if matches!(self.phase, Phase::Refused) {
-                        self.hold_refusal();
+                        self.substitute_refused();
                     }
-                    if self.sound > 0 {
+                    if self.checked > 0 {
                         self.head_timer = None;
                         return Poll::Ready(Ok(()));
                     }
@@ -220,7 +220,7 @@ impl<S: AsyncRead + Unpin> Guard<S> {
                     let timer = self.head_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
                     ready!(timer.as_mut().poll(cx));
                     self.refuse(Violation::HeadTooSlow);
-                    self.hold_refusal();
+                    self.substitute_refused();
                     return Poll::Ready(Ok(()));
                 }
             }
@@ -235,16 +235,16 @@ fn broken() -> io::Error {
 impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let guard = self.get_mut();
-        if guard.sound > 0 {
-            guard.hand_on(buf);
+        if guard.checked > 0 {
+            guard.pass_on(buf);
             return Poll::Ready(Ok(()));
         }
         if matches!(guard.phase, Phase::Broken) {
             return Poll::Ready(Err(broken()));
         }
         if matches!(guard.phase, Phase::Refused) {
-            // Nothing more is read. An end of input here would look like a client that left, and hyper would
-            // drop the answer; the answer closes the connection.
+            // Returning the end of input would make hyper assume that the client left and drop the response.
+            // The response itself closes the connection.
             return Poll::Pending;
         }
         if guard.held.is_empty() {
@@ -254,26 +254,26 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
             if arrived.is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            let sound = guard.follow(arrived);
-            if sound == arrived.len() {
+            let checked = guard.check(arrived);
+            if checked == arrived.len() {
                 return Poll::Ready(Ok(()));
             }
-            guard.held.extend_from_slice(&arrived[sound..]);
-            buf.set_filled(before + sound);
+            guard.held.extend_from_slice(&arrived[checked..]);
+            buf.set_filled(before + checked);
             if matches!(guard.phase, Phase::Refused) {
-                guard.hold_refusal();
+                guard.substitute_refused();
             }
-            if sound > 0 {
+            if checked > 0 {
                 return Poll::Ready(Ok(()));
             }
             if matches!(guard.phase, Phase::Broken) {
                 return Poll::Ready(Err(broken()));
             }
         }
-        if guard.sound == 0 {
+        if guard.checked == 0 {
             ready!(guard.poll_fill(cx))?;
         }
-        guard.hand_on(buf);
+        guard.pass_on(buf);
         Poll::Ready(Ok(()))
     }
 }

@@ -1,14 +1,14 @@
-//! Which headers belong to one connection and which travel on.
+//! Removes headers that must not be forwarded.
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST,
     HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 
-/// Prefix of the headers with which a client speaks to Tidegate itself; they stop here.
+/// The prefix of headers addressed to Tidegate itself. They are not forwarded.
 const OWN_PREFIX: &str = "x-tidegate-";
 
-/// Headers about one connection, in requests and responses alike.
+/// Headers that apply to one connection, in requests and responses.
 static HOP_BY_HOP: [HeaderName; 6] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -18,20 +18,20 @@ static HOP_BY_HOP: [HeaderName; 6] = [
     UPGRADE,
 ];
 
-/// Headers that a `Connection` header cannot take away. Without this, a client in front of us could be made to strip the
-/// credentials or the framing of somebody's request by naming them.
+/// Headers that are kept even if `Connection` names them. Otherwise an attacker behind a proxy in front of us could have
+/// the credentials or the framing of another client's request removed.
 fn is_essential(name: &HeaderName) -> bool {
     [AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST].contains(name)
         || ["api-key", "x-api-key"].contains(&name.as_str())
 }
 
-/// Removes what must not reach the upstream from a request's headers.
+/// Removes request headers that must not reach the upstream.
 pub(crate) fn clean_request(headers: &mut HeaderMap) {
     clean_connection(headers);
     headers.remove(TRAILER);
     headers.remove(HeaderName::from_static("proxy-authorization"));
-    // We have answered an `Expect: 100-continue` ourselves by reading the body, and the upstream's authority comes from
-    // the configuration, not from the client.
+    // hyper answers `Expect: 100-continue` when the body is read. The upstream's authority comes from the configuration,
+    // not from the client.
     headers.remove(EXPECT);
     headers.remove(HOST);
     let own: Vec<HeaderName> =
@@ -42,7 +42,7 @@ pub(crate) fn clean_request(headers: &mut HeaderMap) {
     join_cookies(headers);
 }
 
-/// Removes what must not reach the client from a response's headers.
+/// Removes response headers that must not reach the client.
 pub(crate) fn clean_response(headers: &mut HeaderMap) {
     clean_connection(headers);
 }
@@ -66,8 +66,8 @@ fn join_cookies(headers: &mut HeaderMap) {
     if headers.get_all(COOKIE).iter().nth(1).is_none() {
         return;
     }
-    let crumbs: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
-    if let Ok(cookie) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])) {
+    let cookies: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(cookie) = HeaderValue::from_bytes(&cookies.join(&b"; "[..])) {
         headers.insert(COOKIE, cookie);
     }
 }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_headers_stop_here() {
+    fn connection_headers_are_removed() {
         let mut request = headers(&[
             ("connection", "keep-alive, X-Mine"),
             ("connection", "x-also"),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_and_framing_cannot_be_named_away() {
+    fn connection_cannot_remove_credentials_or_framing() {
         let kept = [("authorization", "Bearer k"), ("api-key", "k"), ("content-type", "application/json")];
         let mut request = headers(&kept);
         let names = "authorization, api-key, content-type";
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn cookie_crumbs_are_joined() {
+    fn cookie_fields_are_joined() {
         let mut request = headers(&[("cookie", "a=1"), ("cookie", "b=2")]);
         clean_request(&mut request);
         assert_eq!(request, headers(&[("cookie", "a=1; b=2")]));

@@ -1,13 +1,13 @@
 //! Plain HTTP/1 connections to an upstream, each driven by the request that uses it.
 //!
-//! hyper's client runs its connections in tasks of their own: every chunk of an answer costs a task switch and a write to the
-//! client, and every idle stream some sixteen kilobytes of buffers. Here the response body reads the connection itself, into a
-//! buffer that the worker's connections share. Everything that has arrived goes to the client in one write, an idle stream holds
-//! little more than its socket, and dropping a response closes its connection. Upstreams with TLS or HTTP/2 are hyper's business.
+//! hyper's client runs each connection in its own task, so every chunk of a response costs a task switch and a write to the
+//! client, and every idle stream about sixteen kilobytes of buffers. Here the response body reads the connection itself, into a
+//! buffer that all connections of the worker share. Everything that has arrived goes to the client in one write, an idle stream
+//! needs little more than its socket, and dropping a response closes its connection. hyper handles upstreams with TLS or HTTP/2.
 
 use crate::transport::body::SendBody;
 use crate::transport::http1::error::Http1Error;
-use crate::transport::http1::head::{AnswerHead, encode, read_head};
+use crate::transport::http1::head::{ResponseHead, encode, read_head};
 use crate::transport::http1::pool::Pool;
 use crate::transport::http1::read::poll_read;
 use crate::transport::http1::response::Http1Body;
@@ -60,14 +60,14 @@ impl Http1Client {
                 None => self.connect(head.uri.clone()).await?,
             };
             match exchange(&mut stream, &mut sending).await {
-                Ok(AnswerHead { head: answered, rest, framing, reuse }) => {
-                    let framing = framing.for_request(&head.method, answered.status);
+                Ok(ResponseHead { head: received, rest, framing, reuse }) => {
+                    let framing = framing.for_request(&head.method, received.status);
                     let body = Http1Body::new(stream, sending, framing, rest, reuse, self.pool.clone());
-                    return Ok(Response::from_parts(answered, body));
+                    return Ok(Response::from_parts(received, body));
                 }
                 // The client's upload failed: what is left of it must not be sent as if it were whole.
                 Err(error @ Http1Error::Upload(_)) => return Err(error),
-                // The upstream closed a pooled connection just before it was used. Nothing was sent, so it can be sent again.
+                // The upstream closed the pooled connection before anything was written, so the request can be retried.
                 Err(_) if is_pooled && sending.is_untouched() => {}
                 Err(error) => return Err(error),
             }
@@ -84,8 +84,8 @@ impl Http1Client {
     }
 }
 
-/// Sends the request and reads until the head of the answer is complete. The answer may begin before everything is sent.
-async fn exchange(stream: &mut TcpStream, sending: &mut Sending) -> Result<AnswerHead, Http1Error> {
+/// Sends the request and reads until the response head is complete. The response may begin before everything is sent.
+async fn exchange(stream: &mut TcpStream, sending: &mut Sending) -> Result<ResponseHead, Http1Error> {
     let mut arrived = Vec::new();
     poll_fn(|cx| {
         let sent = sending.poll(stream, cx);

@@ -1,19 +1,19 @@
-//! One spelling for every path, so that no other spelling slips past the route table.
+//! Canonical paths, so that an alternative spelling cannot bypass the route table.
 
 use std::borrow::Cow;
 
 /// Why a path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadPath {
-    /// `.` or `..` as a segment, also percent-encoded: it could leave the upstream's base path.
+    /// A `.` or `..` segment, plain or percent-encoded. It could escape the upstream's base path.
     DotSegment,
-    /// A NUL or a backslash, also percent-encoded: servers disagree on what they mean.
-    StrangeCharacter,
+    /// A NUL or a backslash, plain or percent-encoded. Servers interpret them differently.
+    ForbiddenCharacter,
 }
 
-/// The spelling of `path` that routes are matched against: percent-encodings decoded once, runs of `/` made one, letters
-/// lower-cased, no `/` at the end. Several upstreams treat all these as the same path, so a request must not
-/// choose its policy by its spelling. What is forwarded stays the client's own spelling.
+/// Returns the form of `path` that routes are matched against: percent-decoded once, repeated `/` merged, lower-cased,
+/// without a trailing `/`. Many upstreams treat these spellings as the same path, so a client must not be able to choose
+/// its policy by the spelling. The client's own spelling is forwarded.
 pub(crate) fn canonical(path: &str) -> Result<Cow<'_, str>, BadPath> {
     if is_canonical(path) {
         return Ok(Cow::Borrowed(path));
@@ -21,7 +21,7 @@ pub(crate) fn canonical(path: &str) -> Result<Cow<'_, str>, BadPath> {
     let mut plain = Vec::with_capacity(path.len());
     for byte in decode(path) {
         if byte == 0 || byte == b'\\' {
-            return Err(BadPath::StrangeCharacter);
+            return Err(BadPath::ForbiddenCharacter);
         }
         if byte != b'/' || plain.last() != Some(&b'/') {
             plain.push(byte.to_ascii_lowercase());
@@ -36,7 +36,7 @@ pub(crate) fn canonical(path: &str) -> Result<Cow<'_, str>, BadPath> {
     Ok(Cow::Owned(String::from_utf8_lossy(&plain).into_owned()))
 }
 
-/// Whether the path needs no work: true for what every SDK sends.
+/// Whether `path` is canonical already, which is true for the paths that SDKs send.
 fn is_canonical(path: &str) -> bool {
     let bytes = path.as_bytes();
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"/_-:".contains(byte);
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_of_a_path_is_one_path() {
+    fn all_spellings_of_a_path_have_one_canonical_form() {
         for spelling in [
             "/v1/chat/completions",
             "/v1/chat/completions/",
@@ -80,17 +80,17 @@ mod tests {
     }
 
     #[test]
-    fn it_is_decoded_once() {
+    fn a_path_is_percent_decoded_once() {
         assert_eq!(canonical("/v1/%2563hat").as_deref(), Ok("/v1/%63hat"));
     }
 
     #[test]
-    fn paths_that_could_leave_the_base_are_refused() {
+    fn paths_that_could_escape_the_base_path_are_refused() {
         for path in ["/v1/../admin", "/..", "/./x", "/v1/%2e%2e/admin", "/v1/.%2E/x", "/a/..%2fb"] {
             assert_eq!(canonical(path), Err(BadPath::DotSegment), "{path}");
         }
         for path in ["/a%00b", "/a%5cb"] {
-            assert_eq!(canonical(path), Err(BadPath::StrangeCharacter), "{path}");
+            assert_eq!(canonical(path), Err(BadPath::ForbiddenCharacter), "{path}");
         }
         assert_eq!(canonical("/v1/files/a..b").as_deref(), Ok("/v1/files/a..b"));
     }

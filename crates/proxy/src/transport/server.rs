@@ -1,10 +1,9 @@
 //! Listens, and runs one single-threaded runtime per core.
 //!
-//! A request stays on the core that accepted it, and so does its connection to the upstream, so that nothing takes a contended
-//! lock or wakes another thread.
+//! A request and its upstream connection stay on one core, so that no request takes a contended lock or wakes another thread.
 
 use crate::transport::error::TransportError;
-use crate::transport::framing::{Guard, Limits, Opening, Verdict};
+use crate::transport::framing::{Guard, Limits, Opening, SharedViolation};
 use crate::transport::tls;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -30,14 +29,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-/// Answers requests. Each worker has its own.
+/// Handles requests. Each worker has its own handler.
 pub(crate) trait Handler: Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static;
 
-    /// Answers one request, whatever it is. `verdict` says what is wrong with its framing, if anything is.
+    /// Handles one request. `violation` is set if the framing guard has refused it.
     fn handle(
         self: Arc<Self>,
-        verdict: Verdict,
+        violation: SharedViolation,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 }
@@ -50,18 +49,18 @@ pub(crate) struct Server {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The two stages of a shutdown, and what it waits for.
+/// The two stages of a shutdown and the tasks it waits for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shutdown {
-    /// No new requests; those under way may finish.
+    /// No new requests are accepted. Those in progress may finish.
     draining: CancellationToken,
-    /// The drain time is over: whatever is still under way ends with an error.
+    /// The drain timeout is over. Requests still in progress end with an error.
     pub(crate) cut: CancellationToken,
-    /// Connections, and work that goes on after an answer has ended.
+    /// Connections, and work that continues after a response has ended.
     pub(crate) tasks: TaskTracker,
 }
 
-/// The part of a worker that serves connections.
+/// Serves the connections of one worker thread.
 struct Worker<H> {
     handler: Arc<H>,
     shutdown: Shutdown,
@@ -71,20 +70,20 @@ struct Worker<H> {
     limits: Limits,
 }
 
-/// How long a connection may idle between two requests.
+/// The maximum idle time of a connection between two requests.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
-/// How many requests of a worker are counted or decompressed at once. More would only take cores from the workers.
-const MAX_HEAVY: usize = 4;
+/// The number of blocking threads per worker, which count tokens and decompress. More would take cores from the workers.
+const MAX_BLOCKING_THREADS: usize = 4;
 
-/// The largest read buffer of a connection where no larger head is allowed.
-const MAX_BUFFER: usize = 416 * 1024;
+/// The minimum size limit of a connection's read buffer. It grows with `max_header`.
+const MIN_BUFFER_LIMIT: usize = 416 * 1024;
 
-/// After the error events are out, how long their connections have to close.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long connections have to close after their error events are sent.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Server {
-    /// Starts to accept on `listener`. `handler` makes the handler of each worker, on any thread.
+    /// Starts accepting on `listener`. `handler` is called once per worker, on the calling thread.
     pub(crate) fn start<H: Handler>(
         settings: &tidegate_config::Server,
         listener: StdListener,
@@ -111,7 +110,7 @@ impl Server {
             inboxes.push(inbox);
             let thread = thread::Builder::new().name(format!("worker-{number}"));
             let runtime = tokio::runtime::Builder::new_current_thread()
-                .max_blocking_threads(MAX_HEAVY)
+                .max_blocking_threads(MAX_BLOCKING_THREADS)
                 .enable_all()
                 .build()?;
             server.threads.push(thread.spawn(move || runtime.block_on(Arc::new(worker).run(connections)))?);
@@ -124,16 +123,16 @@ impl Server {
         self.address
     }
 
-    /// Stops accepting, lets requests under way finish for `drain`, then ends the rest with an error.
+    /// Stops accepting, waits up to `drain` for requests in progress, then ends the rest with an error.
     pub(crate) async fn shut_down(self, drain: Duration) {
         let Shutdown { draining, cut, tasks } = &self.shutdown;
         draining.cancel();
         tasks.close();
         if timeout(drain, tasks.wait()).await.is_err() {
-            warn!(connections = tasks.len(), "drain timeout exceeded; ending what is still under way");
+            warn!(connections = tasks.len(), "drain timeout exceeded; closing remaining connections");
             cut.cancel();
-            // Connections that do not close even now end with the process.
-            let _ = timeout(LAST_WORDS, tasks.wait()).await;
+            // Connections that are still open after this end with the process.
+            let _ = timeout(CLOSE_TIMEOUT, tasks.wait()).await;
         }
         cut.cancel();
     }
@@ -161,7 +160,7 @@ impl Server {
     }
 }
 
-/// Why a server did not start.
+/// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
@@ -190,7 +189,7 @@ async fn accept(listener: TcpListener, inboxes: Vec<UnboundedSender<StdStream>>)
                 turn += 1;
             }
             Err(error) => {
-                // Most likely out of file descriptors. Trying again at once would only burn the core that has to free some.
+                // Probably out of file descriptors. Retrying at once would keep the core busy that has to free some.
                 warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -201,11 +200,13 @@ async fn accept(listener: TcpListener, inboxes: Vec<UnboundedSender<StdStream>>)
 fn http1_server(max_header: u64) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        // A head that has begun has its own, shorter limit in `framing`.
+        // An incomplete head has its own, shorter timeout in `framing`.
         .header_read_timeout(KEEP_ALIVE)
-        // Twice, because the bytes behind a head are read with it.
-        .max_buf_size(usize::try_from(max_header).unwrap_or(usize::MAX).saturating_mul(2).max(MAX_BUFFER))
-        // What the upstream sends is what the client gets.
+        // Doubled, because bytes after the head are read with it.
+        .max_buf_size(
+            usize::try_from(max_header).unwrap_or(usize::MAX).saturating_mul(2).max(MIN_BUFFER_LIMIT),
+        )
+        // The client gets the upstream's `Date`, if any.
         .auto_date_header(false);
     http
 }
@@ -227,39 +228,39 @@ impl<H: Handler> Worker<H> {
         while let Some(stream) = connections.recv().await {
             match TcpStream::from_std(stream) {
                 Ok(stream) => drop(self.shutdown.tasks.spawn(self.clone().serve(stream))),
-                Err(error) => warn!(%error, "cannot take over a connection"),
+                Err(error) => warn!(%error, "cannot register an accepted connection"),
             }
         }
-        // The acceptor is gone; the connections go on until they end or are cut.
+        // The acceptor has stopped. Open connections continue until they end or are cut.
         self.shutdown.tasks.wait().await;
     }
 
     async fn serve(self: Arc<Self>, stream: TcpStream) {
         let Some(acceptor) = &self.tls else { return self.drive(stream).await };
         match timeout(self.limits.head_timeout, acceptor.accept(stream)).await {
-            // Boxed, so that connections without TLS do not carry the size of one with it.
+            // Boxed, so that plain connections do not reserve the size of a TLS one.
             Ok(Ok(stream)) => Box::pin(self.drive(stream)).await,
             Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
-            Err(_) => debug!("TLS handshake took too long"),
+            Err(_) => debug!("TLS handshake timed out"),
         }
     }
 
-    /// Serves HTTP/1 or HTTP/2, whichever the client speaks. hyper-util could detect that too, but it reads the first bytes on its
-    /// own, after which hyper doubles the buffer of every HTTP/1 connection, and its connections are as large as HTTP/2's.
+    /// Serves HTTP/1 or HTTP/2, whichever the client speaks. hyper-util could detect the protocol too, but it reads the first
+    /// bytes itself, which makes hyper double every HTTP/1 buffer, and its HTTP/1 connections take as much memory as HTTP/2 ones.
     async fn drive(self: &Arc<Self>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let verdict = Verdict::default();
-        let mut guard = Guard::new(stream, self.limits, verdict.clone());
+        let violation = SharedViolation::default();
+        let mut guard = Guard::new(stream, self.limits, violation.clone());
         let opening = tokio::select! {
-            // A request that is there when the drain begins is still answered.
+            // A request that has arrived when the drain begins is still served.
             biased;
             opening = timeout(KEEP_ALIVE, guard.opening()) => opening,
             () = self.shutdown.draining.cancelled() => return,
         };
         let handler = self.handler.clone();
         let service = service_fn(move |request| {
-            let (handler, verdict) = (handler.clone(), verdict.clone());
-            // Boxed, because hyper reserves its size for as long as the connection lives, also while an answer streams.
-            Box::pin(async move { Ok::<_, Infallible>(handler.handle(verdict, request).await) })
+            let (handler, violation) = (handler.clone(), violation.clone());
+            // Boxed, because hyper reserves the future's size for the life of the connection, even while a response streams.
+            Box::pin(async move { Ok::<_, Infallible>(handler.handle(violation, request).await) })
         });
         let io = TokioIo::new(guard);
         let ended = match opening {
@@ -287,7 +288,7 @@ impl<H: Handler> Worker<H> {
             Ok(Err(error)) => return debug!(%error, "connection ended before its first request"),
         };
         if let Err(error) = ended {
-            // Clients leave all the time; each request that this ended has its own line in the access log.
+            // Clients disconnect all the time. The access log has a line for each request that this ended.
             debug!(%error, "connection ended");
         }
     }

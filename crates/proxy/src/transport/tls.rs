@@ -1,4 +1,4 @@
-//! TLS: which upstreams we trust, and our own certificate for clients.
+//! TLS configuration for upstreams and for clients.
 
 use crate::transport::error::TransportError;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
@@ -9,17 +9,18 @@ use std::sync::{Arc, OnceLock};
 use tidegate_config::ServerTls;
 use tracing::warn;
 
-/// A client configuration, and the certificates behind it, by which two of them can be told apart.
+/// A client configuration, and the certificates it was built from.
 #[derive(Debug)]
 pub(crate) struct ClientTls {
     pub(crate) config: Arc<ClientConfig>,
+    /// The certificates of the `ca` file; `None` for the system's. Two configurations are equal if these are.
     pub(crate) roots: Option<Vec<CertificateDer<'static>>>,
 }
 
-/// Trusts the certificates in `ca`, or the system's where there is no such file.
+/// Builds a configuration that trusts the certificates in the file `ca`, or the system's if it is `None`.
 pub(crate) fn client(ca: Option<&Path>) -> Result<ClientTls, TransportError> {
     let Some(path) = ca else {
-        // Reading the system's certificates takes milliseconds and a megabyte; once is enough.
+        // Loading the system's certificates takes milliseconds and a megabyte, so it is done once.
         static SYSTEM: OnceLock<Arc<ClientConfig>> = OnceLock::new();
         let config = SYSTEM.get_or_init(|| Arc::new(trusting(system_roots()))).clone();
         return Ok(ClientTls { config, roots: None });
@@ -32,12 +33,12 @@ pub(crate) fn client(ca: Option<&Path>) -> Result<ClientTls, TransportError> {
     Ok(ClientTls { config: Arc::new(trusting(roots)), roots: Some(certificates) })
 }
 
-/// A configuration that trusts nobody.
+/// A configuration that trusts no certificate.
 pub(crate) fn without_roots() -> ClientConfig {
     trusting(RootCertStore::empty())
 }
 
-/// The identity that clients see.
+/// Builds the server configuration from our own certificate and key.
 pub(crate) fn server(settings: &ServerTls) -> Result<Arc<ServerConfig>, TransportError> {
     let chain = certificates(&settings.cert)?;
     let key =
@@ -53,9 +54,7 @@ fn system_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     let (usable, _) = roots.add_parsable_certificates(found.certs);
     if usable == 0 {
-        warn!(
-            "no certificates found on this system: https upstreams need a `ca` file, or install `ca-certificates`"
-        );
+        warn!("no system certificates found; set `ca` for https upstreams or install `ca-certificates`");
     }
     roots
 }
@@ -75,7 +74,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TransportEr
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let certificates = read.map_err(|error| unreadable(path, &error))?;
     if certificates.is_empty() {
-        return Err(unreadable(path, &"no certificate in it"));
+        return Err(unreadable(path, &"the file contains no certificate"));
     }
     Ok(certificates)
 }

@@ -51,7 +51,7 @@ impl Prepared {
         Ok(Prepared { authorization: authorization(&settings)?, settings, scheme, authority, tls })
     }
 
-    /// Whether connections made for one can serve the other.
+    /// Whether connections made for one can be used for the other.
     pub(crate) fn same_as(&self, other: &Prepared) -> bool {
         let roots = |prepared: &Prepared| prepared.tls.as_ref().map(|tls| tls.roots.clone());
         self.settings == other.settings
@@ -59,11 +59,11 @@ impl Prepared {
             && roots(self) == roots(other)
     }
 
-    /// Returns the upstream's URI for a request. Only the path and query of `asked` count, never its authority.
+    /// Returns the upstream's URI for a request. Only the path and query of `asked` are used, never its authority.
     pub(crate) fn target(&self, asked: &Uri) -> Uri {
         let asked = asked.path_and_query().map_or("/", PathAndQuery::as_str);
         let base = self.settings.url.path.as_str();
-        // An operator writes `https://host/v1` as often as `https://host`; the client's path has the `/v1` either way.
+        // Operators write both `https://host/v1` and `https://host`. The client's path has the `/v1` either way.
         let base = base
             .strip_suffix("/v1")
             .filter(|_| asked == "/v1" || asked.starts_with("/v1/") || asked.starts_with("/v1?"))
@@ -72,7 +72,7 @@ impl Prepared {
         let mut parts = http::uri::Parts::default();
         parts.scheme = Some(self.scheme.clone());
         parts.authority = Some(self.authority.clone());
-        // Both halves are paths already; should they not form one, the upstream's root answers.
+        // Both parts are valid paths, so joining them cannot fail. `/` is only a fallback.
         parts.path_and_query = Some(joined.parse().unwrap_or_else(|_| PathAndQuery::from_static("/")));
         Uri::from_parts(parts).unwrap_or_default()
     }
@@ -93,7 +93,7 @@ fn authorization(upstream: &Upstream) -> Result<Option<HeaderValue>, TransportEr
     Ok(Some(value))
 }
 
-/// The clients of one worker. A connection is driven by the worker that made it, so that nothing crosses threads.
+/// The HTTP clients of one worker. Connections are never shared between workers.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     clients: Mutex<Vec<(Arc<Prepared>, Client)>>,
@@ -103,11 +103,11 @@ pub(crate) struct Clients {
 enum Client {
     /// Plain HTTP/1.
     Http1(Arc<Http1Client>),
-    /// TLS, with whatever ALPN negotiates, and HTTP/2.
+    /// TLS, with the protocol negotiated by ALPN, and plain HTTP/2.
     Hyper(Box<legacy::Client<Dialer, SendBody>>),
 }
 
-/// Why there is no answer.
+/// Why an upstream sent no response.
 #[derive(Debug, Error)]
 pub(crate) enum CallError {
     #[error(transparent)]
@@ -125,7 +125,7 @@ impl CallError {
     }
 }
 
-/// How long an idle connection to an upstream is kept: less than servers commonly allow, so that they rarely close it just as a
+/// How long an idle upstream connection is kept: less than common server timeouts, so that servers rarely close one just as a
 /// request is sent.
 const POOL_IDLE: Duration = Duration::from_secs(50);
 
@@ -149,7 +149,7 @@ impl Clients {
         if let Some((_, client)) = clients.iter().find(|(known, _)| Arc::ptr_eq(known, upstream)) {
             return client.clone();
         }
-        // The configuration changed: clients for the upstream's old settings are not needed any more.
+        // The configuration has changed, so clients for the upstream's old settings are no longer needed.
         clients.retain(|(known, _)| known.settings.name != upstream.settings.name);
         let client = build(upstream);
         clients.push((upstream.clone(), client.clone()));
@@ -170,7 +170,7 @@ fn build(upstream: &Prepared) -> Client {
     let https = HttpsConnectorBuilder::new();
     let https = match &upstream.tls {
         Some(tls) => https.with_tls_config((*tls.config).clone()),
-        // Never used: the scheme is `http`. The builder wants one all the same.
+        // Never used, because the scheme is `http`, but the builder requires one.
         None => https.with_tls_config(tls::without_roots()),
     };
     let https = https.https_or_http();
@@ -190,7 +190,7 @@ fn build(upstream: &Prepared) -> Client {
     Client::Hyper(Box::new(client))
 }
 
-/// Connects within a deadline that covers name look-up, TCP and TLS together.
+/// Connects within one timeout for DNS, TCP and TLS together.
 #[derive(Clone)]
 struct Dialer {
     https: HttpsConnector<HttpConnector>,
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_path_is_put_before_the_clients() {
+    fn a_base_path_is_prepended_to_the_clients_path() {
         assert_eq!(target("/api", "/v1/models"), "http://up:1/api/v1/models");
         assert_eq!(target("/v1", "/v1/models"), "http://up:1/v1/models");
         assert_eq!(target("/api/v1", "/v1/chat/completions"), "http://up:1/api/v1/chat/completions");

@@ -1,4 +1,4 @@
-//! One question to the endpoint, and one more if that may help.
+//! Sends a prompt to the endpoint, with one retry.
 
 use super::dialect::{Dialect, Question};
 use super::failure::Cause;
@@ -20,7 +20,7 @@ use tidegate_config::LlmSummarizer;
 use tidegate_summary::{Nonsense, Summary};
 use tokio::time::{Instant, sleep};
 
-/// Where and how to ask.
+/// The summarizer's endpoint.
 #[derive(Debug)]
 pub(super) struct Endpoint<'a> {
     pub(super) clients: &'a Clients,
@@ -30,59 +30,60 @@ pub(super) struct Endpoint<'a> {
     pub(super) deadline: Instant,
 }
 
-/// An attempt that failed, and how long to wait before another.
-struct Setback {
+/// A failed attempt, and how long to wait before the next one.
+struct FailedAttempt {
     cause: Cause,
     pause: Duration,
 }
 
-/// An endpoint's answer, read whole.
-struct Answered {
+/// A complete response.
+struct Completed {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
 }
 
-/// No summary is as long as this, whatever the endpoint wraps it in.
-const MAX_ANSWER: usize = 1024 * 1024;
+/// The maximum size of a response body.
+const MAX_RESPONSE: usize = 1024 * 1024;
 
-/// How long a server that is down or busy is left alone if it does not say.
-const PAUSE: Duration = Duration::from_millis(250);
+/// The pause before a retry if the endpoint does not send `Retry-After`.
+const DEFAULT_PAUSE: Duration = Duration::from_millis(250);
 
-/// The same question should get the same summary.
-const STEADY: f64 = 0.0;
+/// The first temperature: the same prompt should get the same summary.
+const FIRST_TEMPERATURE: f64 = 0.0;
 
-/// After nonsense, the same answer again is what nobody wants.
-const VARIED: f64 = 0.4;
+/// The temperature after an unusable response, so that it is not repeated.
+const RETRY_TEMPERATURE: f64 = 0.4;
 
-/// Asks, and asks once more if the failure may pass and the deadline is not over by then.
+/// Sends the prompt, and retries once if the failure is retryable and the deadline allows it.
 pub(super) async fn ask(
     endpoint: &Endpoint<'_>,
     passes: &Arc<Passes>,
     pass: Arc<Pass>,
     spent: &mut Spent,
 ) -> Result<Summary, Cause> {
-    let Setback { cause, pause } = match attempt(endpoint, passes, &pass, STEADY, spent).await {
-        Ok(summary) => return Ok(summary),
-        Err(setback) => setback,
-    };
-    let is_in_time = endpoint.deadline.duration_since(Instant::now()) > pause;
-    if !cause.is_passing() || !is_in_time {
+    let FailedAttempt { cause, pause } =
+        match attempt(endpoint, passes, &pass, FIRST_TEMPERATURE, spent).await {
+            Ok(summary) => return Ok(summary),
+            Err(failed) => failed,
+        };
+    let has_time = endpoint.deadline.duration_since(Instant::now()) > pause;
+    if !cause.is_retryable() || !has_time {
         return Err(cause);
     }
     sleep(pause).await;
-    let temperature = if matches!(cause, Cause::Nonsense(_)) { VARIED } else { STEADY };
-    attempt(endpoint, passes, &pass, temperature, spent).await.map_err(|setback| setback.cause)
+    let temperature = if matches!(cause, Cause::Nonsense(_)) { RETRY_TEMPERATURE } else { FIRST_TEMPERATURE };
+    attempt(endpoint, passes, &pass, temperature, spent).await.map_err(|failed| failed.cause)
 }
 
-/// One answer, in the first dialect that the endpoint does not refuse.
+/// Makes one attempt, falling back to simpler dialects until the endpoint accepts one.
 async fn attempt(
     endpoint: &Endpoint<'_>,
     passes: &Arc<Passes>,
     pass: &Arc<Pass>,
     temperature: f64,
     spent: &mut Spent,
-) -> Result<Summary, Setback> {
+) -> Result<Summary, FailedAttempt> {
     let llm = endpoint.llm;
     let known = Dialect::of(llm, passes.limits.style);
     let mut dialect = known;
@@ -99,10 +100,10 @@ async fn attempt(
             })
         })
         .await?;
-        let Answered { status, headers, body } = call(endpoint, body.into(), spent).await?;
+        let Completed { status, headers, body } = call(endpoint, body.into(), spent).await?;
         if status.is_success() {
             if dialect != known {
-                dialect.learn(llm);
+                dialect.remember(llm);
             }
             let (passes, pass) = (passes.clone(), pass.clone());
             let bounds = dialect.bounds(passes.limits);
@@ -112,26 +113,26 @@ async fn attempt(
         }
         match dialect.simpler(llm, status, &body) {
             Some(simpler) => dialect = simpler,
-            None => return Err(Setback { cause: Cause::Status(status), pause: pause(&headers) }),
+            None => return Err(FailedAttempt { cause: Cause::Status(status), pause: retry_pause(&headers) }),
         }
     }
 }
 
-async fn call(endpoint: &Endpoint<'_>, body: Bytes, spent: &mut Spent) -> Result<Answered, Cause> {
+async fn call(endpoint: &Endpoint<'_>, body: Bytes, spent: &mut Spent) -> Result<Completed, Cause> {
     spent.calls += 1;
     let response = endpoint.clients.send(endpoint.upstream, request(endpoint, body)).await?;
     let (head, body) = response.into_parts();
-    let body = match Limited::new(body, MAX_ANSWER).collect().await {
+    let body = match Limited::new(body, MAX_RESPONSE).collect().await {
         Ok(body) => body.to_bytes(),
-        // Only the status of a refusal counts.
+        // Of an error response only the status matters.
         Err(_) if !head.status.is_success() => Bytes::new(),
         Err(error) if error.is::<LengthLimitError>() => return Err(Nonsense::TooLong.into()),
         Err(error) => return Err(Cause::Broken(error)),
     };
-    Ok(Answered { status: head.status, headers: head.headers, body })
+    Ok(Completed { status: head.status, headers: head.headers, body })
 }
 
-/// Nothing of the client's request is in it but, where that is allowed, its key.
+/// Builds the HTTP request. It carries nothing of the client's own request except its key, if that is allowed.
 fn request(endpoint: &Endpoint<'_>, body: Bytes) -> Request<SendBody> {
     let length = body.len() as u64;
     let mut request = Request::new(SendBody::pieces([body]));
@@ -149,24 +150,24 @@ fn request(endpoint: &Endpoint<'_>, body: Bytes) -> Request<SendBody> {
     request
 }
 
-/// What the endpoint asks for, in seconds; it may also be a date, for which no summary waits.
-fn pause(headers: &HeaderMap) -> Duration {
+/// Returns the pause that `Retry-After` asks for. A date counts as too long to wait for.
+fn retry_pause(headers: &HeaderMap) -> Duration {
     let asked =
         headers.get(RETRY_AFTER).map(|value| value.to_str().ok().and_then(|text| text.trim().parse().ok()));
     match asked {
-        None => PAUSE,
-        Some(Some(seconds)) => Duration::from_secs(seconds).max(PAUSE),
+        None => DEFAULT_PAUSE,
+        Some(Some(seconds)) => Duration::from_secs(seconds).max(DEFAULT_PAUSE),
         Some(None) => Duration::MAX,
     }
 }
 
-impl From<Cause> for Setback {
-    fn from(cause: Cause) -> Setback {
+impl From<Cause> for FailedAttempt {
+    fn from(cause: Cause) -> FailedAttempt {
         let pause = match cause {
-            Cause::Unreachable(_) => PAUSE,
+            Cause::Unreachable(_) => DEFAULT_PAUSE,
             Cause::Nonsense(_) | Cause::Broken(_) | Cause::Status(_) => Duration::ZERO,
             Cause::Timeout | Cause::WindowTooSmall | Cause::Key(_) | Cause::Crashed => Duration::ZERO,
         };
-        Setback { cause, pause }
+        FailedAttempt { cause, pause }
     }
 }

@@ -1,5 +1,5 @@
-//! What an endpoint understands. The protocol has one name and many speakers: some do not know schemas, and reasoning models
-//! refuse `max_tokens` and a temperature.
+//! Adapts requests to what an endpoint supports. Some OpenAI-compatible endpoints do not support schemas, and reasoning models
+//! reject `max_tokens` and `temperature`.
 
 use http::StatusCode;
 use memchr::memmem::find;
@@ -9,55 +9,55 @@ use std::sync::{Mutex, PoisonError};
 use tidegate_config::{JsonSchema, LlmSummarizer};
 use tidegate_summary::{Bounds, Limits, Prompt, Schema, Style, bounded_schema, schema};
 
-/// How a question is put.
+/// The request format to use with an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dialect {
     form: Form,
     knobs: Knobs,
 }
 
-/// How the answer's form is asked for.
+/// How the format of the response is specified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// With lengths, which small models need and strict endpoints refuse. Only for brief questions: in a full answer any list may
-    /// be the long one.
+    /// A schema with length limits, which small models need and strict endpoints reject. Only for the brief style: in a full
+    /// summary any list may be the long one.
     BoundedSchema,
     Schema,
-    /// The prompt alone says it.
+    /// Only described in the prompt.
     Prompt,
 }
 
-/// How length and chance are set.
+/// How length and randomness are limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Knobs {
     Classic,
-    /// `max_completion_tokens`, which counts the reasoning too, and no temperature.
+    /// `max_completion_tokens`, which includes reasoning tokens, and no temperature.
     Reasoning,
 }
 
-/// What a reasoning model may think before it answers.
+/// Extra output tokens for a reasoning model.
 const REASONING_TOKENS: u64 = 4_096;
 
-/// What endpoints were found to understand, by address and model. It is as long as the list of summarizers.
-static LEARNT: Mutex<BTreeMap<(String, String), Dialect>> = Mutex::new(BTreeMap::new());
+/// The dialect that each endpoint has accepted, by address and model. It has at most one entry per configured summarizer.
+static ACCEPTED: Mutex<BTreeMap<(String, String), Dialect>> = Mutex::new(BTreeMap::new());
 
-/// What is asked, whatever the dialect.
+/// A request to a summarizer, independent of the dialect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question<'a> {
     pub(super) model: &'a str,
     pub(super) prompt: &'a Prompt,
     pub(super) limits: Limits,
-    /// The longest answer, in tokens.
+    /// The maximum length of the response in tokens.
     pub(super) max_tokens: u64,
     pub(super) temperature: f64,
 }
 
 impl Dialect {
-    /// The dialect to begin with.
+    /// Returns the dialect to try first.
     pub(super) fn of(llm: &LlmSummarizer, style: Style) -> Dialect {
         let first = Dialect { form: Form::BoundedSchema, knobs: Knobs::Classic };
-        let learnt = LEARNT.lock().unwrap_or_else(PoisonError::into_inner).get(&address(llm)).copied();
-        let Dialect { form, knobs } = learnt.unwrap_or(first);
+        let accepted = ACCEPTED.lock().unwrap_or_else(PoisonError::into_inner).get(&address(llm)).copied();
+        let Dialect { form, knobs } = accepted.unwrap_or(first);
         let form = match (llm.json_schema, form, style) {
             (JsonSchema::Never, _, _) | (JsonSchema::Auto, Form::Prompt, _) => Form::Prompt,
             (_, Form::BoundedSchema, Style::Brief) => Form::BoundedSchema,
@@ -66,23 +66,23 @@ impl Dialect {
         Dialect { form, knobs }
     }
 
-    /// Begins with this one from now on. Only for what was answered: an endpoint that refuses everything says nothing about what
-    /// it understands.
-    pub(super) fn learn(self, llm: &LlmSummarizer) {
-        LEARNT.lock().unwrap_or_else(PoisonError::into_inner).insert(address(llm), self);
+    /// Remembers this dialect for the endpoint. Call it only after a successful response: an endpoint that rejects every request
+    /// reveals nothing about the dialects it supports.
+    pub(super) fn remember(self, llm: &LlmSummarizer) {
+        ACCEPTED.lock().unwrap_or_else(PoisonError::into_inner).insert(address(llm), self);
     }
 
-    /// The dialect to try after the endpoint refused this one; none if the refusal was about something else. Each
-    /// step goes one way, so there are three at most.
+    /// Returns the dialect to try after the endpoint rejected this one, or `None` if the rejection has another cause. Every step
+    /// only removes features, so there are at most three.
     pub(super) fn simpler(self, llm: &LlmSummarizer, status: StatusCode, answer: &[u8]) -> Option<Dialect> {
-        let may_be_about_form = matches!(
+        let may_reject_form = matches!(
             status,
             StatusCode::BAD_REQUEST
                 | StatusCode::NOT_FOUND
                 | StatusCode::UNPROCESSABLE_ENTITY
                 | StatusCode::NOT_IMPLEMENTED
         );
-        if !may_be_about_form {
+        if !may_reject_form {
             return None;
         }
         let mentions = |words: &[&str]| words.iter().any(|word| find(answer, word.as_bytes()).is_some());
@@ -91,22 +91,22 @@ impl Dialect {
             (Form::Schema, JsonSchema::Auto) => Some(Form::Prompt),
             (Form::Schema, JsonSchema::Always | JsonSchema::Never) | (Form::Prompt, _) => None,
         };
-        let is_about_knobs = self.knobs == Knobs::Classic
+        let rejects_knobs = self.knobs == Knobs::Classic
             && mentions(&["max_tokens", "max_completion_tokens", "temperature"])
             && !(form.is_some() && mentions(&["response_format", "json_schema"]));
-        if is_about_knobs {
+        if rejects_knobs {
             Some(Dialect { knobs: Knobs::Reasoning, ..self })
         } else {
             form.map(|form| Dialect { form, ..self })
         }
     }
 
-    /// What the answer is held to.
+    /// The length limits that the schema imposes on the response.
     pub(super) fn bounds(self, limits: Limits) -> Option<Bounds> {
         (self.form == Form::BoundedSchema).then(|| Bounds::of(limits.max_tokens))
     }
 
-    /// The body of the request.
+    /// Serializes the request body.
     pub(super) fn request(self, question: Question<'_>) -> Vec<u8> {
         let Question { model, prompt, limits, max_tokens, temperature } = question;
         let messages = [
@@ -128,12 +128,12 @@ impl Dialect {
             (Form::Schema | Form::BoundedSchema, None) => Some(response_format(schema(limits.style))),
             (Form::Prompt, None) => None,
         };
-        // Texts, numbers and a schema, which is made of both: there is nothing in it that JSON cannot say.
+        // Only strings, numbers and a schema: serializing cannot fail.
         serde_json::to_vec(&request).unwrap_or_default()
     }
 }
 
-/// A request in the order in which it is written: the schema inside it must keep its own.
+/// The request body. A struct instead of a `Value`, so that the members of the schema keep their order.
 #[derive(Debug, Default, Serialize)]
 struct Request<'a> {
     model: &'a str,

@@ -7,17 +7,17 @@ use thiserror::Error;
 use tidegate_context::FoldFailure;
 use tidegate_summary::Nonsense;
 
-/// There is no summary.
+/// A failed attempt to summarize.
 #[derive(Debug, Error)]
 #[error("{cause}")]
 pub(crate) struct Failure {
     #[source]
     pub(crate) cause: Cause,
-    /// What it cost all the same.
+    /// What the attempt cost.
     pub(crate) spent: Spent,
 }
 
-/// Why there is no summary. The texts hold nothing of what was summarized or answered; the sources may name addresses.
+/// Why there is no summary. The messages contain no content of the conversation or the response; the sources may name addresses.
 #[derive(Debug, Error)]
 pub(crate) enum Cause {
     #[error("the summarizer did not answer in time")]
@@ -30,7 +30,7 @@ pub(crate) enum Cause {
     Broken(#[source] Box<dyn Error + Send + Sync>),
     #[error(transparent)]
     Nonsense(#[from] Nonsense),
-    #[error("the window of the summarizer's model has no room for a message beside its instructions")]
+    #[error("the window of the summarizer's model is too small for its instructions and one message")]
     WindowTooSmall,
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -39,6 +39,7 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
+    /// The failure as the turn and its reports see it.
     pub(crate) fn fold_failure(&self) -> FoldFailure {
         match self {
             Cause::Timeout => FoldFailure::Timeout,
@@ -58,8 +59,8 @@ impl Cause {
         }
     }
 
-    /// Whether asking again may help. What the endpoint refuses it would refuse again.
-    pub(super) fn is_passing(&self) -> bool {
+    /// Whether a retry may succeed.
+    pub(super) fn is_retryable(&self) -> bool {
         match self {
             Cause::Status(status) => {
                 status.is_server_error()

@@ -1,4 +1,4 @@
-//! With whose key a summarizer is asked.
+//! Chooses the API key for a summarizer.
 
 use crate::transport::upstream::Prepared;
 use http::HeaderMap;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use thiserror::Error;
 use tidegate_config::{LlmSummarizer, Upstream};
 
-/// The key that came with a request, and where that request goes.
+/// The client's key from a request, and the upstream that the request goes to.
 #[derive(Clone, Debug)]
 pub(crate) struct CallerKey {
     authorization: Option<HeaderValue>,
@@ -15,11 +15,11 @@ pub(crate) struct CallerKey {
 }
 
 impl CallerKey {
-    /// `upstream` is the one of the request's route.
+    /// `upstream` is that of the request's route.
     pub(crate) fn of(headers: &HeaderMap, upstream: &Arc<Upstream>) -> CallerKey {
         let mut authorization = headers.get(AUTHORIZATION).cloned();
         if let Some(key) = &mut authorization {
-            // It must not show in any debug output.
+            // Keeps the key out of debug output.
             key.set_sensitive(true);
         }
         CallerKey { authorization, upstream: upstream.clone() }
@@ -32,12 +32,12 @@ pub(crate) enum KeyError {
     #[error("`summarizers.{summarizer}.api_key_env` names `{variable}`, which is not set")]
     Missing { summarizer: String, variable: String },
     #[error(
-        "the key in `{variable}` for `summarizers.{summarizer}` has characters that a header cannot carry"
+        "the key in `{variable}` for `summarizers.{summarizer}` contains characters that are not allowed in a header"
     )]
     Unusable { summarizer: String, variable: String },
 }
 
-/// The key that the configuration gives this summarizer, if it does.
+/// Returns the summarizer's own key, or `None` if it has no `api_key_env`.
 pub(crate) fn own_key(llm: &LlmSummarizer) -> Result<Option<HeaderValue>, KeyError> {
     let Some(variable) = &llm.api_key_env else { return Ok(None) };
     let (summarizer, variable) = (llm.name.clone(), variable.clone());
@@ -51,8 +51,8 @@ pub(crate) fn own_key(llm: &LlmSummarizer) -> Result<Option<HeaderValue>, KeyErr
     Ok(Some(value))
 }
 
-/// The key to ask with: the summarizer's own, else its upstream's, else the caller's. A caller's key goes where its request
-/// goes; anywhere else only if the operator says so, because whoever runs that host could use it.
+/// Returns the key to send: the summarizer's own, else its upstream's, else the caller's. A caller's key is sent to another
+/// upstream than its request's only if the operator allows it, because whoever runs that host could use it.
 pub(super) fn authorization(
     llm: &LlmSummarizer,
     upstream: &Prepared,
@@ -64,7 +64,7 @@ pub(super) fn authorization(
     if let Some(key) = &upstream.authorization {
         return Ok(Some(key.clone()));
     }
-    // All of the settings, and not only the name: after a reload the same name may stand for another host.
-    let is_at_home = *upstream.settings == *caller.upstream;
-    Ok(caller.authorization.clone().filter(|_| is_at_home || llm.forward_key))
+    // Compares all settings, not only the name: after a reload the same name may mean another host.
+    let is_same_upstream = *upstream.settings == *caller.upstream;
+    Ok(caller.authorization.clone().filter(|_| is_same_upstream || llm.forward_key))
 }

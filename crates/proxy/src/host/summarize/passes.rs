@@ -1,4 +1,4 @@
-//! The material cut into questions, each of which fits the model's window together with its answer.
+//! Splits the material into prompts, each of which fits the model's window together with its response.
 
 use super::failure::Cause;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use tidegate_summary::{
 use tidegate_tokens::{Encoding, Fit, count};
 use tidegate_wire::{Dialect, Usage};
 
-/// What is known of the model that is asked.
+/// The limits of the summarizer's model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     pub(super) window: Option<Tokens>,
@@ -21,36 +21,36 @@ pub(super) struct Room {
     pub(super) tool_output_chars: usize,
 }
 
-/// The material, measured.
+/// The measured material.
 #[derive(Debug)]
 pub(super) struct Passes {
     sources: Vec<OwnedSource>,
-    /// What each source takes in a prompt.
+    /// The tokens that each source adds to a prompt.
     costs: Vec<u64>,
-    /// The messages that an entry may rest on.
+    /// The messages that an entry of the summary may refer to.
     known: BTreeSet<MessageRef>,
     encoding: Encoding,
     pub(super) limits: Limits,
-    /// The longest prompt.
+    /// The maximum length of the prompt in tokens.
     input: u64,
-    /// The longest answer.
+    /// The maximum length of the response in tokens.
     pub(super) answer: u64,
 }
 
-/// One question.
+/// One prompt.
 #[derive(Debug)]
 pub(super) struct Pass {
     pub(super) prompt: Prompt,
-    /// The first source that it does not hold.
+    /// The index after the last source in the prompt.
     pub(super) end: usize,
-    /// What the prompt takes by our count.
+    /// The length of the prompt by our own count.
     tokens: u64,
 }
 
-/// The window of a model that nobody knows, as for requests.
+/// The assumed window of an unknown model.
 const FALLBACK_WINDOW: Tokens = Tokens(8_192);
 
-/// A model with a larger window is asked in full. In a smaller one the full question leaves little room for the conversation.
+/// Models with a window up to this size get the brief prompt, because the full one would leave little room for messages.
 const BRIEF_WINDOW: u64 = 4_096;
 
 impl Passes {
@@ -59,15 +59,15 @@ impl Passes {
         let window = room.window.unwrap_or(FALLBACK_WINDOW).0;
         let usable = match room.fit {
             Fit::Exact => window,
-            // Another tokenizer than ours needs a fifth more for paths and numbers, and sometimes a third.
+            // Other tokenizers need about a fifth more tokens for paths and numbers, and sometimes a third.
             Fit::Nearest => window / 4 * 3,
         };
-        // What the endpoint puts around and between the messages, and the schema where it shows that to the model.
+        // Reserves room for the endpoint's chat template, and for the schema if the endpoint adds it to the prompt.
         let usable = usable - usable / 64;
-        let most = room.max_output.map_or(u64::MAX, |most| most.0);
+        let max_output = room.max_output.map_or(u64::MAX, |max| max.0);
         let style = if window > BRIEF_WINDOW { Style::Full } else { Style::Brief };
-        let answer = answer_of(style, max_tokens).min(usable / 3).min(most).max(1);
-        let asked = max_tokens.min(summary_in(style, answer)).max(1);
+        let answer = response_length(style, max_tokens).min(usable / 3).min(max_output).max(1);
+        let asked = max_tokens.min(summary_length(style, answer)).max(1);
         let limits = Limits {
             style,
             max_tokens: u32::try_from(asked).unwrap_or(u32::MAX),
@@ -84,7 +84,7 @@ impl Passes {
             Passes { sources, costs: Vec::new(), known, encoding: room.encoding, limits, input, answer };
         let empty = passes.tokens(&prompt(None, &[], limits));
         let cost = |source: &OwnedSource| {
-            // One more, because tokens do not end exactly where messages do.
+            // One more, because a token can span the boundary between messages.
             passes.tokens(&prompt(None, &[source.borrowed()], limits)).saturating_sub(empty) + 1
         };
         passes.costs = passes.sources.iter().map(cost).collect();
@@ -95,7 +95,7 @@ impl Passes {
         self.sources.len()
     }
 
-    /// The question that goes on with the source at `from`, and with as many more as fit.
+    /// Builds the prompt that starts with the source at `from` and has as many sources as fit.
     pub(super) fn pass(&self, state: Option<Summary>, from: usize) -> Result<Pass, Cause> {
         let (state, base) = self.fitted(state)?;
         let mut tokens = base;
@@ -105,14 +105,14 @@ impl Passes {
             end += 1;
         }
         if end == from {
-            return self.cut(state.as_ref(), from);
+            return self.truncated(state.as_ref(), from);
         }
         let sources: Vec<Source<'_>> = self.sources[from..end].iter().map(OwnedSource::borrowed).collect();
         Ok(Pass { prompt: prompt(state.as_ref(), &sources, self.limits), end, tokens })
     }
 
-    /// The state, shortened until a quarter of the prompt is left for messages: folding would get nowhere without. With it, what the
-    /// prompt takes before the first message.
+    /// Shortens the state until at least a quarter of the prompt is left for messages. Returns it with the tokens that the prompt
+    /// needs before the first message.
     fn fitted(&self, mut state: Option<Summary>) -> Result<(Option<Summary>, u64), Cause> {
         let mut allowed = u64::from(self.limits.max_tokens);
         loop {
@@ -130,8 +130,8 @@ impl Passes {
         }
     }
 
-    /// A question about one message that is too long for any, with its middle left out.
-    fn cut(&self, state: Option<&Summary>, at: usize) -> Result<Pass, Cause> {
+    /// Builds a prompt for one message that is too long, with its middle left out.
+    fn truncated(&self, state: Option<&Summary>, at: usize) -> Result<Pass, Cause> {
         let mut source = self.sources[at].borrowed();
         let mut limits = self.limits;
         loop {
@@ -145,7 +145,7 @@ impl Passes {
             if chars.iter().any(|chars| **chars > 1) {
                 chars.into_iter().for_each(|chars| *chars /= 2);
             } else if !source.calls.is_empty() {
-                // Nothing but the names of calls is left, and there are too many of them.
+                // Only the names of calls are left, and there are too many of them.
                 source.calls.truncate(source.calls.len() / 2);
             } else {
                 return Err(Cause::WindowTooSmall);
@@ -153,7 +153,7 @@ impl Passes {
         }
     }
 
-    /// What the endpoint answered to a question, held to the bounds if there were any.
+    /// Parses the endpoint's response to a prompt and applies the bounds, if any. Also returns the usage.
     pub(super) fn read(
         &self,
         pass: &Pass,
@@ -169,11 +169,12 @@ impl Passes {
             completion_tokens: count(self.encoding, &content).0,
             ..Usage::default()
         });
-        let is_refusal = answer.failed || (content.is_empty() && answer.refusal.is_some());
-        let summary = if is_refusal {
+        let is_error = answer.failed || (content.is_empty() && answer.refusal.is_some());
+        let summary = if is_error {
             Err(Nonsense::LooksLikeAnError)
         } else {
-            parse(&content, |number| self.known.contains(&number)).and_then(|summary| mended(summary, bounds))
+            parse(&content, |number| self.known.contains(&number))
+                .and_then(|summary| within_bounds(summary, bounds))
         };
         (summary, usage)
     }
@@ -183,25 +184,25 @@ impl Passes {
     }
 }
 
-fn mended(summary: Summary, bounds: Option<Bounds>) -> Result<Summary, Nonsense> {
-    let mended = match bounds {
+fn within_bounds(summary: Summary, bounds: Option<Bounds>) -> Result<Summary, Nonsense> {
+    let summary = match bounds {
         Some(bounds) => bounds.mended(summary),
         None => summary,
     };
-    if mended.is_empty() { Err(Nonsense::NothingInIt) } else { Ok(mended) }
+    if summary.is_empty() { Err(Nonsense::NothingInIt) } else { Ok(summary) }
 }
 
-/// How long an answer may get that holds a summary of so many tokens. Quotes and brackets, and in a full one the references, come
-/// on top of the text. A model that is cut off loses its last entries.
-fn answer_of(style: Style, summary: u64) -> u64 {
+/// The maximum length of a response with a summary of this many tokens. JSON syntax, and references in the full style, come on
+/// top of the text. A response that is cut off loses its last entries.
+fn response_length(style: Style, summary: u64) -> u64 {
     match style {
         Style::Full => summary.saturating_mul(2).saturating_add(256),
         Style::Brief => summary.saturating_add(summary / 2).saturating_add(96),
     }
 }
 
-/// How long a summary to ask for where the answer cannot be longer.
-fn summary_in(style: Style, answer: u64) -> u64 {
+/// The inverse: the length of the summary to ask for if the response cannot be longer than `answer`.
+fn summary_length(style: Style, answer: u64) -> u64 {
     match style {
         Style::Full => answer / 2,
         Style::Brief => answer.saturating_sub(96) / 3 * 2,

@@ -1,17 +1,17 @@
 use tidegate_wire::Usage;
 
-/// What summarizing cost, whether or not it succeeded. Where the endpoint does not report usage, it is our own count.
+/// What summarizing cost, whether or not it succeeded. If the endpoint does not report usage, tokens are our own count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub(crate) usage: Usage,
-    /// How many requests were sent.
+    /// The number of requests sent.
     pub(crate) calls: u32,
 }
 
 impl Spent {
     pub(super) fn add(&mut self, usage: Usage) {
         let sum = &mut self.usage;
-        // An endpoint may report any number.
+        // Saturating, because an endpoint may report any number.
         sum.prompt_tokens = sum.prompt_tokens.saturating_add(usage.prompt_tokens);
         sum.completion_tokens = sum.completion_tokens.saturating_add(usage.completion_tokens);
         sum.cached_tokens = sum.cached_tokens.saturating_add(usage.cached_tokens);

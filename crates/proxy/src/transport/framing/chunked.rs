@@ -1,17 +1,17 @@
-//! Follows a chunked body to its end without changing a byte of it.
+//! Finds the end of a chunked body without decoding it.
 
 use std::io;
 
-/// Where in a chunked body the next byte stands.
+/// The parser's position in a chunked body.
 #[derive(Debug, Default)]
 pub(super) struct Chunked {
-    place: Place,
-    /// Bytes of framing since the last piece of data, bounded so that endless extensions or trailers are refused.
-    framing: usize,
+    state: State,
+    /// The number of framing bytes since the last data. It is limited to refuse endless extensions and trailers.
+    framing_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Place {
+enum State {
     #[default]
     SizeStart,
     Size(u64),
@@ -27,27 +27,27 @@ enum Place {
     Done,
 }
 
-const MAX_FRAMING: usize = 16 * 1024;
+const MAX_FRAMING_BYTES: usize = 16 * 1024;
 
 impl Chunked {
     pub(super) fn is_done(&self) -> bool {
-        matches!(self.place, Place::Done)
+        matches!(self.state, State::Done)
     }
 
-    /// Follows `bytes` up to the end of the body and says how many of them belong to it.
-    pub(super) fn follow(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    /// Consumes `bytes` up to the end of the body and returns how many bytes belong to it.
+    pub(super) fn advance(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut at = 0;
         while at < bytes.len() && !self.is_done() {
-            if let Place::Data(left) = self.place {
+            if let State::Data(left) = self.state {
                 let step = (bytes.len() - at).min(usize::try_from(left).unwrap_or(usize::MAX));
                 at += step;
                 let left = left - step as u64;
-                self.place = if left == 0 { Place::DataCr } else { Place::Data(left) };
-                self.framing = 0;
+                self.state = if left == 0 { State::DataCr } else { State::Data(left) };
+                self.framing_bytes = 0;
             } else {
-                self.framing += 1;
-                self.place = next(self.place, bytes[at])
-                    .filter(|_| self.framing <= MAX_FRAMING)
+                self.framing_bytes += 1;
+                self.state = next(self.state, bytes[at])
+                    .filter(|_| self.framing_bytes <= MAX_FRAMING_BYTES)
                     .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "malformed chunked body"))?;
                 at += 1;
             }
@@ -56,27 +56,27 @@ impl Chunked {
     }
 }
 
-fn next(place: Place, byte: u8) -> Option<Place> {
-    Some(match (place, byte) {
-        (Place::SizeStart, _) => Place::Size(u64::from(hex(byte)?)),
-        (Place::Size(size), b'\r') => Place::SizeEnd(size),
-        (Place::Size(size), b';') => Place::Extension(size),
-        (Place::Size(size), _) => Place::Size(size.checked_mul(16)?.checked_add(u64::from(hex(byte)?))?),
-        (Place::Extension(size), b'\r') => Place::SizeEnd(size),
-        (Place::Extension(_), b'\n' | 0) => return None,
-        (Place::Extension(size), _) => Place::Extension(size),
-        (Place::SizeEnd(0), b'\n') => Place::TrailerStart,
-        (Place::SizeEnd(size), b'\n') => Place::Data(size),
-        (Place::DataCr, b'\r') => Place::DataLf,
-        (Place::DataLf, b'\n') => Place::SizeStart,
-        (Place::TrailerStart, b'\r') => Place::LastLf,
-        (Place::TrailerStart, b' ' | b'\t' | b'\n' | 0) => return None,
-        (Place::TrailerStart, _) => Place::Trailer,
-        (Place::Trailer, b'\r') => Place::TrailerEnd,
-        (Place::Trailer, b'\n' | 0) => return None,
-        (Place::Trailer, _) => Place::Trailer,
-        (Place::TrailerEnd, b'\n') => Place::TrailerStart,
-        (Place::LastLf, b'\n') => Place::Done,
+fn next(state: State, byte: u8) -> Option<State> {
+    Some(match (state, byte) {
+        (State::SizeStart, _) => State::Size(u64::from(hex(byte)?)),
+        (State::Size(size), b'\r') => State::SizeEnd(size),
+        (State::Size(size), b';') => State::Extension(size),
+        (State::Size(size), _) => State::Size(size.checked_mul(16)?.checked_add(u64::from(hex(byte)?))?),
+        (State::Extension(size), b'\r') => State::SizeEnd(size),
+        (State::Extension(_), b'\n' | 0) => return None,
+        (State::Extension(size), _) => State::Extension(size),
+        (State::SizeEnd(0), b'\n') => State::TrailerStart,
+        (State::SizeEnd(size), b'\n') => State::Data(size),
+        (State::DataCr, b'\r') => State::DataLf,
+        (State::DataLf, b'\n') => State::SizeStart,
+        (State::TrailerStart, b'\r') => State::LastLf,
+        (State::TrailerStart, b' ' | b'\t' | b'\n' | 0) => return None,
+        (State::TrailerStart, _) => State::Trailer,
+        (State::Trailer, b'\r') => State::TrailerEnd,
+        (State::Trailer, b'\n' | 0) => return None,
+        (State::Trailer, _) => State::Trailer,
+        (State::TrailerEnd, b'\n') => State::TrailerStart,
+        (State::LastLf, b'\n') => State::Done,
         _ => return None,
     })
 }

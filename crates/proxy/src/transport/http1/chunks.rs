@@ -1,19 +1,19 @@
-//! The data of a chunked answer, without its framing.
+//! Decodes chunked responses.
 
 use crate::transport::http1::error::Http1Error;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Takes a chunked body apart, however it is cut.
+/// An incremental decoder of a chunked body.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
-    place: Place,
-    /// The line of framing that is being read.
+    state: State,
+    /// The framing line read so far.
     line: Vec<u8>,
     pub(super) trailers: HeaderMap,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum State {
     #[default]
     Size,
     Data(u64),
@@ -22,25 +22,25 @@ enum Place {
     Done,
 }
 
-/// A line of framing longer than this is an attack on our memory.
+/// Limits the memory that a hostile upstream can make us use.
 const MAX_LINE: usize = 16 * 1024;
 const MAX_TRAILERS: usize = 64;
 
 impl Chunks {
     pub(super) fn is_done(&self) -> bool {
-        self.place == Place::Done
+        self.state == State::Done
     }
 
-    /// Adds the data in `bytes` to `out`, and says how many bytes belong to the body.
-    pub(super) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, Http1Error> {
+    /// Appends the data in `bytes` to `out` and returns how many bytes belong to the body.
+    pub(super) fn decode(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, Http1Error> {
         let mut at = 0;
         while at < bytes.len() && !self.is_done() {
-            if let Place::Data(left) = self.place {
+            if let State::Data(left) = self.state {
                 let step = (bytes.len() - at).min(usize::try_from(left).unwrap_or(usize::MAX));
                 out.extend_from_slice(&bytes[at..at + step]);
                 at += step;
                 let left = left - step as u64;
-                self.place = if left == 0 { Place::DataEnd } else { Place::Data(left) };
+                self.state = if left == 0 { State::DataEnd } else { State::Data(left) };
                 continue;
             }
             let end = memchr::memchr(b'\n', &bytes[at..]);
@@ -61,18 +61,18 @@ impl Chunks {
     fn end_line(&mut self) -> Result<(), Http1Error> {
         let line = std::mem::take(&mut self.line);
         let line = line.strip_suffix(b"\r").ok_or(Http1Error::Malformed)?;
-        self.place = match self.place {
-            Place::Size => match size(line)? {
-                0 => Place::Trailer,
-                size => Place::Data(size),
+        self.state = match self.state {
+            State::Size => match size(line)? {
+                0 => State::Trailer,
+                size => State::Data(size),
             },
-            Place::DataEnd if line.is_empty() => Place::Size,
-            Place::Trailer if line.is_empty() => Place::Done,
-            Place::Trailer => {
+            State::DataEnd if line.is_empty() => State::Size,
+            State::Trailer if line.is_empty() => State::Done,
+            State::Trailer => {
                 self.add_trailer(line)?;
-                Place::Trailer
+                State::Trailer
             }
-            Place::DataEnd | Place::Data(_) | Place::Done => return Err(Http1Error::Malformed),
+            State::DataEnd | State::Data(_) | State::Done => return Err(Http1Error::Malformed),
         };
         Ok(())
     }
@@ -101,34 +101,34 @@ fn size(line: &[u8]) -> Result<u64, Http1Error> {
 mod tests {
     use super::*;
 
-    fn take(pieces: &[&[u8]]) -> Result<(String, usize, HeaderMap), Http1Error> {
+    fn decode(pieces: &[&[u8]]) -> Result<(String, usize, HeaderMap), Http1Error> {
         let mut chunks = Chunks::default();
         let mut out = Vec::new();
-        let mut taken = 0;
+        let mut consumed = 0;
         for piece in pieces {
-            taken += chunks.take(piece, &mut out)?;
+            consumed += chunks.decode(piece, &mut out)?;
         }
-        let end = if chunks.is_done() { taken } else { 0 };
+        let end = if chunks.is_done() { consumed } else { 0 };
         Ok((String::from_utf8(out).unwrap(), end, chunks.trailers))
     }
 
     #[test]
-    fn the_data_is_the_same_however_it_is_cut() {
+    fn the_data_is_the_same_however_the_body_is_split() {
         let body = b"5\r\nhello\r\n6;x=\"y\"\r\n world\r\n0\r\nA: 1\r\nb:2\r\n\r\nHTTP";
         let end = body.len() - 4;
         for cut in 0..body.len() {
-            let (text, taken, trailers) = take(&[&body[..cut], &body[cut..]]).unwrap();
+            let (text, consumed, trailers) = decode(&[&body[..cut], &body[cut..]]).unwrap();
             if cut <= end {
-                assert_eq!((text.as_str(), taken), ("hello world", end), "cut at {cut}");
+                assert_eq!((text.as_str(), consumed), ("hello world", end), "cut at {cut}");
                 assert_eq!((trailers["a"].as_bytes(), trailers["b"].as_bytes()), (&b"1"[..], &b"2"[..]));
             }
         }
         let bytes: Vec<&[u8]> = body.chunks(1).collect();
-        assert_eq!(take(&bytes).unwrap().0, "hello world");
+        assert_eq!(decode(&bytes).unwrap().0, "hello world");
     }
 
     #[test]
-    fn what_is_not_chunked_is_an_error() {
+    fn malformed_chunks_are_an_error() {
         for body in [
             "x\r\n",
             "\r\n",
@@ -138,7 +138,7 @@ mod tests {
             "11111111111111111\r\n",
             "0\r\nnonsense\r\n",
         ] {
-            assert!(take(&[body.as_bytes()]).is_err(), "{body:?}");
+            assert!(decode(&[body.as_bytes()]).is_err(), "{body:?}");
         }
     }
 }

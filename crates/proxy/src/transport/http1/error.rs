@@ -3,16 +3,16 @@ use crate::transport::body::UploadError;
 use std::io;
 use thiserror::Error;
 
-/// Why a connection gave no answer, or not all of it.
+/// Why a connection delivered no response, or only part of one.
 #[derive(Debug, Error)]
 pub(crate) enum Http1Error {
     #[error("cannot connect")]
     Connect(#[source] BoxError),
     #[error("the connection failed")]
     Io(#[from] io::Error),
-    #[error("the connection ended too early")]
+    #[error("the upstream closed the connection early")]
     Ended,
-    #[error("the answer is not HTTP/1")]
+    #[error("the response is not valid HTTP/1")]
     Malformed,
     #[error("the request could not be sent")]
     Upload(#[source] UploadError),

@@ -1,4 +1,4 @@
-//! Heads: ours as it is sent, the upstream's as it is read.
+//! Encodes request heads and parses response heads.
 
 use crate::transport::body::SendBody;
 use crate::transport::http1::error::Http1Error;
@@ -10,18 +10,18 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Ver
 use http_body::Body;
 use hyper::ext::ReasonPhrase;
 
-/// The head of an answer, and what is known by it.
+/// A response head, and what follows from it.
 #[derive(Debug)]
-pub(super) struct AnswerHead {
+pub(super) struct ResponseHead {
     pub(super) head: response::Parts,
     pub(super) framing: Framing,
-    /// Whether the connection stays open after the answer.
+    /// Whether the connection can be reused after the response.
     pub(super) reuse: bool,
-    /// What arrived behind the head.
+    /// Bytes that arrived after the head.
     pub(super) rest: Bytes,
 }
 
-/// How the end of an answer is known.
+/// How the end of a response body is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Length(u64),
@@ -30,7 +30,7 @@ pub(super) enum Framing {
 }
 
 impl Framing {
-    /// Some answers have no body, whatever their headers say.
+    /// Some responses have no body, whatever their headers say.
     pub(super) fn for_request(self, method: &Method, status: StatusCode) -> Framing {
         let bodiless = method == Method::HEAD
             || [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status)
@@ -39,11 +39,11 @@ impl Framing {
     }
 }
 
-/// An upstream's head that is longer than this is not read to its end.
+/// The maximum length of a response head.
 const MAX_HEAD: usize = 256 * 1024;
 const MAX_HEADERS: usize = 128;
 
-/// The bytes of a request's head. The authority is the target's: the client has no say in it.
+/// Encodes a request head. `Host` is the upstream's, never the client's.
 pub(super) fn encode(head: &request::Parts, body: &SendBody) -> Bytes {
     let mut out = Vec::with_capacity(1024);
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -55,7 +55,7 @@ pub(super) fn encode(head: &request::Parts, body: &SendBody) -> Bytes {
         put(&mut out, name.as_str(), value.as_bytes());
     }
     match body.size_hint().exact() {
-        // A request that has no body by nature need not say so; one that could have had one says how long it is.
+        // A method without a body needs no length. POST and the like send one even for an empty body.
         Some(0) if !head.headers.contains_key(CONTENT_LENGTH) && !may_have_body(&head.method) => {}
         Some(length) => put(&mut out, "content-length", length.to_string().as_bytes()),
         None => put(&mut out, "transfer-encoding", b"chunked"),
@@ -74,8 +74,8 @@ fn put(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     }
 }
 
-/// Reads the head at the start of what has arrived; `None` if it is not complete. Interim answers are passed over.
-pub(super) fn read_head(arrived: &[u8]) -> Result<Option<AnswerHead>, Http1Error> {
+/// Parses the head at the start of `arrived`, skipping interim (1xx) responses. Returns `None` if it is incomplete.
+pub(super) fn read_head(arrived: &[u8]) -> Result<Option<ResponseHead>, Http1Error> {
     let mut start = 0;
     loop {
         let mut space = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -87,7 +87,7 @@ pub(super) fn read_head(arrived: &[u8]) -> Result<Option<AnswerHead>, Http1Error
             Ok(httparse::Status::Partial) | Err(_) => return Err(Http1Error::Malformed),
         };
         let code = parsed.code.ok_or(Http1Error::Malformed)?;
-        // Switching protocols was not asked for, so that nothing sound can follow it.
+        // We never ask to switch protocols, so whatever follows is not HTTP/1.
         if code == 101 {
             return Err(Http1Error::Malformed);
         }
@@ -99,7 +99,7 @@ pub(super) fn read_head(arrived: &[u8]) -> Result<Option<AnswerHead>, Http1Error
     }
 }
 
-fn assemble(parsed: &httparse::Response<'_, '_>, rest: Bytes) -> Result<AnswerHead, Http1Error> {
+fn assemble(parsed: &httparse::Response<'_, '_>, rest: Bytes) -> Result<ResponseHead, Http1Error> {
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Http1Error::Malformed)?;
     let mut headers = HeaderMap::with_capacity(parsed.headers.len());
     for header in parsed.headers.iter() {
@@ -120,14 +120,14 @@ fn assemble(parsed: &httparse::Response<'_, '_>, rest: Bytes) -> Result<AnswerHe
     {
         head.extensions.insert(reason);
     }
-    Ok(AnswerHead { head, framing, reuse, rest })
+    Ok(ResponseHead { head, framing, reuse, rest })
 }
 
 fn framing(headers: &mut HeaderMap) -> Result<Framing, Http1Error> {
     if let Some(coding) = headers.get_all(TRANSFER_ENCODING).iter().next_back() {
         let last = coding.as_bytes().rsplit(|&byte| byte == b',').next().unwrap_or_default();
         let is_chunked = last.trim_ascii().eq_ignore_ascii_case(b"chunked");
-        // The length is not the one that counts, and whoever is behind us must not believe it.
+        // `Transfer-Encoding` overrides the length, so the client must not see it.
         headers.remove(CONTENT_LENGTH);
         return Ok(if is_chunked { Framing::Chunked } else { Framing::UntilClose });
     }
@@ -149,11 +149,11 @@ fn framing(headers: &mut HeaderMap) -> Result<Framing, Http1Error> {
 }
 
 fn stays_open(headers: &HeaderMap, is_http_11: bool) -> bool {
-    let says = |word: &str| {
+    let has_option = |name: &str| {
         let values = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).any(|option| option.trim().eq_ignore_ascii_case(word))
+        values.flat_map(|value| value.split(',')).any(|option| option.trim().eq_ignore_ascii_case(name))
     };
-    !says("close") && (is_http_11 || says("keep-alive"))
+    !has_option("close") && (is_http_11 || has_option("keep-alive"))
 }
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_an_answer_is_known_by_its_head() {
+    fn the_head_determines_the_end_of_the_response() {
         let cases = [
             ("content-length: 5", Framing::Length(5), true),
             ("content-length: 5\r\ncontent-length: 5", Framing::Length(5), true),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn interim_answers_are_passed_over() {
+    fn interim_responses_are_skipped() {
         let text =
             "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 404 Not Here\r\ncontent-length: 0\r\n\r\n";
         let head = read_head(text.as_bytes()).unwrap().unwrap();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn malformed_heads_are_an_error() {
         for text in [
             "GARBAGE\r\n\r\n",
             "HTTP/1.1 101 Switching Protocols\r\n\r\n",
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn some_answers_have_no_body() {
+    fn some_responses_have_no_body() {
         let length = Framing::Length(5);
         assert_eq!(length.for_request(&Method::HEAD, StatusCode::OK), Framing::Length(0));
         assert_eq!(length.for_request(&Method::GET, StatusCode::NOT_MODIFIED), Framing::Length(0));

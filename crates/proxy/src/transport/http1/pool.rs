@@ -21,8 +21,8 @@ struct Idle {
     since: Instant,
 }
 
-/// How often closed and expired connections are dropped. This only bounds how long a connection that the upstream closed keeps
-/// its file descriptor: every connection is checked before it is reused.
+/// How often closed and expired connections are dropped. This only limits how long a closed connection keeps its file
+/// descriptor, because every connection is checked before it is reused.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Pool {
@@ -64,7 +64,7 @@ impl Pool {
     }
 }
 
-/// An upstream that sends something unasked has closed the connection, or cannot be trusted.
+/// An idle connection that is readable was closed by the upstream, or holds bytes that belong to no request.
 fn is_open_and_silent(stream: &TcpStream) -> bool {
     matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }

@@ -15,21 +15,21 @@ use tokio::net::TcpStream;
 
 #[derive(Debug)]
 pub(crate) struct Http1Body {
-    /// Absent once the answer is over.
+    /// `None` once the response is complete.
     stream: Option<TcpStream>,
-    /// The rest of the request, where the upstream answers before it has all of it.
+    /// The rest of the request, if the upstream responds before it has received all of it.
     sending: Option<Box<Sending>>,
-    left: Left,
+    remaining: Remaining,
     trailers: Option<HeaderMap>,
-    /// What arrived with the head.
+    /// Bytes that arrived with the head.
     rest: Bytes,
     reuse: bool,
     pool: Arc<Pool>,
 }
 
-/// What is still to come.
+/// The part of the body that has not arrived yet.
 #[derive(Debug)]
-enum Left {
+enum Remaining {
     Bytes(u64),
     Chunks(Box<Chunks>),
     UntilClose,
@@ -45,43 +45,44 @@ impl Http1Body {
         reuse: bool,
         pool: Arc<Pool>,
     ) -> Http1Body {
-        let left = match framing {
-            Framing::Length(0) => Left::Nothing,
-            Framing::Length(length) => Left::Bytes(length),
-            Framing::Chunked => Left::Chunks(Box::default()),
-            Framing::UntilClose => Left::UntilClose,
+        let remaining = match framing {
+            Framing::Length(0) => Remaining::Nothing,
+            Framing::Length(length) => Remaining::Bytes(length),
+            Framing::Chunked => Remaining::Chunks(Box::default()),
+            Framing::UntilClose => Remaining::UntilClose,
         };
         let sending = (!sending.is_done()).then(|| Box::new(sending));
-        let mut answer = Http1Body { stream: Some(stream), sending, left, trailers: None, rest, reuse, pool };
-        if matches!(answer.left, Left::Nothing) {
-            answer.end();
+        let mut body =
+            Http1Body { stream: Some(stream), sending, remaining, trailers: None, rest, reuse, pool };
+        if matches!(body.remaining, Remaining::Nothing) {
+            body.end();
         }
-        answer
+        body
     }
 
     pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Http1Error>>> {
-        self.send_on(cx);
-        while !matches!(self.left, Left::Nothing) {
+        self.continue_sending(cx);
+        while !matches!(self.remaining, Remaining::Nothing) {
             let (data, is_open) = match ready!(self.poll_data(cx)) {
                 Ok(read) => read,
                 Err(error) => return Poll::Ready(Some(Err(self.fail(error)))),
             };
-            match &mut self.left {
-                Left::Chunks(chunks) if chunks.is_done() => {
+            match &mut self.remaining {
+                Remaining::Chunks(chunks) if chunks.is_done() => {
                     self.trailers =
                         Some(std::mem::take(&mut chunks.trailers)).filter(|trailers| !trailers.is_empty());
                     self.end();
                 }
-                Left::Bytes(0) => self.end(),
-                Left::UntilClose if !is_open => self.end(),
-                // The upstream closed, which ends no answer that says how long it is.
-                Left::Bytes(_) | Left::Chunks(_) if !is_open => {
+                Remaining::Bytes(0) => self.end(),
+                Remaining::UntilClose if !is_open => self.end(),
+                // The upstream closed before a body of known length was complete.
+                Remaining::Bytes(_) | Remaining::Chunks(_) if !is_open => {
                     return Poll::Ready(Some(Err(self.fail(Http1Error::Ended))));
                 }
-                Left::Bytes(_) | Left::Chunks(_) | Left::UntilClose | Left::Nothing => {}
+                Remaining::Bytes(_) | Remaining::Chunks(_) | Remaining::UntilClose | Remaining::Nothing => {}
             }
             if !data.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -90,7 +91,7 @@ impl Http1Body {
         Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
     }
 
-    /// What has arrived, without framing, and whether the upstream still has the connection open.
+    /// Returns the data that has arrived, and whether the upstream still has the connection open.
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Bytes, bool), Http1Error>> {
         if !self.rest.is_empty() {
             let rest = std::mem::take(&mut self.rest);
@@ -105,39 +106,39 @@ impl Http1Body {
     }
 
     fn decode(&mut self, bytes: &[u8]) -> Result<Bytes, Http1Error> {
-        match &mut self.left {
-            Left::Bytes(left) => {
+        match &mut self.remaining {
+            Remaining::Bytes(left) => {
                 let count = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= count as u64;
-                // More than was announced: whatever it is, the next request must not get it as its answer.
+                // Extra bytes must not become the response to the next request.
                 self.reuse &= count == bytes.len();
                 Ok(Bytes::copy_from_slice(&bytes[..count]))
             }
-            Left::Chunks(chunks) => {
+            Remaining::Chunks(chunks) => {
                 let mut data = Vec::with_capacity(bytes.len());
-                let count = chunks.take(bytes, &mut data)?;
+                let count = chunks.decode(bytes, &mut data)?;
                 self.reuse &= count == bytes.len();
                 Ok(data.into())
             }
-            Left::UntilClose => Ok(Bytes::copy_from_slice(bytes)),
-            Left::Nothing => Ok(Bytes::new()),
+            Remaining::UntilClose => Ok(Bytes::copy_from_slice(bytes)),
+            Remaining::Nothing => Ok(Bytes::new()),
         }
     }
 
-    /// Goes on sending a request that is answered before it has all arrived.
-    fn send_on(&mut self, cx: &mut Context<'_>) {
+    /// Continues sending a request that the upstream responds to early.
+    fn continue_sending(&mut self, cx: &mut Context<'_>) {
         if let (Some(sending), Some(stream)) = (&mut self.sending, &mut self.stream)
             && let Poll::Ready(sent) = sending.poll(stream, cx)
         {
-            // An upstream that has answered need not take the rest; its answer counts.
+            // An upstream that has responded may reject the rest. Its response is still valid.
             self.reuse &= sent.is_ok();
             self.sending = None;
         }
     }
 
-    /// The answer is complete: the connection can serve another request.
+    /// Marks the response as complete and returns its connection to the pool if it can be reused.
     fn end(&mut self) {
-        self.left = Left::Nothing;
+        self.remaining = Remaining::Nothing;
         if let Some(stream) = self.stream.take()
             && self.reuse
             && self.rest.is_empty()
@@ -148,20 +149,20 @@ impl Http1Body {
     }
 
     fn fail(&mut self, error: Http1Error) -> Http1Error {
-        self.left = Left::Nothing;
+        self.remaining = Remaining::Nothing;
         self.stream = None;
         error
     }
 
     pub(crate) fn is_end_stream(&self) -> bool {
-        matches!(self.left, Left::Nothing) && self.trailers.is_none()
+        matches!(self.remaining, Remaining::Nothing) && self.trailers.is_none()
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
-        match self.left {
-            Left::Bytes(left) => SizeHint::with_exact(left),
-            Left::Nothing => SizeHint::with_exact(0),
-            Left::Chunks(_) | Left::UntilClose => SizeHint::default(),
+        match self.remaining {
+            Remaining::Bytes(left) => SizeHint::with_exact(left),
+            Remaining::Nothing => SizeHint::with_exact(0),
+            Remaining::Chunks(_) | Remaining::UntilClose => SizeHint::default(),
         }
     }
 }

@@ -17,7 +17,7 @@ async fn next(answer: &mut Http1Body) -> Option<Bytes> {
 }
 
 #[tokio::test]
-async fn a_connection_is_reused_and_closed_when_its_answer_is_dropped() {
+async fn a_connection_is_reused_and_closed_when_its_response_is_dropped() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let upstream = tokio::spawn(async move {
@@ -42,20 +42,20 @@ async fn a_connection_is_reused_and_closed_when_its_answer_is_dropped() {
     assert_eq!(
         next(&mut answer).await.as_deref(),
         Some(&b"ab"[..]),
-        "what arrived together goes on together"
+        "bytes that arrive together are passed on together"
     );
     drop(answer);
     let (head, left) = upstream.await.unwrap();
     assert!(head.starts_with("GET /v1?x=1 HTTP/1.1\r\n"), "{head}");
     assert!(head.contains(&format!("host: {address}\r\n")), "{head}");
-    assert_eq!(left, 0, "the line outlived the answer that nobody wanted");
+    assert_eq!(left, 0, "the connection outlived the dropped response");
 }
 
 #[tokio::test]
-async fn a_request_goes_on_being_sent_while_its_answer_is_read() {
+async fn a_request_is_still_sent_while_its_response_is_read() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    // More than the sockets' buffers hold, so that it cannot all be sent before the answer begins.
+    // More than the socket buffers hold, so that the response begins before everything is sent.
     let large = Bytes::from(vec![b'x'; 32 * 1024 * 1024]);
     let length = large.len();
     let upstream = tokio::spawn(async move {

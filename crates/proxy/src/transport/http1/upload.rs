@@ -1,4 +1,4 @@
-//! A request on its way to the upstream.
+//! Writes a request to its connection.
 
 use crate::transport::body::SendBody;
 use crate::transport::http1::error::Http1Error;
@@ -13,48 +13,48 @@ use tokio::net::TcpStream;
 
 #[derive(Debug)]
 pub(crate) struct Sending {
-    /// What is ready to be written, the head first.
+    /// Bytes to write, starting with the head.
     ready: VecDeque<Bytes>,
     body: SendBody,
     is_chunked: bool,
-    /// The whole body has been taken into `ready`.
-    is_taken: bool,
+    /// Whether all of the body is in `ready` or written.
+    is_body_read: bool,
+    /// Whether nothing has been written yet.
     is_untouched: bool,
 }
 
-/// How much is taken from a body before it is written.
-const AHEAD: usize = 256 * 1024;
-/// How many pieces one system call writes.
-const SLICES: usize = 32;
+/// How many bytes are read from the body before they are written.
+const READ_AHEAD: usize = 256 * 1024;
+/// The maximum number of pieces written by one system call.
+const MAX_SLICES: usize = 32;
 
 impl Sending {
     pub(super) fn new(head: Bytes, body: SendBody) -> Sending {
         let is_chunked = body.size_hint().exact().is_none();
-        Sending { ready: VecDeque::from([head]), body, is_chunked, is_taken: false, is_untouched: true }
+        Sending { ready: VecDeque::from([head]), body, is_chunked, is_body_read: false, is_untouched: true }
     }
 
-    /// Nothing of it has been written yet.
     pub(super) fn is_untouched(&self) -> bool {
         self.is_untouched
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.is_taken && self.ready.is_empty()
+        self.is_body_read && self.ready.is_empty()
     }
 
-    /// Writes as much as the upstream takes; ready when all of it is written.
+    /// Writes until everything is written or the socket blocks.
     pub(super) fn poll(
         &mut self,
         stream: &mut TcpStream,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Http1Error>> {
         while !self.is_done() {
-            let waits = self.take(cx)?;
-            if self.ready.is_empty() && waits.is_pending() {
+            let body = self.read_body(cx)?;
+            if self.ready.is_empty() && body.is_pending() {
                 return Poll::Pending;
             }
             let slices: Vec<IoSlice<'_>> =
-                self.ready.iter().take(SLICES).map(|piece| IoSlice::new(piece)).collect();
+                self.ready.iter().take(MAX_SLICES).map(|piece| IoSlice::new(piece)).collect();
             if slices.is_empty() {
                 continue;
             }
@@ -65,9 +65,9 @@ impl Sending {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes what the body has; pending if it has no more for now.
-    fn take(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, Http1Error> {
-        while !self.is_taken && self.ready.iter().map(Bytes::len).sum::<usize>() < AHEAD {
+    /// Reads available data from the body. Returns `Pending` if the body has no more for now.
+    fn read_body(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, Http1Error> {
+        while !self.is_body_read && self.ready.iter().map(Bytes::len).sum::<usize>() < READ_AHEAD {
             match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data() {
@@ -76,7 +76,7 @@ impl Sending {
                 }
                 Poll::Ready(Some(Err(error))) => return Err(Http1Error::Upload(error)),
                 Poll::Ready(None) => {
-                    self.is_taken = true;
+                    self.is_body_read = true;
                     if self.is_chunked {
                         self.ready.push_back(Bytes::from_static(b"0\r\n\r\n"));
                     }
@@ -89,7 +89,7 @@ impl Sending {
 
     fn queue(&mut self, data: Bytes) {
         if data.is_empty() {
-            // An empty chunk would be taken for the last one.
+            // An empty chunk would end the body.
             return;
         }
         if self.is_chunked {

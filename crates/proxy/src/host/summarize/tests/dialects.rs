@@ -1,12 +1,12 @@
-//! Endpoints that do not understand everything.
+//! Endpoints that do not support every request format.
 
 use super::*;
 
-/// Refuses requests that have this member, and answers others.
-fn refuses(upstream: &MockUpstream, member: &'static str, status: u16, message: &'static str) {
+/// Rejects requests with this member and answers others.
+fn rejects(upstream: &MockUpstream, member: &'static str, status: u16, message: &'static str) {
     upstream.script(move |request| match request.json().get(member) {
         Some(_) => Answer::error(status, "unsupported", message),
-        None => good("Use redb"),
+        None => valid_answer("Use redb"),
     });
 }
 
@@ -15,14 +15,14 @@ fn has(upstream: &MockUpstream, member: &str) -> Vec<bool> {
 }
 
 #[tokio::test]
-async fn an_endpoint_without_schemas_is_asked_plainly_from_then_on() {
+async fn an_endpoint_that_rejects_schemas_gets_none_from_then_on() {
     for (status, model) in [(400, "plain-400"), (404, "plain-404"), (422, "plain-422"), (501, "plain-501")] {
         let upstream = MockUpstream::start().await;
-        refuses(&upstream, "response_format", status, "what?");
-        let bench = Bench::at(&upstream, model, "");
+        rejects(&upstream, "response_format", status, "what?");
+        let fixture = Fixture::at(&upstream, model, "");
         for calls in [2, 1] {
-            let made = bench.summarize(material()).await.unwrap();
-            assert_eq!(made.summary.decisions, decided("Use redb"));
+            let made = fixture.summarize(material()).await.unwrap();
+            assert_eq!(made.summary.decisions, decisions("Use redb"));
             assert_eq!(made.spent.calls, calls, "{status}");
         }
         assert_eq!(has(&upstream, "response_format"), [true, false, false]);
@@ -30,37 +30,37 @@ async fn an_endpoint_without_schemas_is_asked_plainly_from_then_on() {
 }
 
 #[tokio::test]
-async fn what_is_refused_either_way_teaches_nothing() {
+async fn a_request_rejected_in_every_dialect_changes_nothing() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::error(400, "model_not_found", "no such model"));
-    let bench = Bench::at(&upstream, "missing", "");
+    let fixture = Fixture::at(&upstream, "missing", "");
     for _ in 0..2 {
-        let failed = bench.summarize(material()).await.unwrap_err();
+        let failed = fixture.summarize(material()).await.unwrap_err();
         assert_eq!((failed.cause.fold_failure().reason(), failed.spent.calls), ("summarizer_refused", 2));
     }
     assert_eq!(has(&upstream, "response_format"), [true, false, true, false]);
 }
 
 #[tokio::test]
-async fn the_operator_can_insist() {
+async fn the_operator_can_force_or_disable_the_schema() {
     let upstream = MockUpstream::start().await;
-    refuses(&upstream, "response_format", 400, "what?");
+    rejects(&upstream, "response_format", 400, "what?");
     let failed =
-        Bench::at(&upstream, "insist", "json_schema = true").summarize(material()).await.unwrap_err();
+        Fixture::at(&upstream, "insist", "json_schema = true").summarize(material()).await.unwrap_err();
     assert_eq!((failed.cause.fold_failure().reason(), failed.spent.calls), ("summarizer_refused", 1));
-    let made = Bench::at(&upstream, "insist", "json_schema = false").summarize(material()).await.unwrap();
+    let made = Fixture::at(&upstream, "insist", "json_schema = false").summarize(material()).await.unwrap();
     assert_eq!(made.spent.calls, 1);
     assert_eq!(has(&upstream, "response_format"), [true, false]);
 }
 
 #[tokio::test]
-async fn reasoning_models_get_the_limit_that_they_know() {
+async fn reasoning_models_get_max_completion_tokens() {
     let upstream = MockUpstream::start().await;
     let message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
-    refuses(&upstream, "max_tokens", 400, message);
-    let bench = Bench::at(&upstream, "reasoning", "");
+    rejects(&upstream, "max_tokens", 400, message);
+    let fixture = Fixture::at(&upstream, "reasoning", "");
     for calls in [2, 1] {
-        assert_eq!(bench.summarize(material()).await.unwrap().spent.calls, calls);
+        assert_eq!(fixture.summarize(material()).await.unwrap().spent.calls, calls);
     }
     assert_eq!(has(&upstream, "max_completion_tokens"), [false, true, true]);
     assert_eq!(has(&upstream, "temperature"), [true, false, false]);
@@ -68,7 +68,7 @@ async fn reasoning_models_get_the_limit_that_they_know() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_knows_neither() {
+async fn an_endpoint_can_reject_both_the_temperature_and_the_schema() {
     let upstream = MockUpstream::start().await;
     upstream.script(|request| {
         let body = request.json();
@@ -77,19 +77,19 @@ async fn an_endpoint_that_knows_neither() {
         } else if body.get("response_format").is_some() {
             Answer::error(400, "unsupported", "'response_format' is not supported")
         } else {
-            good("Use redb")
+            valid_answer("Use redb")
         }
     });
-    let bench = Bench::at(&upstream, "neither", "");
+    let fixture = Fixture::at(&upstream, "neither", "");
     for calls in [3, 1] {
-        assert_eq!(bench.summarize(material()).await.unwrap().spent.calls, calls);
+        assert_eq!(fixture.summarize(material()).await.unwrap().spent.calls, calls);
     }
 }
 
-/// A model with a small window is asked within bounds.
+/// Small enough for a bounded schema.
 const SMALL: &str = "window = 2048";
 
-/// What a request's schema is: with lengths, without, or none.
+/// The kind of schema in a request.
 fn schema(request: &Value) -> &'static str {
     match request.get("response_format") {
         Some(format) if format.to_string().contains("maxLength") => "bounded",
@@ -102,16 +102,16 @@ fn schemas(upstream: &MockUpstream) -> Vec<&'static str> {
     upstream.requests().iter().map(|request| schema(&request.json())).collect()
 }
 
-/// Answers requests with this schema, and refuses others.
-fn understands(upstream: &MockUpstream, known: &'static str) {
+/// Answers requests with this kind of schema and rejects others.
+fn accepts(upstream: &MockUpstream, known: &'static str) {
     upstream.script(move |request| match schema(&request.json()) {
-        schema if schema == known => good("Use redb"),
+        schema if schema == known => valid_answer("Use redb"),
         _ => Answer::error(400, "invalid_request_error", "'maxLength' is not permitted"),
     });
 }
 
 #[tokio::test]
-async fn bounds_go_before_the_schema_does() {
+async fn the_bounds_are_dropped_before_the_schema() {
     let cases: [(&str, &'static str, &[&str]); 3] = [
         ("bounds", "bounded", &["bounded", "bounded"]),
         ("no-bounds", "plain", &["bounded", "plain", "plain"]),
@@ -119,32 +119,32 @@ async fn bounds_go_before_the_schema_does() {
     ];
     for (model, known, expected) in cases {
         let upstream = MockUpstream::start().await;
-        understands(&upstream, known);
-        let bench = Bench::at(&upstream, model, SMALL);
+        accepts(&upstream, known);
+        let fixture = Fixture::at(&upstream, model, SMALL);
         for _ in 0..2 {
-            let made = bench.summarize(material()).await.unwrap();
-            assert_eq!(made.summary.decisions, decided("Use redb"));
+            let made = fixture.summarize(material()).await.unwrap();
+            assert_eq!(made.summary.decisions, decisions("Use redb"));
         }
         assert_eq!(schemas(&upstream), expected);
     }
 }
 
 #[tokio::test]
-async fn insisting_on_a_schema_is_not_insisting_on_bounds() {
+async fn forcing_a_schema_does_not_force_its_bounds() {
     let upstream = MockUpstream::start().await;
-    understands(&upstream, "plain");
-    let bench = Bench::at(&upstream, "insist-small", "window = 2048\njson_schema = true");
-    assert_eq!(bench.summarize(material()).await.unwrap().spent.calls, 2);
-    understands(&upstream, "none");
-    let failed = bench.summarize(material()).await.unwrap_err();
+    accepts(&upstream, "plain");
+    let fixture = Fixture::at(&upstream, "insist-small", "window = 2048\njson_schema = true");
+    assert_eq!(fixture.summarize(material()).await.unwrap().spent.calls, 2);
+    accepts(&upstream, "none");
+    let failed = fixture.summarize(material()).await.unwrap_err();
     assert_eq!((failed.cause.fold_failure().reason(), failed.spent.calls), ("summarizer_refused", 1));
     assert_eq!(schemas(&upstream), ["bounded", "plain", "plain"]);
 }
 
 #[tokio::test]
-async fn a_model_with_room_is_asked_without_bounds() {
+async fn a_model_with_a_large_window_gets_no_bounds() {
     let upstream = MockUpstream::start().await;
-    understands(&upstream, "plain");
-    let bench = Bench::at(&upstream, "roomy", "window = 8192");
-    assert_eq!(bench.summarize(material()).await.unwrap().spent.calls, 1);
+    accepts(&upstream, "plain");
+    let fixture = Fixture::at(&upstream, "roomy", "window = 8192");
+    assert_eq!(fixture.summarize(material()).await.unwrap().spent.calls, 1);
 }

@@ -1,59 +1,59 @@
-//! Whose key is used, and where it may go. Cargo sets the variables that stand for keys here.
+//! Which key is sent to the summarizer. Variables set by Cargo serve as keys.
 
 use super::*;
 use crate::host::summarize::key::{KeyError, authorization};
 use crate::transport::upstream::Prepared;
 
-/// The key that reaches the upstream for a caller with the key `caller`, whose own requests go to the upstream `default`.
+/// Returns the key that the upstream receives for a caller with the key `caller`, whose own requests go to `default`.
 async fn key(upstream: &MockUpstream, config: &str, model: &str) -> Option<String> {
     let url = upstream.url();
-    let bench = Bench::new(&format!(
+    let fixture = Fixture::new(&format!(
         "{config}\nkind = \"llm\"\nmodel = \"{model}\"\n[upstreams.default]\nurl = \"{url}/a\"\n[upstreams.other]\nurl = \"{url}/b\"\n"
     ));
     let headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, "Bearer caller".parse().unwrap())]);
-    let caller = CallerKey::of(&headers, &bench.snapshot.settings.upstreams["default"]);
+    let caller = CallerKey::of(&headers, &fixture.snapshot.settings.upstreams["default"]);
     assert!(!format!("{caller:?}").contains("Bearer"));
-    bench.ask(material(), &caller, PATIENCE).await.unwrap();
+    fixture.summarize_for(material(), &caller, TIMEOUT).await.unwrap();
     upstream.next_request().await.header("authorization").map(str::to_owned)
 }
 
 #[tokio::test]
-async fn a_callers_key_goes_where_its_requests_go() {
+async fn a_callers_key_is_only_sent_to_its_own_upstream_unless_forwarding_is_allowed() {
     let upstream = MockUpstream::start().await;
-    upstream.answer(good("Use redb"));
+    upstream.answer(valid_answer("Use redb"));
     let section = "[summarizers.small]\nupstream =";
     let home = key(&upstream, &format!("{section} \"default\""), "home").await;
     assert_eq!(home.as_deref(), Some("Bearer caller"));
     assert_eq!(key(&upstream, &format!("{section} \"other\""), "away").await, None);
-    let told = key(&upstream, &format!("{section} \"other\"\nforward_key = true"), "told").await;
-    assert_eq!(told.as_deref(), Some("Bearer caller"));
+    let allowed = key(&upstream, &format!("{section} \"other\"\nforward_key = true"), "told").await;
+    assert_eq!(allowed.as_deref(), Some("Bearer caller"));
     let paths: Vec<String> = upstream.requests().iter().map(|request| request.target.clone()).collect();
     assert_eq!(paths, ["/a/v1/chat/completions", "/b/v1/chat/completions", "/b/v1/chat/completions"]);
 }
 
 #[tokio::test]
-async fn the_summarizers_own_key_comes_first_then_the_upstreams() {
+async fn the_summarizers_key_takes_precedence_over_the_upstreams_and_the_callers() {
     let upstream = MockUpstream::start().await;
-    upstream.answer(good("Use redb"));
+    upstream.answer(valid_answer("Use redb"));
     let url = upstream.url();
     for (own, expected) in [
         ("api_key_env = \"CARGO_PKG_NAME\"\nforward_key = true", env!("CARGO_PKG_NAME")),
         ("forward_key = true", env!("CARGO_PKG_VERSION")),
     ] {
-        let bench = Bench::new(&format!(
+        let fixture = Fixture::new(&format!(
             "[upstreams.default]\nurl = \"{url}\"\napi_key_env = \"CARGO_PKG_VERSION\"\n\
              [summarizers.small]\nkind = \"llm\"\nmodel = \"keyed\"\n{own}\n"
         ));
         let headers = HeaderMap::from_iter([(http::header::AUTHORIZATION, "Bearer caller".parse().unwrap())]);
-        let caller = CallerKey::of(&headers, &bench.snapshot.settings.upstreams["default"]);
-        bench.ask(material(), &caller, PATIENCE).await.unwrap();
+        let caller = CallerKey::of(&headers, &fixture.snapshot.settings.upstreams["default"]);
+        fixture.summarize_for(material(), &caller, TIMEOUT).await.unwrap();
         let sent = upstream.next_request().await;
         assert_eq!(sent.headers_named("authorization"), [format!("Bearer {expected}")]);
     }
 }
 
 #[test]
-fn without_its_own_key_a_summarizer_takes_no_other() {
+fn a_missing_key_of_the_summarizer_is_an_error() {
     let config = "[summarizers.small]\nkind = \"llm\"\nmodel = \"m\"\napi_key_env = \"TIDEGATE_TEST_IS_NOT_SET\"\nforward_key = true\n";
     let settings = load(ConfigSource::new("proxy.toml", config), &Flags::default(), &|_| None).unwrap();
     let Summarizer::Llm(llm) = &settings.summarizers["small"] else { panic!("it is an llm") };

@@ -1,10 +1,10 @@
-//! Small models: asked in few words, held to lengths, and read as far as they got.
+//! Small models: brief prompts, bounded schemas and truncated responses.
 
 use super::*;
 
 const SMALL: &str = "window = 2048";
 
-/// An answer of exactly this text that ran into its limit.
+/// A response with this text that was cut off at its length limit.
 fn cut_off(text: &str) -> Answer {
     let message = json!({ "role": "assistant", "content": text });
     let choice = json!({ "index": 0, "message": message, "finish_reason": "length" });
@@ -12,11 +12,11 @@ fn cut_off(text: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn the_question_is_brief_and_the_answer_bounded() {
+async fn the_prompt_is_brief_and_the_schema_bounded() {
     let upstream = MockUpstream::start().await;
-    upstream.answer(good("Use redb"));
+    upstream.answer(valid_answer("Use redb"));
     let material = Material { max_tokens: 150, ..material() };
-    Bench::at(&upstream, "brief", SMALL).summarize(material).await.unwrap();
+    Fixture::at(&upstream, "brief", SMALL).summarize(material).await.unwrap();
     let request = upstream.next_request().await;
     let body = request.json();
     assert_eq!(body["max_tokens"], 321);
@@ -27,17 +27,17 @@ async fn the_question_is_brief_and_the_answer_bounded() {
     assert_eq!(properties["summary_text"]["maxLength"], 225);
     assert_eq!(properties["key_facts"]["maxItems"], 2);
     assert_eq!(properties["key_facts"]["items"]["maxLength"], 80);
-    // A model that is held to a schema writes in its order: the prose comes before the lists.
+    // A model writes the members in the order of the schema: the prose comes before the lists.
     let written = String::from_utf8(request.body.to_vec()).unwrap();
     assert!(written.find("\"summary_text\":{") < written.find("\"goals\":{"), "{written}");
 }
 
 #[tokio::test]
-async fn a_summary_is_no_longer_than_the_window_allows() {
+async fn the_summary_length_is_limited_by_the_window() {
     let upstream = MockUpstream::start().await;
-    upstream.answer(good("Use redb"));
+    upstream.answer(valid_answer("Use redb"));
     let material = Material { max_tokens: 5_000, ..material() };
-    Bench::at(&upstream, "long", SMALL).summarize(material).await.unwrap();
+    Fixture::at(&upstream, "long", SMALL).summarize(material).await.unwrap();
     let body = upstream.next_request().await.json();
     assert_eq!(body["max_tokens"], 504);
     let prose = &body["response_format"]["json_schema"]["schema"]["properties"]["summary_text"]["maxLength"];
@@ -45,43 +45,43 @@ async fn a_summary_is_no_longer_than_the_window_allows() {
 }
 
 #[tokio::test]
-async fn what_was_written_before_the_limit_counts() {
+async fn the_complete_part_of_a_truncated_response_is_used() {
     let upstream = MockUpstream::start().await;
     upstream
         .then(cut_off(r#"{"summary_text": "The index moves. It has 48,0"#))
         .then(cut_off(r#"{"summary_text": "It moves.", "decisions": ["Use redb"], "key_facts": ["48,0"#));
-    let bench = Bench::at(&upstream, "cut", SMALL);
-    let made = bench.summarize(material()).await.unwrap();
+    let fixture = Fixture::at(&upstream, "cut", SMALL);
+    let made = fixture.summarize(material()).await.unwrap();
     let prose = Summary { summary_text: "The index moves.".into(), ..Summary::default() };
     assert_eq!((made.summary, made.spent.calls), (prose, 1));
-    let made = bench.summarize(material()).await.unwrap();
+    let made = fixture.summarize(material()).await.unwrap();
     assert_eq!(made.summary.decisions, [Entry::new("Use redb", [])]);
     assert!(made.summary.key_facts.is_empty());
 }
 
 #[tokio::test]
-async fn what_a_bound_broke_off_is_not_kept() {
+async fn entries_cut_off_by_a_length_limit_are_removed() {
     let upstream = MockUpstream::start().await;
     let broken = format!("{} 48,0", "w".repeat(75));
     let answer = json!({ "summary_text": "The index moves.", "key_facts": [broken, "Ann owns it"] });
     upstream.answer(Answer::chat(&answer.to_string()));
     let material = Material { max_tokens: 150, ..material() };
-    let made = Bench::at(&upstream, "broken-off", SMALL).summarize(material.clone()).await.unwrap();
+    let made = Fixture::at(&upstream, "broken-off", SMALL).summarize(material.clone()).await.unwrap();
     assert_eq!(made.summary.key_facts, [Entry::new("Ann owns it", [])]);
-    // Whoever was not held to bounds ended there.
-    let made = Bench::at(&upstream, "unbound", "window = 2048\njson_schema = false");
+    // Without a bounded schema the same entry was not cut off.
+    let made = Fixture::at(&upstream, "unbound", "window = 2048\njson_schema = false");
     assert_eq!(made.summarize(material).await.unwrap().summary.key_facts.len(), 2);
 }
 
 #[tokio::test]
-async fn a_model_that_lists_nothing_does_not_end_what_is_known() {
+async fn an_empty_list_does_not_erase_known_entries() {
     let previous =
         Summary { key_facts: vec![Entry::new("The port is 8080", [MessageRef(2)])], ..Summary::default() };
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::chat(r#"{"summary_text": "The index moves.", "key_facts": []}"#));
     for (model, keys) in [("forgetful", SMALL), ("forgetful-large", "")] {
         let material = Material { previous: Some(previous.clone()), ..material() };
-        let made = Bench::at(&upstream, model, keys).summarize(material).await.unwrap();
+        let made = Fixture::at(&upstream, model, keys).summarize(material).await.unwrap();
         let kept = Summary { summary_text: "The index moves.".into(), ..previous.clone() };
         assert_eq!(made.summary, kept, "{model}");
     }
