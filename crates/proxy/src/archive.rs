@@ -2,11 +2,9 @@
 
 use crate::identify::Identity;
 use crate::request_id::unique;
+use tidegate_archive::{Archive, ArchiveRecord, ArchivedAudit, ArchivedSummary, ArchivedTurn, RowId};
 use tidegate_engine::Digest;
-use tidegate_store::{
-    Archive, ArchiveRecord, ArchivedAudit, ArchivedSummary, ArchivedTurn, Entries, MessageId, RawMessage,
-    RowId, StoredFold, TurnRecord,
-};
+use tidegate_store::{Entries, MessageId, RawMessage, StoredFold, TurnRecord};
 use tidegate_summary::{Entry, Summary};
 
 /// Every message that is new, instructions too.
@@ -23,13 +21,13 @@ pub(crate) fn message(archive: &Archive, identity: &Identity, route: &str, messa
 }
 
 fn turn(identity: &Identity, route: &str, message: &RawMessage) -> ArchivedTurn {
-    let row = |id: MessageId| RowId::of_message(identity.key, id);
+    let row = |id: MessageId| RowId::of_message(identity.key.0, id.0);
     let parent = Some(message.parent).filter(|parent| parent.0 != Digest::default().0);
     ArchivedTurn {
         id: row(message.id),
         parent_id: parent.map(row),
         conversation_id: identity.name.clone(),
-        conversation: identity.key,
+        conversation: identity.key.0,
         tenant: identity.tenant.clone(),
         route: route.to_owned(),
         turn_number: None,
@@ -56,12 +54,12 @@ pub(crate) fn summary(
     first: Digest,
     (summary, author, tokens): (&Summary, &str, u64),
 ) {
-    let row = |digest: Digest| RowId::of_message(identity.key, MessageId(digest.0));
+    let row = |digest: Digest| RowId::of_message(identity.key.0, digest.0);
     let texts = |entries: &[Entry]| entries.iter().map(|entry| entry.text.clone()).collect();
     archive.record(ArchiveRecord::Summary(ArchivedSummary {
-        id: RowId::of_summary(identity.key, MessageId(fold.covers.0)),
+        id: RowId::of_summary(identity.key.0, fold.covers.0),
         session_id: identity.name.clone(),
-        conversation: identity.key,
+        conversation: identity.key.0,
         tenant: identity.tenant.clone(),
         route: route.to_owned(),
         from_message_id: row(first),
@@ -86,9 +84,9 @@ pub(crate) fn audit(archive: &Archive, identity: &Identity, end: Option<Digest>,
     let end = end.unwrap_or_default();
     archive.record(ArchiveRecord::Audit(ArchivedAudit {
         id: RowId(unique().to_be_bytes()),
-        turn_id: RowId::of_message(identity.key, MessageId(end.0)),
+        turn_id: RowId::of_message(identity.key.0, end.0),
         session_id: identity.name.clone(),
-        conversation: identity.key,
+        conversation: identity.key.0,
         tenant: identity.tenant.clone(),
         route: turn.route.clone(),
         model_alias: turn.model.clone(),

@@ -5,8 +5,6 @@
 //! first. [`Conversations`] is what a proxy uses: it gives every
 //! question a deadline, stops asking a store that is down, and answers from this process's own memory meanwhile.
 //!
-//! [`Archive`] is the other way out: rows in a PostgreSQL database, which nobody here reads back.
-//!
 //! This crate never decides anything about a conversation, and never lets what one says into a log or an error text.
 //!
 //! ```
@@ -25,7 +23,6 @@
 //! # }
 //! ```
 
-mod archive;
 mod claims;
 mod conversations;
 mod embedded;
@@ -37,14 +34,9 @@ mod memory;
 mod recalled;
 mod record;
 mod redis;
-mod roots;
 mod seal;
 mod store;
 
-pub use archive::{
-    Archive, ArchiveError, ArchiveOptions, ArchiveRecord, ArchiveStats, ArchivedAudit, ArchivedSummary,
-    ArchivedTurn, RowId,
-};
 pub use conversations::{Claim, Conversations, Entries, History, Options, Pinned, Timeline};
 pub use embedded::EmbeddedStore;
 pub use head::Head;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::log::Log;
-use tidegate_store::ArchiveError;
+use tidegate_archive::ArchiveError;
 
 #[tokio::test]
 async fn a_wrong_password_is_said_and_never_which() {

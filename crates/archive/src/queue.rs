@@ -1,7 +1,7 @@
 //! The records that wait, and what became of the others. Everything is under one lock that is never held for longer than it
 //! takes to move a pointer, so that the figures always add up.
 
-use super::record::ArchiveRecord;
+use crate::record::ArchiveRecord;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ pub struct ArchiveStats {
 }
 
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     max_records: usize,
     max_bytes: usize,
     state: Mutex<State>,
@@ -49,14 +49,14 @@ struct State {
 }
 
 /// A record with its size.
-pub(super) struct Waiting {
-    pub(super) record: Box<ArchiveRecord>,
-    pub(super) size: usize,
+pub(crate) struct Waiting {
+    pub(crate) record: Box<ArchiveRecord>,
+    pub(crate) size: usize,
 }
 
 /// What became of a record that was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pushed {
+pub(crate) enum Pushed {
     Queued,
     Dropped,
     /// The first that found the queue full, since the last time that there was room.
@@ -64,11 +64,11 @@ pub(super) enum Pushed {
 }
 
 impl Queue {
-    pub(super) fn new(max_records: usize, max_bytes: usize) -> Queue {
+    pub(crate) fn new(max_records: usize, max_bytes: usize) -> Queue {
         Queue { max_records, max_bytes, state: Mutex::default(), changed: Notify::new() }
     }
 
-    pub(super) fn push(&self, record: ArchiveRecord) -> Pushed {
+    pub(crate) fn push(&self, record: ArchiveRecord) -> Pushed {
         let size = record.size();
         let record = Box::new(record);
         let pushed = {
@@ -92,7 +92,7 @@ impl Queue {
 
     /// Some of those that have waited longest, at least one; none when the queue is closed and empty. They stay counted until
     /// they are settled.
-    pub(super) async fn take(&self, records: usize, bytes: usize) -> Option<Vec<Waiting>> {
+    pub(crate) async fn take(&self, records: usize, bytes: usize) -> Option<Vec<Waiting>> {
         loop {
             {
                 let mut state = self.state();
@@ -110,7 +110,7 @@ impl Queue {
     }
 
     /// These are in the database. Whether others were dropped since the last time.
-    pub(super) fn written(&self, done: &[Waiting]) -> bool {
+    pub(crate) fn written(&self, done: &[Waiting]) -> bool {
         let mut state = self.state();
         state.settle(done);
         state.stats.written += done.len() as u64;
@@ -119,7 +119,7 @@ impl Queue {
     }
 
     /// The database never takes this one. How many there were.
-    pub(super) fn rejected(&self, done: &Waiting) -> u64 {
+    pub(crate) fn rejected(&self, done: &Waiting) -> u64 {
         let mut state = self.state();
         state.settle(std::slice::from_ref(done));
         state.stats.rejected += 1;
@@ -129,14 +129,14 @@ impl Queue {
     }
 
     /// An attempt failed. Whether the one before it did not fail for the same reason.
-    pub(super) fn failed(&self, reason: &'static str) -> bool {
+    pub(crate) fn failed(&self, reason: &'static str) -> bool {
         let mut state = self.state();
         state.stats.failed_batches += 1;
         state.stats.error.replace(reason) != Some(reason)
     }
 
     /// `is_well`: and nothing else is known to be wrong.
-    pub(super) fn connected(&self, is_well: bool) {
+    pub(crate) fn connected(&self, is_well: bool) {
         let mut state = self.state();
         state.stats.connected = true;
         if is_well {
@@ -144,18 +144,18 @@ impl Queue {
         }
     }
 
-    pub(super) fn disconnected(&self) {
+    pub(crate) fn disconnected(&self) {
         self.state().stats.connected = false;
     }
 
     /// Takes in no more.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_one();
     }
 
     /// Drops all that are left. How many there were.
-    pub(super) fn give_up(&self) -> usize {
+    pub(crate) fn give_up(&self) -> usize {
         let (left, _freed) = {
             let mut state = self.state();
             state.is_closed = true;
@@ -168,7 +168,7 @@ impl Queue {
         left
     }
 
-    pub(super) fn stats(&self) -> ArchiveStats {
+    pub(crate) fn stats(&self) -> ArchiveStats {
         self.state().stats
     }
 

@@ -1,7 +1,6 @@
 //! What is archived. Times are milliseconds since 1970, token counts are our own estimates unless they say otherwise.
 
-use super::RowId;
-use crate::ConversationKey;
+use crate::RowId;
 
 /// One row.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +20,8 @@ pub struct ArchivedTurn {
     pub parent_id: Option<RowId>,
     /// What the client calls the conversation.
     pub conversation_id: String,
-    /// What we call it.
-    pub conversation: ConversationKey,
+    /// The key under which the proxy stores it; a column of hexadecimal digits.
+    pub conversation: [u8; 16],
     /// Stands for the tenant; says nothing about its credentials.
     pub tenant: String,
     pub route: String,
@@ -45,7 +44,7 @@ pub struct ArchivedSummary {
     pub id: RowId,
     /// What the client calls the conversation.
     pub session_id: String,
-    pub conversation: ConversationKey,
+    pub conversation: [u8; 16],
     pub tenant: String,
     pub route: String,
     /// The first and the last message that it covers.
@@ -75,7 +74,7 @@ pub struct ArchivedAudit {
     pub turn_id: RowId,
     /// What the client calls the conversation.
     pub session_id: String,
-    pub conversation: ConversationKey,
+    pub conversation: [u8; 16],
     pub tenant: String,
     pub route: String,
     /// The model as the client named it.
@@ -122,7 +121,7 @@ impl ArchiveRecord {
     }
 
     /// How much memory it takes while it waits, within a few bytes for each list.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let all = |texts: &[&str]| texts.iter().map(|text| text.len()).sum::<usize>();
         let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let texts = match self {
@@ -152,7 +151,7 @@ impl ArchiveRecord {
 
 impl ArchivedSummary {
     /// With the names of their columns.
-    pub(super) fn lists(&self) -> [(&'static str, &[String]); 6] {
+    pub(crate) fn lists(&self) -> [(&'static str, &[String]); 6] {
         [
             ("key_facts", &self.key_facts),
             ("decisions", &self.decisions),

@@ -1,6 +1,6 @@
 //! Where the database is and how to log in, as written in one URL.
 
-use super::ArchiveError;
+use crate::ArchiveError;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio_postgres::Config;
@@ -8,16 +8,16 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 /// What a URL says.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
-    pub(super) config: Config,
-    pub(super) trust: Trust,
+pub(crate) struct Target {
+    pub(crate) config: Config,
+    pub(crate) trust: Trust,
     /// Its host and port, for logs.
-    pub(super) place: String,
+    pub(crate) place: String,
 }
 
 /// Who may be at the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(crate) enum Trust {
     Anybody,
     /// For whom this file's authorities vouch, or, without one, those whom the system trusts.
     Verified(Option<PathBuf>),
@@ -40,7 +40,7 @@ const OPTIONS: [&str; 9] = [
 
 /// No text of an error repeats what stands in the URL: where a password holds an unescaped `/`, `?` or `@`, any part may be a
 /// piece of it.
-pub(super) fn parse(url: &str, timeout: Duration) -> Result<Target, ArchiveError> {
+pub(crate) fn parse(url: &str, timeout: Duration) -> Result<Target, ArchiveError> {
     let rest = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://"));
     let rest = rest.ok_or_else(|| bad("does not begin with `postgres://`"))?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));

@@ -1,4 +1,3 @@
-use crate::{ConversationKey, MessageId};
 use std::fmt;
 
 /// What a row is known by. It follows from what the row says, so that the same message written again, by a retry or by another
@@ -9,21 +8,21 @@ pub struct RowId(pub [u8; 16]);
 impl RowId {
     /// Of a message: the digest of the conversation up to it names it, in its conversation.
     #[must_use]
-    pub fn of_message(conversation: ConversationKey, message: MessageId) -> RowId {
+    pub fn of_message(conversation: [u8; 16], message: [u8; 32]) -> RowId {
         derive("tidegate archive message 1", conversation, message)
     }
 
     /// Of a summary: one stands for each prefix of a conversation, which the digest at its end names.
     #[must_use]
-    pub fn of_summary(conversation: ConversationKey, covers: MessageId) -> RowId {
+    pub fn of_summary(conversation: [u8; 16], covers: [u8; 32]) -> RowId {
         derive("tidegate archive summary 1", conversation, covers)
     }
 }
 
 /// The purpose keeps a summary apart from the message at which it ends.
-fn derive(purpose: &str, conversation: ConversationKey, digest: MessageId) -> RowId {
+fn derive(purpose: &str, conversation: [u8; 16], digest: [u8; 32]) -> RowId {
     let mut hasher = blake3::Hasher::new_derive_key(purpose);
-    hasher.update(&conversation.0).update(&digest.0);
+    hasher.update(&conversation).update(&digest);
     let mut id = RowId([0; 16]);
     hasher.finalize_xof().fill(&mut id.0);
     id
@@ -50,15 +49,15 @@ impl fmt::Debug for RowId {
 mod tests {
     use super::*;
 
-    const KEY: ConversationKey = ConversationKey([1; 16]);
-    const MESSAGE: MessageId = MessageId([2; 32]);
+    const KEY: [u8; 16] = [1; 16];
+    const MESSAGE: [u8; 32] = [2; 32];
 
     #[test]
     fn an_id_follows_from_the_conversation_and_the_message_alone() {
         let id = RowId::of_message(KEY, MESSAGE);
         assert_eq!(id, RowId::of_message(KEY, MESSAGE));
-        assert_ne!(id, RowId::of_message(ConversationKey([3; 16]), MESSAGE));
-        assert_ne!(id, RowId::of_message(KEY, MessageId([3; 32])));
+        assert_ne!(id, RowId::of_message([3; 16], MESSAGE));
+        assert_ne!(id, RowId::of_message(KEY, [3; 32]));
         assert_ne!(id, RowId::of_summary(KEY, MESSAGE));
     }
 

@@ -54,7 +54,7 @@ impl ArchiveError {
     }
 
     /// Whether trying again is of no use until somebody changes the archive or the program.
-    pub(super) fn is_final(&self) -> bool {
+    pub(crate) fn is_final(&self) -> bool {
         matches!(self, ArchiveError::Newer { .. } | ArchiveError::Encoding(_))
     }
 }

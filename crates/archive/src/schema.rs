@@ -1,7 +1,7 @@
 //! The tables, and how they came to be. Every change is one file that only adds; the table `tidegate_schema` says which have
 //! been made.
 
-use super::ArchiveError;
+use crate::ArchiveError;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, GenericClient};
 use tracing::info;
@@ -14,7 +14,7 @@ const LOCK: i64 = i64::from_be_bytes(*b"tidegate");
 
 /// Makes the tables, or those changes to them that are missing. Where they are as they should be, only the right to insert is
 /// needed.
-pub(super) async fn prepare(client: &mut Client) -> Result<(), ArchiveError> {
+pub(crate) async fn prepare(client: &mut Client) -> Result<(), ArchiveError> {
     check_encoding(client).await?;
     let found = match version(client).await {
         Ok(found) => found,

@@ -1,18 +1,18 @@
 //! Records as inserts: one statement for each table, however many rows it has.
 
-use super::column::{Column, Rows};
-use super::record::{ArchiveRecord, ArchivedAudit, ArchivedSummary, ArchivedTurn};
+use crate::column::{Column, Rows};
+use crate::record::{ArchiveRecord, ArchivedAudit, ArchivedSummary, ArchivedTurn};
 use std::fmt::Write;
 use tokio_postgres::types::{ToSql, Type};
 
 /// Adds the rows that are not there yet.
-pub(super) struct Insert<'a> {
+pub(crate) struct Insert<'a> {
     table: &'static str,
     columns: Vec<Column<'a>>,
 }
 
 /// One for each table that has rows among these.
-pub(super) fn inserts<'a>(records: impl Iterator<Item = &'a ArchiveRecord>) -> Vec<Insert<'a>> {
+pub(crate) fn inserts<'a>(records: impl Iterator<Item = &'a ArchiveRecord>) -> Vec<Insert<'a>> {
     let (mut turns, mut summaries, mut audits) = (Vec::new(), Vec::new(), Vec::new());
     for record in records {
         match record {
@@ -40,7 +40,7 @@ pub(super) fn inserts<'a>(records: impl Iterator<Item = &'a ArchiveRecord>) -> V
 
 impl Insert<'_> {
     /// The conflict names no column: to name one takes the right to read, which a writer need not have.
-    pub(super) fn sql(&self) -> String {
+    pub(crate) fn sql(&self) -> String {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
         let mut sql = format!("INSERT INTO {} ({}) SELECT * FROM unnest(", self.table, names.join(", "));
         for place in 1..=self.columns.len() {
@@ -52,7 +52,7 @@ impl Insert<'_> {
         sql
     }
 
-    pub(super) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    pub(crate) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
         let parameter = |column: &'_ Column<'_>| column.kind.clone();
         self.columns
             .iter()
@@ -66,7 +66,7 @@ fn turn_columns<'a>(rows: &Rows<'a, ArchivedTurn>) -> Vec<Column<'a>> {
         rows.id("id", |turn| turn.id),
         rows.optional_id("parent_id", |turn| turn.parent_id),
         rows.text("conversation_id", |turn| &turn.conversation_id),
-        rows.owned_text("conversation_key", |turn| turn.conversation.to_string()),
+        rows.hex("conversation_key", |turn| turn.conversation),
         rows.text("tenant", |turn| &turn.tenant),
         rows.text("route", |turn| &turn.route),
         rows.optional_number("turn_number", |turn| turn.turn_number.map(u64::from)),
@@ -86,7 +86,7 @@ fn summary_columns<'a>(rows: &Rows<'a, ArchivedSummary>) -> Vec<Column<'a>> {
         rows.id("to_message_id", |summary| summary.to_message_id),
         rows.text("summary_text", |summary| &summary.summary_text),
         rows.time("created_at", |summary| summary.at),
-        rows.owned_text("conversation_key", |summary| summary.conversation.to_string()),
+        rows.hex("conversation_key", |summary| summary.conversation),
         rows.text("tenant", |summary| &summary.tenant),
         rows.text("route", |summary| &summary.route),
         rows.list("key_facts", |summary| &summary.key_facts),
@@ -119,7 +119,7 @@ fn audit_columns<'a>(rows: &Rows<'a, ArchivedAudit>) -> Vec<Column<'a>> {
         rows.flag("prune_triggered", |audit| audit.prune_triggered),
         rows.flag("overflow_rejected", |audit| audit.overflow_rejected),
         rows.time("created_at", |audit| audit.at),
-        rows.owned_text("conversation_key", |audit| audit.conversation.to_string()),
+        rows.hex("conversation_key", |audit| audit.conversation),
         rows.text("tenant", |audit| &audit.tenant),
         rows.text("route", |audit| &audit.route),
         rows.text("strategy", |audit| &audit.strategy),

@@ -1,26 +1,46 @@
-//! The archive: every message, every summary and every decision as rows of a PostgreSQL database, for those who audit,
-//! analyse and bill.
+//! The archive: every message, summary and decision as rows of a PostgreSQL database, for auditing, analysis and billing.
 //!
-//! It is no [`Store`](crate::Store): nothing is ever read back from it, and no request waits for it. [`Archive::record`] puts a
-//! record into a queue; a task of the archive's own writes what waits there, many rows in one transaction. While the database is
-//! away, records wait, up to a bound in number and in memory; only beyond it are new ones dropped, and counted. What is in the
-//! queue when the process is killed is lost.
+//! [`Archive::record`] puts an [`ArchiveRecord`] into a bounded in-memory queue and returns at once. A background task writes
+//! the queue to the database in batches, one transaction each. While the database is down, records wait, up to a limit in number
+//! and in bytes; beyond it, new records are dropped and counted ([`ArchiveStats`]). Records that are still queued when the
+//! process is killed are lost.
 //!
-//! A row is there once, however often it is written: its id follows from what it says ([`RowId`]), and an insert leaves a row that
-//! is there alone. So a batch whose answer was lost is written again, and several replicas may archive the same conversation.
+//! Every row exists once, however often it is written. Row ids are derived from content ([`RowId`]), and an insert skips rows
+//! that exist. So a batch whose acknowledgement was lost can be written again, and several replicas may archive the same
+//! conversation.
 //!
-//! The tables are made at the first connection (see `migrations`), under a lock, so that replicas can start together. A role that
-//! may only insert is enough once they are there.
+//! The tables are created on the first connection (see `migrations`), under a lock, so that replicas can start together. Once
+//! they exist, a role that may only insert is enough.
 //!
-//! ```no_run
+//! This crate never reads archived rows back, never delays a request, and never puts message text or credentials into a log
+//! line or an error.
+//!
+//! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
 //! use std::time::Duration;
-//! use tidegate_store::{Archive, ArchiveOptions};
+//! use tidegate_archive::{Archive, ArchiveOptions, ArchiveRecord, ArchivedTurn, RowId};
 //!
-//! let url = "postgres://tidegate:secret@db.internal/archive?sslmode=verify-full";
-//! let archive = Archive::open(url, ArchiveOptions::default()).unwrap();
-//! // archive.record(…) wherever something is worth keeping.
-//! assert_eq!(archive.close(Duration::from_secs(5)).await, 0);
+//! // Opening does not wait for the server, so this one need not exist.
+//! let archive = Archive::open("postgres://tidegate@127.0.0.1:1/archive", ArchiveOptions::default()).unwrap();
+//! let conversation = [7; 16];
+//! archive.record(ArchiveRecord::Turn(ArchivedTurn {
+//!     id: RowId::of_message(conversation, [1; 32]),
+//!     parent_id: None,
+//!     conversation_id: "chat-42".to_owned(),
+//!     conversation,
+//!     tenant: "acme".to_owned(),
+//!     route: "default".to_owned(),
+//!     turn_number: Some(1),
+//!     position: 0,
+//!     role: "user".to_owned(),
+//!     message: r#"{"role":"user","content":"Hello"}"#.to_owned(),
+//!     estimated_tokens: Some(8),
+//!     at: 1_767_323_045_678,
+//! }));
+//! assert_eq!(archive.stats().queued, 1);
+//! // Nothing could be written, so closing reports the one record that was dropped.
+//! assert_eq!(archive.close(Duration::ZERO).await, 1);
+//! assert_eq!(archive.stats().dropped, 1);
 //! # }
 //! ```
 

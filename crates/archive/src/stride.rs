@@ -5,7 +5,7 @@
 //! slow database gets through with less at a time, where it would never finish with more.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stride {
+pub(crate) struct Stride {
     most: usize,
     next: usize,
     /// Of this many from the front, at least one is refused.
@@ -13,16 +13,16 @@ pub(super) struct Stride {
 }
 
 impl Stride {
-    pub(super) fn new(most: usize) -> Stride {
+    pub(crate) fn new(most: usize) -> Stride {
         Stride { most, next: most, suspects: 0 }
     }
 
     /// Never none.
-    pub(super) fn next(&self) -> usize {
+    pub(crate) fn next(&self) -> usize {
         self.next
     }
 
-    pub(super) fn went_well(&mut self, count: usize) {
+    pub(crate) fn went_well(&mut self, count: usize) {
         self.suspects = self.suspects.saturating_sub(count);
         self.next = if self.suspects > 0 {
             self.suspects.div_ceil(2)
@@ -32,7 +32,7 @@ impl Stride {
     }
 
     /// Whether the one that was tried is the one that is refused: it is to be left out.
-    pub(super) fn was_refused(&mut self, count: usize) -> bool {
+    pub(crate) fn was_refused(&mut self, count: usize) -> bool {
         if count > 1 {
             self.suspects = count;
             self.next = count / 2;
@@ -43,7 +43,7 @@ impl Stride {
         true
     }
 
-    pub(super) fn took_too_long(&mut self, count: usize) {
+    pub(crate) fn took_too_long(&mut self, count: usize) {
         self.next = (count / 2).max(1);
     }
 }

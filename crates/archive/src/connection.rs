@@ -1,11 +1,11 @@
 //! One connection, ready to be written to.
 
-use super::ArchiveError;
-use super::insert::inserts;
-use super::record::ArchiveRecord;
-use super::schema;
-use super::tls;
-use super::url::Target;
+use crate::ArchiveError;
+use crate::insert::inserts;
+use crate::record::ArchiveRecord;
+use crate::schema;
+use crate::tls;
+use crate::url::Target;
 use std::fmt;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -14,7 +14,7 @@ use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How to get in.
-pub(super) struct Dialer {
+pub(crate) struct Dialer {
     config: Config,
     tls: MakeRustlsConnect,
     /// The deadline of everything that the server is asked for.
@@ -22,19 +22,19 @@ pub(super) struct Dialer {
 }
 
 /// Its work is done by a task, which ends with it: a server that never answers would keep it and its socket for ever.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     client: Client,
     driver: JoinHandle<()>,
     timeout: Duration,
 }
 
 impl Dialer {
-    pub(super) fn new(target: &Target, timeout: Duration) -> Result<Dialer, ArchiveError> {
+    pub(crate) fn new(target: &Target, timeout: Duration) -> Result<Dialer, ArchiveError> {
         Ok(Dialer { config: target.config.clone(), tls: tls::connector(&target.trust)?, timeout })
     }
 
     /// A connection to a database whose tables are as they should be.
-    pub(super) async fn dial(&self) -> Result<Connection, ArchiveError> {
+    pub(crate) async fn dial(&self) -> Result<Connection, ArchiveError> {
         let dial = async {
             let (client, wire) = self.config.connect(self.tls.clone()).await?;
             // Its failures are those of the questions that it carries.
@@ -49,7 +49,7 @@ impl Dialer {
 
 impl Connection {
     /// Adds those that are not there yet: all of them or none.
-    pub(super) async fn write(
+    pub(crate) async fn write(
         &mut self,
         records: impl Iterator<Item = &ArchiveRecord>,
     ) -> Result<(), ArchiveError> {
@@ -73,7 +73,7 @@ impl Connection {
     }
 
     /// Ready when the other side has gone.
-    pub(super) async fn closed(&mut self) {
+    pub(crate) async fn closed(&mut self) {
         // However it ended, it has.
         let _ = (&mut self.driver).await;
     }

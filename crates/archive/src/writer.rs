@@ -1,16 +1,16 @@
 //! The task that writes. It takes what waits, in order, and keeps it until the database has it.
 
-use super::ArchiveError;
-use super::connection::{Connection, Dialer};
-use super::queue::{Queue, Waiting};
-use super::stride::Stride;
+use crate::ArchiveError;
+use crate::connection::{Connection, Dialer};
+use crate::queue::{Queue, Waiting};
+use crate::stride::Stride;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 use tracing::{error, info, warn};
 
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     queue: Arc<Queue>,
     dialer: Dialer,
     /// Where the database is, for logs.
@@ -41,7 +41,7 @@ const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(2);
 
 impl Writer {
-    pub(super) fn new(queue: Arc<Queue>, dialer: Dialer, place: String) -> Writer {
+    pub(crate) fn new(queue: Arc<Queue>, dialer: Dialer, place: String) -> Writer {
         Writer {
             queue,
             dialer,
@@ -55,7 +55,7 @@ impl Writer {
     }
 
     /// Until the queue is closed and everything is written, or until the archive can never be written to.
-    pub(super) async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         loop {
             let Some(connection) = &mut self.connection else {
                 match self.connect().await {

@@ -1,6 +1,6 @@
 //! How values become the columns of an insert: one array for each, whatever the number of rows.
 
-use super::RowId;
+use crate::RowId;
 use bytes::BytesMut;
 use std::borrow::Cow;
 use std::error::Error;
@@ -8,39 +8,40 @@ use std::time::{Duration, SystemTime};
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 /// A column of some rows.
-pub(super) struct Column<'a> {
-    pub(super) name: &'static str,
+pub(crate) struct Column<'a> {
+    pub(crate) name: &'static str,
     /// That of the array.
-    pub(super) kind: Type,
-    pub(super) values: Box<dyn ToSql + Sync + Send + 'a>,
+    pub(crate) kind: Type,
+    pub(crate) values: Box<dyn ToSql + Sync + Send + 'a>,
 }
 
 /// The rows of one table, from which its columns are read.
-pub(super) struct Rows<'a, R>(pub(super) Vec<&'a R>);
+pub(crate) struct Rows<'a, R>(pub(crate) Vec<&'a R>);
 
 impl<'a, R> Rows<'a, R> {
-    pub(super) fn id(&self, name: &'static str, of: impl Fn(&'a R) -> RowId) -> Column<'a> {
+    pub(crate) fn id(&self, name: &'static str, of: impl Fn(&'a R) -> RowId) -> Column<'a> {
         self.column(name, Type::UUID_ARRAY, of)
     }
 
-    pub(super) fn optional_id(&self, name: &'static str, of: impl Fn(&'a R) -> Option<RowId>) -> Column<'a> {
+    pub(crate) fn optional_id(&self, name: &'static str, of: impl Fn(&'a R) -> Option<RowId>) -> Column<'a> {
         self.column(name, Type::UUID_ARRAY, of)
     }
 
     /// As it is, every byte of it.
-    pub(super) fn raw(&self, name: &'static str, of: impl Fn(&'a R) -> &'a str) -> Column<'a> {
+    pub(crate) fn raw(&self, name: &'static str, of: impl Fn(&'a R) -> &'a str) -> Column<'a> {
         self.column(name, Type::TEXT_ARRAY, of)
     }
 
-    pub(super) fn text(&self, name: &'static str, of: impl Fn(&'a R) -> &'a str) -> Column<'a> {
+    pub(crate) fn text(&self, name: &'static str, of: impl Fn(&'a R) -> &'a str) -> Column<'a> {
         self.column(name, Type::TEXT_ARRAY, |row| clean(of(row)))
     }
 
-    pub(super) fn owned_text(&self, name: &'static str, of: impl Fn(&'a R) -> String) -> Column<'a> {
-        self.column(name, Type::TEXT_ARRAY, of)
+    /// As hexadecimal digits.
+    pub(crate) fn hex(&self, name: &'static str, of: impl Fn(&'a R) -> [u8; 16]) -> Column<'a> {
+        self.column(name, Type::TEXT_ARRAY, |row| format!("{:032x}", u128::from_be_bytes(of(row))))
     }
 
-    pub(super) fn optional_text(
+    pub(crate) fn optional_text(
         &self,
         name: &'static str,
         of: impl Fn(&'a R) -> Option<&'a String>,
@@ -49,15 +50,15 @@ impl<'a, R> Rows<'a, R> {
     }
 
     /// As an array of JSON strings.
-    pub(super) fn list(&self, name: &'static str, of: impl Fn(&'a R) -> &'a [String]) -> Column<'a> {
+    pub(crate) fn list(&self, name: &'static str, of: impl Fn(&'a R) -> &'a [String]) -> Column<'a> {
         self.column(name, Type::JSONB_ARRAY, |row| List::of(of(row)))
     }
 
-    pub(super) fn number(&self, name: &'static str, of: impl Fn(&'a R) -> u64) -> Column<'a> {
+    pub(crate) fn number(&self, name: &'static str, of: impl Fn(&'a R) -> u64) -> Column<'a> {
         self.column(name, Type::INT8_ARRAY, |row| signed(of(row)))
     }
 
-    pub(super) fn optional_number(
+    pub(crate) fn optional_number(
         &self,
         name: &'static str,
         of: impl Fn(&'a R) -> Option<u64>,
@@ -65,11 +66,11 @@ impl<'a, R> Rows<'a, R> {
         self.column(name, Type::INT8_ARRAY, |row| of(row).map(signed))
     }
 
-    pub(super) fn small_number(&self, name: &'static str, of: impl Fn(&'a R) -> u16) -> Column<'a> {
+    pub(crate) fn small_number(&self, name: &'static str, of: impl Fn(&'a R) -> u16) -> Column<'a> {
         self.column(name, Type::INT4_ARRAY, |row| i32::from(of(row)))
     }
 
-    pub(super) fn optional_fraction(
+    pub(crate) fn optional_fraction(
         &self,
         name: &'static str,
         of: impl Fn(&'a R) -> Option<f64>,
@@ -77,11 +78,11 @@ impl<'a, R> Rows<'a, R> {
         self.column(name, Type::FLOAT8_ARRAY, of)
     }
 
-    pub(super) fn flag(&self, name: &'static str, of: impl Fn(&'a R) -> bool) -> Column<'a> {
+    pub(crate) fn flag(&self, name: &'static str, of: impl Fn(&'a R) -> bool) -> Column<'a> {
         self.column(name, Type::BOOL_ARRAY, of)
     }
 
-    pub(super) fn time(&self, name: &'static str, of: impl Fn(&'a R) -> u64) -> Column<'a> {
+    pub(crate) fn time(&self, name: &'static str, of: impl Fn(&'a R) -> u64) -> Column<'a> {
         self.column(name, Type::TIMESTAMPTZ_ARRAY, |row| time(of(row)))
     }
 

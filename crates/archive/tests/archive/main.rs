@@ -14,13 +14,12 @@ mod schema;
 mod tls;
 
 use std::time::Duration;
-use tidegate_store::{
-    Archive, ArchiveOptions, ArchiveRecord, ArchivedAudit, ArchivedSummary, ArchivedTurn, ConversationKey,
-    MessageId, RowId,
+use tidegate_archive::{
+    Archive, ArchiveOptions, ArchiveRecord, ArchivedAudit, ArchivedSummary, ArchivedTurn, RowId,
 };
 use tidegate_testkit::{PostgresServer, until};
 
-const KEY: ConversationKey = ConversationKey([7; 16]);
+const KEY: [u8; 16] = [7; 16];
 
 /// 2026-01-02 03:04:05.678 UTC.
 const AT: u64 = 1_767_323_045_678;
@@ -38,7 +37,7 @@ fn open_hasty(url: &str) -> Archive {
 fn message_id(number: u64) -> RowId {
     let mut digest = [0; 32];
     digest[..8].copy_from_slice(&number.to_be_bytes());
-    RowId::of_message(KEY, MessageId(digest))
+    RowId::of_message(KEY, digest)
 }
 
 fn turn(number: u64) -> ArchivedTurn {
@@ -60,7 +59,7 @@ fn turn(number: u64) -> ArchivedTurn {
 
 fn summary(number: u64) -> ArchivedSummary {
     ArchivedSummary {
-        id: RowId::of_summary(KEY, MessageId([u8::try_from(number % 256).unwrap(); 32])),
+        id: RowId::of_summary(KEY, [u8::try_from(number % 256).unwrap(); 32]),
         session_id: "team/a:1".to_owned(),
         conversation: KEY,
         tenant: "0123456789abcdef".to_owned(),
