@@ -1,4 +1,4 @@
-//! How values become the columns of an insert: one array for each, whatever the number of rows.
+//! The columns of an insert. Each is one array parameter, whatever the number of rows.
 
 use crate::RowId;
 use bytes::BytesMut;
@@ -7,15 +7,15 @@ use std::error::Error;
 use std::time::{Duration, SystemTime};
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-/// A column of some rows.
+/// One column of a batch of rows.
 pub(crate) struct Column<'a> {
     pub(crate) name: &'static str,
-    /// That of the array.
+    /// The type of the array.
     pub(crate) kind: Type,
     pub(crate) values: Box<dyn ToSql + Sync + Send + 'a>,
 }
 
-/// The rows of one table, from which its columns are read.
+/// A batch of rows of one table, from which its columns are built.
 pub(crate) struct Rows<'a, R>(pub(crate) Vec<&'a R>);
 
 impl<'a, R> Rows<'a, R> {
@@ -27,16 +27,17 @@ impl<'a, R> Rows<'a, R> {
         self.column(name, Type::UUID_ARRAY, of)
     }
 
-    /// As it is, every byte of it.
+    /// Text that is stored byte for byte. A NUL character makes the database reject the row.
     pub(crate) fn raw(&self, name: &'static str, of: impl Fn(&'a R) -> &'a str) -> Column<'a> {
         self.column(name, Type::TEXT_ARRAY, of)
     }
 
+    /// Text in which NUL characters are replaced.
     pub(crate) fn text(&self, name: &'static str, of: impl Fn(&'a R) -> &'a str) -> Column<'a> {
-        self.column(name, Type::TEXT_ARRAY, |row| clean(of(row)))
+        self.column(name, Type::TEXT_ARRAY, |row| without_nul(of(row)))
     }
 
-    /// As hexadecimal digits.
+    /// Bytes as hexadecimal digits.
     pub(crate) fn hex(&self, name: &'static str, of: impl Fn(&'a R) -> [u8; 16]) -> Column<'a> {
         self.column(name, Type::TEXT_ARRAY, |row| format!("{:032x}", u128::from_be_bytes(of(row))))
     }
@@ -46,10 +47,10 @@ impl<'a, R> Rows<'a, R> {
         name: &'static str,
         of: impl Fn(&'a R) -> Option<&'a String>,
     ) -> Column<'a> {
-        self.column(name, Type::TEXT_ARRAY, |row| of(row).map(|text| clean(text)))
+        self.column(name, Type::TEXT_ARRAY, |row| of(row).map(|text| without_nul(text)))
     }
 
-    /// As an array of JSON strings.
+    /// A JSON array of strings.
     pub(crate) fn list(&self, name: &'static str, of: impl Fn(&'a R) -> &'a [String]) -> Column<'a> {
         self.column(name, Type::JSONB_ARRAY, |row| List::of(of(row)))
     }
@@ -95,8 +96,8 @@ impl<'a, R> Rows<'a, R> {
     }
 }
 
-/// PostgreSQL's texts hold every character but this one, which a summary or the name of a model may hold.
-fn clean(text: &str) -> Cow<'_, str> {
+/// Replaces NUL, the one character that PostgreSQL text cannot hold. Summaries and model names may contain it.
+fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
@@ -105,7 +106,7 @@ fn signed(number: u64) -> i64 {
 }
 
 fn time(millis: u64) -> SystemTime {
-    // A clock that is further off than the year 10,000 is not worth losing a row for.
+    // A wildly wrong clock must not cost the row, so times are capped at the end of the year 9999.
     const LATEST: u64 = 253_402_300_799_999;
     SystemTime::UNIX_EPOCH + Duration::from_millis(millis.min(LATEST))
 }
@@ -116,15 +117,15 @@ struct List(String);
 
 impl List {
     fn of(lines: &[String]) -> List {
-        let lines: Vec<Cow<'_, str>> = lines.iter().map(|line| clean(line)).collect();
-        // Strings only: there is nothing in them that JSON cannot say.
+        let lines: Vec<Cow<'_, str>> = lines.iter().map(|line| without_nul(line)).collect();
+        // A list of strings always serializes.
         List(serde_json::to_string(&lines).unwrap_or_else(|_| "[]".to_owned()))
     }
 }
 
 impl ToSql for List {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
-        // The version of the format, then the text.
+        // The binary format of jsonb: a version byte, then the text.
         out.extend_from_slice(&[1]);
         out.extend_from_slice(self.0.as_bytes());
         Ok(IsNull::No)
@@ -155,8 +156,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_column_cannot_hold_is_replaced_by_what_it_can() {
-        assert_eq!(clean("a\0b"), "a\u{fffd}b");
+    fn values_outside_a_columns_range_are_replaced() {
+        assert_eq!(without_nul("a\0b"), "a\u{fffd}b");
         assert_eq!(List::of(&["a\0\"".to_owned(), "ü".to_owned()]).0, "[\"a\u{fffd}\\\"\",\"ü\"]");
         assert_eq!(signed(u64::MAX), i64::MAX);
         assert!(time(u64::MAX) > time(1_700_000_000_000));

@@ -1,4 +1,4 @@
-//! One connection, ready to be written to.
+//! A connection to the database, with its tables in place.
 
 use crate::ArchiveError;
 use crate::insert::inserts;
@@ -13,15 +13,16 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// How to get in.
+/// Opens connections.
 pub(crate) struct Dialer {
     config: Config,
     tls: MakeRustlsConnect,
-    /// The deadline of everything that the server is asked for.
+    /// The deadline for connecting and for each write.
     timeout: Duration,
 }
 
-/// Its work is done by a task, which ends with it: a server that never answers would keep it and its socket for ever.
+/// An open connection. Its I/O runs in a task that is aborted on drop; otherwise a server that never answers would keep the
+/// task and its socket forever.
 pub(crate) struct Connection {
     client: Client,
     driver: JoinHandle<()>,
@@ -33,12 +34,12 @@ impl Dialer {
         Ok(Dialer { config: target.config.clone(), tls: tls::connector(&target.trust)?, timeout })
     }
 
-    /// A connection to a database whose tables are as they should be.
+    /// Connects and brings the tables up to date.
     pub(crate) async fn dial(&self) -> Result<Connection, ArchiveError> {
         let dial = async {
-            let (client, wire) = self.config.connect(self.tls.clone()).await?;
-            // Its failures are those of the questions that it carries.
-            let driver = tokio::spawn(async move { drop(wire.await) });
+            let (client, io) = self.config.connect(self.tls.clone()).await?;
+            // Its errors also surface in the queries that it carries.
+            let driver = tokio::spawn(async move { drop(io.await) });
             let mut connection = Connection { client, driver, timeout: self.timeout };
             schema::prepare(&mut connection.client).await?;
             Ok(connection)
@@ -48,14 +49,14 @@ impl Dialer {
 }
 
 impl Connection {
-    /// Adds those that are not there yet: all of them or none.
+    /// Inserts the records that do not exist yet, in one transaction.
     pub(crate) async fn write(
         &mut self,
         records: impl Iterator<Item = &ArchiveRecord>,
     ) -> Result<(), ArchiveError> {
         let inserts = inserts(records);
         let millis = self.timeout.as_millis();
-        // A server whose answer we did not wait for ends by itself, and lets go of the rows that our next attempt needs.
+        // If we stop waiting, the server must abort by itself and release the row locks that our next attempt needs.
         let limits = format!(
             "SET LOCAL statement_timeout = {millis}; SET LOCAL idle_in_transaction_session_timeout = {millis}"
         );
@@ -72,9 +73,9 @@ impl Connection {
         timeout(self.timeout, write).await.unwrap_or(Err(ArchiveError::Timeout))
     }
 
-    /// Ready when the other side has gone.
+    /// Completes when the server has closed the connection.
     pub(crate) async fn closed(&mut self) {
-        // However it ended, it has.
+        // Whether the task ended or panicked, the connection is gone.
         let _ = (&mut self.driver).await;
     }
 }

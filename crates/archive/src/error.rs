@@ -1,41 +1,40 @@
-//! What goes wrong with an archive, and what that means for the records that wait.
+//! Errors of the archive, classified by how the writer handles them.
 
 use std::error::Error;
 use thiserror::Error;
 use tokio_postgres::error::{DbError, SqlState};
 
-/// Why an archive cannot be opened, or is not written to. The texts are for logs; they hold no credentials and nothing
-/// of what is archived.
+/// Why the archive cannot be opened or written. The texts go to logs: they contain neither credentials nor archived content.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ArchiveError {
-    #[error("the archive's URL {0}")]
+    #[error("the archive URL {0}")]
     Url(String),
-    #[error("the archive is opened outside of a runtime")]
+    #[error("the archive must be opened inside a Tokio runtime")]
     NoRuntime,
-    #[error("the archive cannot be reached: {0}")]
+    #[error("cannot reach the archive: {0}")]
     Unreachable(String),
     #[error("the archive did not answer in time")]
     Timeout,
-    #[error("the archive refuses us: {0}")]
+    #[error("the archive denied access: {0}")]
     Denied(String),
-    #[error("the archive takes no writes: {0}")]
+    #[error("the archive is read-only: {0}")]
     ReadOnly(String),
-    #[error("the archive has no room: {0}")]
+    #[error("the archive is out of resources: {0}")]
     Full(String),
-    #[error("the archive's tables are not as they should be: {0}")]
+    #[error("the archive has an unexpected schema: {0}")]
     Schema(String),
-    #[error("the archive is of a newer version: its schema is {found}, the newest that we know is {known}")]
+    #[error("the archive was written by a newer version: its schema is {found}, this version knows {known}")]
     Newer { found: i32, known: i32 },
-    #[error("the archive's database is encoded as {0}, in which not every message can be written")]
+    #[error("the archive database has encoding {0}, which cannot hold every message; use UTF8")]
     Encoding(String),
-    #[error("the archive refuses what a record says: {0}")]
+    #[error("the archive rejected a record: {0}")]
     Data(String),
     #[error("the archive failed: {0}")]
     Failed(String),
 }
 
 impl ArchiveError {
-    /// The label for metrics: one of few.
+    /// A low-cardinality label for metrics.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -53,7 +52,7 @@ impl ArchiveError {
         }
     }
 
-    /// Whether trying again is of no use until somebody changes the archive or the program.
+    /// Whether retrying is pointless until an operator changes the database or upgrades Tidegate.
     pub(crate) fn is_final(&self) -> bool {
         matches!(self, ArchiveError::Newer { .. } | ArchiveError::Encoding(_))
     }
@@ -62,15 +61,15 @@ impl ArchiveError {
 impl From<tokio_postgres::Error> for ArchiveError {
     fn from(error: tokio_postgres::Error) -> ArchiveError {
         match error.as_db_error() {
-            Some(answer) => refusal(answer),
-            None => no_answer(&error),
+            Some(answer) => server_error(answer),
+            None => client_error(&error),
         }
     }
 }
 
-/// What the server's code says. The text of a refusal is passed on only where it is about the server, its tables or our
-/// rights: one about a value may repeat it.
-fn refusal(answer: &DbError) -> ArchiveError {
+/// Classifies an error that the server reported by its SQLSTATE. Its message is passed on only if it is about the server, the
+/// schema or our privileges: a message about a value may quote the value.
+fn server_error(answer: &DbError) -> ArchiveError {
     let code = answer.code();
     let text = || format!("{} ({})", answer.message(), code.code());
     match *code {
@@ -78,30 +77,30 @@ fn refusal(answer: &DbError) -> ArchiveError {
         SqlState::READ_ONLY_SQL_TRANSACTION => ArchiveError::ReadOnly(text()),
         SqlState::QUERY_CANCELED | SqlState::LOCK_NOT_AVAILABLE => ArchiveError::Timeout,
         _ => match code.code().get(..2).unwrap_or_default() {
-            // A value that does not fit, a constraint, a limit of the server's, or a trigger that somebody has added.
-            "22" | "23" | "44" | "54" | "P0" => ArchiveError::Data(data(answer)),
+            // A value that does not fit, a constraint, a server limit, or a trigger that an operator added.
+            "22" | "23" | "44" | "54" | "P0" => ArchiveError::Data(state_and_constraint(answer)),
             "28" => ArchiveError::Denied(text()),
             "3D" | "3F" | "42" => ArchiveError::Schema(text()),
             "53" => ArchiveError::Full(text()),
-            // Starting up, shutting down, or cut off.
+            // Starting up, shutting down, or disconnected.
             "08" | "57" => ArchiveError::Unreachable(text()),
             _ => ArchiveError::Failed(format!("SQLSTATE {}", code.code())),
         },
     }
 }
 
-fn data(answer: &DbError) -> String {
+fn state_and_constraint(answer: &DbError) -> String {
     let constraint = answer.constraint().map(|name| format!(", constraint `{name}`")).unwrap_or_default();
     format!("SQLSTATE {}{constraint}", answer.code().code())
 }
 
-/// The library says what it did, and its cause why that failed.
-fn no_answer(error: &tokio_postgres::Error) -> ArchiveError {
+/// Classifies an error without a server response. The library's text names the failed step; its source says why.
+fn client_error(error: &tokio_postgres::Error) -> ArchiveError {
     let text = error.to_string();
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
     match text.as_str() {
         text if text.starts_with("error serializing") => {
-            ArchiveError::Data("it cannot be encoded".to_owned())
+            ArchiveError::Data("it cannot be serialized".to_owned())
         }
         "authentication error" | "invalid configuration" => ArchiveError::Denied(text + &cause),
         _ => ArchiveError::Unreachable(text + &cause),

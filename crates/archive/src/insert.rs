@@ -1,17 +1,17 @@
-//! Records as inserts: one statement for each table, however many rows it has.
+//! Turns records into inserts: one statement per table, however many rows it has.
 
 use crate::column::{Column, Rows};
 use crate::record::{ArchiveRecord, ArchivedAudit, ArchivedSummary, ArchivedTurn};
 use std::fmt::Write;
 use tokio_postgres::types::{ToSql, Type};
 
-/// Adds the rows that are not there yet.
+/// A statement that inserts the rows that do not exist yet.
 pub(crate) struct Insert<'a> {
     table: &'static str,
     columns: Vec<Column<'a>>,
 }
 
-/// One for each table that has rows among these.
+/// Builds one insert for each table that has rows among `records`.
 pub(crate) fn inserts<'a>(records: impl Iterator<Item = &'a ArchiveRecord>) -> Vec<Insert<'a>> {
     let (mut turns, mut summaries, mut audits) = (Vec::new(), Vec::new(), Vec::new());
     for record in records {
@@ -21,7 +21,7 @@ pub(crate) fn inserts<'a>(records: impl Iterator<Item = &'a ArchiveRecord>) -> V
             ArchiveRecord::Audit(audit) => audits.push(audit),
         }
     }
-    // A row waits for another transaction that adds the same. Where all go in one order, no two wait for each other.
+    // An insert waits for a concurrent transaction that inserts the same row. A fixed order prevents deadlocks.
     turns.sort_by_key(|turn| turn.id);
     summaries.sort_by_key(|summary| summary.id);
     audits.sort_by_key(|audit| audit.id);
@@ -39,24 +39,23 @@ pub(crate) fn inserts<'a>(records: impl Iterator<Item = &'a ArchiveRecord>) -> V
 }
 
 impl Insert<'_> {
-    /// The conflict names no column: to name one takes the right to read, which a writer need not have.
+    /// `ON CONFLICT` names no column: naming one requires the `SELECT` privilege, which the role may lack.
     pub(crate) fn sql(&self) -> String {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
         let mut sql = format!("INSERT INTO {} ({}) SELECT * FROM unnest(", self.table, names.join(", "));
-        for place in 1..=self.columns.len() {
-            let comma = if place == 1 { "" } else { ", " };
+        for number in 1..=self.columns.len() {
+            let comma = if number == 1 { "" } else { ", " };
             // Writing to a string cannot fail.
-            let _ = write!(sql, "{comma}${place}");
+            let _ = write!(sql, "{comma}${number}");
         }
         sql.push_str(") ON CONFLICT DO NOTHING");
         sql
     }
 
     pub(crate) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
-        let parameter = |column: &'_ Column<'_>| column.kind.clone();
         self.columns
             .iter()
-            .map(|column| (&*column.values as &(dyn ToSql + Sync), parameter(column)))
+            .map(|column| (&*column.values as &(dyn ToSql + Sync), column.kind.clone()))
             .collect()
     }
 }

@@ -44,6 +44,7 @@
 //! # }
 //! ```
 
+mod batch_size;
 mod column;
 mod connection;
 mod error;
@@ -52,7 +53,6 @@ mod queue;
 mod record;
 mod row_id;
 mod schema;
-mod stride;
 mod tls;
 mod url;
 mod writer;
@@ -72,34 +72,35 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::warn;
 use writer::Writer;
 
-/// Writes records behind the requests. Clones share one queue and one connection.
+/// A handle to the archive. Clones share one queue and one connection.
 #[derive(Clone, Debug)]
-pub struct Archive(Arc<Open>);
+pub struct Archive(Arc<Shared>);
 
-/// What an archive may take.
+/// Limits of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveOptions {
-    /// How many records may wait, and how much memory they may take.
+    /// The maximum number of queued records.
     pub max_records: usize,
+    /// The maximum memory that queued records may take.
     pub max_bytes: usize,
-    /// The deadline of connecting, and of writing one batch.
+    /// The deadline for connecting, and for writing one batch.
     pub timeout: Duration,
 }
 
 #[derive(Debug)]
-struct Open {
+struct Shared {
     queue: Arc<Queue>,
-    /// When the writer is to end, even if records are left.
-    end: watch::Sender<Option<Instant>>,
-    /// How many were, once it has ended.
+    /// When the writer must stop, even if records are left.
+    deadline: watch::Sender<Option<Instant>>,
+    /// The number of records that were left, once the writer has stopped.
     left: watch::Receiver<Option<usize>>,
 }
 
-/// For an archive that nobody closes, but everybody has dropped.
-const LINGER: Duration = Duration::from_secs(10);
+/// How long the writer may go on after the last handle was dropped without `close`.
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The writer's own way to the end, beyond the deadline that it was given.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long `close` waits beyond its deadline for the writer to report.
+const STOP_GRACE: Duration = Duration::from_secs(1);
 
 impl Default for ArchiveOptions {
     fn default() -> ArchiveOptions {
@@ -108,40 +109,41 @@ impl Default for ArchiveOptions {
 }
 
 impl Archive {
-    /// Opens `postgres://user:password@host:port/database`. It does not wait for the server: the writer, a task on the current
-    /// runtime, connects when it can.
+    /// Opens `postgres://user:password@host:port/database` without waiting for the server. A task on the current runtime
+    /// connects in the background and retries until it succeeds.
     ///
-    /// `sslmode` is `disable`, `prefer` (the default), `require`, which encrypts but takes any certificate, or `verify-full`, which
-    /// takes one that is in the server's name and vouched for by an authority that the system trusts, or that `sslrootcert` names.
+    /// `sslmode` is `disable`, `prefer` (the default), `require` (encrypts, but accepts any certificate) or `verify-full` (the
+    /// certificate must match the host name and be issued by an authority that the system trusts, or one in the `sslrootcert`
+    /// file).
     ///
     /// # Errors
     ///
-    /// If the URL cannot be one, if the file that it names cannot be used, or if there is no runtime.
+    /// If the URL is invalid, the `sslrootcert` file is unusable, or there is no current runtime.
     pub fn open(url: &str, options: ArchiveOptions) -> Result<Archive, ArchiveError> {
         let target = url::parse(url, options.timeout)?;
         let dialer = Dialer::new(&target, options.timeout)?;
         let runtime = Handle::try_current().map_err(|_| ArchiveError::NoRuntime)?;
         let queue = Arc::new(Queue::new(options.max_records, options.max_bytes));
-        let writer = Writer::new(queue.clone(), dialer, target.place);
-        let (end, mut ends) = watch::channel(None);
-        let (leave, left) = watch::channel(None);
-        let shared = queue.clone();
+        let writer = Writer::new(queue.clone(), dialer, target.server);
+        let (deadline, mut deadlines) = watch::channel(None);
+        let (report, left) = watch::channel(None);
+        let writers_queue = queue.clone();
         runtime.spawn(async move {
             tokio::select! {
                 () = writer.run() => {}
-                () = expired(&mut ends) => {}
+                () = past_deadline(&mut deadlines) => {}
             }
-            leave.send_replace(Some(shared.give_up()));
+            report.send_replace(Some(writers_queue.drop_all()));
         });
-        Ok(Archive(Arc::new(Open { queue, end, left })))
+        Ok(Archive(Arc::new(Shared { queue, deadline, left })))
     }
 
-    /// Has a record written. It never waits and never fails: what there is no room for is dropped and counted.
+    /// Queues a record for writing. Never waits and never fails: if the queue is full, the record is dropped and counted.
     pub fn record(&self, record: ArchiveRecord) {
         match self.0.queue.push(record) {
             Pushed::Queued | Pushed::Dropped => {}
-            Pushed::Overflowed => {
-                warn!("the archive's queue is full; records are dropped until there is room")
+            Pushed::DroppedFirst => {
+                warn!("archive queue full; dropping new records")
             }
         }
     }
@@ -151,41 +153,42 @@ impl Archive {
         self.0.queue.stats()
     }
 
-    /// Takes in no more and writes what waits, for as long as `within`. How many were left, which are counted as dropped. Where it is
-    /// called twice, the first deadline holds.
+    /// Stops accepting records and writes the queued ones for up to `within`. Returns the number of records that could not be
+    /// written; they count as dropped. If called twice, the first deadline holds.
     pub async fn close(&self, within: Duration) -> usize {
-        let end = self.0.end_within(within);
+        let deadline = self.0.stop_within(within);
         let mut left = self.0.left.clone();
-        let ended = timeout_at(end + GRACE, left.wait_for(Option::is_some)).await;
-        match ended.ok().and_then(Result::ok).and_then(|left| *left) {
+        let stopped = timeout_at(deadline + STOP_GRACE, left.wait_for(Option::is_some)).await;
+        match stopped.ok().and_then(Result::ok).and_then(|left| *left) {
             Some(left) => left,
-            // The writer's runtime is gone, or does not get round to it.
-            None => self.0.queue.give_up(),
+            // The writer's runtime is gone or too busy to run it.
+            None => self.0.queue.drop_all(),
         }
     }
 }
 
-impl Open {
-    /// The writer ends when nothing is left, and at this time at the latest.
-    fn end_within(&self, within: Duration) -> Instant {
+impl Shared {
+    /// Closes the queue and tells the writer to stop when it is empty, or at the returned deadline.
+    fn stop_within(&self, within: Duration) -> Instant {
         self.queue.close();
-        // It may be waiting for a database that is away, for nothing.
+        // With nothing to write, the writer must not keep waiting for a database that is down.
         let within = if self.queue.stats().queued == 0 { Duration::ZERO } else { within };
-        let mut end = Instant::now() + within;
-        self.end.send_modify(|known| end = *known.get_or_insert(end));
-        end
+        let mut deadline = Instant::now() + within;
+        self.deadline.send_modify(|known| deadline = *known.get_or_insert(deadline));
+        deadline
     }
 }
 
-impl Drop for Open {
+impl Drop for Shared {
     fn drop(&mut self) {
-        self.end_within(LINGER);
+        self.stop_within(DROP_TIMEOUT);
     }
 }
 
-async fn expired(ends: &mut watch::Receiver<Option<Instant>>) {
-    // The sender says when before it goes.
-    if let Ok(Some(end)) = ends.wait_for(Option::is_some).await.map(|end| *end) {
-        sleep_until(end).await;
+/// Completes at the deadline, once there is one.
+async fn past_deadline(deadlines: &mut watch::Receiver<Option<Instant>>) {
+    // The sender always sets a deadline before it is dropped.
+    if let Ok(Some(deadline)) = deadlines.wait_for(Option::is_some).await.map(|deadline| *deadline) {
+        sleep_until(deadline).await;
     }
 }

@@ -1,5 +1,5 @@
-//! The records that wait, and what became of the others. Everything is under one lock that is never held for longer than it
-//! takes to move a pointer, so that the figures always add up.
+//! The bounded queue of records, and the statistics. Both are under one lock, which is held only long enough to move pointers,
+//! so that the counts always add up.
 
 use crate::record::ArchiveRecord;
 use std::collections::VecDeque;
@@ -7,23 +7,23 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// How an archive is doing. Every record that was handed over is in exactly one of `queued`, `written`, `dropped` and
-/// `rejected`.
+/// Statistics of an archive. Every record passed to it counts in exactly one of `queued`, `written`, `dropped` and `rejected`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveStats {
-    /// Records that wait to be written or are being written, and the memory that they take.
+    /// Records that are waiting to be written or being written.
     pub queued: usize,
+    /// The memory that they take.
     pub queued_bytes: usize,
-    /// Records that are in the database, also those that were there before.
+    /// Records that are in the database, including those that already existed.
     pub written: u64,
-    /// Records that were given up: the queue was full, or the archive is off or closed.
+    /// Records that were discarded: the queue was full, or the archive is disabled or closed.
     pub dropped: u64,
-    /// Records that the database refused for what they say.
+    /// Records that the database rejected because of their content.
     pub rejected: u64,
-    /// Attempts to connect or to write that failed. What they held was tried again, whole or in parts.
+    /// Failed attempts to connect or to write. Their records were retried, together or in smaller batches.
     pub failed_batches: u64,
     pub connected: bool,
-    /// Why the last attempt failed; none while all is well.
+    /// The [`ArchiveError::reason`](crate::ArchiveError::reason) of the last attempt; `None` if it succeeded.
     pub error: Option<&'static str>,
 }
 
@@ -32,35 +32,35 @@ pub(crate) struct Queue {
     max_records: usize,
     max_bytes: usize,
     state: Mutex<State>,
-    /// Told when there is something to do for the writer: a record, or the end.
+    /// Wakes the writer when a record arrives or the queue is closed.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Those that the writer has not taken yet.
-    waiting: VecDeque<Waiting>,
-    /// Counts what the writer has taken as well, until it is settled.
+    /// Records that the writer has not taken yet.
+    waiting: VecDeque<Queued>,
+    /// Records that the writer has taken stay counted as queued until it reports their outcome.
     stats: ArchiveStats,
-    /// No more is taken in.
+    /// Whether new records are discarded.
     is_closed: bool,
-    /// Something was dropped since the last write.
+    /// Whether a record was dropped since the last successful write.
     is_overflowing: bool,
 }
 
-/// A record with its size.
-pub(crate) struct Waiting {
+/// A record and the memory that it takes.
+pub(crate) struct Queued {
     pub(crate) record: Box<ArchiveRecord>,
     pub(crate) size: usize,
 }
 
-/// What became of a record that was handed over.
+/// The outcome of [`Queue::push`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
     Queued,
     Dropped,
-    /// The first that found the queue full, since the last time that there was room.
-    Overflowed,
+    /// Dropped, as the first record since the queue became full.
+    DroppedFirst,
 }
 
 impl Queue {
@@ -78,21 +78,21 @@ impl Queue {
             if state.is_closed || !has_room {
                 state.stats.dropped += 1;
                 let is_first = !state.is_closed && !std::mem::replace(&mut state.is_overflowing, true);
-                // The guard ends before the record, whose memory is given back without the lock.
-                return if is_first { Pushed::Overflowed } else { Pushed::Dropped };
+                // The guard is dropped before the record, so its memory is freed outside the lock.
+                return if is_first { Pushed::DroppedFirst } else { Pushed::Dropped };
             }
             state.stats.queued += 1;
             state.stats.queued_bytes += size;
-            state.waiting.push_back(Waiting { record, size });
+            state.waiting.push_back(Queued { record, size });
             Pushed::Queued
         };
         self.changed.notify_one();
         pushed
     }
 
-    /// Some of those that have waited longest, at least one; none when the queue is closed and empty. They stay counted until
-    /// they are settled.
-    pub(crate) async fn take(&self, records: usize, bytes: usize) -> Option<Vec<Waiting>> {
+    /// Takes the oldest records, at least one and at most `records` or `bytes`. Returns `None` if the queue is closed and empty.
+    /// Taken records stay counted as queued until `written` or `rejected` is called for them.
+    pub(crate) async fn take(&self, records: usize, bytes: usize) -> Option<Vec<Queued>> {
         loop {
             {
                 let mut state = self.state();
@@ -104,13 +104,13 @@ impl Queue {
                     return None;
                 }
             }
-            // A permit that was stored between the look and this wait ends it at once.
+            // `Notify` stores a permit, so a push between the check and this wait is not missed.
             self.changed.notified().await;
         }
     }
 
-    /// These are in the database. Whether others were dropped since the last time.
-    pub(crate) fn written(&self, done: &[Waiting]) -> bool {
+    /// Counts records as written. Returns whether others were dropped since the last write.
+    pub(crate) fn written(&self, done: &[Queued]) -> bool {
         let mut state = self.state();
         state.settle(done);
         state.stats.written += done.len() as u64;
@@ -118,28 +118,28 @@ impl Queue {
         std::mem::take(&mut state.is_overflowing)
     }
 
-    /// The database never takes this one. How many there were.
-    pub(crate) fn rejected(&self, done: &Waiting) -> u64 {
+    /// Counts a record as rejected. Returns the number of rejected records so far.
+    pub(crate) fn rejected(&self, done: &Queued) -> u64 {
         let mut state = self.state();
         state.settle(std::slice::from_ref(done));
         state.stats.rejected += 1;
-        // It was the record that was wrong, not the database.
+        // The record was at fault, not the database.
         state.stats.error = None;
         state.stats.rejected
     }
 
-    /// An attempt failed. Whether the one before it did not fail for the same reason.
+    /// Counts a failed attempt. Returns whether the previous attempt succeeded or failed for another reason.
     pub(crate) fn failed(&self, reason: &'static str) -> bool {
         let mut state = self.state();
         state.stats.failed_batches += 1;
         state.stats.error.replace(reason) != Some(reason)
     }
 
-    /// `is_well`: and nothing else is known to be wrong.
-    pub(crate) fn connected(&self, is_well: bool) {
+    /// Notes a new connection. `is_healthy` clears the error: connecting was the only thing that failed.
+    pub(crate) fn connected(&self, is_healthy: bool) {
         let mut state = self.state();
         state.stats.connected = true;
-        if is_well {
+        if is_healthy {
             state.stats.error = None;
         }
     }
@@ -148,14 +148,14 @@ impl Queue {
         self.state().stats.connected = false;
     }
 
-    /// Takes in no more.
+    /// Discards all records pushed from now on.
     pub(crate) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_one();
     }
 
-    /// Drops all that are left. How many there were.
-    pub(crate) fn give_up(&self) -> usize {
+    /// Closes the queue and drops all records in it. Returns how many there were.
+    pub(crate) fn drop_all(&self) -> usize {
         let (left, _freed) = {
             let mut state = self.state();
             state.is_closed = true;
@@ -173,13 +173,13 @@ impl Queue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock, and if something did, the figures would still be figures.
+        // Nothing panics while holding the lock, and a panic would leave usable counts.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn take(&mut self, records: usize, bytes: usize) -> Vec<Waiting> {
+    fn take(&mut self, records: usize, bytes: usize) -> Vec<Queued> {
         let mut taken = Vec::new();
         let mut size = 0;
         while let Some(next) = self.waiting.front() {
@@ -192,15 +192,15 @@ impl State {
         taken
     }
 
-    fn settle(&mut self, done: &[Waiting]) {
+    fn settle(&mut self, done: &[Queued]) {
         self.stats.queued -= done.len();
-        self.stats.queued_bytes -= done.iter().map(|one| one.size).sum::<usize>();
+        self.stats.queued_bytes -= done.iter().map(|queued| queued.size).sum::<usize>();
     }
 }
 
-/// Without what the record says.
-impl fmt::Debug for Waiting {
+/// Omits the content of the record.
+impl fmt::Debug for Queued {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waiting").field("table", &self.record.table()).field("size", &self.size).finish()
+        f.debug_struct("Queued").field("table", &self.record.table()).field("size", &self.size).finish()
     }
 }

@@ -1,8 +1,8 @@
-//! What is archived. Times are milliseconds since 1970, token counts are our own estimates unless they say otherwise.
+//! The archived records. Times are in milliseconds since the Unix epoch. Token counts are our own estimates unless noted.
 
 use crate::RowId;
 
-/// One row.
+/// One row of one of the tables.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArchiveRecord {
     Turn(ArchivedTurn),
@@ -10,24 +10,24 @@ pub enum ArchiveRecord {
     Audit(ArchivedAudit),
 }
 
-/// A message, whole: a row of `agent_context_turns`.
+/// A message: a row of `agent_context_turns`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchivedTurn {
     /// See [`RowId::of_message`].
     pub id: RowId,
-    /// The message before it; none for the first one and for instructions. A conversation that was continued twice from
-    /// one place has two messages with this one as their parent.
+    /// The preceding message; `None` for the first message and for instructions. If a conversation branches, several messages
+    /// share a parent.
     pub parent_id: Option<RowId>,
-    /// What the client calls the conversation.
+    /// The client's name for the conversation.
     pub conversation_id: String,
-    /// The key under which the proxy stores it; a column of hexadecimal digits.
+    /// The store's key of the conversation, archived as hexadecimal digits.
     pub conversation: [u8; 16],
-    /// Stands for the tenant; says nothing about its credentials.
+    /// An identifier of the tenant that reveals nothing about its credentials.
     pub tenant: String,
     pub route: String,
-    /// Which turn of the conversation the message belongs to, where that is known.
+    /// The turn of the conversation that the message belongs to, if known.
     pub turn_number: Option<u32>,
-    /// Its index in the request that brought it.
+    /// Its index in the request that introduced it.
     pub position: u32,
     pub role: String,
     /// The message as JSON, stored byte for byte.
@@ -37,18 +37,19 @@ pub struct ArchivedTurn {
     pub at: u64,
 }
 
-/// A summary that stands for messages: a row of `session_summaries`.
+/// A summary that replaces messages: a row of `session_summaries`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchivedSummary {
     /// See [`RowId::of_summary`].
     pub id: RowId,
-    /// What the client calls the conversation.
+    /// The client's name for the conversation.
     pub session_id: String,
     pub conversation: [u8; 16],
     pub tenant: String,
     pub route: String,
-    /// The first and the last message that it covers.
+    /// The first message that it covers.
     pub from_message_id: RowId,
+    /// The last message that it covers.
     pub to_message_id: RowId,
     pub covered_messages: u32,
     pub summary_text: String,
@@ -58,21 +59,22 @@ pub struct ArchivedSummary {
     pub action_items: Vec<String>,
     pub goals: Vec<String>,
     pub artifacts: Vec<String>,
-    /// The summarizer that made it, and the model that it asked, if it asked one.
+    /// The summarizer that made it.
     pub author: String,
+    /// The model that the summarizer used, if any.
     pub model: Option<String>,
     pub estimated_tokens: Option<u64>,
     pub at: u64,
 }
 
-/// What was decided about one request and what became of it: a row of `turn_context_audit`.
+/// The decisions about one request and its outcome: a row of `turn_context_audit`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArchivedAudit {
-    /// Of this request alone.
+    /// Unique to this request.
     pub id: RowId,
     /// The last message of the request.
     pub turn_id: RowId,
-    /// What the client calls the conversation.
+    /// The client's name for the conversation.
     pub session_id: String,
     pub conversation: [u8; 16],
     pub tenant: String,
@@ -89,7 +91,7 @@ pub struct ArchivedAudit {
     pub overflow_rejected: bool,
     pub strategy: String,
     pub trigger: Option<String>,
-    /// What the upstream reported, where it did.
+    /// Token usage as reported by the upstream, if it did.
     pub reported_prompt_tokens: Option<u64>,
     pub reported_completion_tokens: Option<u64>,
     pub reported_cached_tokens: Option<u64>,
@@ -110,7 +112,7 @@ impl ArchiveRecord {
         }
     }
 
-    /// The table that it goes to.
+    /// The table that the record belongs to.
     #[must_use]
     pub fn table(&self) -> &'static str {
         match self {
@@ -120,7 +122,7 @@ impl ArchiveRecord {
         }
     }
 
-    /// How much memory it takes while it waits, within a few bytes for each list.
+    /// Approximately how much memory the record takes.
     pub(crate) fn size(&self) -> usize {
         let all = |texts: &[&str]| texts.iter().map(|text| text.len()).sum::<usize>();
         let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
@@ -131,12 +133,10 @@ impl ArchiveRecord {
             }
             ArchiveRecord::Summary(summary) => {
                 let ArchivedSummary { session_id, tenant, route, summary_text, author, model, .. } = summary;
-                let lists = summary
-                    .lists()
-                    .map(|(_, list)| list.iter().map(|line| line.len() + size_of::<String>()).sum::<usize>());
+                let lines = summary.lists().into_iter().flatten();
                 all(&[session_id, tenant, route, summary_text, author])
                     + optional(model)
-                    + lists.iter().sum::<usize>()
+                    + lines.map(|line| line.len() + size_of::<String>()).sum::<usize>()
             }
             ArchiveRecord::Audit(audit) => {
                 let ArchivedAudit { session_id, tenant, route, model_alias, strategy, .. } = audit;
@@ -150,15 +150,14 @@ impl ArchiveRecord {
 }
 
 impl ArchivedSummary {
-    /// With the names of their columns.
-    pub(crate) fn lists(&self) -> [(&'static str, &[String]); 6] {
+    fn lists(&self) -> [&[String]; 6] {
         [
-            ("key_facts", &self.key_facts),
-            ("decisions", &self.decisions),
-            ("open_questions", &self.open_questions),
-            ("action_items", &self.action_items),
-            ("goals", &self.goals),
-            ("artifacts", &self.artifacts),
+            &self.key_facts,
+            &self.decisions,
+            &self.open_questions,
+            &self.action_items,
+            &self.goals,
+            &self.artifacts,
         ]
     }
 }

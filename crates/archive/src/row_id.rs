@@ -1,25 +1,25 @@
 use std::fmt;
 
-/// What a row is known by. It follows from what the row says, so that the same message written again, by a retry or by another
-/// replica, is the same row.
+/// The primary key of a row. The ids of messages and summaries are derived from content, so that a retry or another replica
+/// writes the same row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId(pub [u8; 16]);
 
 impl RowId {
-    /// Of a message: the digest of the conversation up to it names it, in its conversation.
+    /// The id of a message, identified by its conversation and the digest of the conversation up to it.
     #[must_use]
     pub fn of_message(conversation: [u8; 16], message: [u8; 32]) -> RowId {
         derive("tidegate archive message 1", conversation, message)
     }
 
-    /// Of a summary: one stands for each prefix of a conversation, which the digest at its end names.
+    /// The id of a summary, identified by its conversation and the digest of the prefix that it covers.
     #[must_use]
     pub fn of_summary(conversation: [u8; 16], covers: [u8; 32]) -> RowId {
         derive("tidegate archive summary 1", conversation, covers)
     }
 }
 
-/// The purpose keeps a summary apart from the message at which it ends.
+/// `purpose` separates a summary from the message at which it ends.
 fn derive(purpose: &str, conversation: [u8; 16], digest: [u8; 32]) -> RowId {
     let mut hasher = blake3::Hasher::new_derive_key(purpose);
     hasher.update(&conversation).update(&digest);
@@ -28,11 +28,11 @@ fn derive(purpose: &str, conversation: [u8; 16], digest: [u8; 32]) -> RowId {
     id
 }
 
-/// As PostgreSQL prints a `uuid`.
+/// Formats the id as PostgreSQL prints a `uuid`.
 impl fmt::Display for RowId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, byte) in self.0.iter().enumerate() {
-            let dash = if matches!(place, 4 | 6 | 8 | 10) { "-" } else { "" };
+        for (index, byte) in self.0.iter().enumerate() {
+            let dash = if matches!(index, 4 | 6 | 8 | 10) { "-" } else { "" };
             write!(f, "{dash}{byte:02x}")?;
         }
         Ok(())
@@ -53,7 +53,7 @@ mod tests {
     const MESSAGE: [u8; 32] = [2; 32];
 
     #[test]
-    fn an_id_follows_from_the_conversation_and_the_message_alone() {
+    fn an_id_depends_on_the_conversation_the_message_and_the_purpose() {
         let id = RowId::of_message(KEY, MESSAGE);
         assert_eq!(id, RowId::of_message(KEY, MESSAGE));
         assert_ne!(id, RowId::of_message([3; 16], MESSAGE));

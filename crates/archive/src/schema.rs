@@ -1,24 +1,22 @@
-//! The tables, and how they came to be. Every change is one file that only adds; the table `tidegate_schema` says which have
-//! been made.
+//! Schema migrations. Each is one file that only adds to the schema; the table `tidegate_schema` lists the applied ones.
 
 use crate::ArchiveError;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, GenericClient};
 use tracing::info;
 
-/// In order; the first is version 1.
+/// The migrations in order, starting with version 1.
 const MIGRATIONS: [&str; 1] = [include_str!("migrations/1.sql")];
 
-/// The one who migrates holds this advisory lock; the bytes spell the program's name.
+/// The advisory lock that is held while migrating.
 const LOCK: i64 = i64::from_be_bytes(*b"tidegate");
 
-/// Makes the tables, or those changes to them that are missing. Where they are as they should be, only the right to insert is
-/// needed.
+/// Creates the tables or applies missing migrations. If the schema is current, the `INSERT` privilege is enough.
 pub(crate) async fn prepare(client: &mut Client) -> Result<(), ArchiveError> {
     check_encoding(client).await?;
-    let found = match version(client).await {
+    let found = match recorded_version(client).await {
         Ok(found) => found,
-        // Somebody else keeps the tables, and does not let us read which version they are of.
+        // Another role owns the tables and does not let us read their version.
         Err(ArchiveError::Denied(_)) if has_tables(client).await? => return Ok(()),
         Err(error) => return Err(error),
     };
@@ -26,7 +24,7 @@ pub(crate) async fn prepare(client: &mut Client) -> Result<(), ArchiveError> {
         return Ok(());
     }
     match migrate(client).await {
-        // Somebody else made the tables, without our list of changes, and does not let us make any.
+        // Another role created the tables without `tidegate_schema`, and does not let us migrate.
         Err(ArchiveError::Denied(_)) if found.is_none() && has_tables(client).await? => Ok(()),
         outcome => outcome,
     }
@@ -34,33 +32,33 @@ pub(crate) async fn prepare(client: &mut Client) -> Result<(), ArchiveError> {
 
 async fn migrate(client: &mut Client) -> Result<(), ArchiveError> {
     let transaction = client.transaction().await?;
-    // Without it the server tells us about every table that is there already.
+    // Suppresses a notice for every table that already exists.
     transaction.batch_execute("SET LOCAL client_min_messages = warning").await?;
     transaction.query_typed("SELECT pg_advisory_xact_lock($1)", &[(&LOCK, Type::INT8)]).await?;
-    // Another replica may have been quicker. The server asks itself anew whether there is a table only when it is to make one,
-    // and else remembers what it found before we waited.
+    // Another replica may have migrated while we waited for the lock. `CREATE TABLE IF NOT EXISTS` checks the catalog again; a
+    // plain query could still see the state from before the wait.
     let create = "CREATE TABLE IF NOT EXISTS tidegate_schema \
                   (version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())";
     transaction.batch_execute(create).await?;
     let found = latest(&transaction).await?;
     for (version, migration) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > found) {
         transaction.batch_execute(migration).await?;
-        let note = "INSERT INTO tidegate_schema (version) VALUES ($1)";
-        transaction.execute_typed(note, &[(&version, Type::INT4)]).await?;
+        let record = "INSERT INTO tidegate_schema (version) VALUES ($1)";
+        transaction.execute_typed(record, &[(&version, Type::INT4)]).await?;
     }
     transaction.commit().await?;
     if found < newest() {
-        info!(from = found, to = newest(), "the archive's tables are up to date");
+        info!(from = found, to = newest(), "archive schema migrated");
     }
     Ok(())
 }
 
-/// None where there is no list of changes.
-async fn version(client: &impl GenericClient) -> Result<Option<i32>, ArchiveError> {
+/// Returns `None` if there is no `tidegate_schema`.
+async fn recorded_version(client: &impl GenericClient) -> Result<Option<i32>, ArchiveError> {
     if exists(client, "tidegate_schema").await? { latest(client).await.map(Some) } else { Ok(None) }
 }
 
-/// The last change that was made, or 0. One that we do not know is an error: we cannot know what it asks of us.
+/// The last applied migration, or 0. A version that we do not know is an error: we cannot know what it requires of writers.
 async fn latest(client: &impl GenericClient) -> Result<i32, ArchiveError> {
     let row = client.query_typed_one("SELECT max(version) FROM tidegate_schema", &[]).await?;
     match row.try_get::<_, Option<i32>>(0)?.unwrap_or(0) {
@@ -78,13 +76,13 @@ async fn has_tables(client: &impl GenericClient) -> Result<bool, ArchiveError> {
     Ok(true)
 }
 
-/// Where our inserts would look for it.
+/// Looks a table up on the search path, as an insert does.
 async fn exists(client: &impl GenericClient, table: &str) -> Result<bool, ArchiveError> {
     let sql = "SELECT to_regclass($1) IS NOT NULL";
     Ok(client.query_typed_one(sql, &[(&table, Type::TEXT)]).await?.try_get(0)?)
 }
 
-/// A message can hold every character there is. A database that does not care about encodings keeps them as they are.
+/// Rejects databases that cannot store every Unicode character. `SQL_ASCII` stores bytes unchanged.
 async fn check_encoding(client: &impl GenericClient) -> Result<(), ArchiveError> {
     let row = client.query_typed_one("SELECT current_setting('server_encoding')", &[]).await?;
     match row.try_get::<_, String>(0)?.as_str() {
@@ -94,6 +92,6 @@ async fn check_encoding(client: &impl GenericClient) -> Result<(), ArchiveError>
 }
 
 fn newest() -> i32 {
-    // There are as many as stand above.
+    // The number of migrations always fits.
     i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX)
 }

@@ -1,4 +1,5 @@
-//! Whom we trust, read once: a connection is made on a worker, which must not wait for files.
+//! TLS to the database. The certificates are read once, when the archive is opened: connections are made on async workers,
+//! which must not wait for files.
 
 use crate::ArchiveError;
 use crate::url::Trust;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub(crate) fn connector(trust: &Trust) -> Result<MakeRustlsConnect, ArchiveError> {
-    // The provider is named here: other parts of the process may have chosen another as their default, or none.
+    // The provider is named explicitly: the process may have installed another default, or none.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -21,19 +22,21 @@ pub(crate) fn connector(trust: &Trust) -> Result<MakeRustlsConnect, ArchiveError
     let config = match trust {
         Trust::Verified(ca) => {
             let roots = roots(ca.as_deref())
-                .map_err(|error| ArchiveError::Url(format!("asks for `sslmode=verify-full`, but {error}")))?;
+                .map_err(|error| ArchiveError::Url(format!("requires `sslmode=verify-full`, but {error}")))?;
             config.with_root_certificates(roots)
         }
-        Trust::Anybody => config.dangerous().with_custom_certificate_verifier(Arc::new(Whoever(provider))),
+        Trust::AnyCertificate => {
+            config.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAny(provider)))
+        }
     };
     Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
 }
 
-/// The certificate authorities of a file, or, without one, those of the system.
+/// Loads the certificate authorities in a file, or those of the system if there is none.
 fn roots(ca: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let Some(path) = ca else {
-        // Some systems have a broken certificate among their good ones.
+        // Some systems ship a broken certificate among the good ones, so parse errors are ignored.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return match roots.is_empty() {
             true => {
@@ -43,7 +46,7 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore, String> {
             false => Ok(roots),
         };
     };
-    let unusable = |error: &dyn Display| format!("`{}` cannot be used: {error}", path.display());
+    let unusable = |error: &dyn Display| format!("cannot use `{}`: {error}", path.display());
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unusable(&error))? {
         let certificate = certificate.map_err(|error| unusable(&error))?;
         roots.add(certificate).map_err(|error| unusable(&error))?;
@@ -51,13 +54,13 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore, String> {
     if roots.is_empty() { Err(unusable(&"it holds no certificate")) } else { Ok(roots) }
 }
 
-/// Takes every certificate, as PostgreSQL's own clients do where `sslmode` is `prefer` or `require`, but only from a server that
-/// has its key. What it is good for: nobody who only listens learns anything, and where the server stores passwords as SCRAM
-/// does, the login is bound to the certificate, so that nobody in between can log in with it.
+/// Accepts any certificate whose private key the server holds, as libpq does with `sslmode=prefer` and `require`. This defeats
+/// passive eavesdroppers. With SCRAM passwords the login is also bound to the certificate, so that a machine in the middle
+/// cannot reuse it.
 #[derive(Debug)]
-struct Whoever(Arc<CryptoProvider>);
+struct AcceptAny(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Whoever {
+impl ServerCertVerifier for AcceptAny {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

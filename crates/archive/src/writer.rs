@@ -1,9 +1,9 @@
-//! The task that writes. It takes what waits, in order, and keeps it until the database has it.
+//! The background task. It takes records from the queue in order and holds them until the database has them.
 
 use crate::ArchiveError;
+use crate::batch_size::BatchSize;
 use crate::connection::{Connection, Dialer};
-use crate::queue::{Queue, Waiting};
-use crate::stride::Stride;
+use crate::queue::{Queue, Queued};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -13,54 +13,55 @@ use tracing::{error, info, warn};
 pub(crate) struct Writer {
     queue: Arc<Queue>,
     dialer: Dialer,
-    /// Where the database is, for logs.
-    place: String,
+    /// Hosts and ports, for logs.
+    server: String,
     connection: Option<Connection>,
-    /// Taken from the queue and not settled yet; the oldest first.
-    pending: Vec<Waiting>,
-    stride: Stride,
+    /// Taken from the queue and neither written nor rejected yet; the oldest first.
+    pending: Vec<Queued>,
+    batch_size: BatchSize,
+    /// The pause after the next failure.
     delay: Duration,
     failing: Failing,
 }
 
-/// What did not work the last time.
+/// The step that failed last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failing {
     Nothing,
     Connecting,
-    /// A new connection says nothing about whether it is better now.
+    /// A new connection does not clear this: only a successful write does.
     Writing,
 }
 
-/// The most in one transaction. Larger ones are not faster, and hold more when they fail.
-const BATCH: usize = 512;
-const BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// Limits of one transaction. Larger ones are not faster, and lose more work when they fail.
+const MAX_BATCH: usize = 512;
+const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
 
-/// Between two attempts, from the first that fails on.
-const SHORTEST: Duration = Duration::from_millis(50);
-const LONGEST: Duration = Duration::from_secs(2);
+/// The pause after a failure doubles from one to the other.
+const MIN_DELAY: Duration = Duration::from_millis(50);
+const MAX_DELAY: Duration = Duration::from_secs(2);
 
 impl Writer {
-    pub(crate) fn new(queue: Arc<Queue>, dialer: Dialer, place: String) -> Writer {
+    pub(crate) fn new(queue: Arc<Queue>, dialer: Dialer, server: String) -> Writer {
         Writer {
             queue,
             dialer,
-            place,
+            server,
             connection: None,
             pending: Vec::new(),
-            stride: Stride::new(BATCH),
-            delay: SHORTEST,
+            batch_size: BatchSize::new(MAX_BATCH),
+            delay: MIN_DELAY,
             failing: Failing::Nothing,
         }
     }
 
-    /// Until the queue is closed and everything is written, or until the archive can never be written to.
+    /// Runs until the queue is closed and everything is written, or until an error makes the archive unusable for good.
     pub(crate) async fn run(mut self) {
         loop {
             let Some(connection) = &mut self.connection else {
                 match self.connect().await {
                     Ok(()) => continue,
-                    Err(error) if error.is_final() => return self.turn_off(&error),
+                    Err(error) if error.is_final() => return self.disabled(&error),
                     Err(error) => self.failed(&error, Failing::Connecting),
                 }
                 self.pause().await;
@@ -68,7 +69,7 @@ impl Writer {
             };
             if self.pending.is_empty() {
                 tokio::select! {
-                    taken = self.queue.take(BATCH, BATCH_BYTES) => match taken {
+                    taken = self.queue.take(MAX_BATCH, MAX_BATCH_BYTES) => match taken {
                         Some(taken) => self.pending = taken,
                         None => return,
                     },
@@ -76,13 +77,15 @@ impl Writer {
                 }
                 continue;
             }
-            let count = self.stride.next().min(self.pending.len());
-            let attempt = self.pending[..count].iter().map(|waiting| &*waiting.record);
+            let count = self.batch_size.next().min(self.pending.len());
+            let attempt = self.pending[..count].iter().map(|queued| &*queued.record);
             match connection.write(attempt).await {
                 Ok(()) => self.written(count),
-                Err(error @ ArchiveError::Data(_)) => self.refused(count, &error),
+                Err(error @ ArchiveError::Data(_)) => self.rejected(count, &error),
                 Err(error) => {
-                    self.stride_after(count, &error);
+                    if error == ArchiveError::Timeout {
+                        self.batch_size.timed_out(count);
+                    }
                     self.failed(&error, Failing::Writing);
                     self.pause().await;
                 }
@@ -92,8 +95,8 @@ impl Writer {
 
     async fn connect(&mut self) -> Result<(), ArchiveError> {
         self.connection = Some(self.dialer.dial().await?);
-        let is_well = self.failing != Failing::Writing;
-        self.queue.connected(is_well);
+        let is_healthy = self.failing != Failing::Writing;
+        self.queue.connected(is_healthy);
         if self.failing == Failing::Connecting {
             self.recovered();
         }
@@ -106,63 +109,57 @@ impl Writer {
     }
 
     fn written(&mut self, count: usize) {
-        self.stride.went_well(count);
-        let done: Vec<Waiting> = self.pending.drain(..count).collect();
+        self.batch_size.succeeded(count);
+        let done: Vec<Queued> = self.pending.drain(..count).collect();
         if self.queue.written(&done) {
-            info!(dropped = self.queue.stats().dropped, "there is room in the archive's queue again");
+            info!(dropped = self.queue.stats().dropped, "archive queue no longer full");
         }
         if self.failing != Failing::Nothing {
             self.recovered();
         }
     }
 
-    fn refused(&mut self, count: usize, error: &ArchiveError) {
+    fn rejected(&mut self, count: usize, error: &ArchiveError) {
         self.queue.failed(error.reason());
-        if !self.stride.was_refused(count) {
+        if !self.batch_size.was_rejected(count) {
             return;
         }
-        let waiting = self.pending.remove(0);
-        let rejected = self.queue.rejected(&waiting);
-        // Where many are refused, for a constraint that somebody has added, a few lines say so.
+        let queued = self.pending.remove(0);
+        let rejected = self.queue.rejected(&queued);
+        // A constraint that an operator added may reject every record. Log only a few of them.
         if rejected.is_power_of_two() {
-            let (table, id) = (waiting.record.table(), waiting.record.id());
-            warn!(table, %id, %error, rejected, "a record cannot be archived and is left out");
+            let (table, id) = (queued.record.table(), queued.record.id());
+            warn!(table, %id, %error, rejected, "archive rejected a record; skipping it");
         }
     }
 
-    fn stride_after(&mut self, count: usize, error: &ArchiveError) {
-        if *error == ArchiveError::Timeout {
-            self.stride.took_too_long(count);
-        }
-    }
-
-    fn failed(&mut self, error: &ArchiveError, what: Failing) {
+    fn failed(&mut self, error: &ArchiveError, step: Failing) {
         let keeps_connection =
             matches!(error, ArchiveError::Denied(_) | ArchiveError::Schema(_) | ArchiveError::Full(_));
         if !keeps_connection {
             self.disconnect();
         }
         let is_new = self.queue.failed(error.reason());
-        if is_new || self.failing != what {
+        if is_new || self.failing != step {
             let queued = self.queue.stats().queued;
-            warn!(server = self.place, reason = error.reason(), %error, queued, "the archive is not written to; records wait");
+            warn!(server = self.server, reason = error.reason(), %error, queued, "archive unavailable; queueing records");
         }
-        self.failing = what;
+        self.failing = step;
     }
 
     fn recovered(&mut self) {
         self.failing = Failing::Nothing;
-        self.delay = SHORTEST;
-        info!(server = self.place, queued = self.queue.stats().queued, "the archive is written to again");
+        self.delay = MIN_DELAY;
+        info!(server = self.server, queued = self.queue.stats().queued, "archive available again");
     }
 
-    fn turn_off(&self, error: &ArchiveError) {
+    fn disabled(&self, error: &ArchiveError) {
         self.queue.failed(error.reason());
-        error!(server = self.place, reason = error.reason(), %error, "the archive stays off; records are dropped");
+        error!(server = self.server, reason = error.reason(), %error, "archive disabled; dropping all records");
     }
 
     async fn pause(&mut self) {
         sleep(self.delay).await;
-        self.delay = (self.delay * 2).min(LONGEST);
+        self.delay = (self.delay * 2).min(MAX_DELAY);
     }
 }

@@ -1,7 +1,7 @@
 -- Every message once, as the client or the upstream wrote it.
 --
--- `raw_message` is text: jsonb would sort members, round numbers and refuse some escapes that JSON allows. Where it is needed as
--- a value, `raw_message::json` reads it.
+-- `raw_message` is text: jsonb would sort members, normalize numbers and reject some escapes that JSON allows. Use
+-- `raw_message::json` to query into it.
 CREATE TABLE IF NOT EXISTS agent_context_turns (
     id uuid PRIMARY KEY,
     parent_id uuid,
@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS agent_context_turns (
 CREATE INDEX IF NOT EXISTS agent_context_turns_conversation ON agent_context_turns (conversation_id, created_at);
 CREATE INDEX IF NOT EXISTS agent_context_turns_created ON agent_context_turns USING brin (created_at);
 
--- Every summary that was used in the place of messages. The ids are those of `agent_context_turns`.
+-- Every summary that replaced messages. The message ids refer to `agent_context_turns`.
 CREATE TABLE IF NOT EXISTS session_summaries (
     id uuid PRIMARY KEY,
     session_id text NOT NULL,
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS session_summaries (
 CREATE INDEX IF NOT EXISTS session_summaries_session ON session_summaries (session_id, created_at);
 CREATE INDEX IF NOT EXISTS session_summaries_created ON session_summaries USING brin (created_at);
 
--- What was decided about every request, and what became of it.
+-- The decisions about every request, and its outcome.
 CREATE TABLE IF NOT EXISTS turn_context_audit (
     id uuid PRIMARY KEY,
     turn_id uuid NOT NULL,

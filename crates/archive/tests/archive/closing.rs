@@ -1,10 +1,10 @@
-//! The end of an archive.
+//! Closing an archive.
 
 use super::*;
 use std::time::Instant;
 
 #[tokio::test]
-async fn closing_writes_what_waits_and_takes_no_more() {
+async fn closing_writes_the_queue_and_drops_later_records() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
     record(&archive, 0..2000);
@@ -19,10 +19,10 @@ async fn closing_writes_what_waits_and_takes_no_more() {
 }
 
 #[tokio::test]
-async fn closing_waits_no_longer_than_it_may_and_says_what_was_left() {
+async fn closing_stops_at_its_deadline_and_returns_what_was_left() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
-    until("it connects", async || archive.stats().connected).await;
+    until("the archive connects", async || archive.stats().connected).await;
     server.freeze();
     record(&archive, 0..20);
     let begun = Instant::now();
@@ -34,7 +34,7 @@ async fn closing_waits_no_longer_than_it_may_and_says_what_was_left() {
 }
 
 #[tokio::test]
-async fn nothing_is_waited_for_where_nothing_is_left() {
+async fn closing_an_empty_archive_does_not_wait_for_the_database() {
     let server = PostgresServer::start().await;
     server.kill();
     let archive = open(&server.url());
@@ -44,14 +44,14 @@ async fn nothing_is_waited_for_where_nothing_is_left() {
 }
 
 #[tokio::test]
-async fn an_archive_that_everybody_dropped_still_writes_what_waits() {
+async fn dropping_the_last_handle_still_writes_the_queue() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
     record(&archive, 0..50);
     drop(archive);
     let ours = "select count(*) from pg_stat_activity where application_name = 'tidegate'";
     let count = "select coalesce((select count(*) from agent_context_turns), 0)";
-    until("the tables are there", async || {
+    until("the tables exist", async || {
         server.psql("select to_regclass('agent_context_turns') is not null").await == "t"
     })
     .await;

@@ -1,17 +1,17 @@
-//! A record is there once, however often it is written and by whom.
+//! A record is stored once, however often it is written and by whichever replica.
 
 use super::*;
 use tidegate_testkit::TcpProxy;
 
 #[tokio::test]
-async fn what_is_recorded_again_is_there_once() {
+async fn a_record_written_again_is_stored_once() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
     for _ in 0..3 {
         record(&archive, 0..100);
         archive.record(ArchiveRecord::Summary(summary(1)));
         archive.record(ArchiveRecord::Audit(audit(1)));
-        settled(&archive).await;
+        drained(&archive).await;
     }
     assert_eq!((archive.stats().written, archive.stats().failed_batches), (306, 0));
     assert_eq!(turns(&server).await, (100, 100));
@@ -20,7 +20,7 @@ async fn what_is_recorded_again_is_there_once() {
 }
 
 #[tokio::test]
-async fn two_that_write_the_same_in_another_order_do_not_stand_in_each_others_way() {
+async fn two_archives_that_write_the_same_rows_in_different_orders_do_not_deadlock() {
     let server = PostgresServer::start().await;
     let (one, other) = (open(&server.url()), open(&server.url()));
     for start in (0..4000).step_by(50) {
@@ -30,8 +30,8 @@ async fn two_that_write_the_same_in_another_order_do_not_stand_in_each_others_wa
             .for_each(|number| other.record(ArchiveRecord::Turn(turn((number + 2000) % 4000))));
         tokio::task::yield_now().await;
     }
-    settled(&one).await;
-    settled(&other).await;
+    drained(&one).await;
+    drained(&other).await;
     for archive in [one, other] {
         let stats = archive.stats();
         assert_eq!((stats.written, stats.failed_batches, stats.dropped), (4000, 0, 0));
@@ -39,13 +39,13 @@ async fn two_that_write_the_same_in_another_order_do_not_stand_in_each_others_wa
     assert_eq!(turns(&server).await, (4000, 4000));
 }
 
-/// As seen through a proxy that can be cut off.
+/// Opens an archive through a proxy that can cut its connections.
 fn open_through(proxy: &TcpProxy, server: &PostgresServer) -> Archive {
     open(&format!("postgres://postgres:{}@{}/postgres", server.password(), proxy.address()))
 }
 
 #[tokio::test]
-async fn connections_that_break_under_load_lose_nothing_and_repeat_nothing() {
+async fn broken_connections_under_load_neither_lose_nor_duplicate_records() {
     let server = PostgresServer::start().await;
     let proxy = TcpProxy::start(([127, 0, 0, 1], server.port()).into()).await;
     let archive = open_through(&proxy, &server);
@@ -54,22 +54,22 @@ async fn connections_that_break_under_load_lose_nothing_and_repeat_nothing() {
         let before = archive.stats().written;
         record(&archive, next..next + 700);
         next += 700;
-        until("some of it is written", async || archive.stats().written > before).await;
+        until("a batch is written", async || archive.stats().written > before).await;
         proxy.cut();
     }
-    settled(&archive).await;
+    drained(&archive).await;
     let stats = archive.stats();
     assert_eq!((stats.written, stats.dropped, stats.rejected), (next, 0, 0));
     assert_eq!(turns(&server).await, (7000, 7000));
 }
 
 #[tokio::test]
-async fn a_batch_that_was_committed_and_whose_answer_was_lost_is_there_once() {
+async fn a_committed_batch_whose_acknowledgement_was_lost_is_stored_once() {
     let server = PostgresServer::start().await;
     let proxy = TcpProxy::start(([127, 0, 0, 1], server.port()).into()).await;
     let archive = open_through(&proxy, &server);
-    until("it connects", async || archive.stats().connected).await;
-    // A commit waits for whoever holds this lock.
+    until("the archive connects", async || archive.stats().connected).await;
+    // A commit waits until nobody holds this lock.
     server
         .psql(
             "create function wait() returns trigger language plpgsql as \
@@ -85,7 +85,7 @@ async fn a_batch_that_was_committed_and_whose_answer_was_lost_is_there_once() {
         record(&archive, 0..300);
         let commits = "select count(*) from pg_stat_activity where application_name = 'tidegate' \
                        and query = 'COMMIT' and wait_event = 'advisory'";
-        until("it commits", async || server.psql(commits).await == "1").await;
+        until("the batch is being committed", async || server.psql(commits).await == "1").await;
         proxy.pause();
     };
     tokio::select! {
@@ -93,13 +93,13 @@ async fn a_batch_that_was_committed_and_whose_answer_was_lost_is_there_once() {
         () = meanwhile => {}
     }
     server.psql("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'PgSleep'").await;
-    until("it is committed", async || turns(&server).await == (300, 300)).await;
+    until("the batch is committed", async || turns(&server).await == (300, 300)).await;
     assert_eq!(archive.stats().written, 0);
     proxy.cut();
-    // Only then: the answer that waits in the proxy must not come through after all.
-    until("it has noticed", async || archive.stats().failed_batches == 1).await;
+    // Resume only then: the acknowledgement held by the proxy must not arrive after all.
+    until("the archive notices", async || archive.stats().failed_batches == 1).await;
     proxy.resume();
-    settled(&archive).await;
+    drained(&archive).await;
     assert_eq!((archive.stats().written, archive.stats().failed_batches), (300, 1));
     assert_eq!(turns(&server).await, (300, 300));
 }

@@ -1,16 +1,16 @@
-//! What is read back is what was written.
+//! Rows hold exactly what was recorded.
 
 use super::*;
 
 #[tokio::test]
-async fn messages_come_back_byte_for_byte() {
+async fn messages_are_stored_byte_for_byte() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
     let large = format!(r#"{{"role":"tool","content":"{}"}}"#, "0123456789ü🦀\\n".repeat(64 * 1024));
     assert!(large.len() > 1024 * 1024);
     let messages = [
         r#"{"role":"user","content":"grüße, 世界, 🦀, \u00e9, e\u0301, \u202e"}"#,
-        // What a value of PostgreSQL's own would refuse, round, sort or lose.
+        // jsonb would reject, normalize, sort or drop parts of these.
         r#"{"role":"user","content":"\u0000 \ud800 \udfff\ud800"}"#,
         r#"{ "z" : 1.0e+2 ,"a":123456789012345678901234567890,"a":2e9,	"b":"\/" }"#,
         "{\"role\":\"user\",\r\n\"content\":\"' ; -- $1 $$ \\\\x\"}\n",
@@ -20,22 +20,22 @@ async fn messages_come_back_byte_for_byte() {
     for (number, message) in (0..).zip(messages) {
         archive.record(ArchiveRecord::Turn(ArchivedTurn { message: message.to_owned(), ..turn(number) }));
     }
-    settled(&archive).await;
+    drained(&archive).await;
     let sql =
         "select encode(convert_to(raw_message, 'UTF8'), 'hex') from agent_context_turns order by position";
-    let back = server.psql(sql).await;
-    assert_eq!(back.split('\n').count(), messages.len());
-    for (line, message) in back.split('\n').zip(messages) {
+    let stored = server.psql(sql).await;
+    assert_eq!(stored.split('\n').count(), messages.len());
+    for (line, message) in stored.split('\n').zip(messages) {
         let hex: String = message.bytes().map(|byte| format!("{byte:02x}")).collect();
         assert!(line == hex, "{}", &message[..message.len().min(60)]);
     }
-    // And as a value, where one is needed.
+    // It can still be queried as JSON.
     let sql = "select raw_message::json ->> 'a' from agent_context_turns where position = 2";
     assert_eq!(server.psql(sql).await, "2e9");
 }
 
 #[tokio::test]
-async fn every_column_holds_what_its_field_said() {
+async fn every_field_is_stored_in_its_column() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
     archive.record(ArchiveRecord::Turn(turn(1)));
@@ -47,7 +47,7 @@ async fn every_column_holds_what_its_field_said() {
     }));
     archive.record(ArchiveRecord::Summary(summary(8)));
     archive.record(ArchiveRecord::Audit(audit(1)));
-    settled(&archive).await;
+    drained(&archive).await;
     let zone = "set time zone 'UTC'; set extra_float_digits = 1; ";
     let key = "07".repeat(16);
     let at = "2026-01-02 03:04:05.678+00";
@@ -81,7 +81,7 @@ async fn every_column_holds_what_its_field_said() {
 }
 
 #[tokio::test]
-async fn the_largest_numbers_are_kept_as_far_as_a_column_can() {
+async fn numbers_beyond_a_columns_range_are_capped() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
     archive.record(ArchiveRecord::Turn(ArchivedTurn {
@@ -90,7 +90,7 @@ async fn the_largest_numbers_are_kept_as_far_as_a_column_can() {
         at: u64::MAX,
         ..turn(0)
     }));
-    settled(&archive).await;
+    drained(&archive).await;
     assert_eq!(archive.stats().rejected, 0);
     let sql = "set time zone 'UTC'; select position, estimated_tokens, created_at from agent_context_turns";
     assert_eq!(server.psql(sql).await, "4294967295|9223372036854775807|9999-12-31 23:59:59.999+00");

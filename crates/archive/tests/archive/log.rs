@@ -1,10 +1,10 @@
-//! What is logged while a test runs.
+//! Captures log lines.
 
 use std::cell::RefCell;
 use std::io;
 use std::sync::Once;
 
-/// Everything that was logged on this thread since it listens: the tests' runtimes run their tasks on the thread of the test.
+/// The log lines of this thread since `capture`. Each test's runtime runs all tasks on the thread of the test.
 pub(super) struct Log(());
 
 thread_local! {
@@ -12,9 +12,9 @@ thread_local! {
 }
 
 impl Log {
-    pub(super) fn listen() -> Log {
+    pub(super) fn capture() -> Log {
         static INSTALLED: Once = Once::new();
-        // One for all threads: whether a line is of interest is asked once, by whoever comes by first.
+        // One subscriber for all threads: `tracing` caches per call site whether a line is enabled.
         INSTALLED.call_once(|| {
             tracing_subscriber::fmt()
                 .with_max_level(tracing::Level::TRACE)

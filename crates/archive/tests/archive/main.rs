@@ -1,14 +1,14 @@
-//! What an archive holds, and what becomes of records when its database freezes, dies, fills up or refuses them.
+//! The archive against a real PostgreSQL server: what it stores, and how it handles a server that freezes, dies or rejects records.
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
-mod bounds;
 mod closing;
 mod exactly_once;
 mod fidelity;
 mod log;
+mod opening;
 mod outage;
-mod poison;
-mod refusal;
+mod overflow;
+mod rejection;
 mod roles;
 mod schema;
 mod tls;
@@ -28,8 +28,8 @@ fn open(url: &str) -> Archive {
     Archive::open(url, ArchiveOptions::default()).unwrap()
 }
 
-/// With a deadline that a test can wait for, where a database is not going to keep it.
-fn open_hasty(url: &str) -> Archive {
+/// Opens an archive with a short timeout, for tests that wait for it to expire.
+fn open_with_short_timeout(url: &str) -> Archive {
     let options = ArchiveOptions { timeout: Duration::from_secs(2), ..ArchiveOptions::default() };
     Archive::open(url, options).unwrap()
 }
@@ -110,20 +110,20 @@ fn audit(number: u64) -> ArchivedAudit {
     }
 }
 
-/// Hands over turns with these numbers.
+/// Records the turns with these numbers.
 fn record(archive: &Archive, numbers: std::ops::Range<u64>) {
     numbers.for_each(|number| archive.record(ArchiveRecord::Turn(turn(number))));
 }
 
-/// Until nothing waits any more.
-async fn settled(archive: &Archive) {
-    until("the archive has written everything", async || archive.stats().queued == 0).await;
+/// Waits until the queue is empty.
+async fn drained(archive: &Archive) {
+    until("the queue is empty", async || archive.stats().queued == 0).await;
 }
 
-/// How many rows there are, and how many different ones: the ids are made to be the same where the records are.
+/// The number of rows, and the number of distinct messages among them.
 async fn turns(server: &PostgresServer) -> (usize, usize) {
     let sql = "select count(*), count(distinct raw_message) from agent_context_turns";
-    let answer = server.psql(sql).await;
-    let (rows, messages) = answer.split_once('|').unwrap();
+    let output = server.psql(sql).await;
+    let (rows, messages) = output.split_once('|').unwrap();
     (rows.parse().unwrap(), messages.parse().unwrap())
 }

@@ -1,24 +1,24 @@
-//! Databases that die, stop and freeze, and come back.
+//! Databases that crash, stop or freeze, and come back.
 
 use super::*;
 use std::time::Instant;
 
 #[tokio::test]
-async fn a_database_that_is_killed_under_load_loses_nothing() {
+async fn killing_the_database_under_load_loses_nothing() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
     let mut next = 0;
     for _ in 0..3 {
         let before = archive.stats().written;
         record(&archive, next..next + 1500);
-        until("some of it is written", async || archive.stats().written > before).await;
+        until("a batch is written", async || archive.stats().written > before).await;
         server.kill();
         record(&archive, next + 1500..next + 2000);
         next += 2000;
-        until("it notices", async || !archive.stats().connected).await;
+        until("the outage is noticed", async || !archive.stats().connected).await;
         server.restart().await;
     }
-    settled(&archive).await;
+    drained(&archive).await;
     let stats = archive.stats();
     assert_eq!((stats.written, stats.dropped, stats.rejected), (next, 0, 0));
     assert_eq!((stats.connected, stats.error), (true, None));
@@ -26,74 +26,74 @@ async fn a_database_that_is_killed_under_load_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_there_at_first_gets_everything_when_it_is() {
+async fn records_wait_for_a_database_that_starts_late() {
     let server = PostgresServer::start().await;
     server.kill();
     let archive = open(&server.url());
     record(&archive, 0..1000);
-    until("it tries", async || archive.stats().failed_batches > 1).await;
+    until("it has retried", async || archive.stats().failed_batches > 1).await;
     let stats = archive.stats();
     assert_eq!((stats.queued, stats.connected, stats.error), (1000, false, Some("archive_unreachable")));
     server.restart().await;
-    settled(&archive).await;
+    drained(&archive).await;
     assert_eq!(turns(&server).await, (1000, 1000));
 }
 
 #[tokio::test]
-async fn an_idle_archive_notices_that_its_database_went_and_that_it_is_back() {
+async fn an_idle_archive_notices_that_its_database_stops_and_returns() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
-    until("it connects", async || archive.stats().connected).await;
+    until("the archive connects", async || archive.stats().connected).await;
     server.stop().await;
-    until("it notices", async || archive.stats().error == Some("archive_unreachable")).await;
+    until("the outage is noticed", async || archive.stats().error == Some("archive_unreachable")).await;
     assert!(!archive.stats().connected);
     server.restart().await;
-    until("it connects", async || archive.stats().connected).await;
+    until("the archive connects", async || archive.stats().connected).await;
     assert_eq!(archive.stats().error, None);
 }
 
 #[tokio::test]
-async fn a_frozen_database_holds_nobody_up_and_gets_everything_when_it_thaws() {
+async fn a_frozen_database_blocks_no_caller_and_gets_everything_after_it_thaws() {
     let server = PostgresServer::start().await;
-    let archive = open_hasty(&server.url());
+    let archive = open_with_short_timeout(&server.url());
     record(&archive, 0..10);
-    settled(&archive).await;
+    drained(&archive).await;
     server.freeze();
     let begun = Instant::now();
     record(&archive, 10..5000);
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(1), "{took:?}");
-    until("it loses patience", async || archive.stats().error == Some("archive_timeout")).await;
+    until("a write times out", async || archive.stats().error == Some("archive_timeout")).await;
     assert_eq!((archive.stats().queued, archive.stats().dropped), (4990, 0));
     server.thaw();
-    settled(&archive).await;
+    drained(&archive).await;
     assert_eq!((archive.stats().written, archive.stats().error), (5000, None));
     assert_eq!(turns(&server).await, (5000, 5000));
 }
 
 #[tokio::test]
-async fn a_table_that_is_locked_for_long_holds_up_no_connection() {
+async fn a_locked_table_leaks_no_connections() {
     let server = PostgresServer::start().await;
-    let archive = open_hasty(&server.url());
+    let archive = open_with_short_timeout(&server.url());
     record(&archive, 0..1);
-    settled(&archive).await;
-    // For as long as nobody ends it.
+    drained(&archive).await;
+    // Held until the session is terminated below.
     let lock = server.psql("begin; lock table agent_context_turns; select pg_sleep(3600)");
     let meanwhile = async {
         let held = "select count(*) from pg_locks where mode = 'AccessExclusiveLock' and granted \
                     and relation = 'agent_context_turns'::regclass";
-        until("it is locked", async || server.psql(held).await == "1").await;
+        until("the table is locked", async || server.psql(held).await == "1").await;
         record(&archive, 1..200);
-        until("it loses patience", async || archive.stats().error == Some("archive_timeout")).await;
+        until("a write times out", async || archive.stats().error == Some("archive_timeout")).await;
     };
     tokio::select! {
         _ = lock => panic!("the lock was not held"),
         () = meanwhile => {}
     }
     server.psql("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'PgSleep'").await;
-    settled(&archive).await;
+    drained(&archive).await;
     assert_eq!(turns(&server).await, (200, 200));
-    // Each attempt that was given up ended at the server too.
+    // Every attempt that timed out has ended on the server too.
     let ours = "select count(*) from pg_stat_activity where application_name = 'tidegate'";
     until("one connection is left", async || server.psql(ours).await == "1").await;
 }

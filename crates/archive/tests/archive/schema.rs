@@ -1,8 +1,8 @@
-//! The tables and how they come to be.
+//! Schema migrations.
 
 use super::*;
 
-/// Names and types, in order.
+/// The names and types of the columns, in order.
 async fn columns(server: &PostgresServer, table: &str) -> String {
     server
         .psql(&format!(
@@ -13,10 +13,10 @@ async fn columns(server: &PostgresServer, table: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_empty_database_gets_the_three_tables_with_their_columns() {
+async fn an_empty_database_gets_all_tables_and_columns() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
-    until("it connects", async || archive.stats().connected).await;
+    until("the archive connects", async || archive.stats().connected).await;
     assert_eq!(
         columns(&server, "agent_context_turns").await,
         "id uuid, parent_id uuid, conversation_id text, conversation_key text, tenant text, route text, \
@@ -48,14 +48,14 @@ async fn an_empty_database_gets_the_three_tables_with_their_columns() {
 }
 
 #[tokio::test]
-async fn eight_that_start_at_once_make_the_tables_once() {
+async fn concurrent_archives_migrate_once() {
     let server = PostgresServer::start().await;
     let archives: Vec<Archive> = (0..8).map(|_| open(&server.url())).collect();
     for (number, archive) in (0..).zip(&archives) {
         record(archive, number..number + 2);
     }
     for archive in &archives {
-        settled(archive).await;
+        drained(archive).await;
         let stats = archive.stats();
         assert_eq!((stats.written, stats.failed_batches, stats.error), (2, 0, None));
     }
@@ -64,32 +64,32 @@ async fn eight_that_start_at_once_make_the_tables_once() {
 }
 
 #[tokio::test]
-async fn what_is_there_stays_there() {
+async fn existing_tables_and_rows_are_kept() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
     record(&archive, 0..3);
     assert_eq!(archive.close(Duration::from_secs(30)).await, 0);
-    // As if somebody had made the tables by hand.
-    server.psql("drop table tidegate_schema; alter table agent_context_turns add column mine text").await;
+    // As if an operator had created the tables by hand.
+    server.psql("drop table tidegate_schema; alter table agent_context_turns add column note text").await;
     let archive = open(&server.url());
     record(&archive, 2..5);
-    settled(&archive).await;
+    drained(&archive).await;
     assert_eq!(archive.stats().written, 3);
     assert_eq!(turns(&server).await, (5, 5));
     assert_eq!(server.psql("select version from tidegate_schema").await, "1");
 }
 
 #[tokio::test]
-async fn an_archive_of_a_newer_version_is_left_alone_and_what_is_not_written_is_counted() {
+async fn a_newer_schema_disables_the_archive() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
     record(&archive, 0..3);
-    settled(&archive).await;
+    drained(&archive).await;
     server.psql("insert into tidegate_schema (version) values (99)").await;
     let older = open(&server.url());
     record(&older, 3..10);
-    until("it turns itself off", async || older.stats().error == Some("archive_newer")).await;
-    settled(&older).await;
+    until("the archive is disabled", async || older.stats().error == Some("archive_newer")).await;
+    drained(&older).await;
     record(&older, 10..15);
     let stats = older.stats();
     assert_eq!((stats.written, stats.dropped, stats.queued, stats.connected), (0, 12, 0, false));
@@ -99,13 +99,13 @@ async fn an_archive_of_a_newer_version_is_left_alone_and_what_is_not_written_is_
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_hold_every_message_is_not_used() {
+async fn a_database_with_a_narrow_encoding_disables_the_archive() {
     let server = PostgresServer::start().await;
     server.psql("create database latin encoding 'LATIN1' template template0").await;
     let url = server.url();
     let archive = open(&format!("{}/latin", url.strip_suffix("/postgres").unwrap()));
     record(&archive, 0..1);
-    until("it turns itself off", async || archive.stats().error == Some("archive_encoding")).await;
-    settled(&archive).await;
+    until("the archive is disabled", async || archive.stats().error == Some("archive_encoding")).await;
+    drained(&archive).await;
     assert_eq!(archive.stats().dropped, 1);
 }

@@ -1,14 +1,14 @@
-//! A queue that is full.
+//! A full queue.
 
 use super::*;
 use crate::log::Log;
 use std::thread;
 
 #[tokio::test]
-async fn what_there_is_no_room_for_is_counted_and_the_rest_arrives() {
+async fn records_beyond_the_limit_are_dropped_and_counted() {
     let server = PostgresServer::start().await;
     server.kill();
-    let log = Log::listen();
+    let log = Log::capture();
     let archive =
         Archive::open(&server.url(), ArchiveOptions { max_records: 100, ..ArchiveOptions::default() })
             .unwrap();
@@ -16,21 +16,21 @@ async fn what_there_is_no_room_for_is_counted_and_the_rest_arrives() {
     let stats = archive.stats();
     assert_eq!((stats.queued, stats.dropped), (100, 150));
     server.restart().await;
-    settled(&archive).await;
-    // The newest were refused.
+    drained(&archive).await;
+    // The newest were dropped.
     assert_eq!(server.psql("select count(*), max(position) from agent_context_turns").await, "100|99");
     record(&archive, 250..350);
-    settled(&archive).await;
+    drained(&archive).await;
     let stats = archive.stats();
     assert_eq!((stats.written, stats.dropped, stats.queued_bytes), (200, 150, 0));
     assert_eq!(turns(&server).await, (200, 200));
-    for line in ["the archive's queue is full", "there is room in the archive's queue again"] {
+    for line in ["archive queue full", "archive queue no longer full"] {
         assert_eq!(log.text().matches(line).count(), 1, "{}", log.text());
     }
 }
 
 #[tokio::test]
-async fn large_records_fill_the_queue_sooner() {
+async fn the_queue_is_limited_in_bytes() {
     let server = PostgresServer::start().await;
     server.kill();
     let archive =
@@ -43,11 +43,11 @@ async fn large_records_fill_the_queue_sooner() {
     let stats = archive.stats();
     assert_eq!((stats.queued, stats.dropped), (9, 11));
     assert!((900_000..1_000_000).contains(&stats.queued_bytes), "{stats:?}");
-    // A small one still finds a place.
+    // A small record still fits.
     record(&archive, 20..21);
     assert_eq!((archive.stats().queued, archive.stats().dropped), (10, 11));
     server.restart().await;
-    settled(&archive).await;
+    drained(&archive).await;
     assert_eq!(server.psql("select count(*), sum(length(raw_message)) from agent_context_turns").await, {
         let small = turn(20).message.len();
         format!("10|{}", 9 * 100_002 + small)
@@ -55,7 +55,7 @@ async fn large_records_fill_the_queue_sooner() {
 }
 
 #[tokio::test]
-async fn those_who_fill_it_together_are_all_counted() {
+async fn concurrent_records_are_all_counted() {
     let server = PostgresServer::start().await;
     server.kill();
     let archive =
@@ -71,6 +71,6 @@ async fn those_who_fill_it_together_are_all_counted() {
     let stats = archive.stats();
     assert_eq!((stats.queued, stats.dropped), (500, 3500));
     server.restart().await;
-    settled(&archive).await;
+    drained(&archive).await;
     assert_eq!(turns(&server).await, (500, 500));
 }

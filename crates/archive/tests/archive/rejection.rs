@@ -1,17 +1,17 @@
-//! Records that the database never takes.
+//! Records that the database rejects.
 
 use super::*;
 use crate::log::Log;
 
 #[tokio::test]
-async fn the_record_that_is_refused_is_left_out_and_all_others_go_in() {
+async fn only_the_rejected_record_is_skipped() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
-    until("it connects", async || archive.stats().connected).await;
+    until("the archive connects", async || archive.stats().connected).await;
     server.psql("alter table turn_context_audit add constraint known_model check (model_alias <> 'x')").await;
-    let log = Log::listen();
+    let log = Log::capture();
     for number in 0..1500 {
-        // No JSON holds this character as it is, and no text of PostgreSQL's does.
+        // PostgreSQL text cannot hold NUL. Valid JSON never contains it unescaped.
         let message = if number == 700 { "the-canary\0".to_owned() } else { turn(number).message };
         archive.record(ArchiveRecord::Turn(ArchivedTurn { message, ..turn(number) }));
         if number % 100 == 0 {
@@ -19,7 +19,7 @@ async fn the_record_that_is_refused_is_left_out_and_all_others_go_in() {
             archive.record(ArchiveRecord::Audit(ArchivedAudit { model_alias, ..audit(number) }));
         }
     }
-    settled(&archive).await;
+    drained(&archive).await;
     let stats = archive.stats();
     assert_eq!((stats.written, stats.rejected, stats.dropped), (1499 + 14, 2, 0));
     assert_eq!((stats.connected, stats.error), (true, None));
@@ -36,10 +36,10 @@ async fn the_record_that_is_refused_is_left_out_and_all_others_go_in() {
 }
 
 #[tokio::test]
-async fn where_every_record_is_refused_all_are_counted_and_few_are_logged() {
+async fn all_rejected_records_are_counted_and_few_are_logged() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
-    until("it connects", async || archive.stats().connected).await;
+    until("the archive connects", async || archive.stats().connected).await;
     server
         .psql(
             "create function refuse() returns trigger language plpgsql as \
@@ -47,26 +47,26 @@ async fn where_every_record_is_refused_all_are_counted_and_few_are_logged() {
              create trigger refuse before insert on agent_context_turns for each row execute function refuse()",
         )
         .await;
-    let log = Log::listen();
+    let log = Log::capture();
     record(&archive, 0..100);
-    settled(&archive).await;
+    drained(&archive).await;
     assert_eq!((archive.stats().rejected, archive.stats().written), (100, 0));
     let text = log.text();
-    let lines = text.lines().filter(|line| line.contains("is left out")).count();
+    let lines = text.lines().filter(|line| line.contains("archive rejected a record")).count();
     // The 1st, 2nd, 4th and so on.
     assert_eq!(lines, 7, "{text}");
     assert!(!text.contains("content"), "{text}");
 }
 
 #[tokio::test]
-async fn what_a_summary_or_a_name_holds_and_a_column_cannot_is_replaced() {
+async fn nul_characters_in_summaries_and_names_are_replaced() {
     let server = PostgresServer::start().await;
     let archive = open(&server.url());
-    let strange =
+    let summary_with_nul =
         ArchivedSummary { summary_text: "a\0b".to_owned(), key_facts: vec!["\0".to_owned()], ..summary(1) };
-    archive.record(ArchiveRecord::Summary(strange));
+    archive.record(ArchiveRecord::Summary(summary_with_nul));
     archive.record(ArchiveRecord::Audit(ArchivedAudit { model_alias: "m\0".to_owned(), ..audit(1) }));
-    settled(&archive).await;
+    drained(&archive).await;
     assert_eq!((archive.stats().written, archive.stats().rejected), (2, 0));
     assert_eq!(
         server.psql("select summary_text, key_facts from session_summaries").await,
