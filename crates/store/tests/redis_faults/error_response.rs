@@ -1,10 +1,10 @@
-//! Servers that answer, and say no.
+//! Servers that respond with errors or unexpected data.
 
 use super::*;
 use tidegate_testkit::RedisServer;
 
 #[tokio::test]
-async fn a_full_server_takes_no_writes_and_can_be_read() {
+async fn a_full_server_can_still_be_read() {
     let server = RedisServer::with(&["maxmemory-policy noeviction"]).await;
     let store = open(&server.url());
     store.journal(key(1), journal(1)).await.unwrap();
@@ -22,14 +22,14 @@ async fn a_full_server_takes_no_writes_and_can_be_read() {
     assert_eq!(store.recall(key(1)).await.unwrap().waypoints, [vec![1]]);
     server.cli(&["config", "set", "maxmemory", "0"]).await;
     assert_eq!(store.recall(key(1)).await.unwrap().folds, Vec::<Vec<u8>>::new());
-    // Neither half of what was refused is there.
+    // Refused writes left nothing behind.
     assert_eq!(store.messages(key(1)).await.unwrap().len(), 1);
     assert_eq!(store.turns(key(1)).await.unwrap().len(), 1);
     store.probe().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_replica_takes_no_writes_until_it_is_a_master() {
+async fn a_replica_refuses_writes_until_it_is_promoted() {
     let server = RedisServer::start().await;
     let store = open(&server.url());
     store.journal(key(1), journal(1)).await.unwrap();
@@ -50,7 +50,7 @@ async fn a_replica_takes_no_writes_until_it_is_a_master() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_are_said_to_be_wrong_and_are_not_repeated() {
+async fn wrong_credentials_are_reported_but_not_quoted() {
     let server = RedisServer::with(&["user tide on >right ~tg:* +@all", "requirepass default-secret"]).await;
     let url = |login: &str| format!("redis://{login}127.0.0.1:{}", server.port());
     for login in ["", "tide:hunter2@", "nobody:hunter2@", ":hunter2@"] {
@@ -65,7 +65,7 @@ async fn wrong_credentials_are_said_to_be_wrong_and_are_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_user_that_may_not_run_scripts_is_denied() {
+async fn a_user_without_script_permission_is_denied() {
     let server = RedisServer::with(&["user tide on >pw ~tg:* +@all -@scripting"]).await;
     let store = open(&format!("redis://tide:pw@127.0.0.1:{}", server.port()));
     assert_eq!(store.journal(key(1), journal(1)).await.unwrap_err().reason(), "store_denied");
@@ -73,7 +73,7 @@ async fn a_user_that_may_not_run_scripts_is_denied() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_a_stranger_is_not_accepted() {
+async fn an_untrusted_certificate_is_rejected() {
     let (server, other) = (RedisServer::with_tls(&[]).await, RedisServer::with_tls(&[]).await);
     open(&server.tls_url("")).probe().await.unwrap();
     let (_, trusted) = other.tls_url("").split_once('?').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
@@ -85,7 +85,7 @@ async fn a_certificate_of_a_stranger_is_not_accepted() {
 }
 
 #[tokio::test]
-async fn what_is_not_ours_under_a_key_is_corrupt_and_concerns_one_conversation() {
+async fn unexpected_data_is_corrupt_and_affects_one_conversation() {
     let server = RedisServer::start().await;
     let store = open(&server.url());
     let name = |part: &str| format!("tg:1:{{{}}}:{part}", key(1));
@@ -108,20 +108,20 @@ async fn what_is_not_ours_under_a_key_is_corrupt_and_concerns_one_conversation()
     ] {
         assert_eq!(error.reason(), "store_corrupt", "{error}");
     }
-    // Neither half of a fold is there if one of its keys is not ours.
+    // A fold is not stored in part if one of its keys has another type.
     server.cli(&["del", &name("f")]).await;
     server.cli(&["set", &name("o"), "x"]).await;
     let error = store.fold(key(1), MessageId([1; 32]), "f".into()).await.unwrap_err();
     assert_eq!(error.reason(), "store_corrupt", "{error}");
     assert_eq!(server.cli(&["exists", &name("f")]).await, "0");
     store.journal(key(2), journal(1)).await.unwrap();
-    // It can still be thrown away.
+    // It can still be deleted.
     assert!(store.delete(key(1)).await.unwrap());
     store.journal(key(1), journal(1)).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_server_that_forgot_the_scripts_is_told_them_again() {
+async fn scripts_are_sent_again_after_a_flush() {
     let server = RedisServer::start().await;
     let store = open(&server.url());
     for number in 0..3 {
@@ -142,7 +142,7 @@ async fn a_server_that_forgot_the_scripts_is_told_them_again() {
 }
 
 #[tokio::test]
-async fn expired_conversations_leave_the_index_and_a_page_is_full_without_them() {
+async fn expired_conversations_are_removed_from_the_index_and_leave_no_gaps() {
     let server = RedisServer::start().await;
     let store = open(&server.url());
     for number in 0..20 {
@@ -161,7 +161,7 @@ async fn expired_conversations_leave_the_index_and_a_page_is_full_without_them()
 }
 
 #[tokio::test]
-async fn the_index_drops_what_is_older_than_the_time_to_live() {
+async fn the_index_drops_entries_older_than_the_time_to_live() {
     let server = RedisServer::start().await;
     let store = RedisStore::open(&server.url(), HOUR, TIMEOUT).unwrap();
     store.count(key(1), turn(1)).await.unwrap();
@@ -171,7 +171,7 @@ async fn the_index_drops_what_is_older_than_the_time_to_live() {
 }
 
 #[tokio::test]
-async fn a_server_that_dropped_half_of_the_folds_keeps_the_other_half_usable() {
+async fn folds_survive_the_eviction_of_one_of_their_keys() {
     let server = RedisServer::start().await;
     let store = open(&server.url());
     let name = |part: &str| format!("tg:1:{{{}}}:{part}", key(1));
@@ -179,11 +179,11 @@ async fn a_server_that_dropped_half_of_the_folds_keeps_the_other_half_usable() {
     for number in [2, 1] {
         assert!(fold(number).await.unwrap());
     }
-    // Without their order they are all there, and a new one is the newest.
+    // Without their order they are all returned, and a new one is the newest.
     server.cli(&["del", &name("o")]).await;
     assert!(fold(0).await.unwrap());
     assert_eq!(store.recall(key(1)).await.unwrap().folds, [vec![1], vec![2], vec![0]]);
-    // Without the folds themselves, their order is no obstacle and does not grow.
+    // Without the folds, their order does no harm and does not grow.
     server.cli(&["del", &name("f")]).await;
     assert_eq!(store.recall(key(1)).await.unwrap().folds, Vec::<Vec<u8>>::new());
     for number in [0, 5] {
