@@ -2,11 +2,11 @@
 
 use anyhow::Context;
 use std::sync::Arc;
+use tidegate_archive::{Archive, ArchiveOptions};
 use tidegate_config::{Settings, StoreUrl};
 use tidegate_proxy::Secret;
 use tidegate_store::{
-    Archive, ArchiveOptions, Conversations, EmbeddedStore, Keyring, MemoryStore, Options, RedisStore, Store,
-    StoreError,
+    Conversations, EmbeddedStore, Keyring, MemoryStore, Options, RedisStore, Store, StoreError,
 };
 use tracing::warn;
 
