@@ -87,6 +87,8 @@ fn scalar_container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    #[cfg(target_arch = "x86_64")]
+    use std::collections::BTreeSet;
 
     fn check(json: &str, tail: &str) {
         let text = format!("{json}{tail}");
@@ -116,6 +118,20 @@ mod tests {
         assert_eq!(container_end(deep.as_bytes(), 0, 10_000), Ok(20_000));
         assert_eq!(container_end(deep.as_bytes(), 0, 9_999), Err(NoEnd::TooDeep));
         assert_eq!(container_end(deep.as_bytes(), 0, 128), Err(NoEnd::TooDeep));
+    }
+
+    /// Calling a function compiled for a feature that the processor lacks is undefined behaviour.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn every_enabled_processor_feature_is_detected() {
+        let source = include_str!("scan/avx2.rs");
+        let arguments = |before: &'static str| {
+            let calls = source.split(before).skip(1);
+            calls.flat_map(|rest| rest.split('"').next().unwrap().split(',')).collect::<BTreeSet<_>>()
+        };
+        let enabled = arguments("#[target_feature(enable = \"");
+        assert!(enabled.contains("lzcnt"));
+        assert_eq!(enabled, arguments("is_x86_feature_detected!(\""));
     }
 
     /// Bytes with far more quotes, backslashes and brackets than random ones.

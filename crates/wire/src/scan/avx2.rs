@@ -16,7 +16,7 @@ const BLOCK: usize = 64;
 
 /// Implements [`container_end`](super::container_end). Returns `None` if this processor lacks a feature.
 pub(super) fn container_end(bytes: &[u8], start: usize, max_depth: usize) -> Option<Result<usize, NoEnd>> {
-    // SAFETY: exactly the features that the function is compiled for have been detected on this processor.
+    // SAFETY: every feature that the function and its callees are compiled for has been detected on this processor.
     detected().then(|| unsafe { find_container_end(bytes, start, max_depth) })
 }
 
@@ -26,10 +26,12 @@ pub(super) fn string_end(bytes: &[u8], start: usize) -> Option<Result<usize, NoE
     detected().then(|| unsafe { find_string_end(bytes, start) })
 }
 
+/// Every feature that a function of this module enables must be listed here; a test in `scan.rs` compares them.
 fn detected() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("pclmulqdq")
         && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("lzcnt")
 }
 
 #[target_feature(enable = "avx2,pclmulqdq,bmi1,lzcnt")]
