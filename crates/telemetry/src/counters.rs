@@ -1,4 +1,4 @@
-//! The counters of `/metrics` and OTLP. They hold nothing: whenever metrics are collected, they read [`Counts`] and sum them up by
+//! The counters of `/metrics` and OTLP. They hold no values: when metrics are collected, they read [`Counts`] and sum them up by
 //! the labels that each metric has.
 
 use crate::OUTCOMES;

@@ -5,8 +5,8 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::BoundHistogram;
 use std::sync::Arc;
 
-/// The route and model that a request is counted under. There are few of them, however many conversations, models and paths clients
-/// come up with. The counts and histograms of a route and model are looked up once, not for each request.
+/// The route and model that a request is counted under. Their number is limited, whatever conversations, models and paths clients
+/// use. The counts and histograms of a route and model are looked up once, not for each request.
 #[derive(Clone, Debug)]
 pub struct Labels(pub(crate) Arc<Bound>);
 

@@ -34,7 +34,7 @@ impl Buckets {
     }
 }
 
-/// Returns no buckets at all if nothing is in them: the dashboard keeps many tallies over time, and most are empty.
+/// Returns an empty list if all buckets are empty: the dashboard keeps many tallies over time, and most have no requests.
 pub(crate) fn unless_empty(buckets: Vec<u64>) -> Vec<u64> {
     if buckets.iter().all(|count| *count == 0) { Vec::new() } else { buckets }
 }
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_quantile_of_nothing() {
+    fn empty_buckets_have_no_quantile() {
         assert_eq!(quantile_us(&[], 0.5), None);
         assert_eq!(quantile_us(&recorded([]), 0.5), None);
     }

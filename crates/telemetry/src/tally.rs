@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_of_nothing_is_empty() {
+    fn the_difference_of_equal_tallies_is_empty() {
         let tally = Tally { refusals: [("code", 1)].into(), overhead: vec![0, 2], ..Tally::default() };
         assert!(!tally.is_empty());
         assert!(tally.since(&tally).is_empty());
