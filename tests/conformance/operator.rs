@@ -1,4 +1,4 @@
-//! What an operator reads on the admin address.
+//! Reads conversations and metrics from the admin address.
 
 use crate::support::client::admin;
 use crate::support::metrics::value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// A conversation with its turns and summaries, once this many turns are counted. A turn is counted after its answer has ended.
 pub(crate) async fn conversation(tidegate: &Tidegate, name: &str, turns: u64) -> Value {
-    let look = async {
+    let poll = async {
         loop {
             let reply = admin(tidegate.admin, &format!("/api/conversations/{name}")).await;
             // Until its first turn is counted, the conversation is unknown.
@@ -17,7 +17,7 @@ pub(crate) async fn conversation(tidegate: &Tidegate, name: &str, turns: u64) ->
             }
         }
     };
-    within(&format!("{turns} turns of {name} are counted"), look).await
+    within(&format!("{turns} turns of {name} are counted"), poll).await
 }
 
 /// The value of a metric, summed over all its labels.

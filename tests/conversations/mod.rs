@@ -1,9 +1,9 @@
 //! Reads conversations back, through the admin API and `tidegate conversations`.
 //!
-//! [`talk`] has conversations and [`ask`] asks for them; every other module is one behaviour.
+//! [`scene`] starts processes and sends conversations, and [`ask`] reads them; every other module is one behaviour.
 
 mod ask;
-mod talk;
+mod scene;
 
 mod access;
 mod audit;

@@ -1,7 +1,7 @@
-//! A conversation cannot command the terminal of whoever reads it.
+//! The content of a conversation cannot control the terminal.
 
-use super::ask::{conversations, counted, json, told};
-use super::talk::{in_memory, question};
+use super::ask::{conversations, json, output_of, until_counted};
+use super::scene::{in_memory, question};
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
@@ -10,13 +10,13 @@ async fn escape_sequences_are_printed_escaped() {
     let tidegate = in_memory("", &upstream).start().await;
     let hostile = "clear \u{1b}[2J title \u{1b}]0;owned\u{7} back\r csi \u{9b}31m turn \u{202e}txt.exe";
     question(&tidegate, &upstream, "sk-ada", "hostile", hostile).await;
-    counted(&tidegate, 1).await;
+    until_counted(&tidegate, 1).await;
     let page = json(&tidegate, "/api/conversations/hostile/messages").await;
-    assert_eq!(page["messages"][0]["message"]["content"], hostile, "nothing is changed for programs");
+    assert_eq!(page["messages"][0]["message"]["content"], hostile, "the API changed the text");
     for args in [&["show", "hostile"][..], &["show", "hostile", "--full"]] {
-        let shown = told(&tidegate, args).await;
-        let obeyed = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
-        assert!(!shown.contains(obeyed), "{shown:?}");
+        let shown = output_of(&tidegate, args).await;
+        let is_control = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
+        assert!(!shown.contains(is_control), "{shown:?}");
         assert!(
             shown.contains("clear \\u{1b}[2J title \\u{1b}]0;owned\\u{7} back\\u{d} csi \\u{9b}31m"),
             "{shown}"

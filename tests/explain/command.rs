@@ -1,4 +1,4 @@
-//! Running `tidegate explain`, and requests to run it on.
+//! Runs `tidegate explain`, and builds requests for it.
 
 use crate::support::command::{Output, blocking_command};
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use std::io::Write;
 use std::process::Stdio;
 use tempfile::TempDir;
 
-/// Keeps the last turn and masks everything before it at once.
+/// Keeps the last turn and masks everything before it.
 pub(crate) const ONE_TURN: &str = "[context.mask]\nkeep = { turns = 1 }\n";
 
-/// Runs `tidegate explain` on `body` in `request.json`, beside a `proxy.toml` with `config`.
+/// Runs `tidegate explain request.json` with this configuration and body.
 pub(crate) fn explain(config: &str, body: &str, args: &[&str]) -> Output {
     let directory = TempDir::new().unwrap();
     std::fs::write(directory.path().join("request.json"), body).unwrap();
@@ -40,8 +40,8 @@ pub(crate) fn request(messages: &[Value]) -> String {
     json!({"model": "gpt-4o-2024-08-06", "messages": messages}).to_string()
 }
 
-/// A conversation that waits for the answer to its last question. Each one before it was answered with the help of a tool.
-pub(crate) fn talk(questions: usize) -> String {
+/// A conversation that ends with a question. Each earlier question was answered after a tool call.
+pub(crate) fn chat(questions: usize) -> String {
     let mut messages = vec![json!({"role": "system", "content": "Be brief."})];
     for number in 0..questions {
         messages.push(
@@ -50,14 +50,14 @@ pub(crate) fn talk(questions: usize) -> String {
         if number + 1 < questions {
             let id = format!("c{number}");
             messages.extend([call(&id, "read_file"), result(&id, &"one line of output\n".repeat(40))]);
-            let said = format!("We decided to use bollard-{number} for it.");
-            messages.push(json!({"role": "assistant", "content": said}));
+            let text = format!("We decided to use bollard-{number} for it.");
+            messages.push(json!({"role": "assistant", "content": text}));
         }
     }
     request(&messages)
 }
 
-/// An agent that says much, works on one task and has read four files for it.
+/// An agent with long messages that has read four files for one task.
 pub(crate) fn worker() -> String {
     let mut messages = vec![
         json!({"role": "system", "content": "Be brief."}),
@@ -65,15 +65,15 @@ pub(crate) fn worker() -> String {
     ];
     for number in 0..4 {
         let id = format!("c{number}");
-        let said = format!("I read the file of pier {number} and see what it says about its bollards. ");
+        let text = format!("I read the file of pier {number} and see what it says about its bollards. ");
         let mut call = call(&id, "read_file");
-        call["content"] = said.repeat(5).into();
+        call["content"] = text.repeat(5).into();
         messages.extend([call, result(&id, "ok")]);
     }
     request(&messages)
 }
 
-/// An agent that has used two tools, and one of them twice.
+/// An agent that has used two tools, one of them twice.
 pub(crate) fn agent() -> String {
     let output = "one line of output\n".repeat(40);
     request(&[

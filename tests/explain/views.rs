@@ -1,4 +1,4 @@
-//! The table, the object for machines, the diff and the rewritten request.
+//! The table, the JSON, the diff and the rewritten request.
 
 use super::command::{ONE_TURN, agent, call, explain, request, result};
 use insta::assert_snapshot;
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 #[test]
 fn the_table_shows_each_action_with_its_reason() {
-    let said = explain(ONE_TURN, &agent(), &[]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    assert_snapshot!(said.out, @r#"
+    let output = explain(ONE_TURN, &agent(), &[]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert_snapshot!(output.out, @r#"
     request.json: route `default`, upstream `default`, strategy masking
 
      #  role       kind                   tokens  action  why
@@ -53,9 +53,9 @@ fn the_table_shows_each_action_with_its_reason() {
 
 #[test]
 fn the_json_has_the_same_figures() {
-    let said = explain(ONE_TURN, &agent(), &["--json"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    let object: Value = serde_json::from_str(&said.out).unwrap();
+    let output = explain(ONE_TURN, &agent(), &["--json"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    let object: Value = serde_json::from_str(&output.out).unwrap();
     let members: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
     let promised = [
         "budget", "folding", "masking", "messages", "model", "observe", "route", "strategy", "upstream",
@@ -147,9 +147,9 @@ fn the_diff_shows_only_changed_messages() {
         json!({"role": "assistant", "content": "Done."}),
         tagged,
     ]);
-    let said = explain(ONE_TURN, &body, &["--diff"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    assert_snapshot!(said.out, @r#"
+    let output = explain(ONE_TURN, &body, &["--diff"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert_snapshot!(output.out, @r#"
     --- messages[2] as sent, 204 tokens
     +++ messages[2] as forwarded, 20 tokens
     @@ -1,5 +1,5 @@
@@ -183,17 +183,17 @@ fn the_rewritten_request_differs_only_by_the_edits() {
              {{\"role\":\"assistant\",\"content\":\"b\"}}]}}\n"
         )
     };
-    let said = explain(ONE_TURN, &body(&output), &["--rewritten"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    assert_eq!(said.out, body("[OMITTED_OBSERVATION: too old; available in memory store]"));
+    let output = explain(ONE_TURN, &body(&output), &["--rewritten"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert_eq!(output.out, body("[OMITTED_OBSERVATION: too old; available in memory store]"));
 }
 
 #[test]
 fn an_unchanged_request_has_an_empty_diff_and_a_note() {
     let body = request(&[json!({"role": "user", "content": "Hello"})]);
-    let said = explain("", &body, &["--diff"]);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), ""));
-    assert_snapshot!(said.err, @"request.json: fits: forwarded byte for byte as sent, 119,544 of 119,552 input tokens left");
-    let said = explain("", &body, &["--rewritten"]);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), body.as_str()));
+    let output = explain("", &body, &["--diff"]);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), ""));
+    assert_snapshot!(output.err, @"request.json: fits: forwarded byte for byte as sent, 119,544 of 119,552 input tokens left");
+    let output = explain("", &body, &["--rewritten"]);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), body.as_str()));
 }

@@ -1,7 +1,7 @@
-//! A process that dies in the middle of a summary does not keep the others from making one.
+//! A process that dies while it makes a summary does not keep others from making one.
 
 use super::scene::{
-    ask, degraded, fits, good_summary, say, start, summarization, upstream, with_budget, with_store,
+    ask, assert_fits, degraded, good_summary, send, start, summarization, upstream, with_budget, with_store,
     with_summarizer,
 };
 use crate::support::chat::{body, chat};
@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::time::Duration;
 use tidegate_testkit::{Answer, MockUpstream, RedisServer};
 
-/// The summarizer's second and the margin of the claim, and what the machine adds.
+/// The summarizer's timeout, the margin of the lease and some tolerance.
 const LEASE: Duration = Duration::from_secs(1 + 5 + 4);
 
 #[tokio::test]
@@ -38,9 +38,9 @@ async fn a_killed_holder_blocks_folding_only_until_its_lease_expires() {
     holder.ended().await;
     assert!(hanging.await.unwrap().is_empty(), "it was answered before it died");
 
-    // Meanwhile nobody is refused.
-    let (reply, forwarded) = say(&other, &upstream, "a", &chat(6)).await;
-    fits(&reply);
+    // Meanwhile no request is refused.
+    let (reply, forwarded) = send(&other, &upstream, "a", &chat(6)).await;
+    assert_fits(&reply);
     assert_eq!(degraded(&reply), Some("summarizer_busy"));
     assert!(forwarded.marker().is_some());
     let asked = Cell::new(6);
@@ -49,7 +49,7 @@ async fn a_killed_holder_blocks_folding_only_until_its_lease_expires() {
         ask(other.address, "a", &chat(asked.get())).await
     };
     let reply = until("it folds", LEASE, again, |reply| edited(reply, "folded") > 0).await;
-    fits(&reply);
+    assert_fits(&reply);
     assert_eq!((degraded(&reply), edited(&reply, "dropped")), (None, 0));
     assert_eq!(summarizer.requests().len(), 2);
 }

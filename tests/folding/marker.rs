@@ -1,8 +1,8 @@
-//! What a failed summarizer left out is folded as soon as one works.
+//! Messages dropped after a failed summary are folded as soon as a summarizer works.
 
 use super::forwarded::Forwarded;
 use super::scene::{
-    ask, degraded, fits, say, start, summarization, summarizer, upstream, with_budget, with_store,
+    ask, assert_fits, degraded, send, start, summarization, summarizer, upstream, with_budget, with_store,
     with_summarizer,
 };
 use crate::support::chat::{chat, user};
@@ -21,14 +21,14 @@ async fn broken() -> MockUpstream {
     summarizer
 }
 
-/// The marker goes, and the summary covers what it stood for.
-fn is_folded(reply: &Reply, forwarded: &Forwarded, missing: usize) {
-    fits(reply);
+/// Asserts that a summary covers the dropped messages and the marker is gone.
+fn assert_folded(reply: &Reply, forwarded: &Forwarded, missing: usize) {
+    assert_fits(reply);
     assert_eq!((degraded(reply), edited(reply, "dropped"), forwarded.marker()), (None, 0, None));
     let summary = forwarded.summary().expect("a summary");
     assert!(
         summary.covered >= missing,
-        "{missing} messages were missing, and {} are covered",
+        "{missing} messages were dropped, and {} are covered",
         summary.covered
     );
 }
@@ -38,14 +38,14 @@ async fn another_process_on_the_same_redis_folds_dropped_messages() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let (broken, good) = (broken().await, summarizer().await);
     let one = start(&settings(&redis.url(), &broken), &upstream).await;
-    let (reply, forwarded) = say(&one, &upstream, "a", &chat(6)).await;
+    let (reply, forwarded) = send(&one, &upstream, "a", &chat(6)).await;
     let missing = edited(&reply, "dropped");
     assert!(missing > 0 && forwarded.marker().is_some());
     let other = start(&settings(&redis.url(), &good), &upstream).await;
-    let (reply, forwarded) = say(&other, &upstream, "a", &chat(7)).await;
-    is_folded(&reply, &forwarded, missing);
-    // From then on the first one has it too, although its own summarizer is still broken.
-    let (reply, forwarded) = say(&one, &upstream, "a", &chat(7)).await;
+    let (reply, forwarded) = send(&other, &upstream, "a", &chat(7)).await;
+    assert_folded(&reply, &forwarded, missing);
+    // The first process uses that summary, although its own summarizer still fails.
+    let (reply, forwarded) = send(&one, &upstream, "a", &chat(7)).await;
     assert!(forwarded.summary().is_some(), "{:?}", reply.headers);
 }
 
@@ -55,16 +55,16 @@ async fn the_next_process_on_the_same_directory_folds_dropped_messages() {
     let (broken, good) = (broken().await, summarizer().await);
     let url = format!("embedded:{}", directory.path().join("data").display());
     let one = start(&settings(&url, &broken), &upstream).await;
-    let (reply, _) = say(&one, &upstream, "a", &chat(6)).await;
+    let (reply, _) = send(&one, &upstream, "a", &chat(6)).await;
     let missing = edited(&reply, "dropped");
     assert!(missing > 0);
     one.stop().await;
     let next = start(&settings(&url, &good), &upstream).await;
-    let (reply, forwarded) = say(&next, &upstream, "a", &chat(7)).await;
-    is_folded(&reply, &forwarded, missing);
+    let (reply, forwarded) = send(&next, &upstream, "a", &chat(7)).await;
+    assert_folded(&reply, &forwarded, missing);
 }
 
-/// What must stay is more than there is room for: there is nothing to cut, and a refusal says so.
+/// The messages that must stay are over budget on their own.
 #[tokio::test]
 async fn a_request_with_nothing_to_cut_is_refused() {
     let (upstream, broken) = (upstream().await, broken().await);

@@ -1,6 +1,6 @@
-//! What stays verbatim whatever is folded.
+//! Messages that are never folded.
 
-use super::scene::{edits, say, start, summarization, upstream};
+use super::scene::{edits, send, start, summarization, upstream};
 use crate::support::chat::{CONSTRAINT, calls, chat, output, question, result, system, user};
 
 const INLINE: &str = "mode = \"inline\"\n";
@@ -11,10 +11,10 @@ async fn a_pinned_task_is_kept() {
     let tidegate = start(&summarization("mode = \"inline\"\npin_task = true\n"), &upstream).await;
     for questions in 4..=9 {
         let messages = chat(questions);
-        let (_, forwarded) = say(&tidegate, &upstream, "a", &messages).await;
+        let (_, forwarded) = send(&tidegate, &upstream, "a", &messages).await;
         assert_eq!(forwarded.summary().unwrap().at, 1);
         assert_eq!(forwarded.messages[0], messages[0]);
-        assert_eq!(forwarded.messages[2], messages[1], "the task is not where it was");
+        assert_eq!(forwarded.messages[2], messages[1], "the task moved");
         let kept = forwarded.messages.len() - 3;
         assert_eq!(forwarded.messages[3..], messages[messages.len() - kept..]);
     }
@@ -29,7 +29,7 @@ async fn instructions_are_kept_wherever_they_are() {
     let late = system("From here on, be brief.");
     messages.insert(1, developer.clone());
     messages.insert(question(1) + 1, late.clone());
-    let (reply, forwarded) = say(&tidegate, &upstream, "a", &messages).await;
+    let (reply, forwarded) = send(&tidegate, &upstream, "a", &messages).await;
     assert_eq!(edits(&reply), "masked=0,folded=9,dropped=0");
     let summary = forwarded.summary().unwrap();
     assert_eq!((summary.at, summary.covered), (2, 9));
@@ -43,12 +43,12 @@ async fn instructions_are_kept_wherever_they_are() {
 async fn the_role_of_the_summary_is_configurable() {
     let upstream = upstream().await;
     let tidegate = start(&summarization("mode = \"inline\"\nrole = \"system\"\n"), &upstream).await;
-    let (_, forwarded) = say(&tidegate, &upstream, "a", &chat(4)).await;
+    let (_, forwarded) = send(&tidegate, &upstream, "a", &chat(4)).await;
     let summary = forwarded.summary().unwrap();
     assert_eq!((summary.at, summary.role.as_str()), (1, "system"));
 }
 
-/// An agent that was given one task and has called tools ever since: the task is the last thing the user said.
+/// An agent with one task that has called tools ever since: the task is the last user message.
 #[tokio::test]
 async fn the_last_request_and_the_unresolved_end_are_kept() {
     let upstream = upstream().await;
@@ -60,7 +60,7 @@ async fn the_last_request_and_the_unresolved_end_are_kept() {
         let ids = [format!("call_{turn}_a"), format!("call_{turn}_b")];
         messages.push(calls(&ids));
         messages.extend(ids.iter().map(|id| result(id, &output(turn))));
-        let (_, forwarded) = say(&tidegate, &upstream, "a", &messages).await;
+        let (_, forwarded) = send(&tidegate, &upstream, "a", &messages).await;
         assert!(forwarded.messages.contains(&messages[0]) && forwarded.messages.contains(&messages[1]));
         assert!(
             forwarded.messages.ends_with(&messages[messages.len() - 3..]),

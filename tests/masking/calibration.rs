@@ -1,4 +1,4 @@
-//! A model whose tokenizer nobody has is measured by what its upstream reports.
+//! Token counts of a model without a known tokenizer are calibrated by the usage that its upstream reports.
 
 use crate::support::agent::{body, conversation, send};
 use crate::support::reply::figure;
@@ -6,7 +6,7 @@ use crate::support::tidegate::Tidegate;
 use serde_json::json;
 use tidegate_testkit::{Answer, MockUpstream};
 
-/// What is counted before and after some turns in which the upstream reports half as much again.
+/// The token counts before and after some turns in which the upstream reports 1.5 times the estimate.
 async fn counts(model: &str, stream: bool, later: &[(&str, &str)]) -> (u64, u64) {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
@@ -44,7 +44,7 @@ async fn a_model_with_a_known_tokenizer_is_not_calibrated() {
     assert_eq!(first, last);
 }
 
-/// One tenant's upstream must not move another's budget.
+/// One tenant's upstream must not change another tenant's budget.
 #[tokio::test]
 async fn calibration_is_per_tenant() {
     let (first, last) = counts("mystery-1", false, &[("authorization", "Bearer other")]).await;

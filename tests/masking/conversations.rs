@@ -1,5 +1,5 @@
-//! Which requests share a memory. The pace shows it: a batch of two moves the frontier at the third turn, and at the fourth
-//! one more result has left the window. Who remembers the third turn waits; who does not masks all three at once.
+//! Which requests belong to the same conversation. With a batch of two, the third turn moves the frontier. At the fourth turn one
+//! more result is outside the window: a conversation that remembers the third turn postpones it, a new one masks all three.
 
 use crate::support::agent::{body, conversation, send};
 use crate::support::tidegate::Tidegate;
@@ -64,5 +64,5 @@ async fn an_edited_history_does_not_reuse_decisions() {
     let (reply, _) = send(&tidegate, &upstream, &named, &body("gpt-4o", &edited, &[])).await;
     assert_eq!(reply.header("x-tidegate-edits"), NEW);
     let (reply, _) = send(&tidegate, &upstream, &named, &body("gpt-4o", &conversation(4), &[])).await;
-    assert_eq!(reply.header("x-tidegate-edits"), REMEMBERED, "the first branch goes on");
+    assert_eq!(reply.header("x-tidegate-edits"), REMEMBERED, "the first branch is not remembered");
 }

@@ -1,4 +1,4 @@
-//! What goes upstream: the client's bytes, but for the contents of old observations.
+//! The forwarded request: the client's bytes except for the contents of old observations.
 
 use crate::support::agent::{EVERY_TURN, body, conversation, results, send};
 use crate::support::client::{CHAT, exchange, post};
@@ -50,8 +50,8 @@ async fn a_retry_forwards_the_same_bytes() {
     }
 }
 
-/// The default pace: with a warm cache at a tenth of the price a rolling window would cost more than it saves, so that
-/// between the moves the forwarded request only grows.
+/// With cached tokens at a tenth of the price, a rolling window would cost more than it saves. So the default pace only appends to
+/// the forwarded request until a move of the frontier pays.
 #[tokio::test]
 async fn the_default_pace_keeps_the_prefix_until_masking_pays() {
     let upstream = MockUpstream::start().await;

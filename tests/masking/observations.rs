@@ -4,7 +4,7 @@ use crate::support::agent::{EVERY_TURN, Message, body, conversation_with, output
 use crate::support::tidegate::Tidegate;
 use tidegate_testkit::MockUpstream;
 
-/// An agent that speaks a text protocol: the results are user messages.
+/// An agent with a text protocol, in which results are user messages.
 fn text_protocol(turns: usize, before: &str) -> Vec<Message> {
     let mut messages = vec![Message::user("Fix the bug.")];
     for number in 0..turns {
@@ -49,7 +49,7 @@ async fn tagged_messages_are_masked_and_the_tag_is_removed() {
     }
 }
 
-/// Providers refuse a member that they do not know, whatever the strategy.
+/// Providers reject unknown members, whatever the strategy.
 #[tokio::test]
 async fn the_tag_is_removed_even_if_nothing_is_masked() {
     let upstream = MockUpstream::start().await;

@@ -1,4 +1,4 @@
-//! What a client may change of the policy, where the route lets it, and looking on.
+//! What a client can override in the policy if the route allows it, and observe mode.
 
 use crate::support::agent::{EVERY_TURN, body, conversation, results, send};
 use crate::support::client::{CHAT, exchange, post};

@@ -1,4 +1,4 @@
-//! What does not fit is refused with figures; what cannot be read is none of our business.
+//! A request over budget is refused with its token counts; an unreadable one is forwarded unchanged.
 
 use crate::support::agent::{EVERY_TURN, Message, body, conversation, send};
 use crate::support::client::{CHAT, exchange, post};
@@ -24,7 +24,7 @@ async fn a_request_over_budget_is_refused_with_its_token_counts() {
     for figure in [after.to_string().as_str(), "576", "2000", "400", "1024"] {
         assert!(text.contains(figure), "{figure} is not in {text}");
     }
-    assert!(!text.contains("far too much"), "a refusal does not repeat what was said");
+    assert!(!text.contains("far too much"), "the refusal repeats the prompt");
     assert_eq!(upstream.connections(), 0, "nothing reached the upstream");
 }
 
@@ -53,7 +53,7 @@ async fn a_refused_request_stores_no_decision() {
     messages.push(Message::user(&"far too much to say ".repeat(400)));
     let reply = exchange(tidegate.address, post(CHAT, &[], body("tiny", &messages, &[]))).await;
     assert_eq!(reply.status, 422);
-    // Had the frontier been remembered, two results would be masked here.
+    // If the frontier had been stored, two results would be masked here.
     let sent = body("wide", &messages, &[]);
     assert_eq!(send(&tidegate, &upstream, &[], &sent).await.1, sent);
 }

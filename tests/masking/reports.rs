@@ -1,4 +1,4 @@
-//! The headers in which an answer says what was done.
+//! The response headers that report the edits.
 
 use crate::support::agent::{EVERY_TURN, body, conversation, send};
 use crate::support::reply::figure;
@@ -17,7 +17,7 @@ async fn the_headers_report_the_whole_plan() {
     assert_eq!(reply.header("x-tidegate-strategy"), Some("masking"));
     assert_eq!(reply.header("x-tidegate-edits"), Some("masked=2,folded=0,dropped=0"));
     assert_eq!(reply.header("x-tidegate-trigger"), Some("every_turn"));
-    // 128,000 less 2,048 for the answer and a twentieth for overhead.
+    // 128,000 minus 2,048 for the answer and a twentieth for overhead.
     assert_eq!(figure(&reply, "x-tidegate-budget"), 128_000 - 2_048 - 6_400);
     let (before, after) =
         (figure(&reply, "x-tidegate-tokens-before"), figure(&reply, "x-tidegate-tokens-after"));
@@ -30,7 +30,7 @@ async fn the_headers_report_the_whole_plan() {
     }
 }
 
-/// What is forwarded counts what the plan says: sent as it arrived, it has the same figure before any edit.
+/// The forwarded body, sent again as a new request, has as many tokens as the plan reported.
 #[tokio::test]
 async fn tokens_after_is_the_size_of_the_forwarded_request() {
     let upstream = MockUpstream::start().await;

@@ -1,4 +1,4 @@
-//! One line per request that says how it ended, and nothing that was said in it.
+//! The access log has one line per request with its outcome and without its content.
 
 use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post};
 use crate::support::http2::Http2Client;
@@ -33,10 +33,10 @@ async fn each_outcome_has_its_own_label() {
     let mut tidegate =
         Tidegate::start("[upstreams.default]\nfirst_byte_timeout = \"200ms\"\n", &upstream).await;
     let address = tidegate.address;
-    let mut told = Vec::new();
-    let mut line = async |told: &mut Vec<_>| {
-        let line = tidegate.access_log(told.len() + 1).await.remove(told.len());
-        told.push((line["status"].clone(), line["outcome"].clone(), line["reason"].clone()));
+    let mut outcomes = Vec::new();
+    let mut line = async |outcomes: &mut Vec<_>| {
+        let line = tidegate.access_log(outcomes.len() + 1).await.remove(outcomes.len());
+        outcomes.push((line["status"].clone(), line["outcome"].clone(), line["reason"].clone()));
     };
     for answer in [
         Answer::error(429, "slow_down", "later"),
@@ -48,7 +48,7 @@ async fn each_outcome_has_its_own_label() {
     ] {
         upstream.then(answer);
         exchange(address, chat()).await;
-        line(&mut told).await;
+        line(&mut outcomes).await;
     }
     for request in [
         get("/v1/../x"),
@@ -56,14 +56,14 @@ async fn each_outcome_has_its_own_label() {
         b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n".to_vec(),
     ] {
         exchange(address, request).await;
-        line(&mut told).await;
+        line(&mut outcomes).await;
     }
     upstream.then(Answer::sse(["{}"]).stall());
     let mut client = Client::connect(address).await;
     client.send(chat()).await;
     client.head().await;
     drop(client);
-    line(&mut told).await;
+    line(&mut outcomes).await;
     let expected = [
         (429, "answered", None),
         (200, "answered", None),
@@ -77,7 +77,7 @@ async fn each_outcome_has_its_own_label() {
         (200, "client_gone", None),
     ];
     assert_eq!(
-        told,
+        outcomes,
         expected.map(|(status, outcome, reason)| (json!(status), json!(outcome), json!(reason)))
     );
 }
@@ -101,7 +101,7 @@ async fn every_request_logs_exactly_one_line() {
     assert_eq!(output.lines().filter(|line| line.contains(r#""target":"access""#)).count(), 50);
 }
 
-/// What must not be in the log, one word for each place where it could come from.
+/// Must not be in the log: one word for each place that it could come from.
 const SECRETS: [&str; 8] = [
     "SKCLIENT",
     "AZUREKEY",

@@ -1,4 +1,4 @@
-//! An upstream that breaks its answer off, at any byte, or answers nonsense.
+//! An upstream that breaks off its response at any byte, or sends an invalid one.
 
 use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get};
 use crate::support::http2::{Http2Client, whole_text};
@@ -13,7 +13,7 @@ fn body() -> String {
     EVENTS.map(|event| format!("data: {event}\n\n")).concat()
 }
 
-/// A stream that was broken: what the upstream sent, the end of that event, one event with the error, a sound end.
+/// Asserts that a broken stream has what the upstream sent, the end of that event, one error event and a complete end.
 fn assert_ended_by_event(reply: &Reply, sent: &str) {
     assert_eq!((reply.status, reply.end), (200, End::Complete), "after {sent:?}");
     let text = reply.text();
@@ -161,7 +161,7 @@ async fn a_connection_closed_while_idle_is_replaced() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[server]\nworkers = 1\n", &upstream).await;
     for _ in 0..10 {
-        // It does not say that it will close.
+        // The response does not announce that the connection will close.
         upstream.then(Answer::raw("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"));
         let reply = exchange(tidegate.address, chat()).await;
         assert_eq!((reply.status, reply.text().as_str()), (200, "ok"));

@@ -1,4 +1,4 @@
-//! A client that leaves ends the call to the upstream.
+//! If the client disconnects, the call to the upstream ends.
 
 use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
 use crate::support::cores::quiet;
@@ -7,7 +7,7 @@ use crate::support::tidegate::{Setup, Tidegate};
 use std::time::{Duration, Instant};
 use tidegate_testkit::{Answer, MockUpstream, Unreachable};
 
-/// Within which the upstream is told, in the median of a few tries: the machine may be busy with other tests.
+/// The limit for the median of a few tries, because the machine may be busy with other tests.
 const SOON: Duration = Duration::from_millis(100);
 const TRIES: usize = 5;
 
@@ -77,7 +77,7 @@ async fn an_http2_reset_before_the_first_byte_ends_the_upstream_call() {
         delays.push(upstream.disconnected().await.duration_since(left));
     }
     assert_soon(delays);
-    // The connection itself goes on.
+    // The connection itself stays open.
     upstream.answer(Answer::json(200, "{}"));
     assert_eq!(client.send("POST", CHAT, QUESTION).await.unwrap().status(), 200);
 }
@@ -122,7 +122,7 @@ async fn leaving_resets_the_stream_to_an_http2_upstream() {
         }
         assert_soon(delays);
     }
-    assert_eq!(upstream.connections(), 1, "the connection serves the others");
+    assert_eq!(upstream.connections(), 1, "the connection stays open for other requests");
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn leaving_mid_upload_is_logged_as_client_gone() {
     drop(client);
     let line = tidegate.access_log(1).await.remove(0);
     assert_eq!((&line["outcome"], &line["status"]), (&"client_gone".into(), &499.into()), "{line}");
-    assert!(!tidegate.output().contains("WARN"), "it is not the upstream's fault: {}", tidegate.output());
+    assert!(!tidegate.output().contains("WARN"), "the upstream is not at fault: {}", tidegate.output());
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn leaving_while_tidegate_connects_ends_the_attempt() {
     for number in 1..=TRIES {
         let mut client = Client::connect(tidegate.address).await;
         client.send(chat()).await;
-        // The only worker answers this one after it has begun to connect for the other.
+        // The only worker answers this request after it has started to connect for the other one.
         assert_eq!(exchange(tidegate.address, get("/v1/../x")).await.status, 400);
         let left = Instant::now();
         drop(client);
@@ -194,7 +194,7 @@ async fn leaving_while_tidegate_connects_ends_the_attempt() {
         let last = &log[2 * number - 1];
         assert_eq!((&last["outcome"], &last["status"]), (&"client_gone".into(), &499.into()));
     }
-    // The log waits 20 ms for more lines, which is part of what is measured here.
+    // The log waits 20 ms for more lines, which is part of the measured time.
     assert_soon(delays);
 }
 

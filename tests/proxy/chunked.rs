@@ -1,4 +1,4 @@
-//! Chunked bodies whose end could be found in two places.
+//! Chunked bodies whose end two parsers could see in different places.
 
 use crate::support::client::{CHAT, Client, exchange, get};
 use crate::support::reply::End;
@@ -9,14 +9,14 @@ const SMUGGLED: &str = "POST /v1/smuggled HTTP/1.1\r\nhost: a\r\ncontent-length:
 
 const TRICKS: &[(&str, &str)] = &[
     ("no size", "\r\nabc\r\n0\r\n\r\n"),
-    ("a size that is no number", "xyz\r\nabc\r\n0\r\n\r\n"),
+    ("a size that is not a number", "xyz\r\nabc\r\n0\r\n\r\n"),
     ("a size with a prefix", "0x3\r\nabc\r\n0\r\n\r\n"),
     ("a signed size", "+3\r\nabc\r\n0\r\n\r\n"),
     ("a negative size", "-3\r\nabc\r\n0\r\n\r\n"),
     ("a space before the size", " 3\r\nabc\r\n0\r\n\r\n"),
-    ("a space behind the size", "3 \r\nabc\r\n0\r\n\r\n"),
+    ("a space after the size", "3 \r\nabc\r\n0\r\n\r\n"),
     ("an underscore", "0_3\r\nabc\r\n0\r\n\r\n"),
-    ("a size beyond all bounds", "fffffffffffffffff3\r\nabc\r\n0\r\n\r\n"),
+    ("a size that overflows", "fffffffffffffffff3\r\nabc\r\n0\r\n\r\n"),
     ("a size that ends in LF", "3\nabc\r\n0\r\n\r\n"),
     ("a size that ends in CR", "3\rabc\r\n0\r\n\r\n"),
     ("an extension with an LF", "3;a\nb\r\nabc\r\n0\r\n\r\n"),
@@ -52,13 +52,13 @@ async fn an_upload_with_ambiguous_chunks_never_completes_upstream() {
         let mut client = Client::connect(tidegate.address).await;
         let before = upstream.received_bytes();
         client.send(head("/v1/files")).await;
-        // Only now, so that the call to the upstream is under way.
+        // Sent only now, so that the call to the upstream has started.
         upstream.until_received_bytes(before + 1).await;
         client.send(body.to_string() + SMUGGLED).await;
         let answer = String::from_utf8(client.until_closed().await).unwrap();
         assert!(!answer.contains("HTTP/1.1 2"), "{what}: {answer}");
     }
-    // The beginning has reached the upstream, because it is passed on as it arrives; an end, or another request, never.
+    // The beginning reached the upstream, because it is forwarded as it arrives. An end or a second request never did.
     upstream.until_open_connections(0).await;
     assert_eq!(upstream.requests().len(), TRICKS.len());
     for request in upstream.requests() {
@@ -98,7 +98,7 @@ async fn broken_upload_framing_is_the_clients_fault() {
     let reply = client.reply().await;
     assert_eq!((reply.status, reply.error_code().as_str()), (400, "malformed_request"));
     assert_eq!(tidegate.access_log(1).await[0]["reason"], "malformed_request");
-    assert!(!tidegate.output().contains("WARN"), "it is not the upstream's fault: {}", tidegate.output());
+    assert!(!tidegate.output().contains("WARN"), "the upstream is not at fault: {}", tidegate.output());
 }
 
 /// Sending the rest of it again on a new connection would turn a broken upload into a complete, empty one.

@@ -1,4 +1,4 @@
-//! Compressed request bodies are understood, forwarded as they came, and bounded.
+//! Compressed request bodies are read, forwarded unchanged, and limited in size.
 
 use crate::support::client::{CHAT, QUESTION, exchange, post};
 use crate::support::tidegate::Tidegate;

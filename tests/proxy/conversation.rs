@@ -1,4 +1,4 @@
-//! Requests that could be taken for another conversation, or for another request, are refused.
+//! Requests with an ambiguous conversation or body are refused.
 
 use crate::support::client::{CHAT, QUESTION, exchange, post, request};
 use crate::support::tidegate::Tidegate;
@@ -16,7 +16,7 @@ async fn an_invalid_conversation_id_is_refused() {
     let twice = [("x-conversation-id", "a"), ("x-conversation-id", "a")];
     let reply = exchange(tidegate.address, post(CHAT, &twice, QUESTION)).await;
     assert_eq!((reply.status, reply.error_code().as_str()), (400, "invalid_conversation_id"));
-    assert_eq!(upstream.connections(), 0, "nothing of it reached the upstream");
+    assert_eq!(upstream.connections(), 0, "nothing reached the upstream");
 }
 
 #[tokio::test]

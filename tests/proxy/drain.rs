@@ -1,4 +1,4 @@
-//! SIGTERM: what is under way finishes, and nothing new begins.
+//! SIGTERM: open requests finish, and new ones are refused.
 
 use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get};
 use crate::support::http2::{Http2Client, next_text, whole_text};

@@ -1,4 +1,4 @@
-//! `Expect: 100-continue`: the client asks before it sends a body.
+//! `Expect: 100-continue`: the client asks for permission before it sends a body.
 
 use crate::support::client::{CHAT, Client, QUESTION, post};
 use crate::support::tidegate::Tidegate;

@@ -1,4 +1,4 @@
-//! Which headers travel on, and which belong to one connection.
+//! Which headers are forwarded, and which are hop-by-hop.
 
 use crate::support::client::{CHAT, QUESTION, chat, exchange, get, post, request};
 use crate::support::http2::Http2Client;
@@ -9,7 +9,7 @@ use tidegate_testkit::{Answer, MockUpstream};
 async fn the_clients_hop_by_hop_headers_are_not_forwarded() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
-    let mine = [
+    let headers = [
         ("Connection", "keep-alive, X-Mine"),
         ("connection", "x-also ,te"),
         ("X-Mine", "1"),
@@ -23,9 +23,9 @@ async fn the_clients_hop_by_hop_headers_are_not_forwarded() {
         ("X-Stays", "yes"),
     ];
     for path in [CHAT, "/v1/embeddings"] {
-        exchange(tidegate.address, post(path, &mine, QUESTION)).await;
+        exchange(tidegate.address, post(path, &headers, QUESTION)).await;
         let arrived = upstream.next_request().await;
-        for (name, _) in &mine[..mine.len() - 1] {
+        for (name, _) in &headers[..headers.len() - 1] {
             assert_eq!(arrived.header(name), None, "{path}: {name}");
         }
         assert_eq!(arrived.header("x-stays"), Some("yes"));
@@ -141,7 +141,7 @@ async fn every_answer_has_a_request_id() {
     let named = [("x-request-id", "mine-1")];
     let reply = exchange(tidegate.address, post(CHAT, &named, QUESTION)).await;
     assert_eq!(reply.headers_named("x-request-id"), ["mine-1"]);
-    // A refusal has it as well: it is what a user quotes.
+    // Refusals have it as well, for users to quote.
     let reply = exchange(tidegate.address, request("GET", "/v1/../x", &named, b"")).await;
     assert_eq!((reply.status, reply.headers_named("x-request-id")), (400, vec!["mine-1"]));
 }

@@ -1,4 +1,4 @@
-//! Requests that are sound but unusual: they pass, or are refused in the same way as any other.
+//! Unusual requests pass or are refused like any other request.
 
 use crate::support::client::{CHAT, Client, QUESTION, exchange, get, post, request};
 use crate::support::http2::Http2Client;
@@ -75,8 +75,8 @@ async fn empty_lines_before_a_request_are_ignored() {
     }
 }
 
-/// Whether the upstream is told when a client leaves that has sent `more` behind its request.
-async fn can_leave_after(more: &[u8]) -> bool {
+/// Returns whether the upstream call ends when a client leaves after sending `more` behind its request.
+async fn is_cancelled_after(more: &[u8]) -> bool {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -89,10 +89,10 @@ async fn can_leave_after(more: &[u8]) -> bool {
 
 #[tokio::test]
 async fn leaving_after_a_trailing_line_break_ends_the_upstream_call() {
-    assert!(can_leave_after(b"\r\n").await);
+    assert!(is_cancelled_after(b"\r\n").await);
 }
 
 #[tokio::test]
 async fn leaving_after_a_partial_next_request_ends_the_upstream_call() {
-    assert!(can_leave_after(b"GET /v1/mod").await);
+    assert!(is_cancelled_after(b"GET /v1/mod").await);
 }

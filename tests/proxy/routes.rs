@@ -1,4 +1,4 @@
-//! `[[routes]]`: which requests, to which upstream. The first that matches wins.
+//! `[[routes]]`: the first route that matches a request chooses its upstream.
 
 use crate::support::client::{CHAT, exchange, get, post};
 use crate::support::reply::Reply;
@@ -78,7 +78,7 @@ async fn a_route_can_match_other_calls() {
         assert_eq!(other.next_request().await.target, format!("/base{path}"));
     }
     assert_eq!(exchange(tidegate.address, get("/v1/models")).await.text(), "main");
-    // No route is for chat completions, so they pass like anything else.
+    // No route matches chat completions, so they pass through.
     let reply = ask(&tidegate, CHAT, &[], "m").await;
     assert_eq!((reply.text().as_str(), reply.header("x-tidegate-route")), ("main", None));
     let log = tidegate.access_log(5).await;

@@ -1,4 +1,4 @@
-//! Both directions move as soon as there is something to move.
+//! Data is forwarded in both directions as soon as it arrives.
 
 use crate::support::client::{CHAT, Client, chat, get, post, request};
 use crate::support::http2::{Http2Client, next_text};
@@ -8,7 +8,7 @@ use crate::support::within;
 use http_body_util::BodyExt;
 use tidegate_testkit::{Answer, Gate, MockUpstream};
 
-/// Events of which each waits for its own gate, except the first.
+/// Events that each wait for a gate, except the first.
 fn gated_events() -> (Answer, Vec<Gate>) {
     let gates: Vec<Gate> = (0..3).map(|_| Gate::new()).collect();
     let mut answer = Answer::sse([r#"{"n":0}"#]);
@@ -35,7 +35,7 @@ async fn each_chunk_arrives_before_the_next_is_sent() {
             let expected = format!("data: {{\"n\":{}}}\n\n", number + 1);
             let mut arrived = client.piece(&mut reply).await.unwrap();
             if number + 1 == gates.len() {
-                // Nothing stands between the last event and the end, so they may come together.
+                // Nothing separates the last event from the end, so they may arrive together.
                 client.rest(&mut reply).await;
                 arrived.append(&mut reply.body);
                 assert_eq!(String::from_utf8(arrived).unwrap(), expected + "data: [DONE]\n\n");
@@ -92,7 +92,7 @@ async fn uploads_reach_the_upstream_while_the_client_is_sending() {
         let before = upstream.received_bytes();
         client.send(request("POST", path, &headers, b"")).await;
         client.send([format!("{:x}\r\n", part.len()).as_bytes(), part, b"\r\n"].concat()).await;
-        // Nothing more is sent until all of the first part has arrived: a proxy that collects would wait for ever.
+        // Nothing more is sent until the first part has arrived: a buffering proxy would wait forever.
         upstream.until_received_bytes(before + part.len() as u64 + 100).await;
         client.send(b"7\r\n\r\n--b--\r\n0\r\n\r\n").await;
         assert_eq!(client.reply().await.status, 200);

@@ -1,4 +1,4 @@
-//! An upstream that cannot be reached, or takes too long.
+//! An upstream that is unreachable or too slow.
 
 use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
 use crate::support::cores::quiet;
@@ -18,7 +18,11 @@ async fn a_refused_connection_is_upstream_unreachable() {
         let reply = exchange(tidegate.address, request).await;
         assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
         let port = proxy.address().port().to_string();
-        assert!(!reply.text().contains(&port), "where the upstream is concerns nobody: {}", reply.text());
+        assert!(
+            !reply.text().contains(&port),
+            "the response reveals the upstream's address: {}",
+            reply.text()
+        );
     }
     proxy.accept();
     assert_eq!(exchange(tidegate.address, chat()).await.status, 200);
@@ -42,13 +46,13 @@ async fn an_unknown_host_is_unreachable() {
     assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
 }
 
-const IMPATIENT: &str = "[upstreams.default]\nfirst_byte_timeout = \"250ms\"\n";
+const FIRST_BYTE_TIMEOUT: &str = "[upstreams.default]\nfirst_byte_timeout = \"250ms\"\n";
 
 #[tokio::test]
 async fn a_missing_first_byte_is_upstream_timeout() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).stall());
-    let tidegate = Tidegate::start(IMPATIENT, &upstream).await;
+    let tidegate = Tidegate::start(FIRST_BYTE_TIMEOUT, &upstream).await;
     for request in [chat(), get("/v1/models")] {
         let reply = exchange(tidegate.address, request).await;
         assert_eq!((reply.status, reply.error_code().as_str()), (504, "upstream_timeout"));
@@ -61,7 +65,7 @@ async fn a_missing_first_byte_is_upstream_timeout() {
 async fn a_long_upload_does_not_time_out_the_upstream() {
     let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
-    let tidegate = Tidegate::start(IMPATIENT, &upstream).await;
+    let tidegate = Tidegate::start(FIRST_BYTE_TIMEOUT, &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
     client.send(request("POST", "/v1/files", &[("transfer-encoding", "chunked")], b"")).await;
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
@@ -92,24 +96,24 @@ async fn a_timeout_does_not_close_a_shared_http2_connection() {
     assert_eq!(upstream.connections(), 1);
 }
 
-const RESTLESS: &str = "[upstreams.default]\nidle_timeout = \"250ms\"\n";
+const IDLE_TIMEOUT: &str = "[upstreams.default]\nidle_timeout = \"250ms\"\n";
 
-/// What a stream looks like when it had to be ended, given what the upstream sent of it.
+/// Asserts that a stream ends with one error event of this code after what the upstream sent.
 fn assert_ended_by(text: &str, sent: &str, code: &str) {
     let added = text.strip_prefix(sent).unwrap_or_else(|| panic!("{text:?} does not begin with {sent:?}"));
     let event = added.trim_start_matches('\n');
     let finished = sent.to_owned() + &added[..added.len() - event.len()];
     let is_finished = ["\n\n", "\r\n\r\n"].iter().any(|end| finished.ends_with(end));
-    assert!(sent.is_empty() || is_finished, "the event before is finished: {text:?}");
+    assert!(sent.is_empty() || is_finished, "the previous event is not finished: {text:?}");
     let payload = event.strip_prefix("data: ").and_then(|event| event.strip_suffix("\n\n"));
-    let payload = payload.unwrap_or_else(|| panic!("one event: {text:?}"));
+    let payload = payload.unwrap_or_else(|| panic!("not exactly one event: {text:?}"));
     assert_eq!(error_code(&serde_json::from_str(payload).unwrap()), code);
 }
 
 #[tokio::test]
 async fn a_stalled_stream_ends_with_one_error_event() {
     let upstream = MockUpstream::start().await;
-    let tidegate = Tidegate::start(RESTLESS, &upstream).await;
+    let tidegate = Tidegate::start(IDLE_TIMEOUT, &upstream).await;
     for sent in
         ["data: {\"a\":1}\n\n", "data: {\"a\":1}\n\ndata: {\"b\"", "data: {}\n", "data: {}\r\n\r\n", ""]
     {
@@ -127,7 +131,7 @@ async fn a_stalled_stream_ends_with_one_error_event() {
 async fn an_http2_client_gets_the_error_event() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::sse(["{}"]).stall());
-    let tidegate = Tidegate::start(RESTLESS, &upstream).await;
+    let tidegate = Tidegate::start(IDLE_TIMEOUT, &upstream).await;
     let client = Http2Client::connect(tidegate.address).await;
     let text = whole_text(client.send("POST", CHAT, QUESTION).await.unwrap()).await;
     assert_ended_by(&text, "data: {}\n\n", "upstream_timeout");
@@ -136,7 +140,7 @@ async fn an_http2_client_gets_the_error_event() {
 #[tokio::test]
 async fn a_stalled_response_that_is_not_a_stream_is_cut_off() {
     let upstream = MockUpstream::start().await;
-    let tidegate = Tidegate::start(RESTLESS, &upstream).await;
+    let tidegate = Tidegate::start(IDLE_TIMEOUT, &upstream).await;
     let json = || Answer::new(200).header("content-type", "application/json");
     for answer in [json().declared_length(100), json().chunked()] {
         upstream.then(answer.chunk("{\"half\":").stall());
@@ -154,7 +158,7 @@ async fn a_slow_but_steady_stream_does_not_time_out() {
         answer = answer.pause(Duration::from_millis(100)).event(&number.to_string());
     }
     upstream.answer(answer);
-    let tidegate = Tidegate::start(RESTLESS, &upstream).await;
+    let tidegate = Tidegate::start(IDLE_TIMEOUT, &upstream).await;
     let reply = exchange(tidegate.address, post(CHAT, &[], QUESTION)).await;
     assert_eq!(reply.end, End::Complete);
     assert!(reply.text().ends_with("data: 5\n\n"), "{}", reply.text());

@@ -1,4 +1,4 @@
-//! TLS and HTTP/2 on the way out.
+//! TLS and HTTP/2 to the upstream.
 
 use crate::support::client::{chat, exchange, get};
 use crate::support::command::{command, run};
@@ -60,13 +60,13 @@ async fn an_answer_of_known_length_is_complete_before_its_stream_ends() {
 
 #[tokio::test]
 async fn an_untrusted_certificate_is_rejected() {
-    let (upstream, stranger) = (listening(Listen::Tls).await, listening(Listen::Tls).await);
-    let by_system = Tidegate::start("", &upstream).await;
-    assert_unreachable(&exchange(by_system.address, chat()).await);
+    let (upstream, other) = (listening(Listen::Tls).await, listening(Listen::Tls).await);
+    let with_system_roots = Tidegate::start("", &upstream).await;
+    assert_unreachable(&exchange(with_system_roots.address, chat()).await);
     let config = "[upstreams.default]\nca = \"ca.pem\"\n";
-    let setup = Setup::new(config).file("ca.pem", stranger.ca_pem()).upstream(&upstream.url());
-    let by_another = setup.start().await;
-    assert_unreachable(&exchange(by_another.address, chat()).await);
+    let setup = Setup::new(config).file("ca.pem", other.ca_pem()).upstream(&upstream.url());
+    let with_another_ca = setup.start().await;
+    assert_unreachable(&exchange(with_another_ca.address, chat()).await);
     assert_eq!(upstream.requests().len(), 0);
 }
 

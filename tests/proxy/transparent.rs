@@ -1,11 +1,11 @@
-//! What needs no edit passes byte for byte, in both directions.
+//! Requests without edits and all responses pass byte for byte.
 
 use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
 use crate::support::reply::End;
 use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream, filler};
 
-/// Bodies that a JSON library would not give back as they were.
+/// Bodies that a JSON library would not reproduce.
 const ODD_BODIES: &[(&str, &[u8])] = &[
     ("whitespace and key order", b" {\r\n\t\"stream\" : false ,\n\"messages\":[ {\"content\":\"hi\" , \"role\":\"user\"} ]\n , \"model\":\"gpt-4o\"}\n\n"),
     ("numbers", br#"{"model":"gpt-4o","seed":123456789012345678901234567890,"top_p":1.0,"n":1E0,"x":-0,"messages":[{"role":"user","content":"hi"}]}"#),
@@ -90,7 +90,7 @@ async fn upstream_errors_are_passed_on_unchanged() {
         assert_eq!((reply.status, reply.text()), (status, body));
         assert_eq!((reply.header("retry-after"), reply.header("x-should-retry")), (Some("7"), Some("false")));
     }
-    assert_eq!(upstream.requests().len(), 9, "nothing is tried twice");
+    assert_eq!(upstream.requests().len(), 9, "a request was retried");
 }
 
 #[tokio::test]
@@ -159,9 +159,12 @@ async fn large_bodies_pass_unchanged() {
     let mut client = Client::connect(tidegate.address).await;
     client.send(post("/v1/files", &[("content-type", "application/octet-stream")], filler(SIZE))).await;
     let reply = client.reply().await;
-    assert!(reply.body == filler(SIZE), "the answer is what the upstream sent");
+    assert!(reply.body == filler(SIZE), "the response differs from what the upstream sent");
     assert_eq!(reply.header("content-length"), Some(SIZE.to_string().as_str()));
-    assert!(upstream.next_request().await.body == filler(SIZE), "the upload is what the client sent");
+    assert!(
+        upstream.next_request().await.body == filler(SIZE),
+        "the upload differs from what the client sent"
+    );
 }
 
 #[tokio::test]
@@ -175,5 +178,5 @@ async fn pipelined_requests_are_answered_in_order() {
     for expected in ["/v1/a", "/v1/b", CHAT, "/v1/d"] {
         assert_eq!(client.reply().await.text(), expected);
     }
-    assert_eq!(upstream.connections(), 1, "the connection to the upstream is used again");
+    assert_eq!(upstream.connections(), 1, "the connection to the upstream is not reused");
 }

@@ -1,4 +1,4 @@
-//! What is said about the policies.
+//! The comparison of policies.
 
 use super::command::{figures, policy, replay};
 use tidegate_testkit::Trajectory;
@@ -19,18 +19,18 @@ fn break_even_is_the_cheapest_pace_at_every_cache_price() {
     for price in 0..4 {
         let [own, every_turn, batch] = ["masking:break_even", "masking:every_turn", "masking:batch=10"]
             .map(|name| ratio(&found, price, name));
-        // A fixed batch can be lucky by a hair; nothing is cheaper by more than that.
+        // A fixed batch can be cheaper by chance, but by at most two percent.
         assert!(own <= every_turn && own <= batch * 1.02 && own < 1.0, "{price}: {own} {every_turn} {batch}");
     }
-    // A tenth is where the classic window costs more than it saves.
+    // At a tenth of the price, a rolling window costs more than it saves.
     assert!(ratio(&found, 2, "masking:every_turn") > 1.5);
     assert_eq!(ratio(&found, 0, "raw"), 1.0);
 }
 
 #[test]
 fn the_table_has_a_row_for_each_policy_and_states_assumptions() {
-    let said = replay(None, &runs(20), &["--price", "0.1"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+    let output = replay(None, &runs(20), &["--price", "0.1"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
     for part in [
         "4 conversations, 84 requests, gpt-4o",
         "assuming 30s between requests",
@@ -38,9 +38,9 @@ fn the_table_has_a_row_for_each_policy_and_states_assumptions() {
         "10m",
         "cached input ×0.1",
     ] {
-        assert!(said.out.contains(part), "{part} is not in:\n{}", said.out);
+        assert!(output.out.contains(part), "{part} is not in:\n{}", output.out);
     }
-    let rows = said.out.lines().map(|line| line.split_whitespace().next().unwrap_or_default());
+    let rows = output.out.lines().map(|line| line.split_whitespace().next().unwrap_or_default());
     let rows: Vec<&str> = rows.skip_while(|first| *first != "policy").skip(1).collect();
     let names = [
         "raw",
@@ -72,7 +72,7 @@ fn the_recommendation_is_the_cheapest_valid_configuration() {
             "{other_name} is cheaper than {name}"
         );
     }
-    // The snippet is a configuration, and under it the route is what was recommended.
+    // With the snippet as its configuration, the route has the cost that was promised.
     let snippet = best["snippet"].as_str().unwrap();
     let again = figures(Some(snippet), &lines, &["--price", "0.1", "--policy", "route:default"]);
     assert_eq!(ratio(&again, 0, "route:default"), own, "{snippet}");

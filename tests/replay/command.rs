@@ -1,10 +1,10 @@
-//! Running `tidegate replay`.
+//! Runs `tidegate replay`.
 
 use crate::support::command::{Output, blocking_command};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Runs `tidegate replay runs.jsonl` on these lines, beside a `proxy.toml` with `config` if there is one.
+/// Runs `tidegate replay runs.jsonl` on these lines, with `config` as `proxy.toml` if there is one.
 pub(crate) fn replay(config: Option<&str>, lines: &[String], args: &[&str]) -> Output {
     replay_in(&TempDir::new().unwrap(), config, lines, args)
 }
@@ -24,14 +24,14 @@ pub(crate) fn replay_in(
     command.args(["replay", "runs.jsonl"]).args(args).output().unwrap().into()
 }
 
-/// The same with `--json`, which must succeed.
+/// The same with `--json`. Panics if the command fails.
 pub(crate) fn figures(config: Option<&str>, lines: &[String], args: &[&str]) -> Value {
-    let said = replay(config, lines, &[args, &["--json"]].concat());
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    serde_json::from_str(&said.out).unwrap()
+    let output = replay(config, lines, &[args, &["--json"]].concat());
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    serde_json::from_str(&output.out).unwrap()
 }
 
-/// The figures of one policy at one price.
+/// The figures of a policy at a price.
 pub(crate) fn policy<'a>(figures: &'a Value, price: usize, name: &str) -> &'a Value {
     let policies = figures["prices"][price]["policies"].as_array().unwrap();
     policies

@@ -1,4 +1,4 @@
-//! `tidegate demo`: the proxy at work with nothing but the binary.
+//! `tidegate demo` needs nothing but the binary.
 
 use super::command::{figures, policy};
 use crate::support::client::admin;
@@ -16,11 +16,11 @@ async fn demo(args: &[&str]) -> String {
     let mut command = command(directory.path());
     let output = run(command.arg("demo").args(args)).await;
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "it leaves files behind");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "it left files behind");
     output.out
 }
 
-/// The lines of turns: what was asked with, and what was forwarded.
+/// The tokens of each turn, before and after the edits.
 fn turns(shown: &str) -> Vec<(u64, u64)> {
     let number = |text: &str| text.replace(',', "").parse::<u64>().ok();
     let turn = |line: &str| {
@@ -69,5 +69,5 @@ async fn the_demo_serves_its_admin_api_until_interrupted() {
     assert!(page["conversation"]["cached_tokens"].as_u64() > Some(100_000), "{page}");
     let id = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
     kill_process(id, Signal::INT).unwrap();
-    assert!(within("its end", child.wait()).await.unwrap().success());
+    assert!(within("the demo ends", child.wait()).await.unwrap().success());
 }

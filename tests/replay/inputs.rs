@@ -1,4 +1,4 @@
-//! What can be replayed, and what is said of what cannot.
+//! Valid and invalid inputs of `tidegate replay`.
 
 use super::command::{figures, policy, replay, replay_in};
 use crate::support::client::{CHAT, admin, exchange, post};
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream, Trajectory};
 
-fn said(role: &str, text: &str) -> Value {
+fn message(role: &str, text: &str) -> Value {
     json!({ "role": role, "content": text })
 }
 
 #[test]
 fn each_assistant_message_makes_one_request() {
     let messages = [
-        said("system", "s"),
-        said("user", "a"),
-        said("assistant", "b"),
-        said("user", "c"),
-        said("assistant", "d"),
+        message("system", "s"),
+        message("user", "a"),
+        message("assistant", "b"),
+        message("user", "c"),
+        message("assistant", "d"),
     ];
     let line = json!({ "id": 7, "model": "gpt-4o", "messages": messages, "tools": [] }).to_string();
     let directory = TempDir::new().unwrap();
@@ -39,15 +39,15 @@ fn each_assistant_message_makes_one_request() {
 #[test]
 fn logged_requests_are_grouped_by_their_prefix() {
     let first = [
-        said("user", "a"),
-        said("assistant", "b"),
-        said("user", "c"),
-        said("assistant", "d"),
-        said("user", "e"),
+        message("user", "a"),
+        message("assistant", "b"),
+        message("user", "c"),
+        message("assistant", "d"),
+        message("user", "e"),
     ];
-    let other = [said("user", "other"), said("assistant", "x"), said("user", "y")];
+    let other = [message("user", "other"), message("assistant", "x"), message("user", "y")];
     let body = |messages: &[Value], clock: u32| {
-        let messages = [&[said("system", &format!("It is {clock}."))], messages].concat();
+        let messages = [&[message("system", &format!("It is {clock}."))], messages].concat();
         json!({ "model": "gpt-4o", "messages": messages }).to_string()
     };
     let lines = [
@@ -85,7 +85,7 @@ fn a_pause_in_the_timestamps_empties_the_cache() {
         policy(&found, 0, "raw")["tokens_cached"].as_u64().unwrap()
     };
     assert!(timed(3_600) < timed(0));
-    // A time is no part of a request, so that its tokens are those of a conversation without any.
+    // Timestamps are not part of a request, so that they do not change its tokens.
     let plain = figures(None, &[shape.line(1)], &[]);
     assert_eq!(policy(&plain, 0, "raw")["tokens_cached"].as_u64().unwrap(), timed(0));
 }
@@ -97,22 +97,22 @@ async fn an_exported_conversation_can_be_replayed() {
     let tidegate = Setup::new("[store]\nurl = \"memory:\"\n").upstream(&upstream.url()).start().await;
     let mut messages = Vec::new();
     for turn in 0..3 {
-        messages.push(said("user", &format!("What is the tide at {turn}?")));
+        messages.push(message("user", &format!("What is the tide at {turn}?")));
         let body = json!({ "model": "gpt-4o", "messages": messages }).to_string();
         let reply = exchange(tidegate.address, post(CHAT, &[("x-conversation-id", "kept")], body)).await;
         assert_eq!(reply.status, 200);
-        messages.push(said("assistant", "It is high."));
+        messages.push(message("assistant", "It is high."));
     }
     let export = admin(tidegate.admin, "/api/conversations/kept/export").await.text();
     let found = figures(None, &[export.trim().to_owned()], &[]);
-    // The last request counts whether or not its answer has been recorded by now.
+    // The last request counts whether or not its answer has been recorded yet.
     assert_eq!((&found["requests"], &found["untimed"]), (&3.into(), &0.into()));
     assert_eq!(found["each"][0]["id"], "kept");
 }
 
 #[test]
 fn pinned_memory_is_in_every_request_that_a_policy_edits() {
-    let messages = [said("user", "a"), said("assistant", "b")];
+    let messages = [message("user", "a"), message("assistant", "b")];
     let line =
         json!({ "id": "n", "model": "gpt-4o", "memory": "Deploys are on Fridays.", "messages": messages });
     let directory = TempDir::new().unwrap();
@@ -146,14 +146,18 @@ fn invalid_input_is_reported_with_its_line() {
         ("{\"id\":1,\"messages\":[]}", "the input has no requests"),
     ];
     for (line, expected) in cases {
-        let said = replay(None, &[line.to_owned()], &[]);
-        assert_eq!(said.code, Some(1), "{line}");
-        assert!(said.err.starts_with(expected) && said.err.contains("\n  hint: "), "{line}: {}", said.err);
+        let output = replay(None, &[line.to_owned()], &[]);
+        assert_eq!(output.code, Some(1), "{line}");
+        assert!(
+            output.err.starts_with(expected) && output.err.contains("\n  hint: "),
+            "{line}: {}",
+            output.err
+        );
     }
     let many: Vec<String> =
         std::iter::repeat_n(good.clone(), 300).chain(["{\"id\":2}".to_owned(), good]).collect();
-    let said = replay(None, &many, &[]);
-    assert!(said.err.starts_with("runs.jsonl:301: there are no `messages`"), "{}", said.err);
+    let output = replay(None, &many, &[]);
+    assert!(output.err.starts_with("runs.jsonl:301: there are no `messages`"), "{}", output.err);
     let none = replay(None, &[], &["missing.jsonl"]);
     assert_eq!(none.code, Some(1));
 }
@@ -165,7 +169,7 @@ fn wrong_usage_is_explained() {
         (["--price", "cheap"], "0.1/1.25"),
         (["--policy", "route:none"], "no such route: `none`"),
     ] {
-        let said = replay(None, &[Trajectory::default().line(1)], &args);
-        assert!(said.code != Some(0) && said.err.contains(expected), "{args:?}: {}", said.err);
+        let output = replay(None, &[Trajectory::default().line(1)], &args);
+        assert!(output.code != Some(0) && output.err.contains(expected), "{args:?}: {}", output.err);
     }
 }

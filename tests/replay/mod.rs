@@ -1,4 +1,4 @@
-//! `tidegate replay` on recorded conversations: its figures, and that it edits as the running proxy does. `tidegate demo`.
+//! `tidegate replay` on recorded conversations: its figures, and edits that match the running proxy. Also `tidegate demo`.
 
 mod command;
 

@@ -1,4 +1,4 @@
-//! A key and a prompt that must not turn up anywhere: sent on every path, through every kind of failure.
+//! Sends a key and a prompt on every path and through every failure, and checks that they do not leak.
 
 use super::turns::{config, start, upstream};
 use crate::support::agent::{Message, body, conversation};
@@ -33,8 +33,8 @@ fn bodies() -> Vec<String> {
     ]
 }
 
-/// Every body, under good and bad ids, on every path, whole and broken off. The answers are the client's own.
-async fn sing(process: SocketAddr) {
+/// Sends every body under valid and invalid ids, on every path, complete and truncated.
+async fn send_canaries(process: SocketAddr) {
     let key = format!("Bearer {KEY}");
     let bad = format!("{PROMPT} with spaces");
     for body in bodies() {
@@ -48,7 +48,7 @@ async fn sing(process: SocketAddr) {
         exchange(process, post(CHAT, &gzip, &body)).await;
         let strategy = [("authorization", key.as_str()), ("x-tidegate-strategy", PROMPT)];
         exchange(process, post(CHAT, &strategy, &body)).await;
-        // A client that leaves in the middle of its body.
+        // A client that disconnects mid-body.
         let mut client = Client::connect(process).await;
         let whole = post(CHAT, &[("authorization", &key)], &body);
         client.send(&whole[..whole.len() - 3]).await;
@@ -59,7 +59,7 @@ async fn sing(process: SocketAddr) {
     exchange(process, query).await;
 }
 
-fn is_clean(what: &str, text: &str) {
+fn assert_clean(what: &str, text: &str) {
     for canary in [KEY, PROMPT] {
         let at = text.find(canary);
         assert!(
@@ -70,7 +70,7 @@ fn is_clean(what: &str, text: &str) {
     }
 }
 
-/// Every key of Redis with all that is under it, and its name.
+/// Every key of Redis with its name and contents.
 async fn redis_contents(redis: &RedisServer) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for key in redis.cli(&["--scan"]).await.lines() {
@@ -87,7 +87,7 @@ async fn redis_contents(redis: &RedisServer) -> Vec<(String, String)> {
     all
 }
 
-async fn everywhere(encrypted: bool) {
+async fn assert_clean_everywhere(encrypted: bool) {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let mut setup =
         Setup::new(&format!("[log]\nlevel = \"trace\"\n{}", config(&redis.url()))).upstream(&upstream.url());
@@ -95,12 +95,12 @@ async fn everywhere(encrypted: bool) {
         setup = setup.env("TIDEGATE_STORE_KEY", &"5a".repeat(32));
     }
     let tidegate = setup.start().await;
-    sing(tidegate.address).await;
-    // Another tenant has a conversation of the same name.
+    send_canaries(tidegate.address).await;
+    // Another tenant has a conversation with the same name.
     let other = [("authorization", "Bearer other"), ("x-conversation-id", NAME)];
     exchange(tidegate.address, post(CHAT, &other, body("gpt-4o", &conversation(3), &[]))).await;
     upstream.answer(Answer::json(500, format!("{{\"error\":{{\"message\":\"{PROMPT} {KEY}\"}}}}").as_str()));
-    sing(tidegate.address).await;
+    send_canaries(tidegate.address).await;
 
     let all = async || -> Value { admin(tidegate.admin, "/api/conversations?limit=500").await.json() };
     let all = until("it is counted", Duration::from_secs(5), all, |all| {
@@ -116,13 +116,13 @@ async fn everywhere(encrypted: bool) {
     for path in ["", "/messages", "/export"] {
         let reply = admin(tidegate.admin, &format!("/api/conversations/{id}{path}?tenant={tenant}")).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
-        is_clean(path, &reply.text());
+        assert_clean(path, &reply.text());
     }
     let listed = admin(tidegate.admin, &format!("/api/conversations?tenant={tenant}")).await.text();
     assert!(listed.contains(id));
-    is_clean("another tenant's list", &listed);
-    is_clean("metrics", &admin(tidegate.admin, "/metrics").await.text());
-    is_clean("readiness", &admin(tidegate.admin, "/readyz").await.text());
+    assert_clean("another tenant's list", &listed);
+    assert_clean("metrics", &admin(tidegate.admin, "/metrics").await.text());
+    assert_clean("readiness", &admin(tidegate.admin, "/readyz").await.text());
 
     let contents = redis_contents(&redis).await;
     assert!(contents.iter().any(|(key, _)| key.ends_with(":m")));
@@ -132,25 +132,25 @@ async fn everywhere(encrypted: bool) {
             recorded |= content.contains(PROMPT);
             assert!(!content.contains(KEY), "the API key is in {key}");
         } else {
-            is_clean(key, content);
+            assert_clean(key, content);
         }
     }
-    assert_eq!(recorded, !encrypted, "the timeline has what was said, readable only if it is not encrypted");
+    assert_eq!(recorded, !encrypted, "the timeline is readable unless it is encrypted");
 
-    // The store goes away in the middle of it all.
+    // The same while the store is down.
     redis.kill();
-    sing(tidegate.address).await;
-    is_clean("the log", &tidegate.stop().await);
+    send_canaries(tidegate.address).await;
+    assert_clean("the log", &tidegate.stop().await);
 }
 
 #[tokio::test]
 async fn content_is_only_in_the_timeline() {
-    everywhere(false).await;
+    assert_clean_everywhere(false).await;
 }
 
 #[tokio::test]
 async fn with_an_encryption_key_content_is_nowhere() {
-    everywhere(true).await;
+    assert_clean_everywhere(true).await;
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn store_credentials_are_not_exposed() {
     let wrong = redis.url().replace("redis://", &format!("redis://:{PROMPT}@"));
     let mut tidegate = start(&wrong, &upstream).await;
     exchange(tidegate.address, post(CHAT, &[], body("gpt-4o", &conversation(1), &[]))).await;
-    tidegate.logged_message("without their store").await;
-    is_clean("readiness", &admin(tidegate.admin, "/readyz").await.text());
-    is_clean("the log", &tidegate.stop().await);
+    tidegate.logged_message("serving from local cache").await;
+    assert_clean("readiness", &admin(tidegate.admin, "/readyz").await.text());
+    assert_clean("the log", &tidegate.stop().await);
 }

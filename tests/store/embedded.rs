@@ -1,4 +1,4 @@
-//! The default: a directory beside the process. It can be killed at any time.
+//! The default store, a directory. The process can be killed at any time.
 
 use super::turns::{REMEMBERED, config, degraded, edits, start, turn, upstream};
 use crate::support::command::{Output, command, run};
@@ -38,7 +38,7 @@ async fn an_unusable_default_directory_is_not_fatal() {
     let first = Setup::new("").upstream(&upstream.url()).start().await;
     let beside = first.config_file().parent().unwrap().to_owned();
     assert!(beside.join("tidegate-data").is_dir());
-    // A file where the directory should be: there is no way to write.
+    // A file at the path of the directory makes it unusable.
     let blocked = Setup::new("").file("tidegate-data", "not a directory").upstream(&upstream.url());
     let mut blocked = blocked.start().await;
     blocked.logged_message("a restart forgets them").await;

@@ -1,4 +1,4 @@
-//! Equal names under different API keys never meet.
+//! Conversations with the same name under different API keys are separate.
 
 use super::turns::{NEW, REMEMBERED, edits, start, upstream};
 use crate::support::agent::{body, conversation};
@@ -30,7 +30,7 @@ async fn one_name_under_two_keys_is_two_conversations() {
     assert_eq!((&conversation(0)["name"], &conversation(1)["name"]), (&"same".into(), &"same".into()));
     assert_ne!(conversation(0)["id"], conversation(1)["id"]);
     assert_ne!(conversation(0)["tenant"], conversation(1)["tenant"]);
-    // One tenant's view does not reach the other's conversation, even by its id.
+    // One tenant cannot read the other's conversation, even by its id.
     let tenant = conversation(0)["tenant"].as_str().unwrap();
     for (index, status) in [(0, 200), (1, 404)] {
         let id = conversation(index)["id"].as_str().unwrap();

@@ -1,5 +1,5 @@
-//! The requests of an agent, written by hand: odd white space, odd numbers and unknown members, so that a body that was
-//! written anew would show.
+//! Requests of an agent, with unusual white space, numbers and unknown members, so that a reserialized body differs from
+//! the original.
 
 use super::client::{CHAT, exchange, post};
 use super::reply::Reply;
@@ -8,10 +8,10 @@ use tidegate_testkit::MockUpstream;
 
 pub(crate) const PLACEHOLDER: &str = "[OMITTED_OBSERVATION: too old; available in memory store]";
 
-/// Masks at once what is older than two turns.
+/// Masks results older than two turns at every turn.
 pub(crate) const EVERY_TURN: &str = "[context.mask]\nkeep = { turns = 2 }\npace = \"every_turn\"\n";
 
-/// A message in two pieces around its content, and the content.
+/// A message, split around its content.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) before: String,
@@ -59,7 +59,7 @@ impl Message {
     }
 }
 
-/// A conversation of this many turns, each a call and its result. The result of turn `n` is message `3 + 2 × n`.
+/// A conversation of this many turns, each a call and its result. The result of turn `n` has index `3 + 2 × n`.
 pub(crate) fn conversation(turns: usize) -> Vec<Message> {
     conversation_with(turns, |_| "shell")
 }
@@ -76,7 +76,7 @@ pub(crate) fn conversation_with(turns: usize, tool: impl Fn(usize) -> &'static s
     messages
 }
 
-/// A tool's output of some hundred tokens.
+/// Tool output of a few hundred tokens.
 pub(crate) fn output(number: usize) -> String {
     format!("result {number}: \u{1f30a} ") + &"a line of the output\n".repeat(40)
 }
@@ -86,7 +86,7 @@ pub(crate) fn results(turns: std::ops::Range<usize>) -> Vec<usize> {
     turns.map(|turn| 3 + 2 * turn).collect()
 }
 
-/// The body with these messages masked.
+/// A request body with the messages at the indexes `masked` masked.
 pub(crate) fn body(model: &str, messages: &[Message], masked: &[usize]) -> String {
     let messages: Vec<String> = messages
         .iter()
@@ -99,7 +99,7 @@ pub(crate) fn body(model: &str, messages: &[Message], masked: &[usize]) -> Strin
     )
 }
 
-/// Sends a body to the chat completions and gives the answer with what reached the upstream.
+/// Requests a chat completion. Returns the response and the body that reached the upstream.
 pub(crate) async fn send(
     tidegate: &Tidegate,
     upstream: &MockUpstream,

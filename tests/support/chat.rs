@@ -1,5 +1,5 @@
-//! Conversations as a client writes them: each message a JSON text of its own, with odd white space and unknown members, so that
-//! one that was written anew would show.
+//! Conversations as lists of JSON texts with unusual white space and unknown members, so that a reserialized message differs from the
+//! original.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ pub(crate) fn assistant(text: &str) -> String {
     format!("{{\"content\":{} , \"role\":\"assistant\"}}", json!(text))
 }
 
-/// An assistant message that calls a tool once for each id.
+/// An assistant message with one tool call per id.
 pub(crate) fn calls(ids: &[String]) -> String {
     let call = |id: &String| {
         format!(
@@ -36,13 +36,13 @@ pub(crate) fn result(id: &str, text: &str) -> String {
     format!("{{\"tool_call_id\":\"{id}\", \"x_n\":1.50e3, \"content\":{} ,\"role\":\"tool\"}}", json!(text))
 }
 
-/// A tool's output of some hundred tokens.
+/// Tool output of a few hundred tokens.
 pub(crate) fn output(number: usize) -> String {
     format!("result {number}: \u{1f30a} ") + &"a line of the output of the build\n".repeat(30)
 }
 
-/// A conversation that waits for the answer to its last question. Each question before it was answered with the help of a tool,
-/// every second one of two calls at once.
+/// A conversation that ends with a question. Each earlier question was answered after one tool call, or two parallel ones for every
+/// second question.
 pub(crate) fn chat(questions: usize) -> Vec<String> {
     let mut messages = vec![system(CONSTRAINT)];
     for number in 0..questions {
@@ -55,7 +55,7 @@ pub(crate) fn chat(questions: usize) -> Vec<String> {
     messages
 }
 
-/// The messages between a question and the next.
+/// The messages between one question and the next.
 fn answered(number: usize) -> Vec<String> {
     let ids: Vec<String> = (0..=number % 2).map(|which| format!("call_{number}_{which}")).collect();
     let mut messages = vec![calls(&ids)];

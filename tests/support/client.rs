@@ -43,14 +43,14 @@ impl Client {
         self.to.take().expect("the sender was not taken")
     }
 
-    /// The next response, whole. A broken body is no panic: see [`Reply::end`].
+    /// Reads the next response. A truncated body does not panic: see [`Reply::end`].
     pub(crate) async fn reply(&mut self) -> Reply {
         let mut reply = self.head().await;
         self.rest(&mut reply).await;
         reply
     }
 
-    /// The next head, be it of an interim or of a final response.
+    /// Reads the next head, of an interim or a final response.
     pub(crate) async fn head(&mut self) -> Reply {
         loop {
             if let Some(at) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -60,15 +60,15 @@ impl Client {
         }
     }
 
-    /// What is left of the body behind `reply`'s head.
+    /// Reads the rest of the body of `reply`.
     pub(crate) async fn rest(&mut self, reply: &mut Reply) {
         while let Some(piece) = self.piece(reply).await {
             reply.body.extend_from_slice(&piece);
         }
     }
 
-    /// The next chunk of a chunked body exactly as the server cut it; for other framings, what has arrived. `None` at the
-    /// end, which is then told in `reply`.
+    /// Reads the next chunk of a chunked body exactly as the server sent it; for other framings, whatever has arrived.
+    /// Returns `None` at the end, and records in `reply` how the body ended.
     pub(crate) async fn piece(&mut self, reply: &mut Reply) -> Option<Vec<u8>> {
         match reply.framing() {
             Framing::Chunked => {
@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// Waits for the server to close, and gives what it sent before.
+    /// Waits until the server closes the connection, and returns what it sent before.
     pub(crate) async fn until_closed(&mut self) -> Vec<u8> {
         while self.more().await {}
         self.buffer.to_vec()
@@ -135,14 +135,14 @@ impl Client {
         Some(self.buffer.split_to(count).to_vec())
     }
 
-    /// Whether anything came. A reset counts as an end: a test that tells them apart would test the kernel.
+    /// Returns whether anything arrived. A reset counts as an end: to distinguish them would be to test the kernel.
     async fn more(&mut self) -> bool {
         let read = within("tidegate sends or closes", self.from.read_buf(&mut self.buffer)).await;
         read.is_ok_and(|count| count > 0)
     }
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection.
 pub(crate) async fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Reply {
     let mut client = Client::connect(address).await;
     client.send(request).await;
@@ -158,7 +158,7 @@ pub(crate) fn get(path: &str) -> Vec<u8> {
     request("GET", path, &[], b"")
 }
 
-/// The usual question to a chat completion.
+/// A request for a chat completion.
 pub(crate) fn chat() -> Vec<u8> {
     post(CHAT, &[], QUESTION)
 }
@@ -167,7 +167,7 @@ pub(crate) fn post(path: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>)
     let body = body.as_ref();
     let length = body.len().to_string();
     let mut all = vec![("content-type", "application/json"), ("content-length", &length)];
-    // A test that gives its own value replaces ours.
+    // A value given by the test replaces the default.
     all.retain(|(name, _)| !headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)));
     all.extend_from_slice(headers);
     request("POST", path, &all, body)

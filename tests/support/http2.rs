@@ -1,4 +1,4 @@
-//! An HTTP/2 client by prior knowledge, or over a connection that negotiated it.
+//! An HTTP/2 client, by prior knowledge or over a connection that negotiated HTTP/2.
 
 use super::within;
 use bytes::Bytes;
@@ -28,7 +28,7 @@ impl Http2Client {
         Http2Client { sender }
     }
 
-    /// Sends a request and waits for the head of its answer. Dropping the future or the answer resets the stream.
+    /// Sends a request and waits for the head of the response. Dropping the future or the response resets the stream.
     pub(crate) async fn send(
         &self,
         method: &str,
@@ -51,19 +51,20 @@ impl Http2Client {
         }
         let request = request.body(Full::from(body.to_owned())).unwrap();
         let mut sender = self.sender.clone();
-        within("the connection takes a request", sender.ready()).await?;
-        within("an answer begins", sender.send_request(request)).await
+        within("the connection accepts a request", sender.ready()).await?;
+        within("the response begins", sender.send_request(request)).await
     }
 }
 
-/// The body's next data, as text.
+/// The next data frame of the body, as text.
 pub(crate) async fn next_text(body: &mut Incoming) -> Option<String> {
-    let frame = within("the answer goes on", body.frame()).await?;
-    let data = frame.expect("the stream is whole").into_data().expect("data before trailers");
+    let frame = within("the response continues", body.frame()).await?;
+    let data = frame.expect("the stream is complete").into_data().expect("data before trailers");
     Some(String::from_utf8(data.to_vec()).unwrap())
 }
 
 pub(crate) async fn whole_text(response: Response<Incoming>) -> String {
-    let body = within("the answer ends", response.into_body().collect()).await.expect("the stream is whole");
+    let body =
+        within("the response ends", response.into_body().collect()).await.expect("the stream is complete");
     String::from_utf8(body.to_bytes().to_vec()).unwrap()
 }

@@ -21,7 +21,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) async fn within<T>(what: &str, signal: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, signal).await {
         Ok(value) => value,
-        Err(_) => panic!("waited {PATIENCE:?} in vain: {what}"),
+        Err(_) => panic!("timed out after {PATIENCE:?}: {what}"),
     }
 }
 

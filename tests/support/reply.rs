@@ -6,7 +6,7 @@ use serde_json::Value;
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) reason: String,
-    /// In order, names in lower case, values as Latin-1 so that every byte shows.
+    /// In order, with names in lower case. Values are decoded as Latin-1, so that every byte is visible.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
     pub(crate) trailers: Vec<(String, String)>,
@@ -16,13 +16,13 @@ pub(crate) struct Reply {
 /// How the body ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// As the framing promised.
+    /// As the framing announced.
     Complete,
-    /// The connection ended first.
+    /// The connection ended before the body did.
     BrokenOff,
 }
 
-/// How the end of the body is known.
+/// How the end of the body is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     Length(usize),
@@ -31,7 +31,7 @@ pub(crate) enum Framing {
 }
 
 impl Reply {
-    /// Reads a head, up to and including its empty line.
+    /// Parses a head, up to and including its empty line.
     pub(crate) fn parse(head: &[u8]) -> Reply {
         let text: String = head.iter().map(|&byte| char::from(byte)).collect();
         let mut lines = text.trim_end_matches("\r\n").split("\r\n");
@@ -60,7 +60,7 @@ impl Reply {
             (Some("chunked"), None) => Framing::Chunked,
             (None, Some(length)) => Framing::Length(length.parse().unwrap()),
             (None, None) => Framing::UntilClose,
-            both => panic!("doubtful framing: {both:?}"),
+            both => panic!("ambiguous framing: {both:?}"),
         }
     }
 
@@ -72,7 +72,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    /// The code of an error in OpenAI's shape. Panics if the body does not have that shape.
+    /// The code of an error in OpenAI's format. Panics if the body is not in that format.
     pub(crate) fn error_code(&self) -> String {
         let body = self.json();
         assert_eq!(self.header("content-type"), Some("application/json"));
@@ -93,7 +93,7 @@ pub(crate) fn edited(reply: &Reply, what: &str) -> usize {
     figure.unwrap().parse().unwrap()
 }
 
-/// The code of an error object, after a look at the other fields that clients read.
+/// The code of an error object. Checks the other fields that clients read.
 pub(crate) fn error_code(body: &Value) -> String {
     let error = &body["error"];
     assert!(error["message"].as_str().is_some_and(|message| message.len() > 10), "{body}");

@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-/// A running `tidegate serve` with a directory of its own. Dropping it kills the process.
+/// A running `tidegate serve` in its own directory. Dropping it kills the process.
 pub(crate) struct Tidegate {
     pub(crate) address: SocketAddr,
     pub(crate) admin: SocketAddr,
@@ -22,7 +22,7 @@ pub(crate) struct Tidegate {
     directory: TempDir,
 }
 
-/// What to start.
+/// A process to start.
 pub(crate) struct Setup {
     directory: TempDir,
     command: Command,
@@ -52,7 +52,7 @@ impl Setup {
         self
     }
 
-    /// Puts a file beside the configuration, which can name it by a relative path.
+    /// Writes a file next to the configuration, which can refer to it by a relative path.
     pub(crate) fn file(self, name: &str, text: &str) -> Setup {
         std::fs::write(self.directory.path().join(name), text).unwrap();
         self
@@ -84,7 +84,7 @@ impl Setup {
 }
 
 impl Tidegate {
-    /// With this configuration, in front of this upstream.
+    /// Starts with this configuration in front of this upstream.
     pub(crate) async fn start(config: &str, upstream: &MockUpstream) -> Tidegate {
         Setup::new(config).upstream(&upstream.url()).start().await
     }
@@ -93,12 +93,12 @@ impl Tidegate {
         self.directory.path().join("proxy.toml")
     }
 
-    /// Everything it wrote to its standard error so far.
+    /// Everything written to standard error so far.
     pub(crate) fn output(&self) -> String {
         self.lines.borrow().join("\n")
     }
 
-    /// Waits for a log line. Lines that are not JSON are seen as `null`.
+    /// Waits for a log line. A line that is not JSON is passed as `null`.
     pub(crate) async fn logged(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         wait_for(&mut self.lines, what, wanted).await
     }
@@ -107,14 +107,14 @@ impl Tidegate {
         self.logged(text, |line| line["message"].as_str().is_some_and(|message| message.contains(text))).await
     }
 
-    /// Waits until this text was logged this many times.
+    /// Waits until this text has been logged this many times.
     pub(crate) async fn logged_times(&mut self, text: &str, count: usize) {
         let enough = |lines: &Vec<String>| lines.iter().filter(|line| line.contains(text)).count() >= count;
         let waited = within(&format!("{count} times in the log: {text}"), self.lines.wait_for(enough)).await;
         assert!(waited.is_ok(), "tidegate ended");
     }
 
-    /// Waits until there are this many lines of the access log, and gives them.
+    /// Waits until the access log has this many lines, and returns them.
     pub(crate) async fn access_log(&mut self, count: usize) -> Vec<Value> {
         let enough = self.lines.wait_for(|lines| access_lines(lines).len() >= count);
         let lines =
@@ -127,7 +127,7 @@ impl Tidegate {
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
-    /// How many times it has asked the system to read from a file or a pipe.
+    /// The number of read system calls of the process so far.
     pub(crate) fn system_reads(&self) -> u64 {
         let pid = self.child.id().expect("tidegate has ended");
         let counters = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
@@ -139,11 +139,11 @@ impl Tidegate {
         within("tidegate ends", self.child.wait()).await.unwrap()
     }
 
-    /// Ends it in order, so that every line is written, and gives all of them.
+    /// Shuts down gracefully, so that every line is written, and returns the output.
     pub(crate) async fn stop(mut self) -> String {
         self.signal(Signal::TERM);
         self.ended().await;
-        // The sender goes when the pipe is at its end.
+        // The sender is dropped at the end of the pipe.
         while self.lines.changed().await.is_ok() {}
         self.output()
     }

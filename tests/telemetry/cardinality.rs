@@ -1,4 +1,4 @@
-//! However many conversations and models clients come up with, the page stays as long as it is.
+//! The number of series does not depend on how many conversations and models clients use.
 
 use super::scene::{MASKING, page, upstream};
 use crate::support::client::{CHAT, Client, post};
@@ -42,5 +42,5 @@ async fn many_conversations_and_models_add_no_series() {
     let series = page.lines().filter(|line| !line.starts_with('#')).count();
     assert!(series < 250, "{series} series in\n{page}");
     assert_eq!(value(&page, "agent_context_turn_count", &["model=\"other\""]), Some(CONVERSATIONS as f64));
-    assert!(!page.contains("model-7"), "a name that a client chose");
+    assert!(!page.contains("model-7"), "a label has a name that a client chose");
 }

@@ -1,4 +1,4 @@
-//! The trace that a request belongs to, on its way in and out.
+//! Trace context is read from the request and passed to the upstream.
 
 use super::scene::{MASKING, ask, one, request, traced, upstream};
 use crate::support::chat::{body, chat};
@@ -38,7 +38,7 @@ async fn an_unsampled_request_is_not_traced() {
     ask(&tidegate, "p", body(&chat(1)), &[("traceparent", &unsampled)]).await;
     let passed = header(&upstream, "traceparent").await.unwrap();
     assert!(passed.starts_with(&format!("00-{TRACE}-")) && passed.ends_with("-00"), "{passed}");
-    // The next one is, and it comes after.
+    // A later request is traced.
     let other = PARENT.replace(TRACE, &TRACE.replace('0', "1"));
     ask(&tidegate, "p", body(&chat(1)), &[("traceparent", &other)]).await;
     let spans = request(&collector, &TRACE.replace('0', "1")).await;
@@ -53,7 +53,7 @@ async fn the_sample_ratio_spares_requests_that_are_already_sampled() {
     let settings = format!("{MASKING}[telemetry]\nsample_ratio = 0.0\n");
     let tidegate = traced(&settings, &upstream, &collector.http_url()).start().await;
     ask(&tidegate, "p", body(&chat(1)), &[]).await;
-    // Who asks to be traced is.
+    // A sampled parent is traced despite the ratio.
     ask(&tidegate, "p", body(&chat(1)), &[("traceparent", PARENT)]).await;
     let spans = request(&collector, TRACE).await;
     assert!(!spans.is_empty());

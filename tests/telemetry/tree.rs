@@ -1,4 +1,4 @@
-//! The spans of a conversation, as a collector gets them.
+//! The spans that a collector receives.
 
 use super::scene::{MASKING, ask, one, request, traced, upstream};
 use crate::support::chat::{body, chat};
@@ -47,15 +47,15 @@ async fn fold(collector: &OtlpReceiver, url: &str, protocol: &str) {
 
     let call = one(&spans, "chat gpt-4o");
     assert_eq!((call.kind, &call.parent), (SpanKind::Client, &server.id));
-    upstream_call(call, &upstream);
-    plan(server);
+    assert_upstream_call(call, &upstream);
+    assert_plan(server);
     let service = Fact::Text("tidegate".to_owned());
     assert_eq!(server.resource.get("service.name"), Some(&service));
     assert!(server.resource.contains_key("service.version"));
 }
 
-/// What the conventions for generative models say about a call.
-fn upstream_call(call: &SpanFacts, upstream: &MockUpstream) {
+/// Asserts the GenAI semantic conventions of the upstream call.
+fn assert_upstream_call(call: &SpanFacts, upstream: &MockUpstream) {
     for (key, wanted) in [
         ("gen_ai.operation.name", "chat"),
         ("gen_ai.provider.name", "openai"),
@@ -81,8 +81,8 @@ fn upstream_call(call: &SpanFacts, upstream: &MockUpstream) {
     assert!(!call.is_error);
 }
 
-/// What was done to the request.
-fn plan(server: &SpanFacts) {
+/// Asserts the attributes that describe the edits.
+fn assert_plan(server: &SpanFacts) {
     for (key, wanted) in [
         ("tidegate.route", "default"),
         ("tidegate.strategy", "summarization"),
@@ -152,7 +152,7 @@ async fn a_refusal_is_an_event_and_not_an_error() {
     assert_eq!(server.events[0].name, "tidegate.refused");
     let code = Fact::Text("context_budget_exceeded".to_owned());
     assert_eq!(server.events[0].attributes["tidegate.reason"], code);
-    assert!(!server.is_error, "what the client did wrong is no error of the server's");
+    assert!(!server.is_error, "a client error is reported as a server error");
     assert!(spans.iter().all(|span| span.kind != SpanKind::Client), "nothing was sent");
 }
 
@@ -198,5 +198,8 @@ async fn streams_and_upstream_errors_are_traced() {
     let spans: Vec<SpanFacts> = spans.into_iter().filter(|span| span.trace == other).collect();
     let call = one(&spans, "chat gpt-4o");
     assert_eq!((call.text("error.type"), call.is_error), (Some("429"), true));
-    assert!(!one(&spans, "POST /v1/chat/completions").is_error, "the upstream's error is passed on");
+    assert!(
+        !one(&spans, "POST /v1/chat/completions").is_error,
+        "an upstream error is reported as a server error"
+    );
 }

@@ -1,6 +1,6 @@
-//! Sections 7, 10 and 12: the rows of summaries and audits in a database.
+//! Sections 7, 10 and 12: summaries and audits in a database.
 
-use super::talk::{MODELS, ask, chat, longer};
+use super::chat::{MODELS, ask, chat, longer};
 use crate::conformance::operator::conversation;
 use crate::conformance::scene::Scene;
 use crate::conformance::summarizer::Summarizer;
@@ -9,9 +9,9 @@ use crate::support::within;
 use serde_json::json;
 use tidegate_testkit::PostgresServer;
 
-/// What a query gives, once it gives so many rows: records are written behind the requests.
+/// The rows of a query, once there are `count` of them. Rows are written after the responses.
 async fn rows(database: &PostgresServer, count: usize, table: &str, columns: &str) -> Vec<Vec<String>> {
-    let look = async {
+    let poll = async {
         loop {
             let exists = database.psql(&format!("SELECT to_regclass('{table}') IS NOT NULL")).await;
             if exists == "t" {
@@ -24,7 +24,7 @@ async fn rows(database: &PostgresServer, count: usize, table: &str, columns: &st
             }
         }
     };
-    let found: Vec<Vec<String>> = within(&format!("{count} rows of {table}"), look).await;
+    let found: Vec<Vec<String>> = within(&format!("{count} rows of {table}"), poll).await;
     assert_eq!(found.len(), count, "{found:?}");
     found
 }
@@ -38,8 +38,8 @@ async fn a_summary_and_a_refusal_are_archived() {
     let summarizer = Summarizer::start(&summary).await;
     let settings = format!("{}{MODELS}[archive]\nurl = \"{}\"\n", summarizer.settings(""), database.url());
     let scene = Scene::start("budgeted-chat", &settings).await;
-    let (folded, _) = scene.say("c", &chat(8)).await;
-    // In order: the audit of a turn is written when its answer is over.
+    let (folded, _) = scene.send("c", &chat(8)).await;
+    // Wait, so that the audits are in order: each is written after its response.
     conversation(&scene.tidegate, "c", 1).await;
     let refused = ask(&scene, "even", "c", &longer(&chat(1), 1, 1_000)).await;
     assert_eq!((folded.status, refused.status), (200, 422));
@@ -56,13 +56,13 @@ async fn a_summary_and_a_refusal_are_archived() {
         "6",
     ];
     assert_eq!(rows(&database, 1, "session_summaries", columns).await, [expected]);
-    // From the first message to the last one that it stands for, which are rows of their own.
+    // The first and the last covered message are rows.
     rows(&database, 17, "agent_context_turns", "id").await;
     let ends = database.psql(
         "SELECT first.raw_message::json->>'content', last.raw_message::json->>'content', s.id IS NOT NULL, s.created_at > now() - interval '1 hour'
          FROM session_summaries s JOIN agent_context_turns first ON first.id = s.from_message_id
          JOIN agent_context_turns last ON last.id = s.to_message_id");
-    let (first, last) = (super::talk::question(1), super::talk::answer(3));
+    let (first, last) = (super::chat::question(1), super::chat::answer(3));
     assert_eq!(ends.await, format!("{first}|{last}|t|t"));
 
     let columns = "session_id, model_alias, model_context_limit, input_budget, estimated_input_tokens_before, \
@@ -76,12 +76,12 @@ async fn a_summary_and_a_refusal_are_archived() {
     assert_eq!(audits[0], ["c", "gpt-4o", "128000", &budget, &before, &after, &after, "t", "f", "f", "200"]);
     let needed = number(&refused, "x-tidegate-tokens-before");
     assert_eq!(audits[1], ["c", "even", "2530", "1000", &needed, &needed, &needed, "f", "f", "t", "422"]);
-    // A turn is known by its last message; one that was refused has left none.
+    // A turn is identified by its last message; a refused turn has none.
     let turns = "SELECT count(DISTINCT a.turn_id), count(t.id) FROM turn_context_audit a LEFT JOIN agent_context_turns t ON t.id = a.turn_id";
     assert_eq!(database.psql(turns).await, "2|1");
 }
 
-/// Two refusals are two turns.
+/// Two different refusals are two turns, and a retry is not a third.
 #[tokio::test]
 async fn different_refusals_are_different_turns() {
     let database = PostgresServer::start().await;

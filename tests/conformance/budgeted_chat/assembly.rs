@@ -1,11 +1,11 @@
 //! Section 6: the order of a context, and what is never dropped.
 
-use super::talk::{INSTRUCTION, MODELS, answer, ask, chat, longer, question};
+use super::chat::{INSTRUCTION, MODELS, answer, ask, chat, longer, question};
 use crate::conformance::scene::{Scene, Sent, message};
 use crate::support::reply::{edited, figure};
 use serde_json::{Value, json};
 
-/// Instructions of every layer, the room's goal and mode, the summary, recent messages, and what the user says now.
+/// Instructions of every layer, the room's goal and mode, the summary, recent messages, and the new message.
 #[tokio::test]
 async fn the_context_is_in_the_documents_order() {
     let scene = Scene::start("budgeted-chat", "").await;
@@ -13,11 +13,11 @@ async fn the_context_is_in_the_documents_order() {
     let mode = message("developer", "Mode: planning.");
     let goal = message("system", "The goal of this room is to mend the piers.");
     messages.splice(1..1, [mode.clone(), goal.clone()]);
-    let (_, sent) = scene.say("c", &messages).await;
+    let (_, sent) = scene.send("c", &messages).await;
     let got = sent.messages();
     assert_eq!(got[..3], [message("system", INSTRUCTION), mode, goal]);
     assert_eq!((sent.summary(), &got[3]["role"]), (Some(&got[3]), &json!("system")));
-    // The last four turns, in their order, and the question that waits.
+    // The last four turns in order, and the new question.
     let recent: Vec<Value> = (4..=7)
         .flat_map(|turn| [message("user", &question(turn)), message("assistant", &answer(turn))])
         .collect();
@@ -34,7 +34,7 @@ fn result(id: &str, text: &str) -> Value {
     json!({ "role": "tool", "tool_call_id": id, "content": text })
 }
 
-/// The last question was answered by two calls, whose results are here and whose answer is not: that turn is not over.
+/// A conversation that ends with two calls and their results: its last turn is not finished.
 fn unresolved(turns: usize) -> Vec<Value> {
     let mut messages = chat(turns);
     let calls = json!([call("call_1", "piers.txt"), call("call_2", "planks.txt")]);
@@ -44,7 +44,7 @@ fn unresolved(turns: usize) -> Vec<Value> {
     messages
 }
 
-/// However little room there is, until it is refused.
+/// At every budget, down to those that refuse the request.
 #[tokio::test]
 async fn instructions_the_last_question_and_open_calls_are_never_dropped() {
     let mut forwarded = 0;
@@ -79,7 +79,7 @@ async fn instructions_the_last_question_and_open_calls_are_never_dropped() {
     assert!((5..rooms.len()).contains(&forwarded), "{forwarded} of {} were forwarded", rooms.len());
 }
 
-/// What the user says now is never shortened: it fits or it is refused.
+/// The new message is never shortened: it fits or the request is refused.
 #[tokio::test]
 async fn a_long_question_is_sent_whole_or_refused() {
     let scene = Scene::start("budgeted-chat", MODELS).await;

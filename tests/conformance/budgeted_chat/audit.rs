@@ -1,6 +1,6 @@
-//! Section 10: what is recorded of every turn, and what is counted.
+//! Section 10: the record of every turn, and the metrics.
 
-use super::talk::{MODELS, ask, chat, longer, sized};
+use super::chat::{MODELS, ask, chat, longer, sized};
 use crate::conformance::operator::{conversation, metric};
 use crate::conformance::scene::Scene;
 use crate::support::reply::figure;
@@ -14,7 +14,7 @@ fn estimates(turn: &Value) -> [u64; 3] {
     ["tokens_before", "tokens_after_summary", "tokens_after_prune"].map(|name| turn[name].as_u64().unwrap())
 }
 
-/// A turn that nothing was done to, one that was summarized, and one that was refused.
+/// An unchanged turn, a summarized one and a refused one.
 #[tokio::test]
 async fn each_turn_has_its_figures() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
@@ -45,7 +45,7 @@ async fn each_turn_has_its_figures() {
     assert_eq!(flags(&turns[2]), [false, false, true].map(Value::from).each_ref());
 }
 
-/// A summary was made, and it was not enough.
+/// The request does not fit even after a summary.
 #[tokio::test]
 async fn a_refusal_after_a_summary_records_both() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
@@ -62,7 +62,7 @@ async fn a_refusal_after_a_summary_records_both() {
     assert!(before > after && after > 1_000, "{turn}");
 }
 
-/// `model_alias` is the client's own word for the model, whatever became of the request.
+/// `model_alias` is the client's name for the model, whether or not the request was refused.
 #[tokio::test]
 async fn the_model_is_recorded_under_the_clients_name() {
     let scene = Scene::start("budgeted-chat", "").await;
@@ -70,8 +70,8 @@ async fn the_model_is_recorded_under_the_clients_name() {
     assert_eq!(ask(&scene, alias, "c", &chat(1)).await.status, 200);
     conversation(&scene.tidegate, "c", 1).await;
     assert_eq!(ask(&scene, alias, "c", &longer(&chat(1), 1, 130_000)).await.status, 422);
-    let told = conversation(&scene.tidegate, "c", 2).await;
-    assert_eq!((&told["turns"][0]["model"], &told["turns"][1]["model"]), (&json!(alias), &json!(alias)));
+    let page = conversation(&scene.tidegate, "c", 2).await;
+    assert_eq!((&page["turns"][0]["model"], &page["turns"][1]["model"]), (&json!(alias), &json!(alias)));
 }
 
 #[tokio::test]
@@ -87,13 +87,13 @@ async fn the_four_metrics_are_counted() {
     assert_eq!(read().await, [0.0, 0.0, 0.0]);
     let mut sent = Vec::new();
     for turns in 6..=8 {
-        let (reply, _) = scene.say("c", &chat(turns)).await;
+        let (reply, _) = scene.send("c", &chat(turns)).await;
         sent.push(figure(&reply, "x-tidegate-tokens-after") as f64);
     }
     assert_eq!(read().await, [1.0, 0.0, 0.0]);
     assert_eq!(ask(&scene, "even", "d", &longer(&chat(1), 1, 1_000)).await.status, 422);
     assert_eq!(read().await, [1.0, 0.0, 1.0]);
-    // Of those that were sent: what is refused costs nobody anything.
+    // Only forwarded requests count.
     let average = metric(&scene.tidegate, "avg_prompt_tokens_per_turn").await;
     assert!((average - sent.iter().sum::<f64>() / 3.0).abs() < 0.01, "{average} and {sent:?}");
 }

@@ -1,6 +1,6 @@
-//! Sections 3 and 4: what of a model's window the input may use.
+//! Sections 3 and 4: how much of a model's window the input may use.
 
-use super::talk::{ask, chat};
+use super::chat::{ask, chat};
 use crate::conformance::operator::conversation;
 use crate::conformance::scene::Scene;
 use crate::support::client::{CHAT, exchange, post};
@@ -8,7 +8,7 @@ use crate::support::reply::figure;
 use crate::support::tidegate::Setup;
 use serde_json::json;
 
-/// What the answer says, and what is recorded of the window and the budget.
+/// The recorded window and budget. The budget also matches the response header.
 async fn budget_of(scene: &Scene, model: &str) -> (u64, u64) {
     let reply = ask(scene, model, model, &chat(1)).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -21,11 +21,11 @@ async fn budget_of(scene: &Scene, model: &str) -> (u64, u64) {
 async fn an_unknown_model_has_a_window_of_8192() {
     let scene = Scene::start("budgeted-chat", "").await;
     // 20 % are 1,638.4, and 5 % are fewer than 1,024.
-    assert_eq!(budget_of(&scene, "nobody-knows-it").await, (8_192, 8_192 - 1_638 - 1_024));
+    assert_eq!(budget_of(&scene, "unknown-model").await, (8_192, 8_192 - 1_638 - 1_024));
     assert_eq!(8_192 - 1_638 - 1_024, 5_530);
 }
 
-/// On both sides of where a reserve changes its rule.
+/// On both sides of the points where a reserve changes its rule.
 #[tokio::test]
 async fn the_reserves_follow_their_two_rules() {
     let cases: [(u64, u64, u64); 7] = [
@@ -53,17 +53,17 @@ async fn the_environment_sets_the_output_reserve() {
     for (set, output) in [("512", 512), ("2048", 1_638), ("100000", 1_638)] {
         let with = |setup: Setup| setup.env("CONTEXT_MAX_OUTPUT_TOKENS", set);
         let scene = Scene::start_with("budgeted-chat", "", with).await;
-        let budget = budget_of(&scene, "nobody-knows-it").await;
+        let budget = budget_of(&scene, "unknown-model").await;
         // Never more than a fifth of the window.
         assert_eq!(budget, (8_192, 8_192 - output - 1_024), "{set}");
     }
 }
 
-/// A request that says itself how long its answer may be gets that much: it is what the provider sets aside.
+/// The provider reserves the request's own `max_tokens`, so that overrides the setting.
 #[tokio::test]
 async fn max_tokens_overrides_the_output_reserve() {
     let scene = Scene::start("budgeted-chat", "").await;
-    let body = json!({ "model": "nobody-knows-it", "messages": chat(1), "max_tokens": 100 }).to_string();
+    let body = json!({ "model": "unknown-model", "messages": chat(1), "max_tokens": 100 }).to_string();
     let headers = [("x-conversation-id", "c")];
     let request = post(CHAT, &headers, body);
     let reply = exchange(scene.tidegate.address, request).await;
@@ -74,7 +74,7 @@ async fn max_tokens_overrides_the_output_reserve() {
 async fn a_window_smaller_than_its_reserves_is_refused() {
     let models = "[models.\"none\"]\nwindow = 1280\n[models.\"one\"]\nwindow = 1281\n";
     let scene = Scene::start("budgeted-chat", models).await;
-    // 1,280 − 256 − 1,024 is nothing; of 1,281 one token is left, which is too few for any message.
+    // 1,280 − 256 − 1,024 is zero; of 1,281 one token is left, which is too few for any message.
     for (model, budget) in [("none", 0), ("one", 1)] {
         let reply = ask(&scene, model, "c", &chat(1)).await;
         assert_eq!((reply.status, reply.error_code().as_str()), (422, "context_budget_exceeded"));

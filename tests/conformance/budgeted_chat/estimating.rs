@@ -1,6 +1,6 @@
-//! Sections 3 and 9: a model without a tokenizer is measured by the length of its texts.
+//! Sections 3 and 9: token counts without a tokenizer are estimated from text lengths.
 
-use super::talk::ask;
+use super::chat::ask;
 use crate::conformance::scene::{Scene, message};
 use crate::support::reply::figure;
 
@@ -18,19 +18,19 @@ async fn the_estimate_is_a_quarter_of_the_characters_plus_a_quarter() {
         let reply = ask(&scene, "estimated", "c", &[message("user", text)]).await;
         figure(&reply, "x-tidegate-tokens-before")
     };
-    // What is not the text: the marks of a message, its role, and those that open the answer.
+    // The tokens around the text: message delimiters, the role, and the reply priming.
     let around = tokens("").await;
     assert_eq!(around, 3 + estimate("user".len() as u64) + 3);
     for characters in [1, 3, 4, 15, 16, 17, 31, 32, 33, 1_000, 3_999] {
         let text = "a".repeat(usize::try_from(characters).unwrap());
         assert_eq!(tokens(&text).await - around, estimate(characters), "{characters} characters");
     }
-    // The document's own arithmetic, and characters rather than bytes.
+    // The document's arithmetic, with characters and not bytes.
     assert_eq!((estimate(16), estimate(17), estimate(1_000)), (5, 6, 313));
     assert_eq!(tokens(&"ü".repeat(1_000)).await - around, 313);
 }
 
-/// The estimate is what the thresholds are held against, so that they hold where there is nothing better.
+/// Thresholds apply to the estimate as well.
 #[tokio::test]
 async fn thresholds_apply_to_the_estimate() {
     let scene =
@@ -38,7 +38,7 @@ async fn thresholds_apply_to_the_estimate() {
             .await;
     let long = message("user", &"a".repeat(3_200));
     let reply = ask(&scene, "estimated", "c", &[long]).await;
-    // 1,000 for the text alone.
+    // 1,000 tokens for the text alone.
     assert_eq!((reply.status, reply.error_code().as_str()), (422, "context_budget_exceeded"));
     let reply = ask(&scene, "estimated", "c", &[message("user", &"a".repeat(3_100))]).await;
     assert_eq!(reply.status, 200);

@@ -1,6 +1,6 @@
 //! Section 9: a summarizer that fails.
 
-use super::talk::{INSTRUCTION, MODELS, ask, chat, longer, question};
+use super::chat::{INSTRUCTION, MODELS, ask, chat, longer, question};
 use crate::conformance::scene::{Scene, Sent};
 use crate::conformance::summarizer::{Summarizer, with_fact};
 use crate::support::reply::{edited, figure};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const MARKER: &str = "earlier turns of this conversation are missing here";
 
-/// More than a thousand tokens in ten turns, of which the first is a task.
+/// Ten turns of more than a thousand tokens, the first of them the task.
 fn too_long() -> Vec<Value> {
     longer(&longer(&chat(10), 3, 200), 5, 200)
 }
@@ -26,19 +26,19 @@ async fn a_request_over_budget_is_cut_behind_a_marker_and_keeps_its_anchors() {
     let contents = sent.contents();
     assert!(figure(&reply, "x-tidegate-tokens-before") > 1_000);
     assert!(figure(&reply, "x-tidegate-tokens-after") <= 1_000);
-    // Instructions and the task, the marker, and then the end of the conversation as it was.
+    // Instructions and the task, the marker, and then the unchanged end of the conversation.
     assert_eq!(contents[..2], [INSTRUCTION, &question(1)]);
     assert!(contents[2].contains(MARKER) && sent.summary().is_none(), "{}", contents[2]);
     let kept = contents.len() - 3;
     assert_eq!(sent.messages()[3..], messages[messages.len() - kept..]);
     assert_eq!(edited(&reply, "dropped"), messages.len() - 2 - kept);
-    // No error of the summarizer's is in it, and the log warns.
+    // The log has a warning.
     let warning = scene.tidegate.logged_message("cannot summarize a conversation").await;
     assert_eq!(warning["level"], "WARN");
     assert_eq!(warning["reason"], "summarizer_server_error");
 }
 
-/// The same request gives the same truncation in any process.
+/// Every process truncates a request in the same way.
 #[tokio::test]
 async fn truncation_is_deterministic() {
     let mut bodies = Vec::new();
@@ -53,17 +53,17 @@ async fn truncation_is_deterministic() {
     assert!(bodies[0] == bodies[1]);
 }
 
-/// While everything fits, nothing has to be cut for want of a summary.
+/// A request that fits is not truncated for lack of a summary.
 #[tokio::test]
 async fn a_request_within_budget_is_forwarded_unchanged() {
     let summarizer = Summarizer::broken().await;
     let scene = Scene::start("budgeted-chat", &summarizer.settings("")).await;
-    let (reply, sent) = scene.say("c", &chat(8)).await;
+    let (reply, sent) = scene.send("c", &chat(8)).await;
     assert_eq!(reply.header("x-tidegate-degraded"), Some("summarizer_server_error"));
     assert_eq!(sent.messages(), chat(8));
 }
 
-/// What was left out is summarized as soon as a summarizer works.
+/// Dropped messages are summarized as soon as a summarizer works.
 #[tokio::test]
 async fn dropped_messages_are_summarized_later() {
     let directory = TempDir::new().unwrap();

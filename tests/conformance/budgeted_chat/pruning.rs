@@ -1,6 +1,6 @@
-//! Sections 5 and 8: what goes when a summary is not enough.
+//! Sections 5 and 8: pruning, if a summary is not enough.
 
-use super::talk::{MODELS, ask, chat, longer, sized};
+use super::chat::{MODELS, ask, chat, longer, sized};
 use crate::conformance::operator::{conversation, metric};
 use crate::conformance::scene::{Scene, Sent, message};
 use crate::conformance::summarizer::Summarizer;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const AFTER: &str = "x-tidegate-tokens-after";
 
-/// A summary leaves eight turns raw, and pruning two. What the summary says rests on these messages.
+/// Folding keeps eight turns and pruning two. The facts of the summary rest on these messages.
 async fn start(rests_on: &[usize]) -> (Summarizer, Scene) {
     let fact = json!({ "text": "Pier 4 is rotten.", "rests_on": rests_on });
     let summary = json!({ "summary_text": "Piers were looked at.", "key_facts": [fact] });
@@ -20,8 +20,8 @@ async fn start(rests_on: &[usize]) -> (Summarizer, Scene) {
     (summarizer, scene)
 }
 
-/// Eight questions with their answers, of which the fourth and the fifth took a call of a tool, and a ninth. A call is a turn of its own.
-fn talk(result: usize) -> Vec<Value> {
+/// Eight answered questions, the fourth and fifth of them after a tool call, and a ninth question. Each call is a turn.
+fn conversation_with(result: usize) -> Vec<Value> {
     let mut messages = vec![message("system", "Be brief.")];
     for turn in 1..=8 {
         let length = if turn <= 2 { 10 } else { 3 };
@@ -39,11 +39,11 @@ fn talk(result: usize) -> Vec<Value> {
     messages
 }
 
-/// Where it is, in [`talk`].
+/// Indexes in [`conversation_with`].
 const FOURTH_RESULT: usize = 9;
 const EIGHTH_QUESTION: usize = 19;
 
-/// What is left of each message, by how it begins; `call` for a call.
+/// The remaining messages after the summary, by how they begin; `call` for a call.
 fn left(sent: &Sent) -> Vec<String> {
     let name = |message: &Value| match message["content"].as_str() {
         Some(text) => text.split(':').next().unwrap().to_owned(),
@@ -52,9 +52,9 @@ fn left(sent: &Sent) -> Vec<String> {
     sent.messages()[2..].iter().map(name).collect()
 }
 
-/// The conversation, which uses 900 tokens beside its summary, with a model of this name.
+/// Sends the conversation, with 900 tokens including its summary, to this model. Returns the remaining messages.
 async fn pruned(scene: &Scene, result: usize, model: &str) -> Vec<String> {
-    let messages = sized(scene, AFTER, &talk(result), EIGHTH_QUESTION, 900).await;
+    let messages = sized(scene, AFTER, &conversation_with(result), EIGHTH_QUESTION, 900).await;
     for _ in 0..2 {
         scene.upstream.next_request().await;
     }
@@ -87,59 +87,59 @@ fn without(gone: &[&str]) -> Vec<&'static str> {
     WHOLE.into_iter().filter(|name| !gone.contains(name)).collect()
 }
 
-/// 900 of 1,001 are 89.91 %, of 1,000 they are 90 %. What was before the summary is no matter.
+/// 900 of 1,001 is 89.91 %, and of 1,000 it is 90 %. The size before the summary does not matter.
 #[tokio::test]
 async fn nothing_is_pruned_below_ninety_percent_after_the_summary() {
     let (_summarizer, scene) = start(&[]).await;
     assert_eq!(pruned(&scene, 90, "odd").await, WHOLE);
-    let told = conversation(&scene.tidegate, "odd", 1).await;
-    let turn = &told["turns"][0];
+    let page = conversation(&scene.tidegate, "odd", 1).await;
+    let turn = &page["turns"][0];
     assert!(turn["tokens_before"].as_u64().unwrap() > 901, "{turn}");
     assert_eq!((&turn["tokens_after_summary"], &turn["tokens_after_prune"]), (&json!(900), &json!(900)));
     assert_eq!((&turn["summary_triggered"], &turn["prune_triggered"]), (&json!(true), &json!(false)));
     assert_eq!(metric(&scene.tidegate, "context_prune_count").await, 0.0);
 }
 
-/// The oldest chatter first, and no more than it takes to be below 70 % again.
+/// The oldest call first, and no more than necessary to be below 70 %.
 #[tokio::test]
 async fn the_oldest_call_and_its_result_are_pruned_first() {
     let (_summarizer, scene) = start(&[]).await;
     assert_eq!(pruned(&scene, 90, "even").await, without(&["call call_4", "Result 4"]));
-    let told = conversation(&scene.tidegate, "even", 1).await;
-    let turn = &told["turns"][0];
+    let page = conversation(&scene.tidegate, "even", 1).await;
+    let turn = &page["turns"][0];
     assert_eq!(turn["tokens_after_summary"], 900);
     let after = turn["tokens_after_prune"].as_u64().unwrap();
     assert!(after < 700 && after > 450, "{turn}");
     assert_eq!((&turn["summary_triggered"], &turn["prune_triggered"]), (&json!(true), &json!(true)));
     assert_eq!(metric(&scene.tidegate, "context_prune_count").await, 1.0);
-    // What is pruned is in the summary all the same.
-    assert_eq!(told["summaries"][0]["covered"], 16);
+    // The summary covers the pruned messages.
+    assert_eq!(page["summaries"][0]["covered"], 16);
 }
 
-/// Where all chatter is not enough, what the assistant said goes, and nothing that the user said.
+/// If pruning all calls is not enough, assistant messages are pruned, but no user message.
 #[tokio::test]
 async fn answers_are_pruned_after_calls_and_questions_never() {
     let (_summarizer, scene) = start(&[]).await;
-    let chatter = ["call call_4", "Result 4", "call call_5", "Result 5"];
+    let calls = ["call call_4", "Result 4", "call call_5", "Result 5"];
     let left = pruned(&scene, 20, "even").await;
     let answers = ["Answer 3", "Answer 4", "Answer 5", "Answer 6"];
     let gone: Vec<&str> = answers.into_iter().filter(|name| !left.contains(&(*name).to_owned())).collect();
     assert!(!gone.is_empty() && answers.starts_with(&gone), "the oldest first: {left:?}");
-    assert_eq!(left, without(&[&chatter[..], &gone].concat()));
+    assert_eq!(left, without(&[&calls[..], &gone].concat()));
 }
 
-/// A message that a fact of the summary rests on is an anchor, and its call with it: the other goes for it.
+/// A message that a fact rests on is an anchor, and so is its call. The other call is pruned instead.
 #[tokio::test]
 async fn messages_the_summary_rests_on_are_kept() {
     let (_summarizer, scene) = start(&[FOURTH_RESULT]).await;
     assert_eq!(pruned(&scene, 90, "even").await, without(&["call call_5", "Result 5"]));
 }
 
-/// An anchor stays beside its summary also when the next summary fails and what came since has to be cut.
+/// An anchor is kept even if the next summary fails and later messages are dropped.
 #[tokio::test]
 async fn an_anchor_survives_a_truncation() {
     let (summarizer, scene) = start(&[FOURTH_RESULT]).await;
-    let mut messages = sized(&scene, AFTER, &talk(90), EIGHTH_QUESTION, 900).await;
+    let mut messages = sized(&scene, AFTER, &conversation_with(90), EIGHTH_QUESTION, 900).await;
     assert_eq!(ask(&scene, "even", "c", &messages).await.status, 200);
     summarizer.breaks();
     messages.push(message("assistant", &format!("Answer 9: {}", "it is fine. ".repeat(60))));
@@ -155,7 +155,7 @@ async fn an_anchor_survives_a_truncation() {
     }
 }
 
-/// Met differently: where four turns are more than there is room for, they are folded as well before a request is refused.
+/// Met differently: if four turns do not fit, they are folded as well before a request is refused.
 #[tokio::test]
 async fn four_turns_that_do_not_fit_are_folded_rather_than_refused() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
@@ -169,8 +169,7 @@ async fn four_turns_that_do_not_fit_are_folded_rather_than_refused() {
     assert_eq!((&turn["summary_triggered"], &turn["prune_triggered"]), (&json!(true), &json!(true)));
 }
 
-/// By default as many turns are left alone as by a summary, so that there is nothing more to go; 90 % of the budget is no reason to
-/// say so.
+/// By default pruning keeps as many turns as folding, so nothing is left to prune above 90 %.
 #[tokio::test]
 async fn four_turns_are_kept_by_default() {
     let scene = Scene::start("budgeted-chat", MODELS).await;

@@ -1,13 +1,13 @@
-//! Sections 5 and 9: what does not fit after all is refused.
+//! Sections 5 and 9: a request that still does not fit is refused.
 
-use super::talk::{MODELS, WIDE, ask, chat, longer, sized};
+use super::chat::{MODELS, WIDE, ask, chat, longer, sized};
 use crate::conformance::scene::Scene;
 use crate::support::reply::{edited, figure};
 use serde_json::json;
 
 #[tokio::test]
 async fn a_refusal_has_a_code_the_figures_and_advice() {
-    let scene = Scene::start("budgeted-chat", "").await.model("nobody-knows-it");
+    let scene = Scene::start("budgeted-chat", "").await.model("unknown-model");
     let long = longer(&chat(1), 1, 6_000);
     let reply = scene.ask("c", &long).await;
     assert_eq!((reply.status, reply.error_code().as_str()), (422, "context_budget_exceeded"));
@@ -22,10 +22,10 @@ async fn a_refusal_has_a_code_the_figures_and_advice() {
         assert!(text.contains(&part), "{part} in {text}");
     }
     assert_eq!(reply.json()["error"]["param"], json!("messages"));
-    assert!(scene.upstream.requests().is_empty(), "an upstream has heard of it");
+    assert!(scene.upstream.requests().is_empty(), "the refused request was sent");
 }
 
-/// To the token: what uses the whole budget goes, and what uses one more does not.
+/// A request that uses the whole budget is forwarded; one token more is refused.
 #[tokio::test]
 async fn one_token_over_the_budget_is_refused() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
@@ -39,7 +39,7 @@ async fn one_token_over_the_budget_is_refused() {
     );
 }
 
-/// It is the request that is refused, and not the conversation: a shorter one goes on with it.
+/// Only the request is refused: a shorter one continues the conversation.
 #[tokio::test]
 async fn a_shorter_question_continues_the_conversation() {
     let scene = Scene::start("budgeted-chat", MODELS).await;
@@ -50,7 +50,7 @@ async fn a_shorter_question_continues_the_conversation() {
     assert_eq!(reply.status, 200, "{}", reply.text());
 }
 
-/// The same messages for a model with less room are summarized for it, and not refused because they went without before.
+/// For a smaller model the same messages are summarized, although an earlier request sent them without a summary.
 #[tokio::test]
 async fn a_smaller_model_gets_a_summary() {
     let scene = Scene::start("budgeted-chat", MODELS).await;

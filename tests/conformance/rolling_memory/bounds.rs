@@ -1,14 +1,13 @@
-//! Section 10: the state is bounded, and the same state and inputs give the same context.
+//! Section 10: the state is bounded, and contexts are deterministic.
 
-use super::talk::{recent, turn};
+use super::turns::{recent, turn};
 use crate::conformance::operator::conversation;
 use crate::conformance::scene::Scene;
 use crate::conformance::summarizer::Summarizer;
 use crate::support::reply::figure;
 use serde_json::{Value, json};
 
-/// However long the conversation and whatever the summarizer writes, a context is a summary of at most so many tokens and ten
-/// messages.
+/// A context has ten messages and a summary within its limit, whatever the length of the conversation or the output of the summarizer.
 #[tokio::test]
 async fn the_context_does_not_grow_with_the_conversation() {
     let facts: Vec<Value> =
@@ -20,15 +19,15 @@ async fn the_context_does_not_grow_with_the_conversation() {
         let (reply, sent) = turn(&scene, "c", number).await;
         assert!(recent(&sent).len() <= 10 + 1, "turn {number}");
         let used = figure(&reply, "x-tidegate-tokens-after");
-        // The first half shows what it needs at most; the second needs no more, but for what longer numbers cost.
+        // The second half needs no more than the maximum of the first, apart from longer numbers.
         if number <= 25 {
             most = most.max(used);
         }
         assert!(used <= most + 10, "turn {number}: {used} tokens, and {most} before");
     }
-    let told = conversation(&scene.tidegate, "c", 50).await;
+    let page = conversation(&scene.tidegate, "c", 50).await;
     let summaries =
-        told["turns"].as_array().unwrap().iter().map(|turn| turn["summary_tokens"].as_u64().unwrap());
+        page["turns"].as_array().unwrap().iter().map(|turn| turn["summary_tokens"].as_u64().unwrap());
     let longest = summaries.max().unwrap();
     assert!((200..=300).contains(&longest), "{longest}");
 }

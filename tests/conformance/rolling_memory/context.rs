@@ -1,6 +1,6 @@
-//! Sections 1, 2 and 4: what the context is made of, and in which order.
+//! Sections 1, 2 and 4: the parts of the context and their order.
 
-use super::talk::{INSTRUCTION, exchanged, question, recent, turn, turns};
+use super::turns::{INSTRUCTION, exchanged, question, recent, turn, turns};
 use crate::conformance::scene::{Scene, message};
 use crate::support::reply::edited;
 
@@ -34,7 +34,7 @@ async fn a_summary_is_in_every_later_context() {
     for number in 8..=9 {
         let (reply, sent) = turn(&scene, "c", number).await;
         assert_eq!(sent.summary(), Some(&first), "turn {number}");
-        // Six messages were left, and each turn adds two: ten at the most.
+        // Six messages were kept, and each turn adds two, up to ten.
         assert_eq!(recent(&sent).len(), 6 + 2 * (number - 7) + 1);
         assert_eq!((edited(&reply, "folded"), reply.header("x-tidegate-trigger")), (6, None));
     }
@@ -42,18 +42,18 @@ async fn a_summary_is_in_every_later_context() {
     assert!(sent.summary().is_some_and(|summary| *summary != first));
 }
 
-/// The instructions are the client's to send or to leave out.
+/// A client may send instructions again or omit them.
 #[tokio::test]
 async fn instructions_are_kept_if_not_sent_again() {
     let scene = Scene::start("rolling-memory", "").await;
     turn(&scene, "c", 1).await;
-    let (_, sent) = scene.say("c", &[message("user", &question(2))]).await;
+    let (_, sent) = scene.send("c", &[message("user", &question(2))]).await;
     assert_eq!(sent.contents()[0], INSTRUCTION);
-    let (_, sent) = scene.say("c", &[message("system", "Be kind."), message("user", &question(3))]).await;
+    let (_, sent) = scene.send("c", &[message("system", "Be kind."), message("user", &question(3))]).await;
     assert_eq!((sent.contents()[0], sent.has(INSTRUCTION)), ("Be kind.", false));
 }
 
-/// What was said before is not part of what the client sends, nor of another conversation.
+/// Earlier messages belong to their conversation only.
 #[tokio::test]
 async fn a_conversation_has_its_own_state() {
     let scene = Scene::start("rolling-memory", "").await;

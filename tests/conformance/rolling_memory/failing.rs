@@ -1,14 +1,14 @@
 //! Sections 5 and 10: a summarizer that fails loses nothing.
 
-use super::talk::{INSTRUCTION, answer, body, exchanged, headers, question, recent, send, turn, turns};
-use crate::conformance::scene::{Scene, Sent, message, said};
+use super::turns::{INSTRUCTION, answer, body, exchanged, headers, question, recent, send, turn, turns};
+use crate::conformance::scene::{Scene, Sent, completion, message};
 use crate::conformance::summarizer::{Summarizer, with_fact};
 use crate::support::reply::{edited, figure};
 use tidegate_testkit::RedisServer;
 
 const MARKER: &str = "earlier turns of this conversation are missing here";
 
-/// While everything fits, everything goes: more than ten messages are better than a gap.
+/// While everything fits, all messages are sent: more than ten are better than a gap.
 #[tokio::test]
 async fn messages_that_cannot_be_folded_are_kept_while_they_fit() {
     let summarizer = Summarizer::broken().await;
@@ -19,7 +19,7 @@ async fn messages_that_cannot_be_folded_are_kept_while_they_fit() {
     assert!(sent.summary().is_none() && !sent.has(MARKER));
 }
 
-/// Where it does not, a marker counts what is missing, and whoever can summarize again has all of it.
+/// Otherwise a marker counts the dropped messages, and a later summary covers them.
 #[tokio::test]
 async fn dropped_messages_are_marked_and_folded_later() {
     let redis = RedisServer::start().await;
@@ -45,21 +45,21 @@ async fn dropped_messages_are_marked_and_folded_later() {
     assert_eq!(figure(&reply, "x-tidegate-budget"), 700);
     let missing = edited(&reply, "dropped");
     let at = sent.contents().iter().position(|text| text.contains(MARKER)).unwrap();
-    // Instructions and the first request stay before it.
+    // Instructions and the first request stay before the marker.
     assert_eq!((sent.contents()[0], sent.contents()[1], at), (INSTRUCTION, question(1).as_str(), 2));
     assert!(missing > 0 && reply.header("x-tidegate-degraded").is_some());
     let last = sent.contents().last().unwrap().to_string();
 
     let other = start(&good).await.model("tight");
-    other.upstream.answer(said(&answer(50)));
+    other.upstream.answer(completion(&answer(50)));
     let asked = body("tight", &[message("user", &question(50))]);
     let reply = send(other.tidegate.address, &headers("c"), &asked).await;
     assert_eq!((reply.status, reply.header("x-tidegate-degraded")), (200, None));
     let sent = Sent(other.upstream.next_request().await.json());
     assert!(sent.summary().is_some() && !sent.has(MARKER));
-    // What was missing has been read by the summarizer: from the first answer on.
+    // The summarizer read the dropped messages, from the first answer on.
     let (_, material) = &good.asked()[0];
     assert!(material.contains(answer(1).trim_end()) && material.contains(question(2).trim_end()));
     assert_eq!(edited(&reply, "dropped"), 0);
-    assert!(sent.has(last.as_str()), "the last question before it is recent");
+    assert!(sent.has(last.as_str()), "the last question is not among the recent messages");
 }

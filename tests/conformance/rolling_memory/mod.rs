@@ -1,6 +1,6 @@
-//! Profile `rolling-memory`: the summary is the state, and clients send only what is new.
+//! Profile `rolling-memory`: the summary is the state, and clients send only new messages.
 //!
-//! The page beside this file maps the rules of the document to these tests.
+//! README.md maps the rules of the document to these tests.
 
 mod bounds;
 mod context;
@@ -11,5 +11,5 @@ mod reading;
 mod remembering;
 mod retrying;
 mod rewriting;
-mod talk;
 mod triggers;
+mod turns;

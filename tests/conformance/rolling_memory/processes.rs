@@ -1,6 +1,6 @@
-//! Section 1: the state is what is stored, so it does not matter which process goes on with it.
+//! Section 1: the state is stored, so any process can continue a conversation.
 
-use super::talk::{exchanged, question, recent, turn, turns};
+use super::turns::{exchanged, question, recent, turn, turns};
 use crate::conformance::scene::Scene;
 use tempfile::TempDir;
 use tidegate_testkit::RedisServer;
@@ -30,7 +30,7 @@ async fn two_processes_on_one_redis_share_the_state() {
     let mut summary = None;
     for number in 1..=12 {
         let (_, sent) = turn(&scenes[number % 2], "c", number).await;
-        // Folds at the turns 7 and 10; the other process has them at the next.
+        // Turns 7 and 10 fold; the other process has the summary at the next turn.
         let folds = number.saturating_sub(4) / 3;
         let raw = if folds == 0 { 1 } else { 3 * folds + 1 };
         assert_eq!(recent(&sent), [exchanged(raw..=number - 1), vec![question(number)]].concat());

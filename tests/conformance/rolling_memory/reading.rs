@@ -1,6 +1,6 @@
-//! Sections 1 and 11: the state is explicit, and its owner can read it.
+//! Sections 1 and 11: the state is explicit and readable by its owner.
 
-use super::talk::{INSTRUCTION, answer, body, exchanged, headers, question, send, turn, turns};
+use super::turns::{INSTRUCTION, answer, body, exchanged, headers, question, send, turn, turns};
 use crate::conformance::scene::{Scene, message};
 use crate::conformance::summarizer::{Summarizer, with_fact};
 use crate::support::client::{exchange, request};
@@ -31,7 +31,7 @@ async fn the_owner_can_read_the_summary_and_recent_messages() {
     assert_eq!((&state["messages"], &state["covered_messages"]), (&json!(14), &json!(6)));
     assert_eq!(texts(&state["recent_messages"]), exchanged(4..=7));
     assert_eq!(texts(&state["instructions"]), [INSTRUCTION]);
-    // It is answered here: an upstream hears nothing of it.
+    // Tidegate answers itself: nothing is forwarded.
     assert_eq!(scene.upstream.requests().len(), 7);
 }
 
@@ -45,7 +45,7 @@ async fn another_tenant_sees_nothing() {
     assert!(!seen.contains("pier") && !seen.contains(INSTRUCTION), "{seen}");
     let seen = reply.json();
     assert_eq!((&seen["summary"], &seen["messages"]), (&Value::Null, &json!(0)));
-    // Nor does a request under the same name get it.
+    // A request under the same name does not get the state either.
     let asked = body("gpt-4o", &[message("user", "What do you know?")]);
     let reply = send(scene.tidegate.address, &stranger, &asked).await;
     assert_eq!(reply.status, 200);

@@ -1,12 +1,12 @@
-//! Section 2: recent messages are the user's and the assistant's, in whatever form the assistant answered.
+//! Section 2: recent messages include the assistant's, whether streamed or not, and tool calls.
 
-use super::talk::{INSTRUCTION, body, headers, send};
+use super::turns::{INSTRUCTION, body, headers, send};
 use crate::conformance::scene::{Scene, Sent, message};
 use crate::support::reply::edited;
 use serde_json::{Value, json};
 use tidegate_testkit::Answer;
 
-/// Sends a request with these members besides its messages, and gives what reached the upstream.
+/// Sends a streaming request. Returns the forwarded request.
 async fn streamed(scene: &Scene, name: &str, text: &str) -> Sent {
     let mut request = body("gpt-4o", &[message("system", INSTRUCTION), message("user", text)]);
     request["stream"] = json!(true);
@@ -38,28 +38,28 @@ fn calling(calls: &Value) -> Answer {
     Answer::json(200, json!({ "id": "c", "object": "chat.completion", "choices": [choice] }))
 }
 
-/// The answer is two calls at once; the next request brings their results and nothing else.
+/// The answer has two calls; the next request has only their results.
 #[tokio::test]
 async fn tool_calls_are_remembered_with_their_results() {
     let scene = Scene::start("rolling-memory", "").await;
     let calls = json!([call("call_1", 1), call("call_2", 2)]);
     scene.upstream.then(calling(&calls));
-    scene.say("c", &[message("system", INSTRUCTION), message("user", "How long are they?")]).await;
+    scene.send("c", &[message("system", INSTRUCTION), message("user", "How long are they?")]).await;
     let results = [
         json!({ "role": "tool", "tool_call_id": "call_1", "content": "9 m" }),
         json!({ "role": "tool", "tool_call_id": "call_2", "content": "8 m" }),
     ];
-    let (_, sent) = scene.say("c", &results).await;
+    let (_, sent) = scene.send("c", &results).await;
     let messages = sent.messages();
     assert_eq!((messages.len(), &messages[2]["tool_calls"]), (5, &calls));
     assert_eq!(messages[3..], results);
-    // And both are there afterwards, with the answer to them.
-    let (_, sent) = scene.say("c", &[message("user", "Thank you.")]).await;
+    // Calls and results are remembered, with the next answer.
+    let (_, sent) = scene.send("c", &[message("user", "Thank you.")]).await;
     assert_eq!(sent.messages()[..5], *messages);
     assert_eq!(sent.contents()[5..], ["ok", "Thank you."]);
 }
 
-/// The same, with calls that came in pieces.
+/// The same with streamed calls.
 #[tokio::test]
 async fn streamed_tool_calls_are_remembered() {
     let scene = Scene::start("rolling-memory", "").await;
@@ -79,13 +79,13 @@ async fn streamed_tool_calls_are_remembered() {
     scene.upstream.then(Answer::sse(pieces));
     streamed(&scene, "c", "How long is it?").await;
     let result = json!({ "role": "tool", "tool_call_id": "call_1", "content": "9 m" });
-    let (_, sent) = scene.say("c", std::slice::from_ref(&result)).await;
+    let (_, sent) = scene.send("c", std::slice::from_ref(&result)).await;
     let messages = sent.messages();
     assert_eq!((messages.len(), &messages[2]["tool_calls"]), (4, &json!([call("call_1", 1)])));
     assert_eq!(messages[3], result);
 }
 
-/// A call is never parted from its results: where the sixth message from the end is a result, the calls before it stay too.
+/// If the sixth message from the end is a result, the calls before it are kept as well.
 #[tokio::test]
 async fn calls_at_the_edge_are_kept_with_their_results() {
     let scene = Scene::start("rolling-memory", "").await;
@@ -94,13 +94,13 @@ async fn calls_at_the_edge_are_kept_with_their_results() {
     for turn in 1..=3 {
         let ids = [format!("call_{turn}_a"), format!("call_{turn}_b")];
         scene.upstream.then(calling(&json!([call(&ids[0], turn), call(&ids[1], turn)])));
-        let (reply, _) = scene.say("c", &[message("user", &long(&format!("question {turn}")))]).await;
+        let (reply, _) = scene.send("c", &[message("user", &long(&format!("question {turn}")))]).await;
         assert_eq!(edited(&reply, "folded"), 0);
         let results = ids.map(|id| json!({ "role": "tool", "tool_call_id": id, "content": long(&id) }));
-        last = Some(scene.say("c", &results).await);
+        last = Some(scene.send("c", &results).await);
     }
-    // Twice a question, two calls in one message, two results and an answer, and now all but the answer: fourteen. Six from the end is
-    // the second result of the second turn.
+    // Two turns of a question, a message with two calls, two results and an answer, and a third without the answer: fourteen messages.
+    // The sixth from the end is the second result of the second turn.
     let (reply, sent) = last.unwrap();
     assert_eq!((reply.header("x-tidegate-trigger"), edited(&reply, "folded")), (Some("messages"), 6));
     assert!(sent.summary().is_some());

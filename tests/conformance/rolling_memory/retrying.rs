@@ -1,7 +1,7 @@
-//! Section 10: the same request again changes nothing.
+//! Section 10: a retry changes nothing.
 
-use super::talk::{INSTRUCTION, body, headers, send};
-use crate::conformance::scene::{Scene, Sent, message, said};
+use super::turns::{INSTRUCTION, body, headers, send};
+use crate::conformance::scene::{Scene, Sent, completion, message};
 use serde_json::Value;
 use tidegate_testkit::Answer;
 
@@ -9,9 +9,9 @@ fn asked(text: &str) -> Value {
     body("gpt-4o", &[message("system", INSTRUCTION), message("user", text)])
 }
 
-/// What the upstream has got with the next question.
+/// The texts of the context of the next question.
 async fn context_of(scene: &Scene, text: &str) -> Vec<String> {
-    let (_, sent) = scene.say("c", &[message("system", INSTRUCTION), message("user", text)]).await;
+    let (_, sent) = scene.send("c", &[message("system", INSTRUCTION), message("user", text)]).await;
     sent.contents().into_iter().map(str::to_owned).collect()
 }
 
@@ -28,21 +28,21 @@ async fn a_retry_after_an_upstream_error_changes_nothing() {
     assert_eq!(context_of(&scene, "two").await, [INSTRUCTION, "one", "ok", "two"]);
 }
 
-/// An SDK that lost the answer says that it tries again.
+/// An SDK that did not receive the answer sends a retry header.
 #[tokio::test]
 async fn a_retry_of_an_answered_request_replaces_the_answer() {
     let scene = Scene::start("rolling-memory", "").await;
     let first = context_of(&scene, "one").await;
-    scene.upstream.answer(said("the second answer"));
+    scene.upstream.answer(completion("the second answer"));
     let again = [&headers("c")[..], &[("x-stainless-retry-count", "1")]].concat();
     let reply = send(scene.tidegate.address, &again, &asked("one")).await;
     assert_eq!(reply.status, 200);
     assert_eq!(Sent(scene.upstream.next_request().await.json()).contents(), first);
-    // The client has the second answer, and so has the conversation.
+    // The conversation has the second answer, like the client.
     assert_eq!(context_of(&scene, "two").await, [INSTRUCTION, "one", "the second answer", "two"]);
 }
 
-/// Without a word about trying again, the same words are said twice.
+/// Without a retry header, the same question is a new turn.
 #[tokio::test]
 async fn a_repeated_question_without_a_retry_header_is_new() {
     let scene = Scene::start("rolling-memory", "").await;

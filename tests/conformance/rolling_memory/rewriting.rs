@@ -1,7 +1,7 @@
-//! Sections 8 and 9: a summary is rewritten as a whole, and what it may say.
+//! Sections 8 and 9: a summary is rewritten as a whole, and its content.
 
-use super::talk::{INSTRUCTION, turns};
-use crate::conformance::scene::{Scene, Sent, message, said};
+use super::turns::{INSTRUCTION, turns};
+use crate::conformance::scene::{Scene, Sent, completion, message};
 use crate::conformance::summarizer::{Summarizer, with_fact};
 
 fn text(sent: &Sent) -> &str {
@@ -16,7 +16,7 @@ async fn a_new_summary_absorbs_the_previous_one() {
     assert!(text(&sent).contains("- The first fact."));
     summarizer.writes(&with_fact("The second fact."));
     let (_, sent) = turns(&scene, "c", 8..=10).await;
-    // Nothing of the old one is left that the new one does not say, and there is one.
+    // Only the new summary is sent.
     assert!(text(&sent).contains("- The second fact.") && !sent.has("The first fact."));
     assert_eq!(sent.contents().iter().filter(|text| text.starts_with("<conversation_record>")).count(), 1);
     assert!(text(&sent).contains("Record of 12 earlier messages"));
@@ -27,12 +27,12 @@ async fn a_new_summary_absorbs_the_previous_one() {
     };
     assert_eq!(state(&asked[0].1), "(nothing yet)\n");
     assert!(state(&asked[1].1).contains("The first fact."));
-    // And beside it only what has left since.
+    // Besides the old summary, the material has only newly folded messages.
     assert_eq!(asked[1].1.matches("<folded_message ").count(), 6);
     assert!(asked[1].1.contains("question 4") && !asked[1].1.contains("question 3"));
 }
 
-/// What a model is told. What it makes of that is the model's part.
+/// Checks the prompt; the output is up to the model.
 #[tokio::test]
 async fn the_prompt_asks_for_state_and_not_for_an_answer() {
     let summarizer = Summarizer::start(&with_fact("A fact.")).await;
@@ -52,15 +52,15 @@ async fn the_prompt_asks_for_state_and_not_for_an_answer() {
     for list in ["key_facts", "goals", "decisions", "open_questions", "artifacts"] {
         assert!(rules.contains(&format!("`{list}`")), "{list} in {rules}");
     }
-    // The instructions are policy: they stay in the context and are not material.
+    // Instructions are policy: they stay in the context and are not summarized.
     assert!(!material.contains(INSTRUCTION), "{material}");
 }
 
-/// The built-in summarizer, which needs no model, keeps to the same rules.
+/// It removes duplicates and filler, and needs no model.
 #[tokio::test]
 async fn the_built_in_summarizer_keeps_facts_and_the_latest_decision() {
     let scene = Scene::start("rolling-memory", "").await;
-    let said_by_both = [
+    let exchanges = [
         ("Please plan the repair of the harbour.", "I will."),
         ("We decided to use PostgreSQL for the harbour register.", "Noted, that is settled."),
         ("The budget is 4200 euros and must not be exceeded.", "I feel really good about this! Let's go."),
@@ -69,12 +69,12 @@ async fn the_built_in_summarizer_keeps_facts_and_the_latest_decision() {
         ("The budget is 4200 euros and must not be exceeded.", "Yes, I know that."),
         ("Who is going to repaint the lighthouse?", "I don't know yet."),
     ];
-    // Talk about nothing, until all of that has been folded.
+    // Irrelevant turns, until all of that has been folded.
     let idle = [("Please go on.", "All right."); 6];
     let mut last = None;
-    for (question, answer) in said_by_both.into_iter().chain(idle) {
-        scene.upstream.answer(said(answer));
-        last = Some(scene.say("c", &[message("user", &padded(question))]).await);
+    for (question, answer) in exchanges.into_iter().chain(idle) {
+        scene.upstream.answer(completion(answer));
+        last = Some(scene.send("c", &[message("user", &padded(question))]).await);
     }
     let (_, sent) = last.unwrap();
     let text = text(&sent);
@@ -84,14 +84,14 @@ async fn the_built_in_summarizer_keeps_facts_and_the_latest_decision() {
     for filler in ["wonderful", "Haha", "feel really good", "happy to help"] {
         assert!(!text.contains(filler), "{filler} in {text}");
     }
-    // Headings and bullets, and nobody speaks.
+    // Headings and bullets without speakers.
     for line in text.lines().skip(2).filter(|line| !line.is_empty() && !line.starts_with("</")) {
         assert!(line.starts_with("## ") || line.starts_with("- "), "{line:?} in {text}");
         assert!(!line.contains("user:") && !line.contains("assistant:"), "{line:?}");
     }
 }
 
-/// So long that a summary of it is worth its place.
+/// Pads a message, so that a summary of it is shorter.
 fn padded(text: &str) -> String {
     format!("{text} {}", "Hm, hm. ".repeat(30))
 }

@@ -1,23 +1,23 @@
-//! Sections 3, 6 and 7: three triggers, in an order, one summarization each time.
+//! Sections 3, 6 and 7: three triggers in order of priority, with one summarization each time.
 
-use super::talk::{INSTRUCTION, answer, body, exchanged, headers, question, recent, send, turn, turns};
-use crate::conformance::scene::{Scene, message, said};
+use super::turns::{INSTRUCTION, answer, body, exchanged, headers, question, recent, send, turn, turns};
+use crate::conformance::scene::{Scene, completion, message};
 use crate::conformance::summarizer::{Summarizer, with_fact};
 use crate::support::reply::{Reply, edited, figure};
 use serde_json::{Value, json};
 
 const FACT: &str = "The piers are short.";
 
-/// A window of which 1,000 tokens are left for the input, and one of which one more is: `2530 − 506 − 1024`, `2531 − 506 − 1024`.
+/// Windows with input budgets of 1,000 and 1,001 tokens: `2530 − 506 − 1024` and `2531 − 506 − 1024`.
 const MODELS: &str = "[models.\"even\"]\nwindow = 2530\nencoding = \"o200k_base\"\n\
                       [models.\"odd\"]\nwindow = 2531\nencoding = \"o200k_base\"\n";
 
-/// So much room that tokens are no reason for anything.
+/// A model whose window is too large for any token threshold.
 const WIDE: &str = "gpt-4o";
 
-/// A turn of a conversation with this model.
+/// Sends a turn with this model and `words` additional words.
 async fn turn_with(scene: &Scene, model: &str, name: &str, number: usize, words: usize) -> Reply {
-    scene.upstream.answer(said(&answer(number)));
+    scene.upstream.answer(completion(&answer(number)));
     let text = question(number) + &"word ".repeat(words);
     let messages = [message("system", INSTRUCTION), message("user", &text)];
     let reply = send(scene.tidegate.address, &headers(name), &body(model, &messages)).await;
@@ -26,7 +26,7 @@ async fn turn_with(scene: &Scene, model: &str, name: &str, number: usize, words:
     reply
 }
 
-/// Four turns and a fifth that makes it `tokens` in all: eight recent messages, which is more than six and no overflow.
+/// Sends four turns, and a fifth with `tokens` in all: its eight recent messages are more than six, but no overflow.
 async fn fifth_turn_of(scene: &Scene, tokens: u64, model: &str) -> Reply {
     let name = format!("{model}-{tokens}");
     for number in 1..=4 {
@@ -49,12 +49,12 @@ async fn a_summary_is_made_at_seventy_percent_of_the_budget() {
     assert_eq!((below.header("x-tidegate-trigger"), edited(&below, "folded")), (None, 0));
     let at = fifth_turn_of(&scene, 700, "even").await;
     assert_eq!(figure(&at, "x-tidegate-budget"), 1_000);
-    // Eight recent messages: two are more than six.
+    // Of eight recent messages, two are more than six.
     assert_eq!((at.header("x-tidegate-trigger"), edited(&at, "folded")), (Some("budget"), 2));
     assert_eq!(summarizer.asked().len(), 1);
 }
 
-/// Messages and user turns are counted apart: ten user turns are about twenty messages.
+/// User turns and messages are counted separately: ten user turns are about twenty messages.
 #[tokio::test]
 async fn a_summary_is_made_every_ten_user_turns() {
     let summarizer = Summarizer::start(&with_fact(FACT)).await;
@@ -72,7 +72,7 @@ async fn a_summary_is_made_every_ten_user_turns() {
     }
 }
 
-/// All three at once, then the two that are left, then the last.
+/// All three triggers at once, then two, then one. One summary is made each time.
 #[tokio::test]
 async fn tokens_precede_overflow_and_overflow_precedes_turns() {
     let when =
@@ -90,18 +90,18 @@ async fn tokens_precede_overflow_and_overflow_precedes_turns() {
     }
 }
 
-/// The answer to the summary and the answer to the client are two: the request goes on after one.
+/// The client gets the answer of the upstream after the summary was made.
 #[tokio::test]
 async fn the_request_continues_after_the_summary() {
     let summarizer = Summarizer::start(&with_fact(FACT)).await;
     let scene = Scene::start("rolling-memory", &summarizer.settings("")).await;
     let (reply, _) = turns(&scene, "c", 1..=7).await;
-    let said: Value = reply.json();
-    assert_eq!(said["choices"][0]["message"]["content"], json!(answer(7)));
+    let response: Value = reply.json();
+    assert_eq!(response["choices"][0]["message"]["content"], json!(answer(7)));
     assert_eq!((summarizer.asked().len(), scene.upstream.requests().len()), (1, 7));
 }
 
-/// Six messages that do not fit are folded further rather than refused, since the client could not shorten what it does not send; that
+/// A client cannot shorten messages that it does not send, so six messages over budget are folded further and not refused. That
 /// takes no second summarization.
 #[tokio::test]
 async fn six_messages_over_budget_are_folded_further() {

@@ -1,11 +1,11 @@
-//! Conversations to read back.
+//! Starts processes and sends conversations.
 
 use crate::support::agent::{Message, body, conversation, send};
 use crate::support::tidegate::{Setup, Tidegate};
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
 
-/// A process with its store in this directory.
+/// A process with an embedded store in this directory.
 pub(crate) fn stored(config: &str, upstream: &MockUpstream, data: &TempDir) -> Setup {
     Setup::new(config).upstream(&upstream.url()).env("TIDEGATE_STORE", &url(data))
 }
@@ -18,7 +18,7 @@ pub(crate) fn url(data: &TempDir) -> String {
     format!("embedded:{}", data.path().display())
 }
 
-/// An agent's conversation of this name, one request a turn.
+/// Sends an agent's conversation of this name, one request per turn.
 pub(crate) async fn agent_run(tidegate: &Tidegate, upstream: &MockUpstream, name: &str, turns: usize) {
     for turn in 1..=turns {
         let sent = body("gpt-4o", &conversation(turn), &[]);
@@ -26,7 +26,7 @@ pub(crate) async fn agent_run(tidegate: &Tidegate, upstream: &MockUpstream, name
     }
 }
 
-/// One question, under the key of a tenant, as it reached the upstream.
+/// Sends one question with a tenant's key. Returns the body that reached the upstream.
 pub(crate) async fn question(
     tidegate: &Tidegate,
     upstream: &MockUpstream,

@@ -1,6 +1,6 @@
-//! A conversation whose client sends only what is new.
+//! A conversation whose client sends only new messages.
 
-use crate::conformance::scene::{Scene, Sent, message, said};
+use crate::conformance::scene::{Scene, Sent, completion, message};
 use crate::support::client::{CHAT, exchange, post};
 use crate::support::reply::Reply;
 use serde_json::{Value, json};
@@ -8,23 +8,23 @@ use std::net::SocketAddr;
 
 pub(crate) const INSTRUCTION: &str = "Be brief.";
 
-/// What the client says at a turn, long enough that a summary of a few turns is shorter than they are.
+/// The question of a turn, long enough that a summary of a few turns is shorter.
 pub(crate) fn question(turn: usize) -> String {
     format!("question {turn}: how long is pier {turn}? {}", "please measure. ".repeat(8))
 }
 
-/// What the model answers.
+/// The answer of a turn.
 pub(crate) fn answer(turn: usize) -> String {
     format!("answer {turn}: the pier {turn} is {turn} metres long, {}", "as measured. ".repeat(8))
 }
 
-/// One turn, and what reached the upstream.
+/// Sends one turn. Returns the response and the forwarded request.
 pub(crate) async fn turn(scene: &Scene, name: &str, number: usize) -> (Reply, Sent) {
-    scene.upstream.answer(said(&answer(number)));
-    scene.say(name, &[message("system", INSTRUCTION), message("user", &question(number))]).await
+    scene.upstream.answer(completion(&answer(number)));
+    scene.send(name, &[message("system", INSTRUCTION), message("user", &question(number))]).await
 }
 
-/// The turns up to this one, and what became of the last.
+/// Sends these turns. Returns the response and the forwarded request of the last one.
 pub(crate) async fn turns(
     scene: &Scene,
     name: &str,
@@ -37,18 +37,18 @@ pub(crate) async fn turns(
     last.unwrap()
 }
 
-/// What was said verbatim, without instructions and the summary.
+/// The texts of a request without instructions and the summary.
 pub(crate) fn recent(sent: &Sent) -> Vec<&str> {
     let talk = sent.messages().iter().filter(|message| message["role"] != "system");
     talk.map(|message| message["content"].as_str().unwrap_or_default()).collect()
 }
 
-/// The messages of whole turns.
+/// The questions and answers of these turns.
 pub(crate) fn exchanged(turns: std::ops::RangeInclusive<usize>) -> Vec<String> {
     turns.flat_map(|turn| [question(turn), answer(turn)]).collect()
 }
 
-/// A request with any members and headers.
+/// Sends a request with any members and headers.
 pub(crate) async fn send(address: SocketAddr, headers: &[(&str, &str)], body: &Value) -> Reply {
     exchange(address, post(CHAT, headers, body.to_string())).await
 }

@@ -1,4 +1,4 @@
-//! Conversations of exactly so many tokens.
+//! Conversations of an exact number of tokens.
 
 use crate::conformance::scene::{Scene, message};
 use crate::support::client::{CHAT, exchange, post};
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 pub(crate) const INSTRUCTION: &str = "Be brief.";
 
-/// Windows of which 1,000 and 1,001 tokens are left for the input: `2530 − 506 − 1024` and `2531 − 506 − 1024`.
+/// Windows with input budgets of 1,000 and 1,001 tokens: `2530 − 506 − 1024` and `2531 − 506 − 1024`.
 pub(crate) const MODELS: &str = "[models.\"even\"]\nwindow = 2530\nencoding = \"o200k_base\"\n\
                                  [models.\"odd\"]\nwindow = 2531\nencoding = \"o200k_base\"\n";
 
-/// A model with so much room that tokens are no reason for anything.
+/// A model whose window is too large for any token threshold.
 pub(crate) const WIDE: &str = "gpt-4o";
 
 pub(crate) fn question(turn: usize) -> String {
@@ -25,7 +25,7 @@ pub(crate) fn answer(turn: usize) -> String {
     format!("Answer {turn}: yes, it is noted in the list of piers. {}", "It is fine. ".repeat(6))
 }
 
-/// A conversation of so many questions, the last of which waits for its answer.
+/// A conversation of this many questions, the last one unanswered.
 pub(crate) fn chat(turns: usize) -> Vec<Value> {
     let mut messages = vec![message("system", INSTRUCTION)];
     for turn in 1..=turns {
@@ -36,14 +36,14 @@ pub(crate) fn chat(turns: usize) -> Vec<Value> {
     messages
 }
 
-/// Asks with another model than the scene's.
+/// Sends a request for another model than the scene's.
 pub(crate) async fn ask(scene: &Scene, model: &str, name: &str, messages: &[Value]) -> Reply {
     let body = json!({ "model": model, "messages": messages }).to_string();
     let headers = [("x-conversation-id", name), ("authorization", "Bearer ada")];
     exchange(scene.tidegate.address, post(CHAT, &headers, body)).await
 }
 
-/// The same messages with so many words more in this one, each of which is a token.
+/// The messages with `words` more words in one of them, each a token.
 pub(crate) fn longer(messages: &[Value], index: usize, words: u64) -> Vec<Value> {
     let mut messages = messages.to_vec();
     let text = messages[index]["content"].as_str().unwrap().trim_end().to_owned();
@@ -51,7 +51,7 @@ pub(crate) fn longer(messages: &[Value], index: usize, words: u64) -> Vec<Value>
     messages
 }
 
-/// These messages, lengthened in this one until the figure is `tokens` where there is room for anything.
+/// The messages, with one of them lengthened until the figure in `header` is `tokens`.
 pub(crate) async fn sized(
     scene: &Scene,
     header: &str,
@@ -60,7 +60,7 @@ pub(crate) async fn sized(
     tokens: u64,
 ) -> Vec<Value> {
     let plain = figure(&ask(scene, WIDE, "probe", &longer(messages, index, 0)).await, header);
-    assert!(plain <= tokens, "{plain} are more than {tokens} already");
+    assert!(plain <= tokens, "{plain} is already more than {tokens}");
     let sized = longer(messages, index, tokens - plain);
     assert_eq!(figure(&ask(scene, WIDE, "measured", &sized).await, header), tokens);
     sized

@@ -1,4 +1,4 @@
-//! Stories whose messages cost what they should, to the token.
+//! Stories with messages of an exact number of tokens.
 
 use crate::conformance::scene::{Scene, Sent};
 use crate::support::client::{CHAT, exchange, post};
@@ -7,22 +7,22 @@ use crate::support::reply::Reply;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What the user says last.
+/// The tokens of the last message.
 const QUESTION: usize = 10;
-/// What opens the answer, once per request.
+/// The tokens that prime the reply, once per request.
 const PRIMING: usize = 3;
 
-/// A message of exactly so many tokens that begins with a number: three are its frame, one its role, one the number, and each
-/// word is one more.
+/// A message of exactly `tokens` tokens that starts with `number`: three for its frame, one for its role, one for the number, and one
+/// per word.
 pub(crate) fn part(role: &str, number: usize, tokens: usize) -> Value {
     assert!(number < 1000 && tokens >= 5);
     json!({ "role": role, "content": format!("{number}{}", " word".repeat(tokens - 5)) })
 }
 
-/// A story of parts of these sizes, told in turns by the user and the assistant, beside a scaffold (instructions, the last question
-/// and what opens the answer) of so many tokens.
-pub(crate) fn tale(scaffold: usize, parts: &[usize]) -> Vec<Value> {
-    assert!(parts.len().is_multiple_of(2), "the assistant was the last to speak");
+/// A story with parts of these sizes, alternating between the user and the assistant, and a scaffold (instructions, the last question
+/// and the reply priming) of `scaffold` tokens.
+pub(crate) fn narrative(scaffold: usize, parts: &[usize]) -> Vec<Value> {
+    assert!(parts.len().is_multiple_of(2), "the last part is the assistant's");
     let mut messages = vec![part("system", 0, scaffold - QUESTION - PRIMING)];
     let role = |number: usize| if number.is_multiple_of(2) { "user" } else { "assistant" };
     messages.extend(parts.iter().enumerate().map(|(number, tokens)| part(role(number), number, *tokens)));
@@ -30,41 +30,41 @@ pub(crate) fn tale(scaffold: usize, parts: &[usize]) -> Vec<Value> {
     messages
 }
 
-/// What reached the upstream of a story.
+/// The parts of a story that reached the upstream.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Told {
-    /// The numbers of the parts before and behind the marker; without one, all are before it.
+pub(crate) struct Window {
+    /// The numbers of the parts before and after the marker; without one, all are in `head`.
     pub(crate) head: Vec<usize>,
     pub(crate) tail: Vec<usize>,
     pub(crate) marker: Option<String>,
 }
 
-impl Told {
-    pub(crate) fn of(sent: &Sent) -> Told {
-        let mut told = Told { head: Vec::new(), tail: Vec::new(), marker: None };
+impl Window {
+    pub(crate) fn of(sent: &Sent) -> Window {
+        let mut window = Window { head: Vec::new(), tail: Vec::new(), marker: None };
         let messages = sent.messages();
-        // Neither the instructions nor the question, which are both there.
+        // Skip the instructions and the question, which are always there.
         assert_eq!((&messages[0]["role"], messages.len() > 2), (&"system".into(), true));
         assert!(messages[messages.len() - 1]["content"].as_str().unwrap().starts_with("999 "));
         for content in &sent.contents()[1..messages.len() - 1] {
             let number = content.split(' ').next().and_then(|number| number.parse().ok());
-            match (number, &told.marker) {
-                (Some(number), None) => told.head.push(number),
-                (Some(number), Some(_)) => told.tail.push(number),
-                (None, None) => told.marker = Some((*content).to_owned()),
+            match (number, &window.marker) {
+                (Some(number), None) => window.head.push(number),
+                (Some(number), Some(_)) => window.tail.push(number),
+                (None, None) => window.marker = Some((*content).to_owned()),
                 (None, Some(_)) => panic!("a second marker: {content}"),
             }
         }
-        told
+        window
     }
 
-    /// How many parts there are on each side of the marker.
+    /// The number of parts before and after the marker.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.head.len(), self.tail.len())
     }
 }
 
-/// The same as [`Scene::ask`], with an answer of at most so many tokens, which sets the budget.
+/// Like [`Scene::ask`], with `max_tokens`, which sets the budget.
 pub(crate) async fn ask(
     scene: &Scene,
     name: &str,
@@ -80,7 +80,7 @@ pub(crate) async fn ask(
     exchange(scene.tidegate.address, post(CHAT, &headers, body.to_string())).await
 }
 
-/// A command of the binary beside a configuration with this profile.
+/// Runs a command with this profile. Returns its standard output.
 pub(crate) async fn tidegate(settings: &str, request: &Value, args: &[&str]) -> String {
     let directory = TempDir::new().unwrap();
     let config = format!("[context]\nprofile = \"story\"\n{settings}");

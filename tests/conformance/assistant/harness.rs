@@ -1,6 +1,6 @@
-//! An assistant's desk: Tidegate with the profile, a model that summarizes as it is told, and notes that can be pinned.
+//! Tidegate with the profile, an LLM summarizer with scripted output, and memory that a test can pin.
 
-use crate::conformance::scene::{Sent, message, said};
+use crate::conformance::scene::{Sent, completion, message};
 use crate::support::PATIENCE;
 use crate::support::client::{CHAT, admin, exchange, post};
 use crate::support::reply::Reply;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tidegate_store::{Conversations, Options, RedisStore};
 use tidegate_testkit::{Answer, MockUpstream, RedisServer, until_ok};
 
-pub(super) struct Desk {
+pub(super) struct Assistant {
     pub(super) tidegate: Tidegate,
     upstream: MockUpstream,
     pub(super) summarizer: MockUpstream,
@@ -19,42 +19,42 @@ pub(super) struct Desk {
     model: &'static str,
 }
 
-/// The conversation of every test that has only one.
-pub(super) const TALK: &str = "talk";
+/// The name of the conversation in tests that need only one.
+pub(super) const CONVERSATION: &str = "talk";
 
-impl Desk {
-    /// Nothing can be pinned to its conversations. `settings` begin inside `[context]`.
-    pub(super) async fn start(settings: &str) -> Desk {
-        Desk::open(settings, None).await
+impl Assistant {
+    /// Starts with a store in memory, where nothing can be pinned. `settings` begin inside `[context]`.
+    pub(super) async fn start(settings: &str) -> Assistant {
+        Assistant::open(settings, None).await
     }
 
-    /// With a store that others can write to while Tidegate runs.
-    pub(super) async fn with_notes(settings: &str) -> Desk {
-        Desk::open(settings, Some(RedisServer::start().await)).await
+    /// Starts with a store that the test can write to as well, to pin memory.
+    pub(super) async fn with_memory(settings: &str) -> Assistant {
+        Assistant::open(settings, Some(RedisServer::start().await)).await
     }
 
-    async fn open(settings: &str, redis: Option<RedisServer>) -> Desk {
+    async fn open(settings: &str, redis: Option<RedisServer>) -> Assistant {
         let (upstream, summarizer) = (MockUpstream::start().await, MockUpstream::start().await);
-        upstream.answer(said("ok"));
+        upstream.answer(completion("ok"));
         let store = redis.as_ref().map_or_else(|| "memory:".to_owned(), RedisServer::url);
         let config = format!(
             "[store]\nurl = \"{store}\"\ntimeout = \"10s\"\n[upstreams.summarizer]\nurl = \"{}\"\n\
-             [summarizers.told]\nkind = \"llm\"\nupstream = \"summarizer\"\nmodel = \"gpt-4o-mini\"\n\
+             [summarizers.scripted]\nkind = \"llm\"\nupstream = \"summarizer\"\nmodel = \"gpt-4o-mini\"\n\
              [context]\nprofile = \"assistant\"\n{settings}\n",
             summarizer.url()
         );
         let tidegate = Setup::new(&config).upstream(&upstream.url()).start().await;
-        let desk = Desk { tidegate, upstream, summarizer, redis, model: "gpt-4o" };
-        desk.summarizes(&["The harbour has 3 piers."]);
-        desk
+        let assistant = Assistant { tidegate, upstream, summarizer, redis, model: "gpt-4o" };
+        assistant.set_summary(&["The harbour has 3 piers."]);
+        assistant
     }
 
-    pub(super) fn model(self, model: &'static str) -> Desk {
-        Desk { model, ..self }
+    pub(super) fn model(self, model: &'static str) -> Assistant {
+        Assistant { model, ..self }
     }
 
-    /// What every summary says from now on, if the settings name this summarizer: see [`TOLD`].
-    pub(super) fn summarizes(&self, facts: &[impl AsRef<str>]) {
+    /// Sets the facts of every later summary. The settings must include [`SCRIPTED`].
+    pub(super) fn set_summary(&self, facts: &[impl AsRef<str>]) {
         let facts: Vec<Value> = facts.iter().map(|fact| json!({ "text": fact.as_ref() })).collect();
         self.summarizer.answer(Answer::chat(&json!({ "key_facts": facts }).to_string()));
     }
@@ -64,15 +64,15 @@ impl Desk {
         exchange(self.tidegate.address, post(CHAT, &headers, body)).await
     }
 
-    /// Sends a request as it is written, and gives the answer with the bytes that reached the upstream.
-    pub(super) async fn send(&self, name: &str, body: &str) -> (Reply, String) {
+    /// Sends a request body. Returns the response and the body that reached the upstream.
+    pub(super) async fn send_body(&self, name: &str, body: &str) -> (Reply, String) {
         let reply = self.ask(name, body).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         (reply, String::from_utf8(self.upstream.next_request().await.body).unwrap())
     }
 
-    pub(super) async fn say(&self, messages: &[Value]) -> (Reply, Sent) {
-        let (reply, body) = self.send(TALK, &self.body(messages)).await;
+    pub(super) async fn send(&self, messages: &[Value]) -> (Reply, Sent) {
+        let (reply, body) = self.send_body(CONVERSATION, &self.body(messages)).await;
         (reply, Sent(serde_json::from_str(&body).unwrap()))
     }
 
@@ -80,14 +80,13 @@ impl Desk {
         json!({ "model": self.model, "messages": messages }).to_string()
     }
 
-    /// Pins a text to the conversation, in the place of the one that was; none takes it away. The conversation begins with it if
-    /// it has not begun.
+    /// Replaces the memory of the conversation, or clears it with `None`. Starts the conversation if necessary.
     pub(super) async fn pin(&self, text: Option<&str>) {
-        if self.listed().await.is_none() {
-            self.say(&[message("user", "Hello.")]).await;
+        if self.conversation_id().await.is_none() {
+            self.send(&[message("user", "Hello.")]).await;
         }
-        let id = self.until("the conversation is listed", async || self.listed().await).await;
-        let redis = self.redis.as_ref().expect("the desk has notes");
+        let id = self.until("the conversation is listed", async || self.conversation_id().await).await;
+        let redis = self.redis.as_ref().expect("the harness was started with memory");
         let patience = Duration::from_secs(10);
         let store = RedisStore::open(&redis.url(), Duration::from_secs(3_600), patience).unwrap();
         let options = Options { timeout: patience, raw: true, keyring: None };
@@ -95,39 +94,39 @@ impl Desk {
         conversations.pin(id.parse().unwrap(), text).await.unwrap();
     }
 
-    async fn listed(&self) -> Option<String> {
+    async fn conversation_id(&self) -> Option<String> {
         let page = self.admin("/api/conversations").await;
         page["conversations"].as_array()?.iter().find_map(|one| Some(one["id"].as_str()?.to_owned()))
     }
 
-    /// What is told of the conversation once it has had so many turns.
-    pub(super) async fn told(&self, turns: usize) -> Value {
+    /// The conversation page, once this many turns are recorded.
+    pub(super) async fn conversation(&self, turns: usize) -> Value {
         let page = async || {
-            let page = self.admin(&format!("/api/conversations/{}", self.listed().await?)).await;
+            let page = self.admin(&format!("/api/conversations/{}", self.conversation_id().await?)).await;
             (page["turns_total"].as_u64()? >= turns as u64).then_some(page)
         };
         self.until("the turns are recorded", page).await
     }
 
-    /// The sizes of the blocks of its last turn, the `turns`-th.
+    /// The block sizes of the turn with this number.
     pub(super) async fn blocks(&self, turns: usize) -> Value {
-        self.told(turns).await["turns"][turns - 1]["blocks"].clone()
+        self.conversation(turns).await["turns"][turns - 1]["blocks"].clone()
     }
 
     pub(super) async fn admin(&self, path: &str) -> Value {
         admin(self.tidegate.admin, path).await.json()
     }
 
-    /// Asks again until there is an answer: what is counted is counted after its answer has ended.
+    /// Asks until there is a result, because turns are recorded after their responses.
     async fn until<T>(&self, what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
         until_ok(what, PATIENCE, async || ask().await.ok_or("no answer")).await
     }
 }
 
-/// The setting that has summaries made by [`Desk::summarizes`].
-pub(super) const TOLD: &str = "[context.fold]\nsummarizer = \"told\"\n";
+/// The setting for summaries by [`Assistant::set_summary`].
+pub(super) const SCRIPTED: &str = "[context.fold]\nsummarizer = \"scripted\"\n";
 
-/// So many words, the first of which is `name`.
+/// A text of `count` words that starts with `name`.
 pub(super) fn words(name: &str, count: usize) -> String {
     assert!(count > 0);
     let mut text = name.to_owned();
@@ -135,8 +134,8 @@ pub(super) fn words(name: &str, count: usize) -> String {
     text
 }
 
-/// A history of so many words a message, the last of them the assistant's, and a question behind it that belongs to no block. The
-/// messages begin with `m0`, `m1` and so on.
+/// A history of messages with these numbers of words, ending with the assistant, and a question that belongs to no block. The
+/// messages start with `m0`, `m1` and so on.
 pub(super) fn history(sizes: &[usize]) -> Vec<Value> {
     let role = |index: usize| if (sizes.len() - index).is_multiple_of(2) { "user" } else { "assistant" };
     let one = |(index, size): (usize, &usize)| message(role(index), &words(&format!("m{index}"), *size));
@@ -145,21 +144,21 @@ pub(super) fn history(sizes: &[usize]) -> Vec<Value> {
     messages
 }
 
-/// The same behind instructions of so many words.
+/// The same after instructions of this many words.
 pub(super) fn instructed(instructions: usize, sizes: &[usize]) -> Vec<Value> {
     let mut messages = vec![message("system", &words("Rules", instructions))];
     messages.extend(history(sizes));
     messages
 }
 
-/// The messages of [`history`] that a request still has, by their numbers.
+/// The numbers of the [`history`] messages in a request.
 pub(super) fn numbers(sent: &Sent) -> Vec<usize> {
     let number = |text: &str| text.split_whitespace().next()?.strip_prefix('m')?.parse().ok();
     sent.contents().into_iter().filter_map(number).collect()
 }
 
-/// What is pinned, as it stands in a request.
-pub(super) fn notes(sent: &Sent) -> Option<&str> {
+/// The memory in a request.
+pub(super) fn memory(sent: &Sent) -> Option<&str> {
     sent.contents().into_iter().find_map(|text| text.strip_prefix("## Your Memory\n"))
 }
 
@@ -167,7 +166,7 @@ pub(super) fn summary(sent: &Sent) -> Option<&str> {
     sent.summary().map(|message| message["content"].as_str().unwrap())
 }
 
-/// The lines of the summary that say something.
+/// The bullets of the summary.
 pub(super) fn facts(sent: &Sent) -> Vec<&str> {
     summary(sent).unwrap_or_default().lines().filter_map(|line| line.strip_prefix("- ")).collect()
 }
@@ -176,12 +175,12 @@ pub(super) fn count(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// Facts that make a summary of so many words with its frame, which has `frame`: each is one word more in it, its bullet.
+/// Facts for a summary of `summary` words, of which `frame` are its frame. Each fact costs one more word for its bullet.
 pub(super) fn facts_for(summary: usize, frame: usize) -> Vec<String> {
     let mut left = summary - frame;
     let mut facts = Vec::new();
     while left > 0 {
-        // Not so few that the last one has no words left, and not so many that an entry is cut.
+        // Large enough that the last fact has words left, and small enough that no entry is cut.
         let size = if left > 60 {
             30
         } else if left > 32 {
@@ -195,9 +194,9 @@ pub(super) fn facts_for(summary: usize, frame: usize) -> Vec<String> {
     facts
 }
 
-/// How many words a summary with nothing but facts has besides them.
+/// The number of words in a summary besides its facts.
 pub(super) async fn frame() -> usize {
-    let desk = Desk::start(TOLD).await;
-    let (_, sent) = desk.say(&history(&[2_000, 2_000, 2_000])).await;
+    let assistant = Assistant::start(SCRIPTED).await;
+    let (_, sent) = assistant.send(&history(&[2_000, 2_000, 2_000])).await;
     count(summary(&sent).unwrap()) - count("- The harbour has 3 piers.")
 }
