@@ -86,7 +86,7 @@ async fn conversation(conversations: &Arc<Conversations>, id: &str, uri: &Uri) -
         turns_offset: offset,
         turns_limit: limit,
         summaries: recalled.folds.iter().map(FoldEntry::of).collect(),
-        summaries_degraded: recalled.degraded.map(str::to_owned),
+        summaries_degraded: recalled.degraded.map(|degraded| degraded.reason().to_owned()),
     })
 }
 

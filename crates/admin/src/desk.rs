@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri};
 use hyper::body::Body;
 use std::sync::Arc;
-use tidegate_store::wall_clock;
+use tidegate_store::{Degraded, wall_clock};
 use tidegate_wire::Reader;
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
@@ -202,7 +202,7 @@ impl Desk {
             version: env!("CARGO_PKG_VERSION"),
             started: self.started,
             store: self.store.clone(),
-            store_degraded: conversations.degraded(),
+            store_degraded: conversations.degraded().map(Degraded::reason),
             records_messages: conversations.records_messages(),
             draining: readiness() == Readiness::Draining,
         }
@@ -211,7 +211,7 @@ impl Desk {
     /// A store that fails is said but is no reason to get no requests: they are still answered, and all replicas that share
     /// the store would go at once.
     fn ready(&self) -> Answer {
-        match ((self.admin.readiness)(), self.admin.conversations.degraded()) {
+        match ((self.admin.readiness)(), self.admin.conversations.degraded().map(Degraded::reason)) {
             (Readiness::Draining, _) => reply::of(StatusCode::SERVICE_UNAVAILABLE, reply::TEXT, "draining\n"),
             (Readiness::Ready, None) => reply::of(StatusCode::OK, reply::TEXT, "ready\n"),
             (Readiness::Ready, Some(reason)) => {

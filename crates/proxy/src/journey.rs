@@ -33,6 +33,7 @@ use hyper::body::Incoming;
 use std::sync::Arc;
 use tidegate_config::{History, Limits, Route, Upstream};
 use tidegate_engine::Strategy;
+use tidegate_store::Degraded;
 use tidegate_telemetry::names::{self, span};
 use tidegate_telemetry::{Labels, OTHER_MODEL, provider};
 use tidegate_wire::Outline;
@@ -241,7 +242,7 @@ impl Leg<'_> {
             (body, outline) = (restored.body, restored.outline);
             (head, sent) = (readable(decoded(head)), body.clone());
         }
-        entry.degraded = recalled.degraded;
+        entry.degraded = recalled.degraded.map(Degraded::reason);
         let draft = Draft {
             gate: gate.clone(),
             snapshot: snapshot.clone(),

@@ -16,7 +16,7 @@ pub(crate) async fn recall(
     let recalled = gate.conversations.recall(identity.key).await;
     match (recalled.degraded, on_failure) {
         // What takes no writes would forget this turn, which is what the operator does not want.
-        (Some(reason), OnFailure::Refuse) => Err(Refusal::Store { reason }),
+        (Some(degraded), OnFailure::Refuse) => Err(Refusal::Store { reason: degraded.reason() }),
         (Some(_), OnFailure::Forward) | (None, _) => Ok(recalled),
     }
 }

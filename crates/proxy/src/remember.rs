@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tidegate_config::{History, Route};
 use tidegate_engine::{Strategy, Tokens};
-use tidegate_store::Entries;
+use tidegate_store::{Degraded, Entries};
 use tidegate_telemetry::Outcome;
 use tidegate_telemetry::names::span;
 use tidegate_tokens::Fit;
@@ -43,8 +43,8 @@ pub(crate) struct Keepsake {
 /// Where the write is that the answer waits for.
 #[derive(Debug)]
 enum Journaling {
-    Running(JoinHandle<Result<(), &'static str>>),
-    Done(Result<(), &'static str>),
+    Running(JoinHandle<Result<(), Degraded>>),
+    Done(Result<(), Degraded>),
 }
 
 /// Where the write of the answer is, which the end of the answer waits for where the history is ours to keep.
@@ -125,7 +125,7 @@ impl Keepsake {
     /// Ready when what had to be written is, or cannot be. It takes no longer than the store's timeout.
     pub(crate) fn poll_journaled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Journaling::Running(task) = &mut self.journal {
-            let written = ready!(Pin::new(task).poll(cx)).unwrap_or(Err("store_failed"));
+            let written = ready!(Pin::new(task).poll(cx)).unwrap_or(Err(Degraded::Failed));
             self.journal = Journaling::Done(written);
         }
         Poll::Ready(())
@@ -166,7 +166,7 @@ impl Keepsake {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let _ = self.poll_journaled(&mut cx);
         match self.journal {
-            Journaling::Done(Err(reason)) => Some(reason),
+            Journaling::Done(Err(degraded)) => Some(degraded.reason()),
             Journaling::Done(Ok(())) | Journaling::Running(_) => None,
         }
     }

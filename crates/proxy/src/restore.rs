@@ -5,7 +5,7 @@ use crate::identify::Identity;
 use crate::reply::Refusal;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::HeaderMap;
-use tidegate_store::{History, RawMessage};
+use tidegate_store::{Degraded, History, RawMessage};
 use tidegate_wire::{MessageFacts, Outline, facts, read_message};
 
 /// A request with the whole conversation in it.
@@ -14,7 +14,7 @@ pub(crate) struct Restored {
     pub(crate) body: Bytes,
     pub(crate) outline: Outline,
     /// Why the history may not be all.
-    pub(crate) degraded: Option<&'static str>,
+    pub(crate) degraded: Option<Degraded>,
 }
 
 /// What the official SDKs count their attempts in.

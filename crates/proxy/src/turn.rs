@@ -225,8 +225,8 @@ impl Remembered {
         if let Some(archive) = &gate.archive {
             archive::audit(archive, &self.identity, self.end.or(self.refused), &self.record);
         }
-        if let Err(reason) = conversations.count(key, turn).await {
-            gate.metrics.uncounted(reason);
+        if let Err(degraded) = conversations.count(key, turn).await {
+            gate.metrics.uncounted(degraded.reason());
         }
     }
 
