@@ -41,7 +41,7 @@ async fn an_unusable_default_directory_is_not_fatal() {
     // A file at the path of the directory makes it unusable.
     let blocked = Setup::new("").file("tidegate-data", "not a directory").upstream(&upstream.url());
     let mut blocked = blocked.start().await;
-    blocked.logged_message("a restart forgets them").await;
+    blocked.logged_message("keeping conversations in memory until restart").await;
     assert_eq!(degraded(&turn(blocked.address, "a", 3).await), None);
 }
 

@@ -89,7 +89,7 @@ async fn get_conversation(conversations: &Arc<Conversations>, id: &str, uri: &Ur
         turns_offset: offset,
         turns_limit: limit,
         summaries: recalled.folds.iter().map(FoldEntry::new).collect(),
-        summaries_degraded: recalled.degraded.map(str::to_owned),
+        summaries_degraded: recalled.degraded.map(|degraded| degraded.reason().to_owned()),
     })
 }
 

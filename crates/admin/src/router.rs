@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri};
 use hyper::body::Body;
 use std::sync::Arc;
-use tidegate_store::wall_clock;
+use tidegate_store::{Degraded, wall_clock};
 use tidegate_wire::Reader;
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
@@ -214,7 +214,7 @@ impl Router {
             version: env!("CARGO_PKG_VERSION"),
             started: self.started,
             store: self.store.clone(),
-            store_degraded: conversations.degraded(),
+            store_degraded: conversations.degraded().map(Degraded::reason),
             records_messages: conversations.records_messages(),
             draining: readiness() == Readiness::Draining,
         }
@@ -228,10 +228,10 @@ impl Router {
                 response::with_body(StatusCode::SERVICE_UNAVAILABLE, response::TEXT, "draining\n")
             }
             (Readiness::Ready, None) => response::with_body(StatusCode::OK, response::TEXT, "ready\n"),
-            (Readiness::Ready, Some(reason)) => response::with_body(
+            (Readiness::Ready, Some(degraded)) => response::with_body(
                 StatusCode::OK,
                 response::TEXT,
-                format!("ready, store degraded: {reason}\n"),
+                format!("ready, store degraded: {}\n", degraded.reason()),
             ),
         }
     }

@@ -16,7 +16,7 @@ use crate::local_cache::{LocalCache, StoredPin};
 use crate::record::{self, RawMessage, RecordError, StoredFold};
 use crate::seal::Keyring;
 use crate::store::{Answer, Journal, MessageId, Recollection, Store, Turn};
-use crate::{ConversationKey, Head, Recalled, StoreError};
+use crate::{ConversationKey, Degraded, Head, Recalled, StoreError};
 use bytes::Bytes;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ struct Decoded {
     folds: Vec<StoredFold>,
     pinned: Option<Arc<str>>,
     /// Why some record could not be decoded.
-    damage: Option<&'static str>,
+    damage: Option<Degraded>,
 }
 
 /// How often a failing store is probed.
@@ -104,39 +104,35 @@ impl Conversations {
 
     /// Why the store is degraded; `None` if it is healthy.
     #[must_use]
-    pub fn degraded(&self) -> Option<&'static str> {
-        self.health.reason()
+    pub fn degraded(&self) -> Option<Degraded> {
+        self.health.degraded()
     }
 
     /// Recalls a conversation. Never fails: if the store is unavailable, the result comes from the local cache.
     pub async fn recall(self: &Arc<Self>, key: ConversationKey) -> Recalled {
         let cached = self.local.get(key);
         if let Some(cached) = cached.as_ref().filter(|cached| cached.is_complete && !self.store.is_shared()) {
-            return cached.recalled(self.health.reason());
+            return cached.recalled(self.health.degraded());
         }
         match self.recall_from_store(key).await {
             Ok(recalled) => recalled,
-            Err(reason) => cached.unwrap_or_default().without_store(reason),
+            Err(degraded) => cached.unwrap_or_default().without_store(degraded),
         }
     }
 
     /// Reads a conversation from the store and merges it with the local cache.
-    async fn recall_from_store(self: &Arc<Self>, key: ConversationKey) -> Result<Recalled, &'static str> {
+    async fn recall_from_store(self: &Arc<Self>, key: ConversationKey) -> Result<Recalled, Degraded> {
         let pin_version = self.local.pin_version();
         let recollection = self.with_deadline(self.store.recall(key)).await?;
         let Decoded { waypoints, folds, pinned, damage } = self.decode(key, &recollection);
         let cached =
             self.local.merge(key, waypoints, folds, StoredPin { text: pinned, version: pin_version });
-        Ok(cached.recalled(damage.or(self.health.reason())))
+        Ok(cached.recalled(damage.or(self.health.degraded())))
     }
 
     /// Writes the entries of a request. If that fails, the local cache keeps the decision, and the next request of the
     /// conversation writes the messages again.
-    pub async fn journal(
-        self: &Arc<Self>,
-        key: ConversationKey,
-        entries: Entries,
-    ) -> Result<(), &'static str> {
+    pub async fn journal(self: &Arc<Self>, key: ConversationKey, entries: Entries) -> Result<(), Degraded> {
         let Entries { instructions, mut messages, waypoint } = entries;
         self.note(key, &messages);
         let ids: Vec<MessageId> = instructions.iter().map(|instruction| instruction.id).collect();
@@ -168,12 +164,12 @@ impl Conversations {
     }
 
     /// Records a turn and adds to the counters.
-    pub async fn count(self: &Arc<Self>, key: ConversationKey, turn: Turn) -> Result<(), &'static str> {
+    pub async fn count(self: &Arc<Self>, key: ConversationKey, turn: Turn) -> Result<(), Degraded> {
         self.with_deadline(self.store.count(key, turn)).await
     }
 
     /// Reads the head of a conversation with the deadline of a request.
-    pub async fn counted(self: &Arc<Self>, key: ConversationKey) -> Result<Option<Head>, &'static str> {
+    pub async fn counted(self: &Arc<Self>, key: ConversationKey) -> Result<Option<Head>, Degraded> {
         self.with_deadline(self.store.head(key)).await
     }
 
@@ -209,7 +205,7 @@ impl Conversations {
         let Recollection { waypoints, folds, pinned } = recollection;
         let keyring = self.options.keyring.as_ref();
         let mut damage = None;
-        let mut note = |error: RecordError| damage = Some(error.reason());
+        let mut note = |error: RecordError| damage = Some(error.into());
         let waypoint = |record: &Bytes| record::decode_waypoint(record).map_err(&mut note).ok();
         let waypoints = waypoints.iter().filter_map(waypoint).collect();
         let fold = |record: &Bytes| record::decode_fold(key, record, keyring).map_err(&mut note).ok();
@@ -220,7 +216,7 @@ impl Conversations {
     }
 
     /// Runs a store operation with the deadline of a request. Fails at once while the store is down.
-    async fn with_deadline<T>(self: &Arc<Self>, operation: Answer<'_, T>) -> Result<T, &'static str> {
+    async fn with_deadline<T>(self: &Arc<Self>, operation: Answer<'_, T>) -> Result<T, Degraded> {
         self.with_timeout(self.options.timeout, operation).await
     }
 
@@ -228,19 +224,19 @@ impl Conversations {
         self: &Arc<Self>,
         limit: Duration,
         operation: Answer<'_, T>,
-    ) -> Result<T, &'static str> {
-        if let Some(reason) = self.health.down() {
-            return Err(reason);
+    ) -> Result<T, Degraded> {
+        if let Some(degraded) = self.health.down() {
+            return Err(degraded);
         }
         let outcome = timeout(limit, operation).await.unwrap_or(Err(StoreError::Timeout));
         outcome.inspect(|_| self.health.succeeded()).map_err(|error| {
             if self.health.failed(&error) == Change::Worse {
                 warn!(%error, reason = error.reason(), "store unavailable; serving from local cache");
             }
-            if self.health.reason().is_some() {
+            if self.health.degraded().is_some() {
                 self.start_probing();
             }
-            error.reason()
+            Degraded::from(&error)
         })
     }
 

@@ -3,7 +3,7 @@
 //! After repeated failures, requests no longer wait for the store. It is probed in the background and used again as soon as a
 //! probe succeeds.
 
-use crate::StoreError;
+use crate::{Degraded, StoreError};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ pub(crate) struct Health {
     is_down: AtomicBool,
     is_probing: AtomicBool,
     /// Why the store is degraded; `None` if it is healthy.
-    reason: Mutex<Option<&'static str>>,
+    degraded: Mutex<Option<Degraded>>,
 }
 
 /// How a failure changed the state of the store.
@@ -31,13 +31,13 @@ const MAX_FAILURES: u32 = 2;
 
 impl Health {
     /// Why requests skip the store; `None` if they use it.
-    pub(crate) fn down(&self) -> Option<&'static str> {
-        self.is_down.load(Ordering::Relaxed).then(|| self.reason().unwrap_or("store_unreachable"))
+    pub(crate) fn down(&self) -> Option<Degraded> {
+        self.is_down.load(Ordering::Relaxed).then(|| self.degraded().unwrap_or(Degraded::Unreachable))
     }
 
     /// Why the store is degraded; `None` if it is healthy.
-    pub(crate) fn reason(&self) -> Option<&'static str> {
-        *self.reason.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn degraded(&self) -> Option<Degraded> {
+        *self.degraded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a failed operation.
@@ -57,11 +57,11 @@ impl Health {
             // Concerns this conversation, not the store.
             StoreError::Corrupt(_) => return Change::None,
         }
-        let before = self.set_reason(Some(error.reason()));
-        if before == Some(error.reason()) { Change::None } else { Change::Worse }
+        let now = Some(Degraded::from(error));
+        if self.replace(now) == now { Change::None } else { Change::Worse }
     }
 
-    /// Notes a successful operation. It does not clear the reason: only a probe does, which tests writing.
+    /// Notes a successful operation. It does not end a degradation: only a probe does, which tests writing.
     pub(crate) fn succeeded(&self) {
         if self.failures.load(Ordering::Relaxed) != 0 {
             self.failures.store(0, Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl Health {
     pub(crate) fn recovered(&self) -> bool {
         self.failures.store(0, Ordering::Relaxed);
         self.is_down.store(false, Ordering::Relaxed);
-        self.set_reason(None).is_some()
+        self.replace(None).is_some()
     }
 
     /// Returns whether the caller should start probing; `false` if a probe is running.
@@ -84,8 +84,9 @@ impl Health {
         self.is_probing.store(false, Ordering::Relaxed);
     }
 
-    fn set_reason(&self, reason: Option<&'static str>) -> Option<&'static str> {
-        std::mem::replace(&mut *self.reason.lock().unwrap_or_else(PoisonError::into_inner), reason)
+    /// Returns the previous state.
+    fn replace(&self, degraded: Option<Degraded>) -> Option<Degraded> {
+        std::mem::replace(&mut *self.degraded.lock().unwrap_or_else(PoisonError::into_inner), degraded)
     }
 }
 
@@ -97,23 +98,23 @@ mod tests {
     fn two_consecutive_timeouts_open_the_circuit() {
         let health = Health::default();
         assert_eq!(health.failed(&StoreError::Timeout), Change::None);
-        assert_eq!((health.down(), health.reason()), (None, None));
+        assert_eq!((health.down(), health.degraded()), (None, None));
         health.succeeded();
         assert_eq!(health.failed(&StoreError::Timeout), Change::None);
         assert_eq!(health.down(), None);
         assert_eq!(health.failed(&StoreError::Timeout), Change::Worse);
-        assert_eq!(health.down(), Some("store_timeout"));
+        assert_eq!(health.down(), Some(Degraded::Timeout));
         assert!(health.recovered() && !health.recovered());
-        assert_eq!((health.down(), health.reason()), (None, None));
+        assert_eq!((health.down(), health.degraded()), (None, None));
     }
 
     #[test]
     fn an_unreachable_store_is_skipped_and_a_full_one_is_still_read() {
         let health = Health::default();
         health.failed(&StoreError::Full(String::new()));
-        assert_eq!((health.down(), health.reason()), (None, Some("store_full")));
+        assert_eq!((health.down(), health.degraded()), (None, Some(Degraded::Full)));
         health.failed(&StoreError::Unreachable(String::new()));
-        assert_eq!(health.down(), Some("store_unreachable"));
+        assert_eq!(health.down(), Some(Degraded::Unreachable));
     }
 
     #[test]
@@ -122,6 +123,6 @@ mod tests {
         for _ in 0..9 {
             assert_eq!(health.failed(&StoreError::Corrupt(String::new())), Change::None);
         }
-        assert_eq!((health.down(), health.reason()), (None, None));
+        assert_eq!((health.down(), health.degraded()), (None, None));
     }
 }

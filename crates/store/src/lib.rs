@@ -24,6 +24,7 @@
 //! ```
 
 mod conversations;
+mod degraded;
 mod embedded;
 mod head;
 mod health;
@@ -38,6 +39,7 @@ mod seal;
 mod store;
 
 pub use conversations::{Claim, Conversations, Entries, History, Options, Pinned, Timeline};
+pub use degraded::Degraded;
 pub use embedded::EmbeddedStore;
 pub use head::Head;
 pub use key::{BadKey, ConversationKey};

@@ -2,7 +2,7 @@
 
 use crate::record::StoredFold;
 use crate::store::{FOLDS, WAYPOINTS};
-use crate::{ConversationKey, Recalled};
+use crate::{ConversationKey, Degraded, Recalled};
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, EntryAction, EntryResult};
 use std::sync::Arc;
@@ -179,15 +179,15 @@ impl LocalCache {
 }
 
 impl CachedConversation {
-    pub(crate) fn recalled(&self, degraded: Option<&'static str>) -> Recalled {
+    pub(crate) fn recalled(&self, degraded: Option<Degraded>) -> Recalled {
         let CachedConversation { memory, unsaved, folds, pinned, .. } = self.clone();
         Recalled { memory, folds, pinned, unsaved, degraded, is_unavailable: false }
     }
 
     /// The state to use while the store is unavailable. All waypoints count as unsaved: the store may have lost them.
-    pub(crate) fn without_store(&self, reason: &'static str) -> Recalled {
+    pub(crate) fn without_store(&self, degraded: Degraded) -> Recalled {
         let unsaved = self.memory.waypoints().iter().map(|waypoint| waypoint.end).collect();
-        Recalled { unsaved, is_unavailable: true, ..self.recalled(Some(reason)) }
+        Recalled { unsaved, is_unavailable: true, ..self.recalled(Some(degraded)) }
     }
 
     /// A stored fold replaces ours for the same prefix, because all other processes use it.
@@ -330,8 +330,8 @@ mod tests {
     fn without_the_store_every_waypoint_counts_as_unsaved() {
         let local = LocalCache::default();
         local.add(KEY, waypoint(1), true);
-        let recalled = local.get(KEY).unwrap().without_store("store_timeout");
-        assert_eq!((recalled.recorded(digests(&[1])), recalled.degraded), (0, Some("store_timeout")));
+        let recalled = local.get(KEY).unwrap().without_store(Degraded::Timeout);
+        assert_eq!((recalled.recorded(digests(&[1])), recalled.degraded), (0, Some(Degraded::Timeout)));
         assert!(recalled.is_unavailable);
     }
 }

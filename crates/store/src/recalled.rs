@@ -1,5 +1,6 @@
 //! The result of recalling a conversation.
 
+use crate::Degraded;
 use crate::record::StoredFold;
 use std::sync::Arc;
 use tidegate_engine::{Digest, Memory, Waypoint};
@@ -15,7 +16,7 @@ pub struct Recalled {
     /// The ends of waypoints that are not in the store.
     pub(crate) unsaved: Vec<Digest>,
     /// Why this may be incomplete; `None` if it is complete.
-    pub degraded: Option<&'static str>,
+    pub degraded: Option<Degraded>,
     /// Whether the store could not be read at all.
     pub is_unavailable: bool,
 }

@@ -11,7 +11,7 @@ pub(crate) use fold::{decode_fold, encode_fold};
 pub(crate) use pin::{decode_pin, encode_pin};
 
 use crate::seal::{Keyring, Sealed};
-use crate::{ConversationKey, MessageId};
+use crate::{ConversationKey, Degraded, MessageId};
 use bytes::Bytes;
 use thiserror::Error;
 use tidegate_engine::{Digest, Gap, Timestamp, Waypoint};
@@ -34,11 +34,7 @@ impl RecordError {
     /// A low-cardinality label for headers and metrics.
     #[must_use]
     pub fn reason(self) -> &'static str {
-        match self {
-            RecordError::Newer(_) => "store_newer_record",
-            RecordError::Damaged => "store_corrupt",
-            RecordError::NoKey => "store_no_key",
-        }
+        Degraded::from(self).reason()
     }
 }
 

@@ -1,4 +1,4 @@
-use crate::{ConversationKey, Head};
+use crate::{ConversationKey, Degraded, Head};
 use bytes::Bytes;
 use std::fmt;
 use std::pin::Pin;
@@ -140,15 +140,6 @@ impl StoreError {
     /// A low-cardinality label for headers and metrics.
     #[must_use]
     pub fn reason(&self) -> &'static str {
-        match self {
-            StoreError::Unreachable(_) => "store_unreachable",
-            StoreError::Timeout => "store_timeout",
-            StoreError::Denied(_) => "store_denied",
-            StoreError::ReadOnly(_) => "store_readonly",
-            StoreError::Full(_) => "store_full",
-            StoreError::Loading(_) => "store_loading",
-            StoreError::Corrupt(_) => "store_corrupt",
-            StoreError::Failed(_) => "store_failed",
-        }
+        Degraded::from(self).reason()
     }
 }

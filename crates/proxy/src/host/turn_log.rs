@@ -116,8 +116,8 @@ impl TurnLog {
         if let Some(archive) = &gate.archive {
             archive::audit(archive, &self.identity, self.end, &self.figures, &self.record);
         }
-        if let Err(reason) = gate.conversations.count(self.identity.key, self.turn()).await {
-            gate.metrics().uncounted(reason);
+        if let Err(degraded) = gate.conversations.count(self.identity.key, self.turn()).await {
+            gate.metrics().uncounted(degraded.reason());
         }
     }
 

@@ -52,6 +52,7 @@ use std::sync::Arc;
 use tidegate_config::{History, Limits, Route, Upstream};
 use tidegate_context::{dollars, needs_turn};
 use tidegate_engine::Strategy;
+use tidegate_store::Degraded;
 use tidegate_telemetry::names::{self, span};
 use tidegate_telemetry::{Journey, Outcome};
 use tidegate_wire::Dialect;
@@ -288,7 +289,7 @@ impl<'a> Managed<'a> {
             (body, outline) = (restored.body, restored.outline);
             (head, sent) = (with_readable_answer(uncompressed(head)), body.clone());
         }
-        observer.degrade(recalled.degraded);
+        observer.degrade(recalled.degraded.map(Degraded::reason));
         let draft = Draft { body, outline, strategy, recalled, spent };
         let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gate::now())).await;
         if let Some((rewritten, refusal)) =

@@ -16,7 +16,7 @@ pub(crate) async fn recall(
     let recalled = gate.conversations.recall(identity.key).await;
     match (recalled.degraded, on_failure) {
         // A store that takes no writes would forget this turn, which this operator does not want.
-        (Some(reason), OnFailure::Refuse) => Err(Refusal::Store { reason }),
+        (Some(degraded), OnFailure::Refuse) => Err(Refusal::Store(degraded)),
         (Some(_), OnFailure::Forward) | (None, _) => Ok(recalled),
     }
 }

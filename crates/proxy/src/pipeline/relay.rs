@@ -15,6 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tidegate_config::Upstream;
+use tidegate_store::Degraded;
 use tidegate_telemetry::{Step, names};
 use tidegate_wire::Dialect;
 use tokio::time::{Instant, Sleep};
@@ -39,7 +40,7 @@ pub(crate) fn relay(
     head.headers.extend(own);
     observer.answering(head.status);
     let step = observer.span.step(names::span::RELAY);
-    if let Some(reason) = turn.as_mut().and_then(PendingTurn::failure) {
+    if let Some(reason) = turn.as_mut().and_then(PendingTurn::failure).map(Degraded::reason) {
         put(&mut head.headers, names::header::DEGRADED, reason);
         observer.degrade(Some(reason));
     }

@@ -17,7 +17,7 @@ use std::task::{Context, Poll, ready};
 use tidegate_config::{History, Route};
 use tidegate_context::FoldRequest;
 use tidegate_engine::{Strategy, Tokens};
-use tidegate_store::Entries;
+use tidegate_store::{Degraded, Entries};
 use tidegate_telemetry::Outcome;
 use tidegate_telemetry::names::span;
 use tidegate_tokens::Fit;
@@ -41,8 +41,8 @@ pub(crate) struct PendingTurn {
 /// What the end of the answer waits for: the decision and the new messages.
 #[derive(Debug)]
 enum JournalWrite {
-    Running(JoinHandle<Result<(), &'static str>>),
-    Done(Result<(), &'static str>),
+    Running(JoinHandle<Result<(), Degraded>>),
+    Done(Result<(), Degraded>),
 }
 
 /// Where the history is ours to keep, the end of the answer also waits until the answer is stored: the next request may not bring
@@ -129,7 +129,7 @@ impl PendingTurn {
     /// Ready when what had to be written is, or cannot be. It takes no longer than the store's timeout.
     pub(crate) fn poll_journaled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let JournalWrite::Running(task) = &mut self.journal {
-            let written = ready!(Pin::new(task).poll(cx)).unwrap_or(Err("store_failed"));
+            let written = ready!(Pin::new(task).poll(cx)).unwrap_or(Err(Degraded::Failed));
             self.journal = JournalWrite::Done(written);
         }
         Poll::Ready(())
@@ -167,11 +167,11 @@ impl PendingTurn {
     }
 
     /// Why the journal could not be written, if that is known by now.
-    pub(crate) fn failure(&mut self) -> Option<&'static str> {
+    pub(crate) fn failure(&mut self) -> Option<Degraded> {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let _ = self.poll_journaled(&mut cx);
         match self.journal {
-            JournalWrite::Done(Err(reason)) => Some(reason),
+            JournalWrite::Done(Err(degraded)) => Some(degraded),
             JournalWrite::Done(Ok(())) | JournalWrite::Running(_) => None,
         }
     }
@@ -185,7 +185,7 @@ impl PendingTurn {
                 self.gate.calibration.observe(&sample.key, sample.counted, Tokens(usage.prompt_tokens));
             }
         }
-        observer.degrade(self.failure());
+        observer.degrade(self.failure().map(Degraded::reason));
         // There is no runtime if the process ends while the answer is under way.
         let Ok(runtime) = Handle::try_current() else { return };
         if let Some((folder, request)) = self.fold.take().map(|fold| *fold) {

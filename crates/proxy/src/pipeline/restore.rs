@@ -5,7 +5,7 @@ use crate::host::shared::Gate;
 use crate::reply::refusal::Refusal;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::HeaderMap;
-use tidegate_store::{History, RawMessage};
+use tidegate_store::{Degraded, History, RawMessage};
 use tidegate_wire::{Dialect, MessageFacts, Outline};
 
 /// A request with the whole conversation in it.
@@ -14,7 +14,7 @@ pub(crate) struct Restored {
     pub(crate) body: Bytes,
     pub(crate) outline: Outline,
     /// Why the history may be incomplete.
-    pub(crate) degraded: Option<&'static str>,
+    pub(crate) degraded: Option<Degraded>,
 }
 
 /// The header in which the official SDKs count their attempts.

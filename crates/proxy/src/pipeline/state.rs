@@ -29,8 +29,8 @@ pub(crate) async fn state(
     };
     let recalled = gate.conversations.recall(identity.key).await;
     let (history, missing) = gate.conversations.history(identity.key).await;
-    if let Some(reason) = recalled.degraded.or(missing) {
-        return Err(Refusal::Store { reason });
+    if let Some(degraded) = recalled.degraded.or(missing) {
+        return Err(Refusal::Store(degraded));
     }
     let place = |fold: &StoredFold| history.messages.iter().position(|one| one.id.0 == fold.covers.0);
     let furthest =

@@ -1,9 +1,9 @@
 //! Storing summaries, and the lease on making one.
 
 use super::Conversations;
-use crate::ConversationKey;
 use crate::record::{self, StoredFold};
 use crate::store::MessageId;
+use crate::{ConversationKey, Degraded};
 use chacha20poly1305::aead::OsRng;
 use chacha20poly1305::aead::rand_core::RngCore;
 use std::sync::Arc;
@@ -25,11 +25,7 @@ pub struct Claim {
 impl Conversations {
     /// Stores a fold. Returns whether it is the one to use; if not, another fold of the same prefix was stored first, and the
     /// next recall returns that one. If storing fails, the local cache keeps the fold and stores it later.
-    pub async fn fold(
-        self: &Arc<Self>,
-        key: ConversationKey,
-        fold: StoredFold,
-    ) -> Result<bool, &'static str> {
+    pub async fn fold(self: &Arc<Self>, key: ConversationKey, fold: StoredFold) -> Result<bool, Degraded> {
         let record = record::encode_fold(key, &fold, self.options.keyring.as_ref());
         let written = self.with_deadline(self.store.fold(key, MessageId(fold.covers.0), record)).await;
         match written {

@@ -3,7 +3,7 @@
 use super::Conversations;
 use crate::record::{self, RawMessage};
 use crate::store::MessageId;
-use crate::{ConversationKey, Recalled};
+use crate::{ConversationKey, Degraded, Recalled};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_engine::Digest;
@@ -22,7 +22,7 @@ const HISTORY_TIMEOUT_FACTOR: u32 = 8;
 impl Conversations {
     /// Reads the history of a conversation. If the store is unavailable, the history comes from this process, and the second
     /// value says why it may be incomplete.
-    pub async fn history(self: &Arc<Self>, key: ConversationKey) -> (Arc<History>, Option<&'static str>) {
+    pub async fn history(self: &Arc<Self>, key: ConversationKey) -> (Arc<History>, Option<Degraded>) {
         let limit = self.options.timeout * HISTORY_TIMEOUT_FACTOR;
         match self.with_timeout(limit, self.store.messages(key)).await {
             Ok(records) => {
@@ -30,7 +30,7 @@ impl Conversations {
                 let mut damage = None;
                 let mut decode = |(id, record): &(MessageId, bytes::Bytes)| {
                     let message = record::decode_message(key, *id, record, keyring);
-                    message.map_err(|error| damage = Some(error.reason())).ok()
+                    message.map_err(|error| damage = Some(error.into())).ok()
                 };
                 let messages = records.iter().filter_map(&mut decode).collect();
                 let stored = History::of(messages);
@@ -40,7 +40,7 @@ impl Conversations {
                 self.histories.insert(key, Arc::clone(&history));
                 (history, damage)
             }
-            Err(reason) => (self.histories.get(&key).unwrap_or_default(), Some(reason)),
+            Err(degraded) => (self.histories.get(&key).unwrap_or_default(), Some(degraded)),
         }
     }
 
@@ -112,8 +112,8 @@ fn is_instruction(message: &RawMessage) -> bool {
 
 impl Recalled {
     /// Notes why this may be incomplete, unless a reason is already known.
-    pub fn degrade(&mut self, reason: Option<&'static str>) {
-        self.degraded = self.degraded.or(reason);
+    pub fn degrade(&mut self, degraded: Option<Degraded>) {
+        self.degraded = self.degraded.or(degraded);
     }
 }
 

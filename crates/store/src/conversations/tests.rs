@@ -28,7 +28,7 @@ fn waypoint() -> Waypoint {
     Waypoint { end: Digest([9; 32]), at: Timestamp(5), fold: Some(Digest([1; 32])), ..Waypoint::default() }
 }
 
-async fn journal(replica: &Arc<Conversations>) -> Result<(), &'static str> {
+async fn journal(replica: &Arc<Conversations>) -> Result<(), Degraded> {
     replica.journal(KEY, Entries { waypoint: Some(waypoint()), ..Entries::default() }).await
 }
 
@@ -53,9 +53,9 @@ async fn a_fold_that_could_not_be_stored_is_used_locally_and_stored_later() {
     for store in [Flaky::shared(), Flaky::unshared()] {
         let (one, two) = (replica(&store, None), replica(&store, None));
         store.fail();
-        assert_eq!(one.fold(KEY, fold(1, "x")).await, Err("store_readonly"));
+        assert_eq!(one.fold(KEY, fold(1, "x")).await, Err(Degraded::ReadOnly));
         assert_eq!(one.recall(KEY).await.folds, [fold(1, "x")]);
-        assert_eq!(journal(&one).await, Err("store_readonly"));
+        assert_eq!(journal(&one).await, Err(Degraded::ReadOnly));
         store.recover();
         assert_eq!(one.recall(KEY).await.folds, [fold(1, "x")]);
         assert_eq!(two.recall(KEY).await.folds, []);
@@ -110,17 +110,17 @@ async fn an_unshared_store_is_read_even_if_the_cache_has_newer_entries() {
 async fn unreadable_folds_are_reported_and_kept() {
     let sealed = record::encode_fold(KEY, &fold(1, "x"), Some(&"11".repeat(32).parse().unwrap()));
     let readable = record::encode_fold(KEY, &fold(2, "y"), None);
-    for (record, reason) in [
-        (Bytes::from_static(b"garbage"), "store_corrupt"),
-        (Bytes::from_static(b"\x02later"), "store_newer_record"),
-        (sealed, "store_no_key"),
+    for (record, degraded) in [
+        (Bytes::from_static(b"garbage"), Degraded::Corrupt),
+        (Bytes::from_static(b"\x02later"), Degraded::NewerRecord),
+        (sealed, Degraded::NoKey),
     ] {
         let store = Flaky::shared();
         store.fold(KEY, MessageId([1; 32]), record).await.unwrap();
         store.fold(KEY, MessageId([2; 32]), readable.clone()).await.unwrap();
         let replica = replica(&store, None);
         let recalled = replica.recall(KEY).await;
-        assert_eq!((recalled.folds, recalled.degraded), (vec![fold(2, "y")], Some(reason)));
+        assert_eq!((recalled.folds, recalled.degraded), (vec![fold(2, "y")], Some(degraded)));
         // This process uses its own fold instead, and does not make it again.
         assert_eq!(replica.fold(KEY, fold(1, "ours")).await, Ok(true));
         assert_eq!(replica.recall(KEY).await.folds, [fold(1, "ours"), fold(2, "y")]);
