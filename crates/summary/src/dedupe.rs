@@ -4,11 +4,11 @@ use crate::pinned::normal;
 use crate::sentence::parts;
 use crate::{Section, Summary};
 
-/// The summary with each thing said once. Small models say the same in every list, and a sentence again and
-/// again until they are stopped.
+/// Removes repeated sentences and entries. Small models repeat the same entry in every list, and a sentence until they are
+/// stopped.
 ///
-/// What stands in several lists stays in the first of them. The prose may tell what a list says too.
-pub(crate) fn once(mut summary: Summary) -> Summary {
+/// An entry in several lists stays in the first. The prose may repeat an entry.
+pub(crate) fn dedupe(mut summary: Summary) -> Summary {
     let mut said = HashSet::new();
     let lines: Vec<String> = summary.summary_text.lines().map(|line| new_parts(line, &mut said)).collect();
     summary.summary_text =
@@ -36,16 +36,16 @@ mod tests {
     use crate::Entry;
 
     #[test]
-    fn sentences_of_the_prose_are_not_repeated() {
+    fn repeated_sentences_of_the_prose_are_removed() {
         let prose = "It is 3 metres deep. It is 4. It is 3 metres deep.  It is 4.\nYes. It is 4! -";
-        let summary = once(Summary { summary_text: prose.into(), ..Summary::default() });
+        let summary = dedupe(Summary { summary_text: prose.into(), ..Summary::default() });
         assert_eq!(summary.summary_text, "It is 3 metres deep. It is 4.\nYes.");
     }
 
     #[test]
-    fn the_first_list_that_says_it_keeps_it() {
+    fn an_entry_stays_in_the_first_list_that_has_it() {
         let entry = |text: &str| Entry::new(text, []);
-        let summary = once(Summary {
+        let summary = dedupe(Summary {
             summary_text: "Use redb.".into(),
             goals: vec![entry("Ship")],
             decisions: vec![entry("Use redb.")],

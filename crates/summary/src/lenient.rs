@@ -1,4 +1,4 @@
-//! Reading a summary out of an object whose members are not quite those that were asked for.
+//! Reads a summary from an object whose members differ from the schema.
 
 use serde_json::{Map, Value};
 
@@ -7,13 +7,13 @@ use crate::reference::{references, trailing};
 use crate::word::phrases;
 use crate::{Entry, Section, Summary};
 
-/// What a member of an answer holds.
+/// The meaning of an answer's member.
 enum Member {
     Text,
     List(Section),
 }
 
-/// Whether the object has a member of a summary, at its top or one level down.
+/// Whether the object has a member of a summary, at the top level or one level below.
 pub(crate) fn is_summary(object: &Map<String, Value>) -> bool {
     object.iter().any(|(key, value)| {
         member(key).is_some()
@@ -21,7 +21,7 @@ pub(crate) fn is_summary(object: &Map<String, Value>) -> bool {
     })
 }
 
-/// Everything that can be read; nothing is checked against the conversation yet.
+/// Reads every known member. References are not validated yet.
 pub(crate) fn read(object: &Map<String, Value>) -> Summary {
     let mut summary = Summary::default();
     read_into(&mut summary, object, 0);
@@ -31,7 +31,7 @@ pub(crate) fn read(object: &Map<String, Value>) -> Summary {
 fn read_into(summary: &mut Summary, object: &Map<String, Value>, depth: usize) {
     for (key, value) in object {
         match (member(key), value) {
-            // The whole answer wrapped in one member, as in `{"summary": {…}}`.
+            // The whole answer is wrapped in one member, as in `{"summary": {…}}`.
             (None | Some(Member::Text), Value::Object(inner)) if depth < 2 => {
                 read_into(summary, inner, depth + 1)
             }
@@ -71,7 +71,7 @@ fn entries(value: &Value) -> Vec<Entry> {
         Value::Array(items) => items.iter().flat_map(item).collect(),
         Value::String(text) => text.lines().filter_map(sentence).collect(),
         Value::Object(members) if text_of(members).is_none() && references_of(members).is_empty() => {
-            // `{"owner": "Ann", "port": 8080}` in the place of a list is a list of pairs.
+            // `{"owner": "Ann", "port": 8080}` instead of a list is a list of pairs.
             members
                 .iter()
                 .filter_map(|(key, value)| {
@@ -83,7 +83,7 @@ fn entries(value: &Value) -> Vec<Entry> {
     }
 }
 
-/// One item of a list. An item that is itself a list counts as its items.
+/// Reads an item of a list. A nested list is flattened.
 fn item(value: &Value) -> Vec<Entry> {
     match value {
         Value::Object(members) => {
@@ -104,7 +104,7 @@ fn sentence(text: &str) -> Option<Entry> {
     (!text.is_empty()).then(|| Entry::new(text, rests_on))
 }
 
-/// The members that hold an entry's text, in the order in which they are believed.
+/// The members that can contain an entry's text, in order of preference.
 const TEXTS: &str = "\
     text, fact, decision, goal, question, item, action, task, artifact, statement, content, description, \
     summary, title, name, path";
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_can_be_many_things() {
+    fn lists_are_read_in_many_forms() {
         let expected = [Entry::new("port: 80", [])];
         for value in [
             json!(["port: 80"]),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_can_call_its_members_otherwise() {
+    fn entries_are_read_with_other_member_names() {
         let expected = [Entry::new("Ann owns it", [MessageRef(2)])];
         for value in [
             json!([{ "text": "Ann owns it", "rests_on": [2] }]),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrapped_answer_is_unwrapped() {
+    fn a_wrapped_answer_is_read() {
         let Value::Object(object) =
             json!({ "summary": { "Key Facts": ["a"], "nextSteps": "b", "summary_text": ["c", "d"] } })
         else {

@@ -1,9 +1,10 @@
-//! What is left of a text that was broken off.
+//! Recovers the complete sentences of a text that was cut off.
 
 use crate::sentence::parts;
 
-/// The text up to the end of its last whole sentence; empty if it has none. A line that another follows is whole.
-pub(crate) fn whole(text: &str) -> &str {
+/// Returns the text up to the end of its last complete sentence, or an empty string if there is none. A line that is followed by another
+/// one counts as complete.
+pub(crate) fn whole_sentences(text: &str) -> &str {
     let last_line = text.rfind('\n').map_or(0, |at| at + 1);
     let line = &text[last_line..];
     let is_whole = |part: &std::ops::Range<usize>| line[part.clone()].ends_with(ENDS);
@@ -18,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_are_whole_and_what_follows_is_not() {
+    fn text_after_the_last_sentence_end_is_removed() {
         for (text, expected) in [
             ("Use redb. Then mo", "Use redb."),
             ("Use redb.", "Use redb."),
@@ -29,7 +30,7 @@ mod tests {
             ("完成了。还有", "完成了。"),
             ("", ""),
         ] {
-            assert_eq!(whole(text), expected, "{text}");
+            assert_eq!(whole_sentences(text), expected, "{text}");
         }
     }
 }
