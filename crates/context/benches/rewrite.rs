@@ -1,19 +1,18 @@
-//! What Tidegate does to a request before it forwards it, against parsing and writing it with `serde_json::Value`.
+//! Compares a complete turn with parsing and serializing the request as a `serde_json::Value`.
 //!
-//! The conversation is an agent's: 200 messages, half of them tool output of some five kilobytes, 500 KB in all. "Seen" is what
-//! happens at every turn: the client resends what it sent last time plus two messages. "First seen" is a conversation of which
-//! no message was ever seen, by a reader that has run for a while, as that of a proxy has: every sample is another
-//! conversation, written just before. What counts the tokens alone gets the same conversations, so that the two can be
-//! compared. Run with `cargo bench -p tidegate-context --bench rewrite`.
+//! The conversation is an agent's: 200 messages, half of them tool output of about five kilobytes, 500 KB in all. `seen` is the
+//! usual turn: the client resends its last request plus two messages. `first_seen` is a new conversation for a reader that is
+//! already in use; every sample is another conversation. The tokenizer benchmarks use the same conversations, so that the results
+//! can be compared. Run with `cargo bench -p tidegate-context --bench rewrite`.
 
-#![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to say")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should panic")]
 
 use bytes::Bytes;
 use divan::Bencher;
 use std::hint::black_box;
 use std::sync::Arc;
 use tidegate_config::{Flags, Settings, Source, load};
-use tidegate_context::{ConversationState, TurnInput, drive_offline, model_table};
+use tidegate_context::{ConversationState, Turn, TurnInput, drive_offline, model_table};
 use tidegate_engine::Timestamp;
 use tidegate_tokens::{Encoding, Model, count};
 use tidegate_wire::{Dialect, Meter, Reader, Unit, split};
@@ -24,28 +23,28 @@ fn main() {
     divan::main();
 }
 
-/// What a proxy has at hand when a request comes.
-struct Turn {
+/// The proxy's state when a request arrives.
+struct Fixture {
     reader: Reader,
     settings: Settings,
     model: Arc<Model>,
     state: Arc<ConversationState>,
 }
 
-impl Turn {
-    /// Nothing has been seen yet.
-    fn unseen() -> Turn {
+impl Fixture {
+    /// No message has been seen yet.
+    fn unseen() -> Fixture {
         let settings = load(Source::none(), &Flags::default(), &|_| None).unwrap();
         let model = model_table(&settings.models).lookup("gpt-4o");
-        Turn { reader: Reader::default(), settings, model, state: Arc::default() }
+        Fixture { reader: Reader::default(), settings, model, state: Arc::default() }
     }
 
     /// All of conversation 0 but the last two messages has been seen.
-    fn seen() -> Turn {
-        let mut turn = Turn::unseen();
-        let waypoint = turn.rewrite(&body(0, 198), 0).1;
-        Arc::make_mut(&mut turn.state).memory.add(waypoint.unwrap());
-        turn
+    fn seen() -> Fixture {
+        let mut fixture = Fixture::unseen();
+        let waypoint = fixture.rewrite(&body(0, 198), 0).1;
+        Arc::make_mut(&mut fixture.state).memory.add(waypoint.unwrap());
+        fixture
     }
 
     /// Everything between the last byte from the client and the first byte to the upstream, without I/O.
@@ -55,13 +54,14 @@ impl Turn {
         black_box(reader.opening_digest(body, &outline));
         let (context, model) = (self.settings.routes[0].context.clone(), self.model.clone());
         let input = TurnInput { now: Timestamp(at), ..TurnInput::new(body.clone(), outline, context, model) };
-        let mut turn = tidegate_context::Turn::new(input, self.state.clone());
+        let mut turn = Turn::new(input, self.state.clone());
         let outcome = drive_offline(&mut turn, reader).unwrap();
         (outcome.pieces.map_or(0, |pieces| pieces.len()), outcome.assessment.decision.waypoint)
     }
 }
 
-/// The same conversation at any length, so that a longer one continues a shorter one. Its number is woven into every message.
+/// Generates a conversation with this many messages. A longer one continues a shorter one, and the number makes every message
+/// unique.
 fn body(conversation: usize, messages: usize) -> Bytes {
     let file = format!("src/parser_{conversation:04}.rs");
     let system = format!("You are an autonomous programmer. Your file is {file}. ");
@@ -85,7 +85,7 @@ fn body(conversation: usize, messages: usize) -> Bytes {
     serde_json::json!({"model": "gpt-4o", "stream": true, "tools": tools, "messages": all}).to_string().into()
 }
 
-/// Source code, as a tool shows it: short lines, quotes, tabs.
+/// Source code as a tool prints it: short lines, quotes, tabs.
 fn output(file: &str, number: usize) -> String {
     let line = |at: usize| {
         format!(
@@ -96,7 +96,7 @@ fn output(file: &str, number: usize) -> String {
     std::iter::once(format!("{file}\n")).chain((number..number + 70).map(line)).collect()
 }
 
-/// One conversation after the other, none like any before.
+/// Generates a new conversation on each call.
 fn conversations() -> impl FnMut() -> Bytes {
     let mut conversation = 0;
     move || {
@@ -107,10 +107,10 @@ fn conversations() -> impl FnMut() -> Bytes {
 
 #[divan::bench]
 fn seen(bencher: Bencher) {
-    let turn = Turn::seen();
+    let fixture = Fixture::seen();
     let body = body(0, 200);
-    turn.rewrite(&body, 1);
-    bencher.bench(|| black_box(turn.rewrite(&body, 1)));
+    fixture.rewrite(&body, 1);
+    bencher.bench(|| black_box(fixture.rewrite(&body, 1)));
 }
 
 #[divan::bench]
@@ -124,18 +124,18 @@ fn value_round_trip(bencher: Bencher) {
 
 #[divan::bench]
 fn first_seen(bencher: Bencher) {
-    let turn = Turn::seen();
-    bencher.with_inputs(conversations()).bench_local_refs(|body| black_box(turn.rewrite(body, 1)));
+    let fixture = Fixture::seen();
+    bencher.with_inputs(conversations()).bench_local_refs(|body| black_box(fixture.rewrite(body, 1)));
 }
 
-/// Only the texts in it, already read, counted once.
+/// Counts the tokens of the parsed texts.
 #[divan::bench]
 fn tokenize_texts(bencher: Bencher) {
-    let turn = Turn::unseen();
-    let meter = Meter { encoding: turn.model.encoding, images: turn.model.images, unit: Unit::Tokens };
+    let model = Fixture::unseen().model;
+    let meter = Meter { encoding: model.encoding, images: model.images, unit: Unit::Tokens };
     let mut bodies = conversations();
     let views = || {
-        // What has been read borrows from the body, and divan wants an input that borrows from nothing.
+        // The parsed messages borrow from the body, and divan needs an owned input.
         let body: &'static [u8] = bodies().to_vec().leak();
         let messages = split(Dialect::Chat, body).unwrap().messages;
         messages.iter().map(|span| Dialect::Chat.read_message(span.of(body)).unwrap()).collect::<Vec<_>>()
@@ -145,7 +145,7 @@ fn tokenize_texts(bencher: Bencher) {
         .bench_local_refs(|views| views.iter().map(|view| meter.measure(view).tokens.0).sum::<u64>());
 }
 
-/// All 500 KB of it, counted once as they came.
+/// Counts the tokens of the raw 500 KB body.
 #[divan::bench]
 fn tokenize_body(bencher: Bencher) {
     let mut bodies = conversations();

@@ -10,7 +10,7 @@ use tidegate_engine::{Strategy, Verdict};
 use tidegate_tokens::Model;
 use tidegate_wire::{BadEdit, Outline, Piece, Reader, Unreadable, assemble};
 
-/// A request and the policy that it is under.
+/// A request and its policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     pub body: &'a [u8],
@@ -21,31 +21,32 @@ pub struct Request<'a> {
     pub model: &'a Arc<Model>,
 }
 
-/// One request, and everything that was found out about it.
+/// One request with its assessment and the actions on its messages.
 #[derive(Debug)]
 pub struct Case<'a> {
     pub request: Request<'a>,
-    /// As it would be with the summary that is due.
+    /// The assessment with the summary that is due, if any.
     pub assessment: Assessment,
     pub due: Option<DueFold>,
+    /// The action on each message, in order.
     pub fates: Vec<Fate>,
-    /// The request as it would be forwarded; none if that is what the client sent.
+    /// The request to forward, or `None` if it is unchanged.
     pub rewritten: Option<Vec<u8>>,
-    /// The summaries and notes that it can have.
+    /// The summaries and pinned notes of the conversation.
     pub(crate) state: Arc<ConversationState>,
-    pub(crate) tense: Tense,
+    pub(crate) kind: CaseKind,
 }
 
-/// Whether it is known what came before.
+/// Whether a case is a preview or a past turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tense {
-    /// It would happen, if nothing had.
-    Would,
-    /// It has happened.
-    Has,
+pub(crate) enum CaseKind {
+    /// A request that was not sent, with no earlier turns known.
+    Preview,
+    /// A turn that was carried out.
+    Recorded,
 }
 
-/// How a request ends.
+/// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     AsSent,
@@ -53,14 +54,14 @@ pub enum Ending {
     Refused,
 }
 
-/// Why there is nothing to say about a request.
+/// Why a request cannot be explained.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Failure {
     #[error("{0}")]
     Unreadable(#[from] Unreadable),
     #[error("the plan does not fit the request: {0}")]
     Plan(#[from] BadEdit),
-    /// Always a mistake of ours.
+    /// A bug in Tidegate.
     #[error("internal error")]
     Internal,
 }
@@ -76,13 +77,13 @@ impl From<MeasureError> for Failure {
 }
 
 impl<'a> Case<'a> {
-    /// What would happen to a request of a conversation that nothing is known of, with the summary that is due.
+    /// Explains a request without an earlier conversation. A summary that is due is made first.
     pub fn unseen(reader: &Reader, request: Request<'a>) -> Result<Case<'a>, Failure> {
         let turn = Turn::new(request.input(), ConversationState::default());
         let mut turn = turn.waiting_for(FoldWait::Always);
         let outcome = drive_offline(&mut turn, reader)?;
         let state = turn.state().clone();
-        Ok(Case::new(request, outcome.assessment, state, outcome.due, outcome.pieces, Tense::Would))
+        Ok(Case::new(request, outcome.assessment, state, outcome.due, outcome.pieces, CaseKind::Preview))
     }
 
     pub(crate) fn new(
@@ -91,11 +92,11 @@ impl<'a> Case<'a> {
         state: Arc<ConversationState>,
         due: Option<DueFold>,
         pieces: Option<Vec<Piece>>,
-        tense: Tense,
+        kind: CaseKind,
     ) -> Case<'a> {
         let fates = fate::fates(&request, &assessment);
         let rewritten = pieces.map(|pieces| assemble(request.body, &pieces));
-        Case { request, assessment, due, fates, rewritten, state, tense }
+        Case { request, assessment, due, fates, rewritten, state, kind }
     }
 
     #[must_use]
@@ -108,7 +109,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A setting of the route's context, as it is written.
+    /// Returns the resolved value of a setting of the route's context, as TOML.
     #[must_use]
     pub fn setting(&self, key: &str) -> &str {
         let Request { settings, route, .. } = self.request;
@@ -125,7 +126,7 @@ impl Request<'_> {
         let context = self.route.context.clone();
         TurnInput {
             strategy: self.strategy,
-            // A saved request says nothing about how often or at what cost its conversation was continued.
+            // The number of turns and the cost of the conversation are unknown here, so limits are not checked.
             limits: Limits::default(),
             ..TurnInput::new(body, self.outline.clone(), context, self.model.clone())
         }

@@ -1,4 +1,4 @@
-//! What became of the messages of a request, line by line.
+//! The changes to the messages of a request, as a line-by-line diff.
 
 use crate::fate::Action;
 use crate::folding::Insertion;
@@ -8,11 +8,11 @@ use std::ops::Range;
 use tidegate_engine::Tokens;
 use tidegate_wire::split;
 
-/// One message that changes or comes, or several that follow each other and go for the same reason.
+/// A changed or inserted message, or a run of messages removed by the same action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub what: What,
-    /// The client's messages that it is about; for one of our own, the one that it stands before.
+    /// The client's messages that are affected. For an insertion, the message that it precedes.
     pub messages: Range<usize>,
     pub before: Tokens,
     pub after: Tokens,
@@ -26,7 +26,7 @@ pub enum What {
     Removed(Action),
 }
 
-/// A line of the JSON of a message: only white space differs from the bytes that came and went.
+/// A line of a message's JSON. It differs from the actual bytes only in white space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     pub op: Op,
@@ -36,12 +36,14 @@ pub struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     Same,
+    /// Removed.
     Less,
+    /// Added.
     More,
 }
 
 impl Op {
-    /// As `diff -u` marks it.
+    /// The mark of `diff -u`.
     #[must_use]
     pub fn mark(self) -> char {
         match self {
@@ -52,42 +54,42 @@ impl Op {
     }
 }
 
-/// How texts are laid out.
+/// How JSON is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
-    /// One member a line, and all of it.
-    Members,
-    /// The same, with a new line behind every line break that is spelled in a text, and no more of it than anybody looks at: a few
-    /// bytes can nest so deep that they take a hundred times as many to lay out.
-    Breaks,
+    /// One member per line, without a limit.
+    Complete,
+    /// Also with a new line after every `\n` in a string, and limited in size: deeply nested JSON can grow a hundredfold when it is
+    /// indented.
+    Readable,
 }
 
-/// So much of a change is laid out for a page.
-const MOST_SHOWN: usize = 256 * 1024;
+/// The maximum size of a change in the readable layout, in bytes.
+const MAX_READABLE: usize = 256 * 1024;
 
-/// Deeper levels stand where this one does.
-const DEEPEST: usize = 24;
+/// The maximum depth of indentation.
+const MAX_INDENT: usize = 24;
 
 impl Case<'_> {
-    /// Every message that would change, go or come. Empty if none does, or if the request would not be forwarded at all. Messages of
-    /// our own and those that stand for text are laid out with their line breaks; a changed one member a line.
+    /// Returns every changed, removed and inserted message; nothing for a request that is refused. Inserted messages are shown with
+    /// their line breaks, others with one JSON member per line.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
-        self.laid_out(Layout::Members, &(0..self.fates.len()))
+        self.formatted_changes(Layout::Complete, &(0..self.fates.len()))
     }
 
-    /// The same of the messages in a range, with line breaks in all of them.
+    /// Returns the changes to a range of messages, all with their line breaks and limited in size.
     #[must_use]
     pub fn changes_within(&self, messages: &Range<usize>) -> Vec<Change> {
-        self.laid_out(Layout::Breaks, messages)
+        self.formatted_changes(Layout::Readable, messages)
     }
 
-    fn laid_out(&self, layout: Layout, wanted: &Range<usize>) -> Vec<Change> {
+    fn formatted_changes(&self, layout: Layout, wanted: &Range<usize>) -> Vec<Change> {
         let mut changes = Vec::new();
         let Some(rewritten) = self.rewritten.as_deref().filter(|_| self.ending() != Ending::Refused) else {
             return changes;
         };
-        // What was written by us is JSON with messages.
+        // The rewritten request is always valid JSON with messages.
         let Ok(after) = split(self.request.outline.dialect, rewritten) else { return changes };
         let mut forwarded = after.messages.iter().map(|span| span.of(rewritten));
         let insertions = self.insertions();
@@ -113,7 +115,7 @@ impl Case<'_> {
             let old = self.request.outline.messages[index].of(self.request.body);
             if old != new && wanted.contains(&index) {
                 let (what, messages) = (What::Changed(fate.action), index..index + 1);
-                let lines = compare(&layout.of(old), &layout.of(new));
+                let lines = compare(&layout.format(old), &layout.format(new));
                 changes.push(Change { what, messages, before: fate.tokens, after: fate.after, lines });
             }
             index += 1;
@@ -126,45 +128,45 @@ impl Case<'_> {
         let mut lines = Vec::new();
         let mut shown = 0;
         for (place, span) in self.request.outline.messages[run.clone()].iter().enumerate() {
-            if layout == Layout::Breaks && shown > MOST_SHOWN {
+            if layout == Layout::Readable && shown > MAX_READABLE {
                 let left = grouped((run.len() - place) as u64);
                 lines.push(Line { op: Op::Less, text: format!("… {left} more messages") });
                 break;
             }
-            let text = layout.of(span.of(self.request.body));
+            let text = layout.format(span.of(self.request.body));
             shown += text.len();
-            lines.extend(all(Op::Less, &text));
+            lines.extend(lines_of(Op::Less, &text));
         }
         Change { what: What::Removed(action), messages: run, before, after: Tokens::ZERO, lines }
     }
 }
 
-/// A message of our own, with its line breaks: there is nowhere else to read it.
+/// Describes an inserted message. It is shown with its line breaks, because it cannot be read anywhere else.
 fn inserted(insertion: Insertion, before: usize, json: &[u8]) -> Change {
     let after = match insertion {
         Insertion::Summary { tokens, .. } | Insertion::Memory { tokens } => tokens,
         Insertion::Marker => Tokens::ZERO,
     };
-    let lines = all(Op::More, &Layout::Breaks.of(json));
+    let lines = lines_of(Op::More, &Layout::Readable.format(json));
     let messages = before..before + 1;
     Change { what: What::Inserted(insertion), messages, before: Tokens::ZERO, after, lines }
 }
 
-fn all(op: Op, text: &str) -> Vec<Line> {
+fn lines_of(op: Op, text: &str) -> Vec<Line> {
     text.lines().map(|line| Line { op, text: line.to_owned() }).collect()
 }
 
 impl Layout {
-    fn of(self, json: &[u8]) -> String {
+    fn format(self, json: &[u8]) -> String {
         match self {
-            Layout::Members => indented(json, usize::MAX),
-            Layout::Breaks => broken(&indented(json, MOST_SHOWN)),
+            Layout::Complete => indented(json, usize::MAX),
+            Layout::Readable => break_lines(&indented(json, MAX_READABLE)),
         }
     }
 }
 
-/// The same JSON with a new line behind every line break that is spelled in it.
-fn broken(json: &str) -> String {
+/// Adds a new line after every escaped line break in the JSON.
+fn break_lines(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut letters = json.chars();
     while let Some(letter) = letters.next() {
@@ -179,25 +181,26 @@ fn broken(json: &str) -> String {
     }
     out
 }
-/// A JSON value, one member a line. Only white space between tokens changes: spellings and order are the client's. It ends behind about
-/// `most` bytes, and says so.
-fn indented(raw: &[u8], most: usize) -> String {
-    let mut out = String::with_capacity(raw.len().saturating_mul(2).min(most));
+
+/// Formats a JSON value with one member per line. Only white space between tokens changes. The output is cut off after about `max`
+/// bytes, with a note.
+fn indented(raw: &[u8], max: usize) -> String {
+    let mut out = String::with_capacity(raw.len().saturating_mul(2).min(max));
     let mut depth = 0;
     let text = String::from_utf8_lossy(raw);
     let mut letters = text.chars().peekable();
     let new_line = |out: &mut String, depth: usize| {
-        let _ = write!(out, "\n{:width$}", "", width = 2 * depth.min(DEEPEST));
+        let _ = write!(out, "\n{:width$}", "", width = 2 * depth.min(MAX_INDENT));
     };
     while let Some(letter) = letters.next() {
-        if out.len() >= most {
+        if out.len() >= max {
             let _ = write!(out, "\n… the rest of {} bytes", grouped(raw.len() as u64));
             break;
         }
         match letter {
             '"' => {
                 out.push('"');
-                while let Some(letter) = letters.next_if(|_| out.len() < most) {
+                while let Some(letter) = letters.next_if(|_| out.len() < max) {
                     out.push(letter);
                     match letter {
                         '\\' => out.extend(letters.next()),
@@ -233,7 +236,7 @@ fn indented(raw: &[u8], most: usize) -> String {
     out
 }
 
-/// The lines of both, those that they share once.
+/// Returns the diff of two texts.
 fn compare(old: &str, new: &str) -> Vec<Line> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
@@ -249,18 +252,17 @@ fn compare(old: &str, new: &str) -> Vec<Line> {
     lines
 }
 
-/// So many pairs of lines are compared with each other; beyond it all of the old ones go and all of the new ones come.
-const MOST_PAIRS: usize = 4_000_000;
+/// The maximum number of line pairs to compare. Beyond it, all old lines count as removed and all new ones as added.
+const MAX_PAIRS: usize = 4_000_000;
 
-/// By the longest run of lines that both share. An edit makes its message shorter, so `new` is a few lines here, however
-/// long `old` is.
+/// Diffs by the longest common subsequence. An edit makes its message shorter, so `new` is short here, however long `old` is.
 fn compare_middle(add: &mut impl FnMut(Op, &str), old: &[&str], new: &[&str]) {
-    if old.len().saturating_mul(new.len()) > MOST_PAIRS {
+    if old.len().saturating_mul(new.len()) > MAX_PAIRS {
         old.iter().for_each(|line| add(Op::Less, line));
         new.iter().for_each(|line| add(Op::More, line));
         return;
     }
-    // How many lines `old[i..]` and `new[j..]` share, at `[i][j]`.
+    // `shared[i][j]` is the length of the longest common subsequence of `old[i..]` and `new[j..]`.
     let mut shared = vec![vec![0_u32; new.len() + 1]; old.len() + 1];
     for i in (0..old.len()).rev() {
         for j in (0..new.len()).rev() {
@@ -295,14 +297,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_both_have_are_shown_once() {
+    fn common_lines_are_shown_once() {
         assert_eq!(diff("a\nb\nc\nd\ne", "a\nc\nx\ne"), " a\n-b\n c\n-d\n+x\n e\n");
         assert_eq!(diff("a", "a"), " a\n");
         assert_eq!(diff("a\na", "a"), " a\n-a\n");
     }
 
     #[test]
-    fn what_is_too_long_to_compare_goes_and_comes_whole() {
+    fn texts_too_long_to_compare_are_replaced_completely() {
         let old: String = (0..3_000).map(|number| format!("a{number}\n")).collect();
         let new: String = (0..3_000).map(|number| format!("b{number}\n")).collect();
         let lines = compare(&old, &new);
@@ -310,25 +312,25 @@ mod tests {
     }
 
     #[test]
-    fn only_white_space_between_tokens_changes() {
+    fn indenting_changes_only_white_space_between_tokens() {
         let raw = br#"{ "b":1e9,"a" : [ ] ,"c":["x, {y\"", {}],"d":{"e":null}}"#;
         let expected = "{\n  \"b\": 1e9,\n  \"a\": [],\n  \"c\": [\n    \"x, {y\\\"\",\n    {}\n  ],\n  \"d\": {\n    \"e\": null\n  }\n}";
         assert_eq!(indented(raw, usize::MAX), expected);
     }
 
     #[test]
-    fn what_is_shown_is_bounded_however_it_is_nested() {
+    fn the_readable_layout_is_bounded_for_nested_and_long_json() {
         let deep = format!("{}{}0{}", "[".repeat(120), "0,".repeat(1_000_000), "]".repeat(120));
         let long = format!("[\"{}\"]", "x\\n".repeat(2_000_000));
         for json in [deep, long] {
-            let text = Layout::Breaks.of(json.as_bytes());
-            assert!(text.len() < 4 * MOST_SHOWN, "{}", text.len());
+            let text = Layout::Readable.format(json.as_bytes());
+            assert!(text.len() < 4 * MAX_READABLE, "{}", text.len());
             assert!(text.ends_with("bytes"), "{}", &text[text.len() - 60..]);
         }
     }
 
     #[test]
-    fn lines_break_where_the_text_does() {
-        assert_eq!(broken(r#""a\nb\\nc\"\n""#), "\"a\\n\n    b\\\\nc\\\"\\n\n    \"");
+    fn lines_break_at_escaped_line_breaks() {
+        assert_eq!(break_lines(r#""a\nb\\nc\"\n""#), "\"a\\n\n    b\\\\nc\\\"\\n\n    \"");
     }
 }

@@ -1,4 +1,4 @@
-//! What would become of each message, and why.
+//! The action on each message of a request, and the reason for it.
 
 use crate::Request;
 use crate::folding::folds;
@@ -6,16 +6,17 @@ use std::collections::HashMap;
 use tidegate_context::Assessment;
 use tidegate_engine::{Kind, Message, Role, Strategy, Tokens, unresolved_from};
 
-/// One message of the request.
+/// What happens to one message of the request.
 #[derive(Debug)]
 pub struct Fate {
     pub role: &'static str,
     pub kind: Kind,
-    /// The tool whose result this is, or the name that the message bears.
+    /// The tool whose result this is, or the message's `name`.
     pub tool: Option<String>,
-    /// The tools that it calls.
+    /// The tools that the message calls.
     pub calls: Vec<String>,
     pub tokens: Tokens,
+    /// The tokens of the message in the forwarded request.
     pub after: Tokens,
     pub action: Action,
     pub why: Why,
@@ -25,16 +26,16 @@ pub struct Fate {
 pub enum Action {
     Keep,
     Mask,
-    /// Our own tag goes, and all else stays.
+    /// Only our own tag is removed.
     Untag,
     MaskAndUntag,
-    /// It goes, and the summary stands for it.
+    /// The message is removed and the summary replaces it.
     Fold,
-    /// It goes, and a marker says so.
+    /// The message is removed and a marker replaces it.
     Drop,
 }
 
-/// Why something happens to a message or not.
+/// The reason for an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     Passthrough,
@@ -77,7 +78,7 @@ impl Action {
         matches!(self, Action::Mask | Action::MaskAndUntag)
     }
 
-    /// Whether the message is not in the forwarded request.
+    /// Whether the message is removed from the request.
     pub fn removes(self) -> bool {
         matches!(self, Action::Fold | Action::Drop)
     }
@@ -117,6 +118,7 @@ impl Why {
     }
 }
 
+/// Determines the action on each message.
 pub fn fates(request: &Request<'_>, assessment: &Assessment) -> Vec<Fate> {
     let mut tools = HashMap::new();
     let mut fates = Vec::with_capacity(assessment.chat.messages.len());
@@ -157,7 +159,7 @@ fn action(why: Why, is_tagged: bool) -> Action {
     }
 }
 
-/// The first reason that holds, in the order in which the reader and the engine ask.
+/// Returns the first reason that applies, in the order in which the reader and the engine check them.
 fn why(
     index: usize,
     message: &Message,
@@ -201,7 +203,7 @@ fn why(
     }
 }
 
-/// Why a message that nothing could mask is not folded either.
+/// Returns why a message that cannot be masked is not folded.
 fn why_unfolded(index: usize, request: &Request<'_>, assessment: &Assessment) -> Why {
     let messages = &assessment.chat.messages;
     let is_task = || messages.iter().position(Message::is_user_turn) == Some(index);

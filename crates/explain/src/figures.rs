@@ -1,6 +1,6 @@
-//! The numbers and sentences that the table and the JSON object share.
+//! The numbers and sentences that the table and the JSON share.
 
-use crate::case::Tense;
+use crate::case::CaseKind;
 use crate::fate::{Action, Why};
 use crate::folding::{Insertion, folds};
 use crate::grouped;
@@ -8,16 +8,15 @@ use crate::{Case, Ending};
 use std::time::Duration;
 use tidegate_engine::{Cause, Pace, Plan, Strategy, Tokens};
 
-/// Where a model's entry, or its window, was found.
+/// Where a model's entry or its window comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// `budget.windows` of the route, or of its profile.
+    /// `budget.windows` of the route or its profile.
     Route,
     /// `[models]`
     Config,
     /// The built-in table.
     Table,
-    /// Nowhere.
     Unknown,
 }
 
@@ -33,10 +32,10 @@ impl Source {
     }
 }
 
-/// Whose the entry is that matched the model, and whose the window.
+/// Returns the source of the model's entry and the source of its window.
 ///
-/// An entry of the configuration wins over the built-in ones, under its own name in lower case. Every built-in one has a
-/// window. What the route says of a window wins over both.
+/// An entry of the configuration takes precedence over the built-in one. Every built-in entry has a window. A window set by the
+/// route takes precedence over both.
 pub fn sources(case: &Case<'_>) -> (Source, Source) {
     let mut entries = case.request.settings.models.iter();
     let own =
@@ -55,6 +54,7 @@ pub fn sources(case: &Case<'_>) -> (Source, Source) {
     (if own.is_some() { Source::Config } else { known }, window)
 }
 
+/// Whether a strategy masks observations.
 pub fn masks(strategy: Strategy) -> bool {
     match strategy {
         Strategy::Masking | Strategy::Hybrid => true,
@@ -62,35 +62,36 @@ pub fn masks(strategy: Strategy) -> bool {
     }
 }
 
-/// How far the request would be over its budget.
+/// By how many tokens the planned request exceeds its budget.
 pub fn over(plan: &Plan) -> Tokens {
     plan.after.saturating_sub(plan.budget.input)
 }
 
-/// What the messages cost as they were sent, and what everything else does: tools, format, the beginning of the answer.
+/// Returns the tokens of the messages as sent, and of everything else: tools, response format, the start of the answer.
 #[must_use]
 pub fn parts(case: &Case<'_>) -> (Tokens, Tokens) {
     let messages: Tokens = case.assessment.chat.messages.iter().map(|one| one.tokens).sum();
-    match case.tense {
-        Tense::Would => (messages, case.assessment.chat.fixed),
-        // Tools are not recorded, but what they cost is.
-        Tense::Has => (messages, case.assessment.decision.plan.before.saturating_sub(messages)),
+    match case.kind {
+        CaseKind::Preview => (messages, case.assessment.chat.fixed),
+        // Tools are not recorded, but their cost is.
+        CaseKind::Recorded => (messages, case.assessment.decision.plan.before.saturating_sub(messages)),
     }
 }
 
-/// Whether the room for the answer is what the request asked for.
+/// Whether the reserve for the answer comes from the request's `max_tokens`.
 #[must_use]
 pub fn is_output_asked_for(case: &Case<'_>) -> bool {
     let budget = &case.assessment.decision.plan.budget;
-    match case.tense {
-        Tense::Would => case.request.outline.output_limit.is_some(),
-        // What it asked for is not recorded, but what it got is.
-        Tense::Has => {
+    match case.kind {
+        CaseKind::Preview => case.request.outline.output_limit.is_some(),
+        // `max_tokens` is not recorded, but the resulting reserve is.
+        CaseKind::Recorded => {
             case.request.route.context.budget.budget(Some(budget.window), None).output != budget.output
         }
     }
 }
 
+/// Describes what happens to the request, in one sentence.
 pub fn verdict(case: &Case<'_>) -> String {
     let plan = &case.assessment.decision.plan;
     let (over, left) = (over(plan), plan.budget.input.saturating_sub(plan.after));
@@ -155,7 +156,7 @@ fn edits(case: &Case<'_>) -> String {
     listed(edits)
 }
 
-/// What makes the request shorter; empty if nothing does.
+/// Describes the edits that shorten the request. Empty if there are none.
 pub fn savings(case: &Case<'_>) -> String {
     listed(shortenings(case))
 }
@@ -172,7 +173,7 @@ fn shortenings(case: &Case<'_>) -> Vec<String> {
             counted(folded, "message"),
             tokens(size)
         )),
-        // It is no longer kept, or said nothing that the memory did not.
+        // The summary is no longer stored, or only repeats the pinned notes.
         None if folded > 0 => edits.push(format!("{} folded", counted(folded, "message"))),
         None => {}
     }
@@ -190,6 +191,7 @@ fn listed(mut edits: Vec<String>) -> String {
     if edits.is_empty() { last } else { format!("{} and {last}", edits.join(", ")) }
 }
 
+/// Describes a reason.
 pub fn why(case: &Case<'_>, why: Why) -> String {
     let keep = || format!("mask.keep = {}", case.setting("mask.keep"));
     match why {
@@ -223,14 +225,14 @@ pub fn why(case: &Case<'_>, why: Why) -> String {
     }
 }
 
-/// What made the mask frontier move.
+/// Returns what made the mask frontier move.
 pub fn mask_cause(case: &Case<'_>) -> Option<Cause> {
     let decision = &case.assessment.decision;
-    // A summary that is still wanted is what the plan names then.
+    // If a summary is still wanted, the plan's cause is that of the summary.
     decision.plan.cause.filter(|cause| decision.wanted.is_none() && !asks_for_summary(*cause))
 }
 
-/// What made the mask frontier move, or why it stays.
+/// Describes what made the mask frontier move, or why it did not.
 pub fn cause(case: &Case<'_>) -> String {
     let plan = &case.assessment.decision.plan;
     match mask_cause(case) {
@@ -240,7 +242,7 @@ pub fn cause(case: &Case<'_>) -> String {
     }
 }
 
-/// Whether it is only ever why there is a summary.
+/// Whether a cause only ever applies to summaries.
 #[must_use]
 pub fn asks_for_summary(cause: Cause) -> bool {
     match cause {
@@ -249,7 +251,7 @@ pub fn asks_for_summary(cause: Cause) -> bool {
     }
 }
 
-/// Why something new was decided.
+/// Describes the cause of a decision.
 #[must_use]
 pub fn sentence(cause: Cause) -> &'static str {
     match cause {
@@ -273,10 +275,10 @@ fn waiting(case: &Case<'_>) -> String {
     }
 }
 
-/// What a running proxy may do otherwise, because it knows what it has sent before.
+/// Describes how masking may differ in a running proxy, which knows what it has sent before.
 pub fn note(case: &Case<'_>) -> &'static str {
     match case.request.route.context.mask.policy.pace {
-        _ if case.tense == Tense::Has => "",
+        _ if case.kind == CaseKind::Recorded => "",
         Pace::BreakEven => {
             "no earlier request is known: the cache counts as cold and masking as free; in a running conversation it \
              waits until keeping the observations has cost as much as masking them"
@@ -293,11 +295,12 @@ pub fn tokens(count: Tokens) -> String {
     grouped(count.0)
 }
 
+/// Formats a count with its noun.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }
 
-/// In the largest unit that is exact.
+/// Formats a duration in the largest unit that is exact.
 pub fn duration(duration: Duration) -> String {
     match duration.as_millis() {
         millis if millis % 1_000 != 0 => format!("{millis}ms"),
@@ -307,19 +310,19 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// The longest name that is shown whole.
-const LONGEST_NAME: usize = 48;
+/// The maximum length of a displayed name, in characters.
+const MAX_NAME: usize = 48;
 
-/// A name that a client chose, made safe for a terminal: no control characters, no endless line.
+/// Makes a client-supplied name safe for a terminal: escapes control characters and limits its length.
 pub fn printable(name: &str) -> String {
-    let mut plain: String = name.chars().take(LONGEST_NAME).flat_map(shown).collect();
-    if name.chars().nth(LONGEST_NAME).is_some() {
+    let mut plain: String = name.chars().take(MAX_NAME).flat_map(escaped).collect();
+    if name.chars().nth(MAX_NAME).is_some() {
         plain.push('…');
     }
     plain
 }
 
-fn shown(letter: char) -> impl Iterator<Item = char> {
+fn escaped(letter: char) -> impl Iterator<Item = char> {
     let escaped = letter.is_control().then(|| letter.escape_unicode());
     let plain = (!letter.is_control()).then_some(letter);
     escaped.into_iter().flatten().chain(plain)
@@ -330,19 +333,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_have_commas() {
-        let numbers = [0, 7, 999, 1_000, 12_345, 999_999, 1_000_000].map(grouped);
-        assert_eq!(numbers, ["0", "7", "999", "1,000", "12,345", "999,999", "1,000,000"]);
-    }
-
-    #[test]
-    fn durations_are_exact() {
+    fn durations_use_the_largest_exact_unit() {
         let shown = [0, 1, 1_000, 90_000, 600_000, 3_600_000].map(|ms| duration(Duration::from_millis(ms)));
         assert_eq!(shown, ["0s", "1ms", "1s", "90s", "10m", "1h"]);
     }
 
     #[test]
-    fn a_name_cannot_command_the_terminal() {
+    fn control_characters_in_names_are_escaped() {
         assert_eq!(printable("read\u{1b}[31m\n"), "read\\u{1b}[31m\\u{a}");
         assert_eq!(printable(&"é".repeat(50)).chars().count(), 49);
     }

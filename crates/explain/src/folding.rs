@@ -1,27 +1,27 @@
-//! What is said of the summary that a request would get.
+//! Describes the summary of a request.
 
-use crate::case::Tense;
+use crate::case::CaseKind;
 use crate::figures::{self, tokens};
 use crate::{Case, Ending};
 use tidegate_config::{FoldMode, FoldRole, Summarizer};
 use tidegate_context::DueFold;
 use tidegate_engine::{Cause, Strategy, Tokens};
 
-/// A message of our own in the request.
+/// A message that Tidegate adds to the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Insertion {
     Summary {
         tokens: Tokens,
+        /// The number of messages that it covers, instructions not counted.
         covered: usize,
     },
-    /// It stands for messages that were dropped.
+    /// Replaces dropped messages.
     Marker,
-    /// What is pinned to the conversation.
-    Memory {
-        tokens: Tokens,
-    },
+    /// The notes pinned to the conversation.
+    Memory { tokens: Tokens },
 }
 
+/// Whether a strategy makes summaries.
 pub fn folds(strategy: Strategy) -> bool {
     match strategy {
         Strategy::Summarization | Strategy::Hybrid => true,
@@ -30,7 +30,7 @@ pub fn folds(strategy: Strategy) -> bool {
 }
 
 impl Case<'_> {
-    /// Our own messages, each with the client's before which it stands.
+    /// Returns the messages that Tidegate adds, each with the index of the client's message that it precedes.
     pub fn insertions(&self) -> Vec<(usize, Insertion)> {
         let (plan, messages) = (&self.assessment.decision.plan, &self.assessment.chat.messages);
         if self.request.route.context.observe {
@@ -45,16 +45,16 @@ impl Case<'_> {
         if let Some(folded) = &plan.folded {
             let covered = talk.take_while(|(at, _)| *at < folded.upto).count();
             let summary = Insertion::Summary { tokens: folded.tokens, covered };
-            // One that has nothing to say beside what is pinned is not there.
-            let is_there = self.state.summary(folded.covers).is_some_and(|one| !one.json.is_empty());
-            let first = first.filter(|_| is_there);
+            // A summary that only repeats the pinned notes is not inserted.
+            let is_inserted = self.state.summary(folded.covers).is_some_and(|one| !one.json.is_empty());
+            let first = first.filter(|_| is_inserted);
             insertions.extend(first.map(|first| (first, summary)));
         }
         insertions.extend(plan.dropped.first().map(|&first| (first, Insertion::Marker)));
         insertions
     }
 
-    /// The summary in the request, with the message before which it stands.
+    /// Returns the summary in the request: the index of the message that it precedes, its tokens, and the number of messages covered.
     pub fn summary(&self) -> Option<(usize, Tokens, usize)> {
         self.insertions().into_iter().find_map(|(before, insertion)| match insertion {
             Insertion::Summary { tokens, covered } => Some((before, tokens, covered)),
@@ -62,14 +62,14 @@ impl Case<'_> {
         })
     }
 
-    /// Whether a summary is due and this very request would go out without it, and only the next one with it.
+    /// Whether a summary is due but only the next request would get it.
     pub fn is_folded_later(&self) -> bool {
         let waits =
             |due: &DueFold| due.job.is_urgent() || self.request.route.context.fold.mode == FoldMode::Inline;
         self.summary().is_some() && self.due.as_ref().is_some_and(|due| !waits(due))
     }
 
-    /// Whether a summary is due and would not make the request shorter.
+    /// Whether a summary is due but would not make the request shorter.
     pub fn is_summary_useless(&self) -> bool {
         self.due.is_some() && self.assessment.decision.plan.folded.is_none()
     }
@@ -81,13 +81,14 @@ impl Case<'_> {
         }
     }
 
+    /// Why a summary is due or was made.
     pub fn fold_cause(&self) -> Option<Cause> {
         let of_plan = self.assessment.decision.plan.cause.filter(|cause| figures::asks_for_summary(*cause));
-        self.due.as_ref().map(|due| due.job.cause).or(of_plan.filter(|_| self.tense == Tense::Has))
+        self.due.as_ref().map(|due| due.job.cause).or(of_plan.filter(|_| self.kind == CaseKind::Recorded))
     }
 }
 
-/// Why a summary is due.
+/// Describes why a summary is due.
 pub fn cause(case: &Case<'_>) -> String {
     let Some(DueFold { job, .. }) = &case.due else { return "none: no summary is due".to_owned() };
     let sentence = match job.cause {
@@ -98,9 +99,9 @@ pub fn cause(case: &Case<'_>) -> String {
     format!("{}: {sentence}", job.cause.name())
 }
 
-/// What is otherwise in a running proxy, the most important last.
+/// Describes how a running proxy may differ from this preview, with the most important note last.
 pub fn notes(case: &Case<'_>) -> Vec<String> {
-    if case.tense == Tense::Has {
+    if case.kind == CaseKind::Recorded {
         return Vec::new();
     }
     let mut notes = vec![
@@ -120,7 +121,7 @@ pub fn notes(case: &Case<'_>) -> Vec<String> {
     notes
 }
 
-/// What has to be said beside a view that shows nothing but the request.
+/// The notes that a view of the rewritten request alone needs.
 pub fn caveats(case: &Case<'_>) -> Vec<String> {
     let shown = case.ending() != Ending::Refused && case.summary().is_some();
     let stand_in = shown.then(|| stand_in(case)).flatten();

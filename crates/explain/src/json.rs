@@ -1,4 +1,4 @@
-//! The answer for machines. Its members are promised in `tidegate explain --help`.
+//! The JSON form of a case. `tidegate explain --help` documents its members as stable.
 
 use crate::fate::Action;
 use crate::{Case, Change, Ending, Insertion, What, figures, folding, grouped};
@@ -18,51 +18,51 @@ impl Ending {
     }
 }
 
-/// Everything, with all messages.
+/// Returns a case as JSON, with all messages.
 #[must_use]
 pub fn of(case: &Case<'_>) -> Value {
     page(case, &(0..case.fates.len()))
 }
 
-/// Everything, with the messages in a range.
+/// Returns a case as JSON, with the messages in a range.
 #[must_use]
 pub fn page(case: &Case<'_>, range: &Range<usize>) -> Value {
     let plan = &case.assessment.decision.plan;
     let (messages_tokens, fixed) = figures::parts(case);
     json!({
-    "route": case.request.route.name.as_str(),
-    "upstream": case.request.route.upstream.name.as_str(),
-    "strategy": strategy_name(case.request.strategy),
-    "observe": case.request.route.context.observe,
-    "messages": messages(case, range),
-    "budget": budget(case),
-    "usage": json!({
-    "messages": messages_tokens.0,
-    "fixed": fixed.0,
-    "before": plan.before.0,
-    "saved": plan.before.saturating_sub(plan.after).0,
-    "after": plan.after.0,
-    }),
-    "masking": if figures::masks(case.request.strategy) { masking(case) } else { Value::Null },
-    "folding": if folding::folds(case.request.strategy) { fold(case) } else { Value::Null },
-    "verdict": verdict(case),
-    "model": model(case),
+        "route": case.request.route.name.as_str(),
+        "upstream": case.request.route.upstream.name.as_str(),
+        "strategy": strategy_name(case.request.strategy),
+        "observe": case.request.route.context.observe,
+        "messages": messages(case, range),
+        "budget": budget(case),
+        "usage": json!({
+            "messages": messages_tokens.0,
+            "fixed": fixed.0,
+            "before": plan.before.0,
+            "saved": plan.before.saturating_sub(plan.after).0,
+            "after": plan.after.0,
+        }),
+        "masking": if figures::masks(case.request.strategy) { masking(case) } else { Value::Null },
+        "folding": if folding::folds(case.request.strategy) { fold(case) } else { Value::Null },
+        "verdict": verdict(case),
+        "model": model(case),
     })
 }
 
-/// What is known of a request that no route wants.
+/// Returns the JSON for a request that matches no route.
 #[must_use]
 pub fn without_route(model: Option<&str>, sentence: &str) -> Value {
     json!({
-    "route": null,
-    "upstream": "default",
-    "verdict": json!({
-    "ending": Ending::AsSent.name(),
-    "sentence": sentence,
-    }),
-    "model": json!({
-    "asked": model,
-    }),
+        "route": null,
+        "upstream": "default",
+        "verdict": json!({
+            "ending": Ending::AsSent.name(),
+            "sentence": sentence,
+        }),
+        "model": json!({
+            "asked": model,
+        }),
     })
 }
 
@@ -74,16 +74,16 @@ fn messages(case: &Case<'_>, range: &Range<usize>) -> Value {
             Kind::Observation => "observation",
         };
         json!({
-        "index": index,
-        "role": fate.role,
-        "kind": kind,
-        "tool": fate.tool.as_deref(),
-        "calls": fate.calls,
-        "tokens": fate.tokens.0,
-        "tokens_after": fate.after.0,
-        "action": fate.action.name(),
-        "reason": fate.why.name(),
-        "why": figures::why(case, fate.why),
+            "index": index,
+            "role": fate.role,
+            "kind": kind,
+            "tool": fate.tool.as_deref(),
+            "calls": fate.calls,
+            "tokens": fate.tokens.0,
+            "tokens_after": fate.after.0,
+            "action": fate.action.name(),
+            "reason": fate.why.name(),
+            "why": figures::why(case, fate.why),
         })
     };
     Value::Array(fates.map(one).collect())
@@ -93,57 +93,57 @@ fn budget(case: &Case<'_>) -> Value {
     let budget = &case.assessment.decision.plan.budget;
     let (_, window) = figures::sources(case);
     json!({
-    "window": budget.window.0,
-    "window_source": if window == figures::Source::Unknown { "fallback" } else { window.name() },
-    "safe": budget.safe.0,
-    "output": budget.output.0,
-    "output_source": if figures::is_output_asked_for(case) { "request" } else { "policy" },
-    "overhead": budget.overhead.0,
-    "input": budget.input.0,
+        "window": budget.window.0,
+        "window_source": if window == figures::Source::Unknown { "fallback" } else { window.name() },
+        "safe": budget.safe.0,
+        "output": budget.output.0,
+        "output_source": if figures::is_output_asked_for(case) { "request" } else { "policy" },
+        "overhead": budget.overhead.0,
+        "input": budget.input.0,
     })
 }
 
 fn masking(case: &Case<'_>) -> Value {
     let plan = &case.assessment.decision.plan;
     json!({
-    "keep": case.setting("mask.keep"),
-    "pace": case.setting("mask.pace").trim_matches('"'),
-    "cause": figures::mask_cause(case).map(|cause| cause.name()),
-    "postponed": plan.postponed,
-    "note": figures::note(case),
+        "keep": case.setting("mask.keep"),
+        "pace": case.setting("mask.pace").trim_matches('"'),
+        "cause": figures::mask_cause(case).map(|cause| cause.name()),
+        "postponed": plan.postponed,
+        "note": figures::note(case),
     })
 }
 
 fn fold(case: &Case<'_>) -> Value {
     let summary = case.summary();
     json!({
-    "when": case.setting("fold.when"),
-    "keep": case.setting("fold.keep"),
-    "mode": case.setting("fold.mode").trim_matches('"'),
-    "prune_when": case.setting("prune.when"),
-    "prune_keep": case.setting("prune.keep"),
-    "summarizer": case.request.route.context.fold.summarizer.as_str(),
-    "cause": case.fold_cause().map(|cause| cause.name()),
-    "covered": summary.map(|(_, _, covered)| covered),
-    "summary_tokens": summary.map(|(_, tokens, _)| tokens.0),
-    "summary_role": summary.map(|_| case.fold_role()),
-    "summary_before": summary.map(|(before, _, _)| before),
-    "later": case.is_folded_later(),
-    "note": folding::notes(case).join("; "),
+        "when": case.setting("fold.when"),
+        "keep": case.setting("fold.keep"),
+        "mode": case.setting("fold.mode").trim_matches('"'),
+        "prune_when": case.setting("prune.when"),
+        "prune_keep": case.setting("prune.keep"),
+        "summarizer": case.request.route.context.fold.summarizer.as_str(),
+        "cause": case.fold_cause().map(|cause| cause.name()),
+        "covered": summary.map(|(_, _, covered)| covered),
+        "summary_tokens": summary.map(|(_, tokens, _)| tokens.0),
+        "summary_role": summary.map(|_| case.fold_role()),
+        "summary_before": summary.map(|(before, _, _)| before),
+        "later": case.is_folded_later(),
+        "note": folding::notes(case).join("; "),
     })
 }
 
 fn verdict(case: &Case<'_>) -> Value {
     let plan = &case.assessment.decision.plan;
     json!({
-    "ending": case.ending().name(),
-    "masked": case.fates.iter().filter(|fate| fate.action.masks()).count(),
-    "folded": case.fates.iter().filter(|fate| fate.action == Action::Fold).count(),
-    "dropped": case.fates.iter().filter(|fate| fate.action == Action::Drop).count(),
-    "untagged": case.fates.iter().filter(|fate| fate.action.untags()).count(),
-    "over": figures::over(plan).0,
-    "left": plan.budget.input.saturating_sub(plan.after).0,
-    "sentence": figures::verdict(case),
+        "ending": case.ending().name(),
+        "masked": case.fates.iter().filter(|fate| fate.action.masks()).count(),
+        "folded": case.fates.iter().filter(|fate| fate.action == Action::Fold).count(),
+        "dropped": case.fates.iter().filter(|fate| fate.action == Action::Drop).count(),
+        "untagged": case.fates.iter().filter(|fate| fate.action.untags()).count(),
+        "over": figures::over(plan).0,
+        "left": plan.budget.input.saturating_sub(plan.after).0,
+        "sentence": figures::verdict(case),
     })
 }
 
@@ -156,30 +156,30 @@ fn model(case: &Case<'_>) -> Value {
     };
     let prices = |Prices { input, cached_input, cache_write, output }: Prices| {
         json!({
-        "input": input,
-        "cached_input": cached_input,
-        "cache_write": cache_write,
-        "output": output,
+            "input": input,
+            "cached_input": cached_input,
+            "cache_write": cache_write,
+            "output": output,
         })
     };
     json!({
-    "asked": case.request.outline.model.as_deref(),
-    "matched": (entry != figures::Source::Unknown).then_some(model.name.as_str()),
-    "source": entry.name(),
-    "window": model.window.map(|window| window.0),
-    "max_output": model.max_output.map(|most| most.0),
-    "encoding": model.encoding.name(),
-    "fit": fit,
-    "prices": model.prices.map(prices),
-    "cache_life_s": model.caching.ttl.as_secs(),
+        "asked": case.request.outline.model.as_deref(),
+        "matched": (entry != figures::Source::Unknown).then_some(model.name.as_str()),
+        "source": entry.name(),
+        "window": model.window.map(|window| window.0),
+        "max_output": model.max_output.map(|max| max.0),
+        "encoding": model.encoding.name(),
+        "fit": fit,
+        "prices": model.prices.map(prices),
+        "cache_life_s": model.caching.ttl.as_secs(),
     })
 }
 
-/// So much of one change is shown; who wants the rest has the messages.
-const MOST_LINES: usize = 400;
-const LONGEST_LINE: usize = 2_000;
+/// The limits of one change. Readers of the JSON have the complete messages.
+const MAX_LINES: usize = 400;
+const MAX_LINE: usize = 2_000;
 
-/// What became of messages, for a page: long ones are cut.
+/// Returns changes as JSON. Long ones are truncated.
 #[must_use]
 pub fn changes(changes: &[Change]) -> Value {
     Value::Array(changes.iter().map(change).collect())
@@ -190,28 +190,28 @@ fn change(change: &Change) -> Value {
     let which =
         if first == last { format!("messages[{first}]") } else { format!("messages[{first}] to [{last}]") };
     let (kind, title) = match change.what {
-        What::Changed(action) => ("changed", format!("{which}: {}", done(action))),
-        What::Removed(action) => ("removed", format!("{which}: {}", done(action))),
+        What::Changed(action) => ("changed", format!("{which}: {}", participle(action))),
+        What::Removed(action) => ("removed", format!("{which}: {}", participle(action))),
         What::Inserted(Insertion::Summary { covered, .. }) => {
             ("inserted", format!("a summary that stands for {}", figures::counted(covered, "message")))
         }
         What::Inserted(Insertion::Marker) => ("inserted", "a marker for what is dropped".to_owned()),
         What::Inserted(Insertion::Memory { .. }) => ("inserted", "the pinned memory".to_owned()),
     };
-    let lines = change.lines.iter().take(MOST_LINES);
+    let lines = change.lines.iter().take(MAX_LINES);
     json!({
-    "kind": kind,
-    "first": first,
-    "last": last,
-    "title": title,
-    "tokens_before": change.before.0,
-    "tokens_after": change.after.0,
-    "lines": lines.map(|line| json!({ "op": line.op.mark(), "text": shortened(&line.text) })).collect::<Vec<_>>(),
-    "omitted": change.lines.len().saturating_sub(MOST_LINES),
+        "kind": kind,
+        "first": first,
+        "last": last,
+        "title": title,
+        "tokens_before": change.before.0,
+        "tokens_after": change.after.0,
+        "lines": lines.map(|line| json!({ "op": line.op.mark(), "text": shortened(&line.text) })).collect::<Vec<_>>(),
+        "omitted": change.lines.len().saturating_sub(MAX_LINES),
     })
 }
 
-fn done(action: Action) -> &'static str {
+fn participle(action: Action) -> &'static str {
     match action {
         Action::Keep => "as sent",
         Action::Mask => "masked",
@@ -223,7 +223,7 @@ fn done(action: Action) -> &'static str {
 }
 
 fn shortened(line: &str) -> String {
-    match line.char_indices().nth(LONGEST_LINE) {
+    match line.char_indices().nth(MAX_LINE) {
         None => line.to_owned(),
         Some((cut, _)) => {
             format!("{} … {} more characters", &line[..cut], grouped(line[cut..].chars().count() as u64))

@@ -1,11 +1,11 @@
-//! What would happen to a request, or has happened to one, and why.
+//! Explains what Tidegate would do to a request, or has done to one, and why.
 //!
-//! A [`Case`] is one request under the policy of one route, read, measured, decided and rewritten by the code of the running proxy, and
-//! sent nowhere. [`Case::unseen`] is a saved request of a conversation that nothing is known of: `tidegate explain` shows it, and so does
-//! the dashboard. [`Case::recorded`] is a turn that has been: its plan is the one that was carried out then. [`json::of`] is the object
-//! that both print, [`changes`](Case::changes) what became of the messages line by line.
+//! A [`Case`] is one request under the policy of one route, processed by the same code as in the running proxy but not sent.
+//! [`Case::unseen`] explains a saved request without an earlier conversation; `tidegate explain` and the dashboard use it.
+//! [`Case::recorded`] explains a past turn with the plan that was carried out. [`json::of`] is the JSON form of a case, and
+//! [`changes`](Case::changes) its changes as a line-by-line diff.
 //!
-//! This crate never reads a file, never asks a store and never prints.
+//! This crate never reads files, accesses a store or prints.
 //!
 //! ```
 //! use tidegate_config::{Flags, Source, load};

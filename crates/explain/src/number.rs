@@ -1,6 +1,6 @@
-//! Numbers for people.
+//! Number formatting.
 
-/// With commas between thousands.
+/// Formats a number with commas between thousands.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_stand_apart() {
+    fn thousands_are_separated_by_commas() {
         let shown = [0, 999, 1_000, 12_345, 1_234_567].map(grouped);
         assert_eq!(shown, ["0", "999", "1,000", "12,345", "1,234,567"]);
     }

@@ -1,23 +1,23 @@
-//! A turn that has been: what was recorded of its plan, put back together with its messages.
+//! Rebuilds the plan of a past turn from its record.
 
-use crate::case::Tense;
+use crate::case::CaseKind;
 use crate::{Case, Failure, Request};
 use std::sync::Arc;
 use tidegate_context::{Assessment, ConversationState, Rule, TurnRecord};
 use tidegate_engine::{Budget, Cause, Decision, Folded, Plan, Tokens, Verdict};
 use tidegate_wire::Reader;
 
-/// What is known of a turn beside its messages.
+/// The record of a past turn and the state of its conversation.
 #[derive(Clone, Debug)]
 pub struct Past<'a> {
     pub turn: &'a TurnRecord,
-    /// The summaries of the conversation, and what is pinned to it now.
+    /// The conversation's summaries and its current pinned notes.
     pub state: ConversationState,
 }
 
 impl<'a> Case<'a> {
-    /// What happened to a request. Its plan is the recorded one; only the placeholder, the reasons and the tokens of single messages
-    /// come from the settings and the tables as they are now.
+    /// Explains a past turn. Its plan comes from the record; the placeholder, the reasons and the token counts of single messages
+    /// come from the current settings and model table.
     pub fn recorded(reader: &Reader, request: Request<'a>, past: Past<'_>) -> Result<Case<'a>, Failure> {
         let Past { turn, state } = past;
         let input = request.input();
@@ -27,26 +27,26 @@ impl<'a> Case<'a> {
         let plan = plan(turn, &assessment);
         let assessment = assessment.with_plan(plan);
         let pieces = assessment.pieces(&input, &state)?;
-        Ok(Case::new(request, assessment, Arc::new(state), None, pieces, Tense::Has))
+        Ok(Case::new(request, assessment, Arc::new(state), None, pieces, CaseKind::Recorded))
     }
 }
 
 fn plan(turn: &TurnRecord, assessment: &Assessment) -> Plan {
     let Decision { plan: now, .. } = &assessment.decision;
-    let most = assessment.chat.messages.len();
+    let count = assessment.chat.messages.len();
     let listed = |ranges: &[[usize; 2]]| -> Vec<usize> {
-        ranges.iter().flat_map(|[start, end]| *start..(*end).min(most)).collect()
+        ranges.iter().flat_map(|[start, end]| *start..(*end).min(count)).collect()
     };
     let folded = turn.covers.parse().ok().map(|covers| Folded {
         covers,
-        upto: turn.upto.min(most),
+        upto: turn.upto.min(count),
         removed: listed(&turn.folded_messages),
         tokens: Tokens(turn.summary_tokens),
         size: Tokens::ZERO,
         made_at: 0,
     });
     Plan {
-        masked: turn.masked.iter().copied().filter(|index| *index < most).collect(),
+        masked: turn.masked.iter().copied().filter(|index| *index < count).collect(),
         folded,
         dropped: listed(&turn.dropped_messages),
         before: Tokens(turn.tokens_before),

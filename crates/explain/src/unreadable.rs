@@ -1,11 +1,11 @@
-//! Bodies that are no chat completion: what is wrong, and where.
+//! Locates errors in bodies that are not chat completions.
 
 use tidegate_wire::{Outline, Unreadable};
 
-/// What one looks like.
+/// A minimal chat completion request.
 pub const EXAMPLE: &str = r#"{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}"#;
 
-/// The same error, counted from the start of the body where it was found inside a message.
+/// Makes the position of a JSON error relative to the body instead of the message that it is in.
 #[must_use]
 pub fn located(body: &[u8], outline: &Outline, error: Unreadable) -> Unreadable {
     let Unreadable::NotJson { .. } = error else { return error };
@@ -16,7 +16,7 @@ pub fn located(body: &[u8], outline: &Outline, error: Unreadable) -> Unreadable 
     first.unwrap_or(error)
 }
 
-/// Where that is, for people; nothing where it is everywhere.
+/// Returns the line and column of an error for display, or an empty string if it has no position.
 #[must_use]
 pub fn place(body: &[u8], error: &Unreadable) -> String {
     let Unreadable::NotJson { at } = error else { return String::new() };

@@ -1,7 +1,7 @@
 //! A recorded conversation under one policy, request by request, without a network, a store or a clock.
 //!
-//! The turns are those of the running proxy (`tidegate-context`). What a proxy learns from outside is left out: counts are never
-//! corrected by an upstream's reports, and the built-in summarizer stands in for every other.
+//! The turns are those of the running proxy (`tidegate-context`), without its external inputs: token counts are not corrected by an
+//! upstream's reports, and the built-in summarizer replaces every other.
 
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -18,14 +18,14 @@ use tidegate_tokens::chat::message_tokens;
 use tidegate_tokens::{Model, count};
 use tidegate_wire::{Edit, Outline, Reader};
 
-/// What is remembered of one conversation under one policy.
+/// The state of one conversation under one policy.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     context: Arc<Context>,
     state: Arc<ConversationState>,
     /// Until when a failed summary is not retried.
     cooling_until: u64,
-    /// The cost of messages of our own that were counted before, and the model they were counted for.
+    /// The token counts of messages that Tidegate adds, and the model that they were counted for.
     own_tokens: HashMap<Bytes, Tokens>,
     counted_for: Option<Arc<Model>>,
     pub(crate) summaries_made: u32,
@@ -47,15 +47,15 @@ pub(crate) enum Replay {
     Forwarded(Box<Forwarded>),
     /// `422`: the request does not fit, whatever the policy allows, or the conversation has reached a limit.
     Refused,
-    /// Its messages cannot be read, so it goes out as it came.
+    /// Its messages cannot be read, so it is forwarded unchanged.
     Unreadable,
 }
 
-/// A request that goes out.
+/// A forwarded request.
 #[derive(Debug)]
 pub(crate) struct Forwarded {
     pub(crate) outcome: Box<Outcome>,
-    /// The messages that go out, in order.
+    /// The forwarded messages, in order.
     pub(crate) parts: Vec<Part>,
     pub(crate) is_edited: bool,
 }
@@ -155,7 +155,7 @@ impl Conversation {
         folded
     }
 
-    /// The messages that go out, each with its cost.
+    /// Lists the forwarded messages, each with its cost.
     fn parts(&mut self, assessment: &Assessment, edits: Vec<Edit>, model: &Arc<Model>) -> Vec<Part> {
         let messages = &assessment.chat.messages;
         let mut parts = Vec::with_capacity(messages.len() + 2);
@@ -163,7 +163,7 @@ impl Conversation {
             |indexes: Range<usize>| indexes.map(|index| (Origin::Client(index), messages[index].tokens));
         let mut next = 0;
         for edit in edits {
-            let (at, behind, new) = match edit {
+            let (at, after, new) = match edit {
                 Edit::Insert { before, with } => {
                     let tokens = self.tokens_of_own(&with, model);
                     (before, before, Some((Origin::Own(with), tokens)))
@@ -180,7 +180,7 @@ impl Conversation {
             };
             parts.extend(as_sent(next..at));
             parts.extend(new);
-            next = behind;
+            next = after;
         }
         parts.extend(as_sent(next..messages.len()));
         parts.into_iter().map(|(origin, tokens)| Part { origin, tokens }).collect()
@@ -189,7 +189,7 @@ impl Conversation {
     /// The cost of a message of our own.
     fn tokens_of_own(&mut self, json: &Bytes, model: &Arc<Model>) -> Tokens {
         if !self.counted_for.as_ref().is_some_and(|counted| Arc::ptr_eq(counted, model)) {
-            // Another model may count the same words differently.
+            // Another model may count the same text differently.
             self.own_tokens.clear();
             self.counted_for = Some(model.clone());
         }

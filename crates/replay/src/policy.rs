@@ -1,4 +1,4 @@
-//! The policies that are compared, as they are named on the command line.
+//! The policies to compare, and their names on the command line.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -6,17 +6,17 @@ use std::str::FromStr;
 use tidegate_config::{Context, Limits, Settings, chat_route};
 use tidegate_engine::{FoldPace, Keep, Pace, Strategy};
 
-/// One policy: what it does, and how much of the end of a conversation it leaves alone.
+/// One policy to compare.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
     pub kind: Kind,
-    /// So many turns; as the configuration says where it is not given.
+    /// The number of recent turns that it leaves unedited, or `None` for the configured value.
     pub keep: Option<NonZeroU32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Nothing is edited: what the others are compared with.
+    /// Edits nothing. The baseline of the comparison.
     Raw,
     EveryTurn,
     Batch(NonZeroU32),
@@ -24,14 +24,14 @@ pub enum Kind {
     Summarization,
     Hybrid,
     Window,
-    /// A route of the configuration, with all that it says.
+    /// A route of the configuration, unchanged.
     Route(String),
 }
 
 impl Policy {
     pub const RAW: Policy = Policy { kind: Kind::Raw, keep: None };
 
-    /// Every strategy and every pace, and the routes of a configuration where there is one.
+    /// Returns every strategy with every pace, and the configured routes.
     #[must_use]
     pub fn all(routes: impl IntoIterator<Item = String>) -> Vec<Policy> {
         let ten = NonZeroU32::MIN.saturating_add(9);
@@ -48,9 +48,10 @@ impl Policy {
         kinds.map(|kind| Policy { kind, keep: None }).collect()
     }
 
-    /// The context that a conversation with this model gets. Nothing for a model that no route wants: it is not edited.
+    /// Returns the context of a conversation with this model, or `None` if no route matches the model, which means that it is not
+    /// edited.
     ///
-    /// What the policy's name does not say is as the route of that model says it.
+    /// Settings that the policy does not determine come from the route.
     #[must_use]
     pub fn context(&self, settings: &Settings, model: &str) -> Option<Context> {
         if let Kind::Route(name) = &self.kind {
@@ -62,11 +63,11 @@ impl Policy {
         }
         let model = Some(model).filter(|model| !model.is_empty());
         let mut context = (*chat_route(&settings.routes, model)?.context).clone();
-        // Whoever asks what a policy would do wants it done.
+        // The comparison needs the policy's edits, even if the route only observes.
         context.observe = false;
         context.strategy = self.strategy(&context);
         if self.kind == Kind::Raw {
-            // Nobody else stops a conversation that goes past the proxy.
+            // Without the proxy there are no limits.
             context.limits = Limits::default();
         }
         match self.kind {
@@ -86,21 +87,21 @@ impl Policy {
         Some(context)
     }
 
-    /// What the policy does with messages. `of` is the context of a route, for a policy that is one.
+    /// Returns the policy's strategy. `route` is only used by [`Kind::Route`].
     #[must_use]
-    pub fn strategy(&self, of: &Context) -> Strategy {
+    pub fn strategy(&self, route: &Context) -> Strategy {
         match self.kind {
             Kind::Raw => Strategy::Passthrough,
             Kind::EveryTurn | Kind::Batch(_) | Kind::BreakEven => Strategy::Masking,
             Kind::Summarization => Strategy::Summarization,
             Kind::Hybrid => Strategy::Hybrid,
             Kind::Window => Strategy::Window,
-            Kind::Route(_) => of.strategy,
+            Kind::Route(_) => route.strategy,
         }
     }
 }
 
-/// Whether prices change what is decided, and not only what it costs.
+/// Whether prices influence the decisions, not only the bill.
 pub(crate) fn weighs_prices(context: &Context) -> bool {
     let masks = context.mask.policy.pace == Pace::BreakEven;
     let folds = context.fold.pace == FoldPace::BreakEven;
@@ -133,8 +134,8 @@ impl FromStr for Policy {
 
     fn from_str(text: &str) -> Result<Policy, String> {
         let known = "raw, masking:every_turn, masking:batch=10, masking:break_even, summarization, hybrid, window, \
-                     route:NAME; @20 behind those that mask or fold keeps twenty turns";
-        let wrong = || format!("`{text}` is no policy: the policies are {known}");
+                     route:NAME; append @20 to one that masks or folds to keep twenty turns";
+        let wrong = || format!("unknown policy `{text}`; expected one of: {known}");
         if let Some(name) = text.strip_prefix("route:") {
             return Ok(Policy { kind: Kind::Route(name.to_owned()), keep: None });
         }
@@ -167,7 +168,7 @@ mod tests {
     use tidegate_config::{Flags, Source, load};
 
     #[test]
-    fn every_policy_is_written_as_it_is_read() {
+    fn the_displayed_name_of_a_policy_parses_back() {
         let mut all = Policy::all(["my route".to_owned()]);
         all.push("masking:break_even@20".parse().unwrap());
         all.push("hybrid@3".parse().unwrap());
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_name_does_not_say_is_as_the_route_says() {
+    fn settings_that_the_policy_does_not_determine_come_from_the_route() {
         let text = "[context.mask]\nkeep = { turns = 6 }\nplaceholder = \"-\"\n\
                     [[routes]]\nname = \"a\"\nmatch = { models = [\"gpt-*\"] }\ncontext.strategy = \"hybrid\"\n";
         let settings = load(Source::new("proxy.toml", text), &Flags::default(), &|_| None).unwrap();

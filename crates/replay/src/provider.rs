@@ -1,4 +1,4 @@
-//! A provider that answers nothing and only counts: what it would report and bill for the requests that reach it.
+//! A model of a provider that only counts and bills requests.
 
 use crate::cache::{Billed, ProviderCache, Segment};
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use tidegate_engine::Strategy;
 use tidegate_tokens::Model;
 use tidegate_wire::{Dialect, Reader};
 
-/// One conversation's requests as a provider with a prompt cache sees them.
+/// Bills the requests of one conversation like a provider with a prompt cache.
 #[derive(Debug)]
 pub struct Provider {
     model: Arc<Model>,
@@ -21,13 +21,13 @@ pub struct Provider {
 impl Provider {
     #[must_use]
     pub fn new(model: Arc<Model>, settings: &Settings) -> Provider {
-        // A provider edits nothing. The settings have at least one route.
+        // A provider edits nothing. There is always at least one route.
         let context = Context { strategy: Strategy::Passthrough, ..(*settings.routes[0].context).clone() };
         let cache = ProviderCache::new(model.caching);
         Provider { model, context: Arc::new(context), reader: Reader::default(), cache }
     }
 
-    /// The input of a request at `now`, in milliseconds, by how it is billed. Nothing for what is no request.
+    /// Returns the billed input of a request sent at `now`, in milliseconds; `None` if the body is not a chat completion.
     pub fn bill(&mut self, body: &[u8], now: u64) -> Option<Billed> {
         let outline = self.reader.outline(Dialect::Chat, body).ok()?;
         let body = Bytes::copy_from_slice(body);

@@ -1,4 +1,4 @@
-//! One conversation under every policy and price.
+//! Replays one conversation under every policy and every price regime.
 
 use crate::cache::{ProviderCache, Segment};
 use crate::conversation::{Conversation, Forwarded, Origin, Replay, Request};
@@ -15,66 +15,68 @@ use tidegate_engine::{Strategy, Timestamp, Tokens};
 use tidegate_tokens::{Model, ModelTable};
 use tidegate_wire::{Dialect, Fingerprinter, Outline, Reader, assemble};
 
-/// What is compared.
+/// The settings, policies and prices to compare.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub settings: Settings,
-    /// The first one is [`Policy::RAW`].
+    /// The first is [`Policy::RAW`].
     pub policies: Vec<Policy>,
     pub regimes: Vec<Regime>,
-    /// So many of the policies are what was asked for; those behind them are the same with other windows.
+    /// The number of requested policies. The policies after them are variants with other windows.
     pub main: usize,
-    /// Between requests that have no time, in milliseconds.
+    /// The assumed time between requests without a timestamp, in milliseconds.
     pub gap: u64,
 }
 
-/// What became of one conversation.
+/// The result of one conversation.
 #[derive(Clone, Debug)]
 pub struct Replayed {
     pub id: String,
     pub has_times: bool,
-    /// The models that it asked for.
+    /// The models that its requests name.
     pub models: Vec<String>,
     /// By regime, then by policy.
     pub figures: Vec<Vec<Figures>>,
-    /// The same, request by request.
+    /// The turns by regime, then by policy, in order.
     pub turns: Vec<Vec<Vec<Turn>>>,
 }
 
-/// One request under one policy, in full.
+/// One request under one policy, with its bytes.
 #[derive(Debug)]
 pub struct Shown<'a> {
     pub policy: &'a Policy,
-    /// Its number in the conversation, from zero on.
+    /// The index of the request in the conversation.
     pub request: usize,
     pub sent: &'a Bytes,
-    /// What goes upstream; nothing for a request that is refused.
+    /// The request to forward, or `None` if it is refused.
     pub forwarded: Option<Bytes>,
-    /// How many summaries the conversation has when this request is over.
+    /// The number of summaries after this request.
     pub summaries: u32,
 }
 
-/// Replays conversations one after the other. Each thread has one of its own.
+/// Replays conversations one after the other. Each thread needs its own.
 #[derive(Debug)]
 pub struct Stage<'a> {
     setup: &'a Setup,
     table: ModelTable,
     reader: Reader,
     keys: Fingerprinter,
-    /// What was looked up for a model before.
-    models: HashMap<String, Arc<Cast>>,
+    /// Resolved models by their name in the request.
+    models: HashMap<String, Arc<ResolvedModel>>,
 }
 
-/// A model as it is billed in each regime, and the context of each policy.
+/// A model with its prices in each regime and its context under each policy.
 #[derive(Debug)]
-struct Cast {
+struct ResolvedModel {
     name: String,
     model: Arc<Model>,
+    /// By regime.
     billed_as: Vec<Arc<Model>>,
+    /// By policy.
     contexts: Vec<Arc<Context>>,
 }
 
-/// One policy on its way through a conversation. What does not depend on prices is done once for all regimes.
+/// The state of one policy while a conversation is replayed. A policy that does not weigh prices runs once for all regimes.
 struct Run {
     policy: usize,
     regimes: std::ops::Range<usize>,
@@ -98,7 +100,7 @@ impl<'a> Stage<'a> {
         self.watch(conversation, None)
     }
 
-    /// The same, and shows what would be forwarded.
+    /// Replays a conversation and calls `shown` with every forwarded request.
     pub fn watch(
         &mut self,
         conversation: &Recorded,
@@ -115,17 +117,17 @@ impl<'a> Stage<'a> {
         };
         let times = conversation.times(setup.gap);
         // The policy of a conversation is that of its first request.
-        let mut first: Option<Arc<Cast>> = None;
+        let mut first: Option<Arc<ResolvedModel>> = None;
         let mut requests = Vec::with_capacity(times.len());
         for (number, &now) in times.iter().enumerate() {
             let body = conversation.body(number);
             let Ok(outline) = self.reader.outline(Dialect::Chat, &body) else { continue };
-            let cast = self.cast(outline.model.as_deref().unwrap_or_default());
-            first.get_or_insert_with(|| cast.clone());
-            if !replayed.models.contains(&cast.name) {
-                replayed.models.push(cast.name.clone());
+            let resolved = self.resolve(outline.model.as_deref().unwrap_or_default());
+            first.get_or_insert_with(|| resolved.clone());
+            if !replayed.models.contains(&resolved.name) {
+                replayed.models.push(resolved.name.clone());
             }
-            requests.push((number, now, body, Arc::new(outline), cast));
+            requests.push((number, now, body, Arc::new(outline), resolved));
         }
         let Some(first) = first else { return replayed };
         let memory = &conversation.memory;
@@ -139,20 +141,20 @@ impl<'a> Stage<'a> {
             }
         }
         let splice = if shown.is_some() { Splice::Wanted } else { Splice::Unwanted };
-        for (number, now, body, outline, cast) in &requests {
+        for (number, now, body, outline, resolved) in &requests {
             let head = self.head(body, outline);
             for run in &mut runs {
                 let request = Request {
                     body,
                     outline,
-                    model: &cast.billed_as[run.regimes.start],
+                    model: &resolved.billed_as[run.regimes.start],
                     now: Timestamp(*now),
                     splice,
                 };
                 let outcome = run.conversation.next(&self.reader, &request);
-                let turn = self.turn(&mut run.cache, cast, &outcome, head, outline, *now);
+                let turn = self.turn(&mut run.cache, resolved, &outcome, head, outline, *now);
                 for regime in run.regimes.clone() {
-                    let cost = setup.regimes[regime].cost(&cast.model, &turn.billed);
+                    let cost = setup.regimes[regime].cost(&resolved.model, &turn.billed);
                     let turn = Turn { cost, ..turn.clone() };
                     let figures = &mut replayed.figures[regime][run.policy];
                     figures.count(&turn);
@@ -173,14 +175,14 @@ impl<'a> Stage<'a> {
         replayed
     }
 
-    fn cast(&mut self, name: &str) -> Arc<Cast> {
-        if let Some(cast) = self.models.get(name) {
-            return cast.clone();
+    fn resolve(&mut self, name: &str) -> Arc<ResolvedModel> {
+        if let Some(resolved) = self.models.get(name) {
+            return resolved.clone();
         }
         let setup = self.setup;
         let model = self.table.lookup(name);
         let unrouted = || {
-            // What no route wants is forwarded as it came.
+            // A request that matches no route is forwarded unchanged.
             let context = setup.settings.routes[0].context.clone();
             Context { strategy: Strategy::Passthrough, observe: false, ..(*context).clone() }
         };
@@ -188,17 +190,17 @@ impl<'a> Stage<'a> {
             .policies
             .iter()
             .map(|policy| Arc::new(policy.context(&setup.settings, name).unwrap_or_else(unrouted)));
-        let cast = Arc::new(Cast {
+        let resolved = Arc::new(ResolvedModel {
             name: name.to_owned(),
             billed_as: setup.regimes.iter().map(|regime| Arc::new(regime.applied(&model))).collect(),
             contexts: contexts.collect(),
             model,
         });
-        self.models.insert(name.to_owned(), cast.clone());
-        cast
+        self.models.insert(name.to_owned(), resolved.clone());
+        resolved
     }
 
-    /// What stands before the messages of a request: its tools, and whatever else a provider reads first.
+    /// Returns the cache key of what precedes the messages in a provider's prompt: tools, functions and the response format.
     fn head(&self, body: &[u8], outline: &Outline) -> u128 {
         let mut key = 0u128;
         for extra in &outline.extras {
@@ -210,7 +212,7 @@ impl<'a> Stage<'a> {
     fn turn(
         &self,
         cache: &mut ProviderCache,
-        cast: &Cast,
+        resolved: &ResolvedModel,
         outcome: &Replay,
         head: u128,
         outline: &Outline,
@@ -222,12 +224,12 @@ impl<'a> Stage<'a> {
             Replay::Unreadable => return Turn { is_unreadable: true, ..Turn::default() },
         };
         let segments = self.segments(forwarded, head, outline);
-        let billed = cache.bill(&cast.name, segments, now);
+        let billed = cache.bill(&resolved.name, segments, now);
         let plan = &forwarded.outcome.assessment.decision.plan;
         Turn {
             before: plan.before.0,
             is_edited: forwarded.is_edited,
-            // No provider takes what is longer than its window, edited or not.
+            // No provider accepts a request that is longer than the window, edited or not.
             is_over: plan.budget.window < Tokens(billed.tokens()),
             fate: fate(forwarded),
             billed,
@@ -241,7 +243,7 @@ impl<'a> Stage<'a> {
         segments.extend(forwarded.parts.iter().map(|part| {
             let key = match &part.origin {
                 Origin::Client(index) => outline.fingerprints[*index].0,
-                // Anything that it has in common with no other message.
+                // Any key that no other message has.
                 Origin::Masked(index) => !outline.fingerprints[*index].0,
                 Origin::Own(json) => self.keys.of(json).0,
             };
@@ -251,7 +253,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What became of the client's messages, in tokens.
+/// Sums the tokens of the client's messages by what happened to them.
 fn fate(forwarded: &Forwarded) -> Fate {
     let Assessment { chat, decision, .. } = &forwarded.outcome.assessment;
     let (plan, messages) = (&decision.plan, &chat.messages);

@@ -1,5 +1,5 @@
-//! Conversations as agents have them: with tools called one by one and side by side, in the old and in the text
-//! protocol, with pictures, with instructions in the middle, and with members that nobody knows.
+//! Generates agent conversations: with single and parallel tool calls, legacy function calls, results as plain text, images,
+//! instructions in the middle, and unknown members.
 
 use crate::material::{ATTACHMENTS, ODD, text};
 use crate::spelling::{Dice, Member, Part, Spelled, object, string};
@@ -15,16 +15,16 @@ pub(crate) enum Speaker {
     Function,
 }
 
-/// A message as the client sends it, and what the promises need to know of it.
+/// A message as the client sends it, and the facts that the properties check.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) speaker: Speaker,
     pub(crate) spelled: Spelled,
     pub(crate) tagged: bool,
-    /// It is a user message in the text protocol's form of an observation.
+    /// Whether it is a user message that reports an observation as text.
     pub(crate) reports: bool,
     pub(crate) has_content: bool,
-    /// Whose result it is.
+    /// The tool whose result it is.
     pub(crate) tool: Option<&'static str>,
 }
 
@@ -49,7 +49,7 @@ impl Speaker {
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     instruction: Option<Speaker>,
-    /// How many words the user says first.
+    /// The number of words that the user says first.
     user: Option<usize>,
     action: Action,
 }
@@ -57,12 +57,12 @@ pub(crate) struct Turn {
 #[derive(Clone, Debug)]
 enum Action {
     Say,
-    /// Calls side by side, each with its result.
+    /// Parallel calls, each with its result.
     Call(Vec<Outcome>),
     LegacyCall(Outcome),
     /// A call and its result as plain text.
     Report(Outcome),
-    /// A result in a user message that only its tag gives away.
+    /// A result in a user message, recognizable only by its tag.
     Tagged(Outcome),
 }
 
@@ -85,7 +85,7 @@ enum Shape {
 pub(crate) const TOOLS: [&str; 4] = ["search", "read_file", "shell", "sm\u{f6}rg\u{e5}s\""];
 
 fn outcome() -> impl Strategy<Value = Outcome> {
-    // Results about as long as a placeholder are where an edit may not be worth it.
+    // Includes results about as long as a placeholder, for which masking may not pay.
     let words = prop_oneof![3 => 0usize..24, 3 => 24usize..400];
     let shape = prop_oneof![
         8 => Just(Shape::Text), 2 => Just(Shape::TextParts), 1 => Just(Shape::MixedParts), 1 => Just(Shape::Null)
@@ -113,7 +113,7 @@ pub(crate) fn turn() -> impl Strategy<Value = Turn> {
         .prop_map(|(instruction, user, action)| Turn { instruction, user, action })
 }
 
-/// All the messages of a conversation. The one at `edited` says something else than it would otherwise.
+/// Generates the messages of a conversation. The message at `edited` differs from the unedited version.
 pub(crate) fn messages(turns: &[Turn], seed: u64, edited: Option<usize>) -> Vec<Sent> {
     let mut writer = Writer { seed, edited, sent: Vec::new(), calls: 0 };
     writer.say(Speaker::System, 30);
@@ -247,7 +247,7 @@ impl Writer {
         });
     }
 
-    /// Adds what every message has, and members that nobody knows. `x_serial` tells the messages apart.
+    /// Adds the members that every message has, and some unknown ones. `x_serial` identifies the message.
     fn push(
         &mut self,
         mut dice: Dice,
@@ -273,7 +273,7 @@ impl Writer {
             members.push((Part::Other, "x_twice", "2e9".into()));
         }
         if self.edited == Some(self.sent.len()) {
-            // Whatever its content is, another one or none at all, the message now says something else.
+            // Makes the message differ even if its content does not.
             members.push((Part::Other, "refusal", "\"edited\"".into()));
         }
         if speaker == Speaker::User && dice.one_in(6) {

@@ -1,8 +1,8 @@
-//! The promises about what goes upstream, as properties of bytes: generated conversations that grow turn by turn, are
-//! retried, edited and branched, under generated policies, through the code that the proxy runs.
+//! Property tests of the documented promises about forwarded bytes. Generated conversations grow turn by turn, are retried, edited and
+//! branched, under generated policies, through the code that the proxy runs.
 //!
-//! [`conversation`] (out of [`material`]) and [`policy`] make what is played, [`play`] plays it, [`reading`] looks at what came out with none of
-//! the code under test.
+//! [`conversation`] (from [`material`]) and [`policy`] generate the scenarios, [`play`] runs them, and [`reading`] inspects the output
+//! without using the code under test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is the failure message of a test")]
 
@@ -35,15 +35,14 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// Promise 1: without an edit every byte is the client's; with one, every byte outside the contents of the masked
-    /// messages and the tags.
+    /// Promise 1: only the contents of masked messages and tags change. Every other byte is the client's.
     #[test]
-    fn only_what_the_plan_names_changes(scenario in scenario()) {
+    fn only_planned_edits_change_bytes(scenario in scenario()) {
         play(&scenario, |exchange| {
             let masks = masks(exchange)?;
             let masked: Vec<usize> = (0..masks.len()).filter(|&index| masks[index]).collect();
             if scenario.policy.observe {
-                prop_assert!(masked.is_empty(), "it was to look on only");
+                prop_assert!(masked.is_empty(), "observe mode must not mask");
             } else {
                 prop_assert_eq!(&masked, &exchange.plan().masked);
             }
@@ -53,9 +52,9 @@ proptest! {
         })?;
     }
 
-    /// Promise 2: whoever could read the request before can read it now, and finds the same calls with the same answers.
+    /// Promise 2: a valid request stays valid, with the same calls and the same results.
     #[test]
-    fn what_was_valid_stays_valid(scenario in scenario()) {
+    fn valid_requests_stay_valid(scenario in scenario()) {
         play(&scenario, |exchange| {
             let before = Request::read(&exchange.body.bytes)?;
             let after = Request::read(exchange.forwarded())?;
@@ -64,20 +63,20 @@ proptest! {
             for (before, after) in before.messages.iter().zip(&after.messages) {
                 prop_assert_eq!((&before.role, &before.name), (&after.role, &after.name));
                 prop_assert_eq!(&before.tool_call_id, &after.tool_call_id);
-                prop_assert_eq!(before.content.is_some(), after.content.is_some(), "a content came or went");
+                prop_assert_eq!(before.content.is_some(), after.content.is_some(), "a content was added or removed");
                 prop_assert_eq!(before.function_call.is_some(), after.function_call.is_some());
                 let ids = |message: &reading::Message| message.tool_calls.iter().map(|call| call.id.clone()).collect::<Vec<_>>();
                 prop_assert_eq!(ids(before), ids(after));
-                prop_assert!(after.observation.is_none(), "providers refuse a tag that they do not know");
+                prop_assert!(after.observation.is_none(), "providers reject unknown members, so the tag must be removed");
             }
             Ok(())
         })?;
     }
 
-    /// Promise 3: instructions, what users and assistants say, results that the policy protects, and everything from the
-    /// last assistant message on.
+    /// Promise 3: instructions, user and assistant messages, results that the policy protects, and everything from the last
+    /// assistant message on are never masked.
     #[test]
-    fn nothing_sacred_is_masked(scenario in scenario()) {
+    fn protected_messages_are_never_masked(scenario in scenario()) {
         play(&scenario, |exchange| {
             let tail = exchange.sent.iter().rposition(|sent| sent.speaker == Speaker::Assistant).unwrap_or(0);
             for (index, is_masked) in masks(exchange)?.into_iter().enumerate() {
@@ -90,9 +89,9 @@ proptest! {
         })?;
     }
 
-    /// Promise 5.
+    /// Promise 5: messages keep their order.
     #[test]
-    fn what_remains_keeps_its_order(scenario in scenario()) {
+    fn messages_keep_their_order(scenario in scenario()) {
         play(&scenario, |exchange| {
             let request = Request::read(exchange.forwarded())?;
             let serials: Vec<usize> = request.messages.iter().map(|message| message.x_serial).collect();
@@ -101,14 +100,14 @@ proptest! {
         })?;
     }
 
-    /// Promise 6: the bytes that go out, counted again from scratch, are what the plan says and fit the budget by the book;
-    /// what is refused would not have fitted with everything masked that may be.
+    /// Promise 6: the forwarded bytes, counted again from scratch, match the plan and fit the documented budget. A refused request
+    /// would not fit even with every allowed mask.
     #[test]
-    fn what_goes_out_fits_and_what_is_refused_cannot(scenario in scenario()) {
+    fn forwarded_requests_fit_and_refused_ones_cannot(scenario in scenario()) {
         let recount = Reader::default();
         play(&scenario, |exchange| {
             let plan = exchange.plan();
-            let budget = scenario.policy.input_budget(scenario.asked());
+            let budget = scenario.policy.input_budget(scenario.max_tokens());
             prop_assert_eq!(plan.budget.input, Tokens(budget));
             if scenario.policy.observe || !scenario.policy.masks {
                 return Ok(());
@@ -121,14 +120,14 @@ proptest! {
             let fits = budget > 0 && plan.after.0 <= budget;
             prop_assert_eq!(plan.verdict == Verdict::Fits, fits);
             if !fits {
-                prop_assert_eq!(plan.postponed, 0, "it was refused with masks left to make");
-                prop_assert!(exchange.assessment.decision.waypoint.is_none(), "a refused request left a trace");
+                prop_assert_eq!(plan.postponed, 0, "refused although more could be masked");
+                prop_assert!(exchange.assessment.decision.waypoint.is_none(), "a refused request left a waypoint");
             }
             Ok(())
         })?;
     }
 
-    /// Promise 7: another process with the same state gives the same bytes, and so does a retry at any later time.
+    /// Promise 7: another process with the same state forwards the same bytes, and so does a later retry.
     #[test]
     fn the_same_request_gives_the_same_bytes(scenario in scenario()) {
         let other = Reader::default();
@@ -148,30 +147,30 @@ proptest! {
         })?;
     }
 
-    /// Promise 8.
+    /// Promise 8: the forwarded prefix only changes with a decision.
     #[test]
     fn the_prefix_is_stable(scenario in scenario()) {
         let mut history = Vec::new();
-        play(&scenario, |exchange| stable(exchange, &mut history))?;
+        play(&scenario, |exchange| check_stable_prefix(exchange, &mut history))?;
     }
 
-    /// Promise 8, for a model whose counts are corrected while the conversation goes on. Each conversation is played under
-    /// several corrections, because only results that are hardly longer than their placeholder can tell.
+    /// Promise 8, for a model whose counts are corrected during the conversation. Each conversation is played under several
+    /// corrections, because only results about as long as their placeholder are affected.
     #[test]
-    fn the_prefix_is_stable_while_the_counts_move(
+    fn the_prefix_is_stable_while_token_counts_are_corrected(
         scenario in scenario(),
         factors in prop::collection::vec(0.5f64..1.5, 12),
     ) {
         for factors in factors.chunks(3) {
             let scenario = scenario.clone().with_factors(factors.to_vec());
             let mut history = Vec::new();
-            play(&scenario, |exchange| stable(exchange, &mut history))?;
+            play(&scenario, |exchange| check_stable_prefix(exchange, &mut history))?;
         }
     }
 
-    /// Promise 9: a message that is masked costs less than it did.
+    /// Promise 9: a masked message has fewer tokens than before.
     #[test]
-    fn an_edit_always_shrinks(scenario in scenario()) {
+    fn every_mask_shrinks_its_message(scenario in scenario()) {
         let recount = Reader::default();
         play(&scenario, |exchange| {
             let before = counts(exchange, &exchange.body.bytes, &recount, 1.0);
@@ -184,15 +183,15 @@ proptest! {
         })?;
     }
 
-    /// Promise 9: masks that would cost more in lost cache hits than keeping has cost so far are postponed, and no others.
+    /// Promise 9: exactly those masks are postponed that would cost more in lost cache hits than keeping the observations has cost.
     #[test]
-    fn an_edit_waits_until_it_pays(scenario in scenario()) {
-        let mut rule = pricing::Rule::default();
+    fn masks_are_postponed_until_they_pay(scenario in scenario()) {
+        let mut rule = pricing::BreakEvenRule::default();
         play(&scenario, |exchange| rule.check(exchange))?;
     }
 }
 
-/// What each message of a body costs, under a correction of the counts.
+/// Counts the tokens of each message with a correction factor.
 fn counts(exchange: &Exchange<'_>, body: &[u8], reader: &Reader, factor: f64) -> Vec<u64> {
     let outline = reader.outline(Dialect::Chat, body).unwrap();
     let (context, model) = (exchange.resolved.context.clone(), exchange.resolved.model.clone());
@@ -206,28 +205,31 @@ fn counts(exchange: &Exchange<'_>, body: &[u8], reader: &Reader, factor: f64) ->
     assessment.chat.messages.iter().map(|message| message.tokens.0).collect()
 }
 
-/// A request that went out, without its instructions: those may change at any time.
-struct Past {
+/// A forwarded request without its instructions, which may change at any time.
+struct ForwardedRequest {
     sent: Vec<String>,
     masks: Vec<bool>,
 }
 
-/// Holds a request against the longest one before it that it continues: without a decision, the messages that both have are
-/// the same bytes; with one, they differ only in what is newly masked.
-fn stable(exchange: &Exchange<'_>, history: &mut Vec<Past>) -> Result<(), TestCaseError> {
-    let conversing = |sent: &&Sent| !sent.speaker.is_instruction();
+/// Compares a request with the longest earlier one that it continues. Without a new decision the shared messages are identical;
+/// with one, they differ only in new masks.
+fn check_stable_prefix(
+    exchange: &Exchange<'_>,
+    history: &mut Vec<ForwardedRequest>,
+) -> Result<(), TestCaseError> {
+    let is_not_instruction = |sent: &&Sent| !sent.speaker.is_instruction();
     let texts: Vec<String> =
-        exchange.sent.iter().filter(conversing).map(|sent| sent.spelled.text.clone()).collect();
+        exchange.sent.iter().filter(is_not_instruction).map(|sent| sent.spelled.text.clone()).collect();
     let all_masks = masks(exchange)?;
     let masks: Vec<bool> = exchange
         .sent
         .iter()
         .zip(all_masks)
-        .filter(|(sent, _)| conversing(sent))
+        .filter(|(sent, _)| is_not_instruction(sent))
         .map(|(_, is_masked)| is_masked)
         .collect();
     let continued = history.iter().filter(|past| texts.starts_with(&past.sent));
-    // The later of two equally long ones is the one that the provider remembers best.
+    // Of two equally long ones the later counts: it is more likely in the provider's cache.
     if let Some(past) = continued.max_by_key(|past| past.sent.len())
         && exchange.plan().verdict == Verdict::Fits
     {
@@ -236,11 +238,11 @@ fn stable(exchange: &Exchange<'_>, history: &mut Vec<Past>) -> Result<(), TestCa
             prop_assert_eq!(shared, past.masks.as_slice(), "the prefix changed without a decision");
         }
         for (index, (now, before)) in shared.iter().zip(&past.masks).enumerate() {
-            prop_assert!(*now || !*before, "message {} came back", index);
+            prop_assert!(*now || !*before, "message {} was unmasked", index);
         }
     }
     if exchange.assessment.decision.waypoint.is_some() {
-        history.push(Past { sent: texts, masks });
+        history.push(ForwardedRequest { sent: texts, masks });
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! What generated messages are made of.
+//! Building blocks of generated messages.
 
 use crate::spelling::{Dice, LONE_SURROGATE};
 
-/// Values that a tree of JSON would not give back as they were.
+/// Values that do not survive a round trip through a JSON tree.
 pub(crate) const ODD: [&str; 8] = [
     "123456789012345678901234567890",
     "2e9",
@@ -40,7 +40,7 @@ const WORDS: [&str; 16] = [
     "tab\t",
 ];
 
-/// So many words behind `lead`, most of them such that JSON has to escape something or a tokenizer has to think.
+/// Generates `words` words after `lead`. Many need escaping in JSON or are hard to tokenize.
 pub(crate) fn text(dice: &mut Dice, lead: &str, words: usize) -> String {
     let mut text = lead.to_owned();
     for _ in 0..words {

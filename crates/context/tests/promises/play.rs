@@ -1,4 +1,4 @@
-//! Plays a generated conversation through the code that the proxy runs: every request of it, retries and branches included.
+//! Runs a generated conversation through the code that the proxy runs, including retries and branches.
 
 use crate::conversation::{Sent, Turn, messages, turn};
 use crate::policy::{Policy, Resolved, policy};
@@ -15,19 +15,19 @@ pub(crate) struct Scenario {
     pub(crate) policy: Policy,
     turns: Vec<Turn>,
     seed: u64,
-    /// Where the client goes back, changes a message and continues, before it returns to what it had.
+    /// Where the client goes back, changes a message and continues, before it returns to the main conversation.
     branch: Option<Branch>,
     max_tokens: Option<u64>,
-    /// Which requests are sent twice, and after which the provider's cache goes cold: a bit each.
+    /// Bit masks of the requests that are sent twice, and of those after which the provider's cache goes cold.
     retried: u32,
     pauses: u32,
-    /// By what the counts are corrected, request by request, over and over.
+    /// The correction factors of the token counts, used in turn by the requests.
     factors: Vec<f64>,
 }
 
 #[derive(Clone, Debug)]
 struct Branch {
-    /// Which of the requests so far it parts from.
+    /// The request after which it branches off.
     after: prop::sample::Index,
     message: prop::sample::Index,
     requests: usize,
@@ -60,32 +60,32 @@ pub(crate) fn scenario() -> impl Strategy<Value = Scenario> {
 }
 
 impl Scenario {
-    /// The same with counts that are corrected anew with every request, as those of a model nobody knows are.
+    /// Uses another correction factor for every request, as happens with an unknown model.
     pub(crate) fn with_factors(self, factors: Vec<f64>) -> Scenario {
         Scenario { factors, ..self }
     }
 
-    pub(crate) fn asked(&self) -> Option<u64> {
+    pub(crate) fn max_tokens(&self) -> Option<u64> {
         self.max_tokens
     }
 }
 
-/// A request and what became of it.
+/// A request and its result.
 pub(crate) struct Exchange<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) resolved: &'a Resolved,
     pub(crate) sent: &'a [Sent],
     pub(crate) body: &'a Body,
     pub(crate) assessment: &'a Assessment,
-    /// Absent where nothing was to be edited.
+    /// The forwarded body, or `None` if it is the client's own.
     pub(crate) edited: Option<Vec<u8>>,
-    /// Before this request.
+    /// The memory before this request.
     pub(crate) memory: &'a Memory,
     pub(crate) now: u64,
     pub(crate) factor: f64,
-    /// It is what was sent right before.
+    /// Whether it repeats the previous request.
     pub(crate) is_retry: bool,
-    /// It belongs to the branch, or follows it.
+    /// Whether it belongs to the branch or follows it.
     pub(crate) is_after_branch: bool,
 }
 
@@ -98,14 +98,15 @@ impl Exchange<'_> {
         self.edited.as_deref().unwrap_or(&self.body.bytes)
     }
 
-    /// The request again, under any state.
+    /// Runs the request again with another reader, memory and time.
     pub(crate) fn again(&self, reader: &Reader, memory: &Memory, now: u64) -> (Assessment, Vec<u8>) {
-        let (assessment, edited) = ask(self.resolved, &self.body.bytes, reader, memory, now, self.factor);
+        let (assessment, edited) =
+            run_turn(self.resolved, &self.body.bytes, reader, memory, now, self.factor);
         (assessment, edited.unwrap_or_else(|| self.body.bytes.clone()))
     }
 }
 
-/// The body of a request, and where its messages are.
+/// The body of a request, and the ranges of its messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
     pub(crate) bytes: Vec<u8>,
@@ -138,14 +139,14 @@ fn body(scenario: &Scenario, sent: &[Sent]) -> Body {
         let tool = r#"{"type":"function","function":{"name":"search","parameters":{"type":"object","properties":{}}}}"#;
         members.push((Part::Other, "tools", format!("[{tool} ]")));
     }
-    members.extend(scenario.max_tokens.map(|most| (Part::Other, "max_tokens", most.to_string())));
+    members.extend(scenario.max_tokens.map(|max| (Part::Other, "max_tokens", max.to_string())));
     let whole = object(&mut dice, members);
     let start = whole.content.unwrap().start;
     let messages = messages.into_iter().map(|place| place.start + start..place.end + start).collect();
     Body { bytes: whole.text.into_bytes(), messages }
 }
 
-/// Plays the whole conversation and gives each request to `check`.
+/// Runs the whole conversation and calls `check` with each request.
 pub(crate) fn play(
     scenario: &Scenario,
     mut check: impl FnMut(&Exchange<'_>) -> Result<(), TestCaseError>,
@@ -161,7 +162,7 @@ pub(crate) fn play(
         let factor = scenario.factors[number % scenario.factors.len()];
         let times = if scenario.retried >> (number % 32) & 1 == 1 { 2 } else { 1 };
         for time in 0..times {
-            let (assessment, edited) = ask(&resolved, &body.bytes, &reader, &memory, now, factor);
+            let (assessment, edited) = run_turn(&resolved, &body.bytes, &reader, &memory, now, factor);
             check(&Exchange {
                 scenario,
                 resolved: &resolved,
@@ -175,7 +176,7 @@ pub(crate) fn play(
                 is_retry: time > 0,
                 is_after_branch: *is_after_branch,
             })?;
-            // A request that is refused is not sent, and leaves nothing.
+            // A refused request leaves no waypoint.
             if let Some(waypoint) = assessment.decision.waypoint {
                 memory.add(waypoint);
             }
@@ -185,8 +186,8 @@ pub(crate) fn play(
     Ok(())
 }
 
-/// What is sent, in order: the history before each assistant message, sometimes with that message as the beginning of the
-/// answer, and the whole. Somewhere among them the branch.
+/// Returns the requests in order: the history before each assistant message, sometimes including that message as a prefill, then
+/// the whole conversation. The branch is inserted among them.
 fn requests(scenario: &Scenario, main: &[Sent]) -> Vec<(Vec<Sent>, bool)> {
     let mut dice = Dice::new(scenario.seed);
     let ends = |all: &[Sent], dice: &mut Dice| {
@@ -219,7 +220,7 @@ fn requests(scenario: &Scenario, main: &[Sent]) -> Vec<(Vec<Sent>, bool)> {
     requests
 }
 
-fn ask(
+fn run_turn(
     resolved: &Resolved,
     body: &[u8],
     reader: &Reader,

@@ -1,4 +1,4 @@
-//! Policies of every kind, as an operator writes them down.
+//! Generates policies, and writes them as an operator would.
 
 use crate::conversation::{Sent, Speaker, TOOLS};
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ pub(crate) struct Policy {
     pub(crate) max_input: Option<u64>,
 }
 
-/// Of the model: per token read for the first time and per token in the cache, and how long that lasts.
+/// The model's prices per token, and the lifetime of its cache in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prices {
     pub(crate) input: f64,
@@ -31,7 +31,7 @@ pub(crate) struct Prices {
     pub(crate) cache_life: u64,
 }
 
-/// What a policy comes to.
+/// A policy after loading its configuration.
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub(crate) context: Arc<Context>,
@@ -132,7 +132,7 @@ impl Policy {
         self.masks && is_observation && sent.has_content && !is_excluded
     }
 
-    /// The input budget by the book: section "Budget and triggers", with the default reserves.
+    /// The documented input budget (section "Budget and triggers") with the default reserves.
     pub(crate) fn input_budget(&self, asked: Option<u64>) -> u64 {
         let output = asked.unwrap_or_else(|| 2048.min(self.window / 5));
         let overhead = 1024.max(self.window / 20);
@@ -141,9 +141,9 @@ impl Policy {
     }
 }
 
-/// So that a change of the tools' names is noticed by the globs above.
+/// Fails if the names of the tools change without the globs above.
 #[test]
-fn the_globs_mean_these_tools() {
+fn the_globs_match_the_generated_tools() {
     let matching = |glob: &str| TOOLS.iter().filter(|tool| Glob::new(glob).matches(tool)).count();
     assert_eq!([matching("search"), matching("*e*"), matching("sm\u{f6}*")], [1, 3, 1]);
 }

@@ -1,12 +1,12 @@
-//! The break-even rule, followed step by step as the design states it.
+//! An independent implementation of the break-even rule.
 
 use crate::play::Exchange;
 use proptest::prelude::*;
 use tidegate_engine::{Cause, Verdict};
 
-/// What has happened since the frontier last moved.
+/// The state of the rule since the frontier last moved.
 #[derive(Debug, Default)]
-pub(crate) struct Rule {
+pub(crate) struct BreakEvenRule {
     tally: f64,
     last: Option<Last>,
 }
@@ -14,16 +14,16 @@ pub(crate) struct Rule {
 #[derive(Debug)]
 struct Last {
     messages: usize,
-    /// How many of them are known to have been there: instructions at the very end take no part in the digest, so that the
-    /// next request cannot tell them from new ones.
+    /// The number of messages that the next request recognizes. Instructions at the end have no digest, so it cannot tell them from
+    /// new ones.
     seen: usize,
     masked: Vec<usize>,
     at: u64,
 }
 
-impl Rule {
-    /// Only straight conversations with uncorrected counts are followed: at a branch there is more than one past, and
-    /// rounding is not what the rule is about.
+impl BreakEvenRule {
+    /// Checks a plan. Branched conversations and corrected counts are skipped: a branch has more than one history, and rounding is
+    /// not part of the rule.
     pub(crate) fn check(&mut self, exchange: &Exchange<'_>) -> Result<(), TestCaseError> {
         let plan = exchange.plan();
         let policy = &exchange.scenario.policy;
@@ -34,7 +34,7 @@ impl Rule {
         {
             return Ok(());
         }
-        // A request that was refused has left nothing, and is decided anew.
+        // A refused request leaves no state, so its retry is decided anew.
         if exchange.is_retry && self.last.as_ref().is_some_and(|last| last.messages == exchange.sent.len()) {
             prop_assert_eq!(plan.cause, None, "a retry decides nothing");
             return Ok(());
@@ -44,8 +44,8 @@ impl Rule {
         let masked_tokens = |index: usize| {
             exchange.assessment.chat.messages[index].masked.map_or(tokens(index), |masked| masked.0)
         };
-        // What is out of the window and not masked yet: the plan masks all of it or says how much it postpones.
-        let newly: Vec<usize> = match plan.cause {
+        // The unmasked observations outside the window. The plan masks all of them or reports how many it postpones.
+        let new_masks: Vec<usize> = match plan.cause {
             Some(_) => plan.masked.iter().copied().filter(|index| !already.contains(index)).collect(),
             None => {
                 let frontier = already.last().map_or(0, |last| last + 1);
@@ -53,16 +53,16 @@ impl Rule {
                 (frontier..exchange.sent.len()).filter(saves).take(plan.postponed).collect()
             }
         };
-        let saving: u64 = newly.iter().map(|&index| tokens(index) - masked_tokens(index)).sum();
+        let saving: u64 = new_masks.iter().map(|&index| tokens(index) - masked_tokens(index)).sum();
         let prices = policy.prices;
         let tally = self.tally + saving as f64 * prices.cached;
         let is_cold = self.last.as_ref().is_none_or(|last| exchange.now - last.at > prices.cache_life);
         let seen = self.last.as_ref().map_or(0, |last| last.seen);
-        let again: u64 = (newly.first().copied().unwrap_or(seen)..seen)
-            .map(|index| if newly.contains(&index) { masked_tokens(index) } else { tokens(index) })
+        let rewritten: u64 = (new_masks.first().copied().unwrap_or(seen)..seen)
+            .map(|index| if new_masks.contains(&index) { masked_tokens(index) } else { tokens(index) })
             .sum();
-        let price = again as f64 * (prices.write - prices.cached);
-        let pays = !newly.is_empty() && (is_cold || tally >= price);
+        let price = rewritten as f64 * (prices.write - prices.cached);
+        let pays = !new_masks.is_empty() && (is_cold || tally >= price);
         match plan.cause {
             None => prop_assert!(!pays, "postponed although {} >= {}", tally, price),
             Some(Cause::Budget) => prop_assert!(!pays),
@@ -84,15 +84,15 @@ impl Rule {
         if plan.verdict == Verdict::Fits {
             self.tally = if plan.cause.is_some() {
                 0.0
-            } else if newly.is_empty() {
+            } else if new_masks.is_empty() {
                 self.tally
             } else {
                 tally
             };
-            let last_said = exchange.sent.iter().rposition(|sent| !sent.speaker.is_instruction());
+            let last_non_instruction = exchange.sent.iter().rposition(|sent| !sent.speaker.is_instruction());
             self.last = Some(Last {
                 messages: exchange.sent.len(),
-                seen: last_said.map_or(0, |last| last + 1),
+                seen: last_non_instruction.map_or(0, |last| last + 1),
                 masked: plan.masked.clone(),
                 at: exchange.now,
             });

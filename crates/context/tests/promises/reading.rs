@@ -1,12 +1,12 @@
-//! What went upstream, read without any of the code under test.
+//! Reads forwarded requests without using the code under test.
 
 use crate::play::Exchange;
 use proptest::prelude::TestCaseError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Says of each message whether it was masked, by a walk along both bodies. Fails at the first byte that differs and is
-/// neither inside the content of a masked message nor the tag.
+/// Returns whether each message was masked, by comparing both bodies. Fails at the first differing byte that is neither in the
+/// content of a masked message nor in a tag.
 pub(crate) fn masks(exchange: &Exchange<'_>) -> Result<Vec<bool>, TestCaseError> {
     let placeholder = serde_json::to_string(exchange.scenario.policy.placeholder).unwrap();
     let sent = &exchange.body.bytes;
@@ -24,7 +24,7 @@ pub(crate) fn masks(exchange: &Exchange<'_>) -> Result<Vec<bool>, TestCaseError>
     }
     let end = skip(rest, &sent[at..])?;
     if !end.is_empty() {
-        return Err(TestCaseError::fail(format!("{} bytes too many", end.len())));
+        return Err(TestCaseError::fail(format!("{} extra bytes at the end", end.len())));
     }
     Ok(masks)
 }
@@ -33,11 +33,11 @@ fn skip<'a>(bytes: &'a [u8], expected: &[u8]) -> Result<&'a [u8], TestCaseError>
     bytes.strip_prefix(expected).ok_or_else(|| {
         let here = &bytes[..bytes.len().min(expected.len() + 20)];
         let (here, expected) = (String::from_utf8_lossy(here), String::from_utf8_lossy(expected));
-        TestCaseError::fail(format!("went upstream: {here}\nexpected there: {expected}"))
+        TestCaseError::fail(format!("forwarded: {here}\nexpected: {expected}"))
     })
 }
 
-/// A request as a provider reads it.
+/// A request as a provider parses it.
 #[derive(Deserialize)]
 pub(crate) struct Request {
     pub(crate) messages: Vec<Message>,
@@ -67,7 +67,7 @@ impl Request {
             .map_err(|error| TestCaseError::fail(format!("{error} in {}", String::from_utf8_lossy(body))))
     }
 
-    /// Which message answers which call, by position: the calls that are open, and the answers without one.
+    /// Returns each call's message index with the index of the message that answers it, or `None` if the call is open.
     pub(crate) fn pairs(&self) -> Vec<(usize, Option<usize>)> {
         let mut pairs = Vec::new();
         for (index, message) in self.messages.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! JSON as clients write it: members in any order, white space anywhere, characters escaped or not.
+//! Writes JSON in many spellings: members in any order, white space anywhere, characters escaped or not.
 
 use std::ops::Range;
 
-/// A source of choices. The same seed makes the same choices, so that a message is spelled alike whenever it is resent.
+/// A seeded random generator, so that a resent message is spelled the same way.
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
 
@@ -35,10 +35,10 @@ impl Dice {
     }
 }
 
-/// Stands for half a surrogate pair, which JSON can spell and Rust cannot hold.
+/// Stands for a lone surrogate, which JSON can express and a Rust string cannot.
 pub(crate) const LONE_SURROGATE: char = '\u{e000}';
 
-/// What a member is to the promises.
+/// The role of a member in the properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Content,
@@ -48,18 +48,18 @@ pub(crate) enum Part {
 
 pub(crate) type Member = (Part, &'static str, String);
 
-/// An object, with the places that an edit may touch.
+/// An object, with the ranges that an edit may change.
 #[derive(Clone, Debug)]
 pub(crate) struct Spelled {
     pub(crate) text: String,
-    /// The value of the content.
+    /// The range of the content's value.
     pub(crate) content: Option<Range<usize>>,
-    /// What goes if the tag goes: up to the next member, or from the end of the one before if none follows.
+    /// The range that is removed with the tag: up to the next member, or from the end of the previous one if it is the last.
     pub(crate) cut: Option<Range<usize>>,
 }
 
 impl Spelled {
-    /// The text with its tag gone, and with `instead` in place of its content.
+    /// Returns the text without its tag, and with `instead` in place of its content.
     pub(crate) fn edited(&self, instead: Option<&str>) -> String {
         let content = instead.map(|instead| (self.content.clone().unwrap(), instead));
         let mut changes: Vec<_> = content.into_iter().chain(self.cut.clone().map(|cut| (cut, ""))).collect();
@@ -75,14 +75,14 @@ impl Spelled {
     }
 }
 
-/// Writes an object with its members in any order.
+/// Writes an object with its members in random order.
 pub(crate) fn object(dice: &mut Dice, mut members: Vec<Member>) -> Spelled {
     for last in (1..members.len()).rev() {
         members.swap(last, dice.below(last + 1));
     }
     let mut text = String::from("{");
     let mut content = None;
-    // Of each member, whether it is the tag, where its key begins and where its value ends.
+    // The range of each member, from the start of its key to the end of its value.
     let mut places: Vec<(Part, Range<usize>)> = Vec::new();
     for (index, (part, key, value)) in members.iter().enumerate() {
         if index > 0 {
@@ -122,7 +122,7 @@ fn key_of(dice: &mut Dice, key: &str) -> String {
     format!("\"{}\\u{:04x}{}\"", &key[..at], key.as_bytes()[at], &key[at + 1..])
 }
 
-/// Writes a string, with a character escaped here and there that need not be.
+/// Writes a string, with some characters escaped unnecessarily.
 pub(crate) fn string(dice: &mut Dice, text: &str) -> String {
     let mut out = String::from("\"");
     for letter in text.chars() {
