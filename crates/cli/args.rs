@@ -7,7 +7,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
-use tidegate_config::{Flags, strategy_name, strategy_named};
+use tidegate_config::{Flags, strategy_from_name, strategy_name};
 use tidegate_engine::Strategy;
 
 /// An OpenAI-compatible reverse proxy that keeps every conversation within its model's context window and its
@@ -219,7 +219,7 @@ pub(crate) fn print_completions(shell: Shell) {
 
 pub(crate) fn parse_strategy(name: &str) -> Result<Strategy, String> {
     use Strategy::{Hybrid, Masking, Passthrough, Summarization, Window};
-    strategy_named(name).ok_or_else(|| {
+    strategy_from_name(name).ok_or_else(|| {
         let all = [Passthrough, Masking, Summarization, Hybrid, Window];
         format!("expected one of: {}", all.map(strategy_name).join(", "))
     })

@@ -16,10 +16,10 @@ use std::time::Duration;
 use tidegate_admin::{Readiness, Reloads};
 use tidegate_config::{Flags, Settings, Source, load, strategy_name};
 use tidegate_context::model_table;
-use tidegate_proxy::{Gate, Proxy};
+use tidegate_proxy::{Gateway, Proxy};
 use tidegate_replay::{Defaults, InputLine, Recorded};
 use tidegate_store::wall_clock;
-use tidegate_telemetry::{Format, Lines};
+use tidegate_telemetry::{Format, LogSink};
 
 /// A run of a coding agent that finds and fixes a bug. Every tool result is real output.
 const RECORDING: &str = include_str!("demo/run.jsonl");
@@ -43,17 +43,22 @@ async fn run_demo(args: &DemoArgs) -> anyhow::Result<()> {
     let model = model_table(&settings.models).lookup(&args.model);
     upstream::start(listener, RECORDING, model.clone(), &settings)?;
 
-    let lines = Lines::to_stderr();
+    let lines = LogSink::to_stderr();
     let conversations = store::conversations(&settings)?;
-    let gate =
-        Gate::new(settings.clone(), conversations.clone(), store::secret(&settings), lines, Format::Human)?;
-    let gate = Arc::new(gate);
-    let proxy = Proxy::start(&gate, free_port()?)?;
+    let gateway = Gateway::new(
+        settings.clone(),
+        conversations.clone(),
+        store::secret(&settings),
+        lines,
+        Format::Human,
+    )?;
+    let gateway = Arc::new(gateway);
+    let proxy = Proxy::start(&gateway, free_port()?)?;
     let admin = free_port()?;
     let admin_address = admin.local_addr()?;
     admin.set_nonblocking(true)?;
     let reloads = Arc::new(Reloads::new(None, wall_clock()));
-    let service = admin_service(&gate, conversations, None, reloads, || Readiness::Ready);
+    let service = admin_service(&gateway, conversations, None, reloads, || Readiness::Ready);
     tokio::spawn(tidegate_admin::serve(tokio::net::TcpListener::from_std(admin)?, service));
 
     let (address, is_paced) = (proxy.address(), !args.exit);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_admin::{Reload, ReloadOutcome, Reloads};
 use tidegate_config::Settings;
-use tidegate_proxy::Gate;
+use tidegate_proxy::Gateway;
 use tidegate_store::wall_clock;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
@@ -19,7 +19,7 @@ const SETTLE_TIME: Duration = Duration::from_millis(100);
 
 pub(crate) struct Reloader {
     args: ConfigArgs,
-    gate: Arc<Gate>,
+    gateway: Arc<Gateway>,
     /// The settings at the start that only a restart changes.
     restart_settings: RestartSettings,
     /// Receives the outcome of each reload.
@@ -38,12 +38,12 @@ pub(crate) enum ReloadCause {
 impl Reloader {
     pub(crate) fn new(
         args: ConfigArgs,
-        gate: Arc<Gate>,
+        gateway: Arc<Gateway>,
         started: &Settings,
         outcomes: Arc<Reloads>,
     ) -> Reloader {
         let (last_content, restart_settings) = (read_file(&args), restart_settings(started));
-        Reloader { args, gate, restart_settings, outcomes, last_content }
+        Reloader { args, gateway, restart_settings, outcomes, last_content }
     }
 
     pub(crate) fn reload(&mut self, cause: ReloadCause) {
@@ -53,7 +53,7 @@ impl Reloader {
         }
         self.last_content = content;
         let read = settings::read(&self.args).map_err(|errors| errors.to_string()).and_then(|fresh| {
-            self.gate.reload(fresh.clone()).map_err(|error| error.to_string())?;
+            self.gateway.reload(fresh.clone()).map_err(|error| error.to_string())?;
             Ok(fresh)
         });
         match read {

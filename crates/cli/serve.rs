@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegate_admin::{Admin, Readiness, Reloads, Token};
 use tidegate_config::{LogFormat, LogLevel, OtlpProtocol, Settings};
-use tidegate_proxy::{Gate, Proxy};
+use tidegate_proxy::{Gateway, Proxy};
 use tidegate_store::{Conversations, wall_clock};
-use tidegate_telemetry::{Format, Level, Lines, Metrics, Otlp, Protocol, Telemetry};
+use tidegate_telemetry::{Format, Level, LogSink, Metrics, Otlp, Protocol, Telemetry};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         LogFormat::Human => Format::Human,
         LogFormat::Json => Format::Json,
     };
-    let lines = Lines::to_stderr();
+    let lines = LogSink::to_stderr();
     let telemetry = Telemetry::start(&otlp(&settings.telemetry), &|name| std::env::var(name).ok());
     tidegate_telemetry::init(&lines, format, level(settings.log.level), telemetry.layer())?;
     tidegate_telemetry::log_panics();
@@ -42,7 +42,7 @@ async fn serve(
     args: &ServeArgs,
     settings: Settings,
     metrics: Arc<Metrics>,
-    lines: Lines,
+    lines: LogSink,
     format: Format,
 ) -> anyhow::Result<()> {
     let listener = listen(settings.server.listen, "server.listen", "--listen")?;
@@ -50,16 +50,16 @@ async fn serve(
     let conversations = store::conversations(&settings)?;
     let secret = store::secret(&settings);
     let archive = store::archive(&settings)?;
-    let gate = Gate::new(settings.clone(), conversations.clone(), secret, lines, format)?;
-    let gate = Arc::new(gate.with_metrics(metrics).with_archive(archive.clone()));
+    let gateway = Gateway::new(settings.clone(), conversations.clone(), secret, lines, format)?;
+    let gateway = Arc::new(gateway.with_metrics(metrics).with_archive(archive.clone()));
     let mut stop = StopSignals::new()?;
     let mut hangup = signal(SignalKind::hangup())?;
-    let proxy = Proxy::start(&gate, listener)?;
+    let proxy = Proxy::start(&gateway, listener)?;
     // Started before the process reports that it is listening, so that no later change is missed.
     let (_watcher, mut changes) = watch(&args.config);
     let file = settings::path(&args.config).map(|path| path.display().to_string());
     let reloads = Arc::new(Reloads::new(file, wall_clock()));
-    let mut reloader = Reloader::new(args.config.clone(), gate.clone(), &settings, reloads.clone());
+    let mut reloader = Reloader::new(args.config.clone(), gateway.clone(), &settings, reloads.clone());
     log_start(args, &settings, &proxy, &admin);
 
     let draining = Arc::new(AtomicBool::new(false));
@@ -70,7 +70,7 @@ async fn serve(
         false => Readiness::Ready,
     };
     let token = token(&settings.admin.token_env).as_deref().map(Token::new);
-    let service = admin_service(&gate, conversations, token, reloads, readiness);
+    let service = admin_service(&gateway, conversations, token, reloads, readiness);
     tokio::spawn(tidegate_admin::serve(TcpListener::from_std(admin)?, service));
 
     loop {
@@ -105,13 +105,13 @@ const ARCHIVE_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the admin address serves for a running proxy.
 pub(crate) fn admin_service(
-    gate: &Arc<Gate>,
+    gateway: &Arc<Gateway>,
     conversations: Arc<Conversations>,
     token: Option<Token>,
     reloads: Arc<Reloads>,
     readiness: impl Fn() -> Readiness + Send + Sync + 'static,
 ) -> Admin {
-    let (metrics, tallies, settings) = (gate.clone(), gate.clone(), gate.clone());
+    let (metrics, tallies, settings) = (gateway.clone(), gateway.clone(), gateway.clone());
     Admin {
         readiness: Box::new(readiness),
         conversations,

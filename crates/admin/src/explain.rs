@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::ops::Range;
-use tidegate_config::{Settings, Source, chat_route, strategy_named};
+use tidegate_config::{Settings, Source, chat_route, strategy_from_name};
 use tidegate_context::model_table;
 use tidegate_explain::{Case, Failure, Request, json, located, place};
 use tidegate_wire::{Dialect, Reader, Unreadable};
@@ -124,7 +124,7 @@ pub(crate) fn explain(
     let route = settings.routes.iter().find(|other| other.name == route.name).ok_or(ApiError::Internal)?;
     let strategy = match &sent.strategy {
         None => route.context.strategy,
-        Some(name) => strategy_named(name).ok_or_else(|| {
+        Some(name) => strategy_from_name(name).ok_or_else(|| {
             let known = "passthrough, masking, summarization, hybrid, window";
             ApiError::invalid_parameter("strategy", format!("must be one of {known}"))
         })?,

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegate_telemetry::{Tallied, Tally};
+use tidegate_telemetry::{ModelTally, Tally};
 use tokio::sync::watch;
 
 /// How often the tallies are sampled.
@@ -95,9 +95,9 @@ impl History {
     }
 
     /// Adds the increase since the previous sample. `now` is in milliseconds since 1970.
-    pub(crate) fn record(&self, now: u64, tallies: Vec<Tallied>) {
+    pub(crate) fn record(&self, now: u64, tallies: Vec<ModelTally>) {
         let mut state = self.state();
-        for Tallied { route, model, tally } in tallies {
+        for ModelTally { route, model, tally } in tallies {
             let key = Arc::new(SeriesKey { route, model });
             let increase = tally.since(state.previous.get(&key).unwrap_or(&Tally::default()));
             if increase.is_empty() {
@@ -162,9 +162,9 @@ fn drop_before(steps: &mut Steps, before: u64) {
 mod tests {
     use super::*;
 
-    fn tallied(route: &str, model: &str, requests: u64) -> Tallied {
+    fn tallied(route: &str, model: &str, requests: u64) -> ModelTally {
         let tally = Tally { requests, ..Tally::default() };
-        Tallied { route: route.to_owned(), model: model.to_owned(), tally }
+        ModelTally { route: route.to_owned(), model: model.to_owned(), tally }
     }
 
     fn requests(steps: &[(u64, Arc<StepTallies>)]) -> Vec<(u64, u64)> {

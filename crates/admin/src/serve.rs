@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegate_config::Settings;
 use tidegate_store::Conversations;
-use tidegate_telemetry::Tallied;
+use tidegate_telemetry::ModelTally;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -32,7 +32,7 @@ pub struct Admin {
     /// Renders the body of `/metrics`.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
     /// The totals of all requests since the start, by route and model.
-    pub tallies: Box<dyn Fn() -> Vec<Tallied> + Send + Sync>,
+    pub tallies: Box<dyn Fn() -> Vec<ModelTally> + Send + Sync>,
     /// The active configuration.
     pub settings: Box<dyn Fn() -> Arc<Settings> + Send + Sync>,
     pub reloads: Arc<Reloads>,

@@ -22,7 +22,7 @@ use std::time::Duration;
 use tidegate_config::{Flags, Source, load};
 use tidegate_context::{TurnRecord, encode_turn};
 use tidegate_store::{ConversationKey, Conversations, MemoryStore, Options, Turn};
-use tidegate_telemetry::Tallied;
+use tidegate_telemetry::ModelTally;
 
 fn options() -> Options {
     Options { timeout: Duration::from_millis(250), raw: true, keyring: None }
@@ -40,7 +40,7 @@ fn admin(conversations: Arc<Conversations>) -> Admin {
 fn admin_with(
     conversations: Arc<Conversations>,
     file: &str,
-    tallies: impl Fn() -> Vec<Tallied> + Send + Sync + 'static,
+    tallies: impl Fn() -> Vec<ModelTally> + Send + Sync + 'static,
 ) -> Admin {
     let settings = load(Source::new("proxy.toml", file), &Flags::default(), &|_| None);
     let settings = Arc::new(settings.unwrap());

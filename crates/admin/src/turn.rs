@@ -6,7 +6,7 @@ use crate::explain::{ExplanationPage, PageParams};
 use crate::page::{ConversationSummary, FoldEntry};
 use serde::Serialize;
 use std::sync::Arc;
-use tidegate_config::{Settings, strategy_named};
+use tidegate_config::{Settings, strategy_from_name};
 use tidegate_context::{ConversationState, FoldState, SavedFold, TurnRecord, model_table};
 use tidegate_engine::{Cause, Memory};
 use tidegate_explain::{Case, Failure, Past, Request, figures, grouped};
@@ -59,7 +59,7 @@ impl TurnInputs {
             Ok(explanation) => (explanation, None),
             Err(missing) => (ExplanationPage::empty(turn.messages, page), Some(missing)),
         };
-        let cause = turn.trigger.as_deref().and_then(Cause::named);
+        let cause = turn.trigger.as_deref().and_then(Cause::from_name);
         Ok(TurnDetail {
             conversation,
             number,
@@ -118,7 +118,7 @@ fn explain_recorded(
     });
     let settings = at_the_time.as_ref().unwrap_or(settings);
     let route = &settings.routes[number];
-    let strategy = strategy_named(&turn.strategy).unwrap_or(route.context.strategy);
+    let strategy = strategy_from_name(&turn.strategy).unwrap_or(route.context.strategy);
     let body = branch::request_body(&turn.model, &messages);
     let unreadable = || "its messages cannot be read".to_owned();
     let outline = reader.outline(Dialect::Chat, &body).map_err(|_| unreadable())?;

@@ -91,7 +91,7 @@ pub fn strategy_name(strategy: Strategy) -> &'static str {
 
 /// Parses the name of a strategy; the inverse of [`strategy_name`].
 #[must_use]
-pub fn strategy_named(name: &str) -> Option<Strategy> {
+pub fn strategy_from_name(name: &str) -> Option<Strategy> {
     Strategy::ALL.iter().find(|(known, _)| *known == name).map(|(_, strategy)| *strategy)
 }
 
@@ -212,8 +212,8 @@ mod tests {
     fn every_strategy_name_parses_to_its_strategy() {
         use Strategy::{Hybrid, Masking, Passthrough, Summarization, Window};
         for strategy in [Passthrough, Masking, Summarization, Hybrid, Window] {
-            assert_eq!(strategy_named(strategy_name(strategy)), Some(strategy));
+            assert_eq!(strategy_from_name(strategy_name(strategy)), Some(strategy));
         }
-        assert_eq!(strategy_named("Masking"), None);
+        assert_eq!(strategy_from_name("Masking"), None);
     }
 }

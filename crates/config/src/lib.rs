@@ -70,7 +70,7 @@ mod tests;
 
 pub use blocks::Blocks;
 pub use context::{
-    AllowHeaders, Context, History, Mask, ModelWindow, Observations, Unit, strategy_name, strategy_named,
+    AllowHeaders, Context, History, Mask, ModelWindow, Observations, Unit, strategy_from_name, strategy_name,
 };
 pub use error::{ConfigError, ConfigErrors};
 pub use fold::{Fold, FoldMode, FoldRole, Prune};

@@ -1,6 +1,7 @@
 use crate::edits::{Edits, Inputs, tokens_as_sent};
 use crate::{
-    Budget, Economy, FoldJob, Memory, Message, Plan, Policy, Strategy, Timestamp, Tokens, Verdict, Waypoint,
+    Budget, CachePricing, FoldJob, Memory, Message, Plan, Policy, Strategy, Timestamp, Tokens, Verdict,
+    Waypoint,
 };
 
 /// One request, as the engine sees it.
@@ -10,7 +11,7 @@ pub struct Conversation<'a> {
     /// The tokens that the request uses besides its messages: tool schemas, reply priming.
     pub fixed: Tokens,
     pub budget: Budget,
-    pub economy: Economy,
+    pub economy: CachePricing,
     /// The cost of the marker that takes the place of dropped messages.
     pub marker: Tokens,
     /// The cost of the message that holds the conversation's pinned notes.

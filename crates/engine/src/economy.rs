@@ -2,7 +2,7 @@
 ///
 /// Only the ratio of the two prices matters, so they can be in any currency and per any number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Economy {
+pub struct CachePricing {
     /// The price of a token that is not in the cache: the input price, or the price of a cache write where the provider
     /// charges more for one.
     pub write: f64,
@@ -12,9 +12,9 @@ pub struct Economy {
     pub cache_life: u64,
 }
 
-impl Economy {
+impl CachePricing {
     /// A provider that has no prompt cache, or gives no discount for it.
-    pub const WITHOUT_CACHE: Economy = Economy { write: 1.0, cached: 1.0, cache_life: 0 };
+    pub const WITHOUT_CACHE: CachePricing = CachePricing { write: 1.0, cached: 1.0, cache_life: 0 };
 
     /// The extra cost of a token that could have been read from the cache.
     pub(crate) fn miss_penalty(&self) -> f64 {

@@ -35,7 +35,7 @@ impl Edits {
     pub(crate) fn plan(inputs: &Inputs<'_>) -> Edits {
         let Inputs { conversation, memory, policy, .. } = *inputs;
         let messages = conversation.messages;
-        let retried = memory.last_on(messages).filter(|(index, _)| is_retry(messages, *index));
+        let retried = memory.latest_waypoint(messages).filter(|(index, _)| is_retry(messages, *index));
         if let Some((_, waypoint)) = retried {
             // A retry gets what the first attempt got, if that is within every limit. It is not if the first attempt had to go
             // without a summary that exists now, or if this attempt has less room.

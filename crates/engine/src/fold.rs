@@ -65,7 +65,7 @@ fn apply(messages: &[Message], fold: &Fold, policy: &Policy) -> Option<Folded> {
     if upto > unresolved_from(messages) || messages.get(upto).is_some_and(|message| message.joined) {
         return None;
     }
-    let mut removed = replaced_by_summary(messages, upto, fold.keeps_request, policy.fold.pins_task);
+    let mut removed = replaced_by_summary(messages, upto, fold.keeps_request, policy.fold.pin_task);
     if !fold.kept.is_empty() {
         let kept = indices_of(messages, &fold.kept);
         removed.retain(|index| kept.binary_search(index).is_err());
@@ -83,17 +83,17 @@ fn apply(messages: &[Message], fold: &Fold, policy: &Policy) -> Option<Folded> {
 }
 
 /// Returns the messages before `upto` that a summary replaces. Instructions stay, and so does the last user turn, if nothing
-/// came after it, and the first one, if `pins_task`.
+/// came after it, and the first one, if `pin_task`.
 pub(crate) fn replaced_by_summary(
     messages: &[Message],
     upto: usize,
     keeps_request: bool,
-    pins_task: bool,
+    pin_task: bool,
 ) -> Vec<usize> {
     let holds_last_user_turn = !messages[upto..].iter().any(Message::is_user_turn);
     let request =
         (keeps_request || holds_last_user_turn).then(|| last_user_turn(&messages[..upto])).flatten();
-    let task = pins_task.then(|| messages.iter().position(Message::is_user_turn)).flatten();
+    let task = pin_task.then(|| messages.iter().position(Message::is_user_turn)).flatten();
     let goes = |index: &usize| {
         !messages[*index].role.is_instruction() && Some(*index) != request && Some(*index) != task
     };

@@ -151,7 +151,7 @@ fn job(
     let from = outlook.from();
     let last = (from..upto).rev().find(|&index| !messages[index].role.is_instruction())?;
     let keeps_request = !messages[upto..].iter().any(Message::is_user_turn);
-    let removed = replaced_by_summary(messages, upto, keeps_request, policy.fold.pins_task);
+    let removed = replaced_by_summary(messages, upto, keeps_request, policy.fold.pin_task);
     if removed.len() <= folded.map_or(0, |folded| folded.removed.len()) {
         return None;
     }

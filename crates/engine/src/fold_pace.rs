@@ -12,7 +12,7 @@
 
 use crate::fold::Folded;
 use crate::turns::{dialogue, kept_from, last_cut_before};
-use crate::{Economy, FoldPace, FoldPolicy, Memory, Message, Timestamp, Tokens};
+use crate::{CachePricing, FoldPace, FoldPolicy, Memory, Message, Timestamp, Tokens};
 
 /// Whether folding pays off, and the tally to carry over to the next request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,13 +32,13 @@ pub(crate) fn fold_timing(
     memory: &Memory,
     folded: Option<&Folded>,
     policy: &FoldPolicy,
-    economy: &Economy,
+    economy: &CachePricing,
     now: Timestamp,
 ) -> FoldTiming {
     if policy.pace == FoldPace::AtTrigger {
         return FoldTiming::FREE;
     }
-    let Some((last_seen, waypoint)) = memory.last_on(messages) else {
+    let Some((last_seen, waypoint)) = memory.latest_waypoint(messages) else {
         // Nothing is known to be in the cache, so there is nothing to lose.
         return FoldTiming::FREE;
     };

@@ -54,7 +54,7 @@
 //!     messages: &messages,
 //!     fixed: Tokens(3),
 //!     budget: BudgetPolicy::default().budget(Some(Tokens(128_000)), None),
-//!     economy: Economy::WITHOUT_CACHE,
+//!     economy: CachePricing::WITHOUT_CACHE,
 //!     marker: Tokens(20),
 //!     pinned: Tokens::ZERO,
 //! };
@@ -94,7 +94,7 @@ pub use blocks::{BlockFigures, BlockPolicy};
 pub use budget::{Budget, BudgetPolicy, OutputReserve, OverheadReserve};
 pub use decide::{Conversation, Decision, decide};
 pub use digest::{Digest, InvalidDigest};
-pub use economy::{Economy, Timestamp};
+pub use economy::{CachePricing, Timestamp};
 pub use fold::{Fold, Folded};
 pub use fold_job::{FoldJob, Urgency};
 pub use memory::{Memory, Waypoint};
@@ -104,5 +104,5 @@ pub use policy::{FoldPace, FoldPolicy, Keep, MaskPolicy, Pace, Policy, Strategy,
 pub use prune::PruneRange;
 pub use tokens::Tokens;
 pub use truncate::truncate;
-pub use turns::{turns_in, unresolved_from};
+pub use turns::{count_turns, unresolved_from};
 pub use window::{Cut, Gap, WindowFigures, WindowPolicy};

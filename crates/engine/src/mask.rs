@@ -20,7 +20,7 @@
 
 use crate::memory::is_retry;
 use crate::turns::{kept_from, position_of};
-use crate::{Cause, Digest, Economy, Folded, Keep, Memory, Message, Pace, Timestamp, Tokens};
+use crate::{CachePricing, Cause, Digest, Folded, Keep, Memory, Message, Pace, Timestamp, Tokens};
 
 /// Where the mask frontier of a request is.
 #[derive(Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub(crate) fn mask(
     memory: &Memory,
     keep: Keep,
     pace: Pace,
-    economy: &Economy,
+    economy: &CachePricing,
     now: Timestamp,
     folded: Option<&Folded>,
 ) -> Masking {
@@ -105,8 +105,8 @@ fn tokens_read_again(messages: &[Message], first: usize, edge: usize, seen: usiz
     tokens.0 as f64
 }
 
-fn previous(messages: &[Message], memory: &Memory, economy: &Economy, now: Timestamp) -> Previous {
-    let Some((index, waypoint)) = memory.last_on(messages) else {
+fn previous(messages: &[Message], memory: &Memory, economy: &CachePricing, now: Timestamp) -> Previous {
+    let Some((index, waypoint)) = memory.latest_waypoint(messages) else {
         // Nothing is known to be in the cache, so there is nothing to lose.
         return Previous { frontier: 0, seen: 0, tally: 0.0, is_cold: true, fold: None };
     };

@@ -85,7 +85,7 @@ impl Memory {
 
     /// Returns the waypoint of the longest known prefix of these messages, with the index of that prefix's last message.
     #[must_use]
-    pub fn last_on(&self, messages: &[Message]) -> Option<(usize, &Waypoint)> {
+    pub fn latest_waypoint(&self, messages: &[Message]) -> Option<(usize, &Waypoint)> {
         dialogue(messages).rev().find_map(|(index, message)| {
             let waypoint = self.waypoints.iter().rev().find(|waypoint| waypoint.end == message.digest)?;
             Some((index, waypoint))

@@ -75,7 +75,7 @@ impl Cause {
 
     /// Parses a name; the inverse of [`name`](Cause::name).
     #[must_use]
-    pub fn named(name: &str) -> Option<Cause> {
+    pub fn from_name(name: &str) -> Option<Cause> {
         Cause::ALL.into_iter().find(|cause| cause.name() == name)
     }
 

@@ -90,9 +90,9 @@ pub struct FoldPolicy {
     /// The part of the conversation that is not folded even then.
     pub prune_keep: Keep,
     /// Whether the first user message is never folded.
-    pub pins_task: bool,
+    pub pin_task: bool,
     /// The maximum cost of a summary.
-    pub longest_summary: Tokens,
+    pub max_summary_tokens: Tokens,
 }
 
 /// Whether a summary that is due waits until it pays off.
@@ -113,8 +113,8 @@ impl Default for FoldPolicy {
             pace: FoldPace::AtTrigger,
             prune_when: Trigger { budget_ratio: Some(0.90), ..Trigger::default() },
             prune_keep: four,
-            pins_task: false,
-            longest_summary: Tokens(1500),
+            pin_task: false,
+            max_summary_tokens: Tokens(1500),
         }
     }
 }

@@ -33,7 +33,7 @@ enum Signal {
 impl PruneRange {
     /// Whether the whole range can stay even next to the longest summary.
     pub(crate) fn is_needless(&self, policy: &FoldPolicy) -> bool {
-        self.rest + policy.longest_summary < self.threshold
+        self.rest + policy.max_summary_tokens < self.threshold
     }
 }
 

@@ -1,6 +1,6 @@
 //! Evaluates a [`Trigger`]'s conditions.
 
-use crate::turns::{dialogue, open_turn_from, turns_in};
+use crate::turns::{count_turns, dialogue, open_turn_from};
 use crate::{Budget, Cause, Message, Tokens, Trigger};
 use std::num::NonZeroU32;
 
@@ -26,7 +26,7 @@ pub(crate) fn fired(trigger: &Trigger, since: &Since<'_>, after: Tokens, budget:
         return Some(Cause::Messages);
     }
     let user_turns = since.made.iter().filter(|message| message.is_user_turn()).count();
-    let by_turns = trigger.turns.is_some_and(|limit| reaches(turns_in(since.made), limit))
+    let by_turns = trigger.turns.is_some_and(|limit| reaches(count_turns(since.made), limit))
         || trigger.user_turns.is_some_and(|limit| reaches(user_turns, limit));
     by_turns.then_some(Cause::Turns)
 }

@@ -39,7 +39,7 @@ pub(crate) fn last_user_turn(messages: &[Message]) -> Option<usize> {
 
 /// Returns the number of turns, not counting the open one.
 #[must_use]
-pub fn turns_in(messages: &[Message]) -> usize {
+pub fn count_turns(messages: &[Message]) -> usize {
     turn_starts(messages).len()
 }
 

@@ -24,7 +24,7 @@ fn chat(turns: usize, budget: u64, when: Trigger, memory: &Memory) -> Decision {
         messages: &messages,
         fixed: Tokens::ZERO,
         budget: figures,
-        economy: Economy::WITHOUT_CACHE,
+        economy: CachePricing::WITHOUT_CACHE,
         marker: Tokens(15),
         pinned: Tokens::ZERO,
     };

@@ -71,7 +71,7 @@ fn billed(messages: &[Message], pace: Option<FoldPace>, write: f64, cached: f64)
     let strategy = if pace.is_some() { Strategy::Summarization } else { Strategy::Passthrough };
     let policy = Policy { strategy, fold, ..Policy::default() };
     let budget = BudgetPolicy::default().budget(Some(Tokens(100_000_000)), None);
-    let economy = Economy { write, cached, cache_life: 300_000 };
+    let economy = CachePricing { write, cached, cache_life: 300_000 };
     let (mut memory, mut before, mut cost) = (Memory::default(), Vec::new(), 0.0);
     for end in (2..=messages.len()).step_by(2) {
         let messages = &messages[..end];

@@ -6,9 +6,9 @@
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use tidegate_engine::{
-    BudgetPolicy, Conversation, Decision, Digest, Economy, Fold, FoldJob, FoldPace, FoldPolicy, Keep, Kind,
-    MaskPolicy, Memory, Message, Pace, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Trigger,
-    Verdict, decide, truncate, unresolved_from,
+    BudgetPolicy, CachePricing, Conversation, Decision, Digest, Fold, FoldJob, FoldPace, FoldPolicy, Keep,
+    Kind, MaskPolicy, Memory, Message, Pace, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens,
+    Trigger, Verdict, decide, truncate, unresolved_from,
 };
 
 const SUMMARY: Tokens = Tokens(60);
@@ -80,8 +80,8 @@ fn case() -> impl Strategy<Value = Case> {
     let hosts = prop_oneof![2 => Just(Host::Inline), 2 => Just(Host::Background), 1 => Just(Host::Failing)];
     let pace = prop_oneof![Just(FoldPace::AtTrigger), Just(FoldPace::BreakEven)];
     (script(), strategies, keep(), (trigger(), keep(), keep(), any::<bool>(), pace), 3_000u64..40_000, hosts)
-        .prop_map(|(script, strategy, mask, (when, keep, prune_keep, pins_task, pace), window, host)| {
-            let fold = FoldPolicy { when, keep, prune_keep, pins_task, pace, ..FoldPolicy::default() };
+        .prop_map(|(script, strategy, mask, (when, keep, prune_keep, pin_task, pace), window, host)| {
+            let fold = FoldPolicy { when, keep, prune_keep, pin_task, pace, ..FoldPolicy::default() };
             let mask = MaskPolicy { keep: mask, pace: Pace::BreakEven };
             Case { script, policy: Policy { strategy, mask, fold, ..Policy::default() }, window, host }
         })
@@ -115,7 +115,7 @@ fn ends(script: &[(Role, Kind, u64)]) -> Vec<usize> {
 
 fn conversation<'a>(case: &Case, messages: &'a [Message]) -> Conversation<'a> {
     let budget = BudgetPolicy::default().budget(Some(Tokens(case.window)), None);
-    let economy = Economy { write: 1.0, cached: 0.1, cache_life: 300_000 };
+    let economy = CachePricing { write: 1.0, cached: 0.1, cache_life: 300_000 };
     Conversation { messages, fixed: Tokens(3), budget, economy, marker: MARKER, pinned: Tokens::ZERO }
 }
 
@@ -197,7 +197,7 @@ proptest! {
     fn nothing_sacred_goes(case in case()) {
         play(&case, |messages, decision, _| {
             let request = messages.iter().rposition(Message::is_user_turn);
-            let task = messages.iter().position(Message::is_user_turn).filter(|_| case.policy.fold.pins_task);
+            let task = messages.iter().position(Message::is_user_turn).filter(|_| case.policy.fold.pin_task);
             for (index, message) in messages.iter().enumerate() {
                 let sacred = message.role.is_instruction() || Some(index) == request || Some(index) == task
                     || index >= unresolved_from(messages);

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use tidegate_engine::{
-    BudgetPolicy, Conversation, Decision, Digest, Economy, Keep, Kind, MaskPolicy, Memory, Message, Pace,
-    Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, decide,
+    BudgetPolicy, CachePricing, Conversation, Decision, Digest, Keep, Kind, MaskPolicy, Memory, Message,
+    Pace, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, decide,
 };
 
 /// A generated message without its digest.
@@ -57,11 +57,11 @@ fn pace() -> impl Strategy<Value = Pace> {
     ]
 }
 
-fn economy() -> impl Strategy<Value = Economy> {
+fn economy() -> impl Strategy<Value = CachePricing> {
     prop_oneof![
-        Just(Economy::WITHOUT_CACHE),
-        Just(Economy { write: 1.0, cached: 0.1, cache_life: 300_000 }),
-        Just(Economy { write: 1.25, cached: 0.1, cache_life: 300_000 }),
+        Just(CachePricing::WITHOUT_CACHE),
+        Just(CachePricing { write: 1.0, cached: 0.1, cache_life: 300_000 }),
+        Just(CachePricing { write: 1.25, cached: 0.1, cache_life: 300_000 }),
     ]
 }
 
@@ -69,7 +69,7 @@ fn economy() -> impl Strategy<Value = Economy> {
 struct Case {
     drafts: Vec<Draft>,
     policy: Policy,
-    economy: Economy,
+    economy: CachePricing,
     window: u64,
     /// Milliseconds between two requests.
     gap: u64,

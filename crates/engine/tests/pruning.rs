@@ -38,7 +38,7 @@ fn policy() -> Policy {
         when: Trigger { budget_ratio: Some(0.80), ..Trigger::default() },
         keep: keep(12),
         prune_keep: keep(2),
-        longest_summary: Tokens(100),
+        max_summary_tokens: Tokens(100),
         ..FoldPolicy::default()
     };
     Policy { strategy: Strategy::Summarization, fold, ..Policy::default() }
@@ -51,7 +51,7 @@ fn decision(messages: &[Message], budget: u64, memory: &Memory) -> Decision {
         messages,
         fixed: Tokens::ZERO,
         budget: figures,
-        economy: Economy::WITHOUT_CACHE,
+        economy: CachePricing::WITHOUT_CACHE,
         marker: Tokens(20),
         pinned: Tokens::ZERO,
     };

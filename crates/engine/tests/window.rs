@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use tidegate_engine::{
-    BudgetPolicy, Conversation, Decision, Digest, Economy, Kind, Memory, Message, Policy, Role,
+    BudgetPolicy, CachePricing, Conversation, Decision, Digest, Kind, Memory, Message, Policy, Role,
     Strategy as ContextStrategy, Timestamp, Tokens, Verdict, WindowPolicy, decide, unresolved_from,
 };
 
@@ -56,7 +56,7 @@ fn decided(messages: &[Message], budget: u64, window: WindowPolicy, memory: &Mem
         messages,
         fixed: Tokens(3),
         budget: figures,
-        economy: Economy::WITHOUT_CACHE,
+        economy: CachePricing::WITHOUT_CACHE,
         marker: MARKER,
         pinned: Tokens(9),
     };

@@ -10,7 +10,7 @@
 //! | `host` | hosts the turns of `tidegate-context`: store, summarizers, background work, what all workers share |
 //! | `pipeline` | the steps of a request, one file each; `pipeline/mod.rs` lists them in order |
 //!
-//! A [`Gate`] holds what all requests share; a [`Proxy`] is a running server in front of it.
+//! A [`Gateway`] holds what all requests share; a [`Proxy`] is a running server in front of it.
 //!
 //! This crate never parses a configuration, never writes to a terminal, and never decides what to edit: the engine does.
 
@@ -22,7 +22,7 @@ mod reply;
 mod transport;
 
 pub use host::identity::Secret;
-pub use host::shared::Gate;
+pub use host::shared::Gateway;
 pub use host::snapshot::SetupError;
 pub use proxy::Proxy;
 pub use transport::error::TransportError;

@@ -6,7 +6,7 @@ mod operator;
 #[cfg(test)]
 mod tests;
 
-pub use folding::Claim;
+pub use folding::FoldLease;
 pub use history::History;
 pub use operator::{Pinned, Timeline};
 
@@ -15,7 +15,7 @@ use crate::leases::Leases;
 use crate::local_cache::{LocalCache, StoredPin};
 use crate::record::{self, RawMessage, RecordError, StoredFold};
 use crate::seal::Keyring;
-use crate::store::{Answer, Journal, MessageId, Recollection, Store, Turn};
+use crate::store::{Journal, MessageId, Recollection, Store, StoreFuture, Turn};
 use crate::{ConversationKey, Degraded, Head, Recalled, StoreError};
 use bytes::Bytes;
 use quick_cache::sync::Cache;
@@ -153,7 +153,7 @@ impl Conversations {
     }
 
     /// Keeps a decision in the local cache only, because the store has just failed for the same request.
-    pub fn keep_here(&self, key: ConversationKey, waypoint: Waypoint) {
+    pub fn keep_locally(&self, key: ConversationKey, waypoint: Waypoint) {
         self.local.add(key, waypoint, false);
     }
 
@@ -216,14 +216,14 @@ impl Conversations {
     }
 
     /// Runs a store operation with the deadline of a request. Fails at once while the store is down.
-    async fn with_deadline<T>(self: &Arc<Self>, operation: Answer<'_, T>) -> Result<T, Degraded> {
+    async fn with_deadline<T>(self: &Arc<Self>, operation: StoreFuture<'_, T>) -> Result<T, Degraded> {
         self.with_timeout(self.options.timeout, operation).await
     }
 
     async fn with_timeout<T>(
         self: &Arc<Self>,
         limit: Duration,
-        operation: Answer<'_, T>,
+        operation: StoreFuture<'_, T>,
     ) -> Result<T, Degraded> {
         if let Some(degraded) = self.health.down() {
             return Err(degraded);

@@ -23,7 +23,7 @@ mod tests;
 mod writer;
 
 use crate::leases::Leases;
-use crate::store::{Answer, Journal, Listing, MessageId, Recollection, Store, Turn};
+use crate::store::{Journal, Listing, MessageId, Recollection, Store, StoreFuture, Turn};
 use crate::{Clock, ConversationKey, Head, StoreError, wall_clock};
 use bytes::Bytes;
 use change::Change;
@@ -81,7 +81,7 @@ impl EmbeddedStore {
     fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&ReadTransaction, Moment) -> Result<T, StoreError> + Send + 'static,
-    ) -> Answer<'_, T> {
+    ) -> StoreFuture<'_, T> {
         let file = Arc::clone(&self.file);
         let lifetime = self.lifetime;
         Box::pin(async move {
@@ -103,7 +103,7 @@ impl Drop for EmbeddedStore {
 }
 
 impl Store for EmbeddedStore {
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection> {
+    fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection> {
         self.read(move |transaction, moment| {
             let waypoints = read::waypoints(transaction, key, moment)?;
             let folds = read::folds(transaction, key, moment)?;
@@ -112,53 +112,53 @@ impl Store for EmbeddedStore {
         })
     }
 
-    fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()> {
+    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.writer.write(Change::Journal(key, journal)).await.map(drop) })
     }
 
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool> {
         Box::pin(self.writer.write(Change::Fold(key, covers, record)))
     }
 
-    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()> {
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.writer.write(Change::Pin(key, record)).await.map(drop) })
     }
 
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool> {
         Box::pin(ready(Ok(self.leases.acquire(key, holder, lease))))
     }
 
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()> {
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()> {
         self.leases.release(key, holder);
         Box::pin(ready(Ok(())))
     }
 
-    fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()> {
+    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.writer.write(Change::Count(key, turn)).await.map(drop) })
     }
 
-    fn head(&self, key: ConversationKey) -> Answer<'_, Option<Head>> {
+    fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>> {
         self.read(move |transaction, moment| read::head(transaction, key, moment))
     }
 
-    fn list(&self, offset: usize, limit: usize) -> Answer<'_, Listing> {
+    fn list(&self, offset: usize, limit: usize) -> StoreFuture<'_, Listing> {
         self.read(move |transaction, moment| read::list(transaction, offset, limit, moment))
     }
 
-    fn turns(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
+    fn turns(&self, key: ConversationKey) -> StoreFuture<'_, Vec<Bytes>> {
         self.read(move |transaction, moment| read::turns(transaction, key, moment))
     }
 
-    fn messages(&self, key: ConversationKey) -> Answer<'_, Vec<(MessageId, Bytes)>> {
+    fn messages(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>> {
         self.read(move |transaction, moment| read::messages(transaction, key, moment))
     }
 
-    fn delete(&self, key: ConversationKey) -> Answer<'_, bool> {
+    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool> {
         self.leases.revoke(key);
         Box::pin(self.writer.write(Change::Delete(key)))
     }
 
-    fn probe(&self) -> Answer<'_, ()> {
+    fn probe(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.writer.write(Change::Probe).await.map(drop) })
     }
 

@@ -9,7 +9,7 @@ pub struct ConversationKey(pub [u8; 16]);
 /// The text is not a [`ConversationKey`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a conversation id must be 32 hexadecimal digits")]
-pub struct BadKey;
+pub struct InvalidKey;
 
 impl fmt::Display for ConversationKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,17 +24,17 @@ impl fmt::Debug for ConversationKey {
 }
 
 impl FromStr for ConversationKey {
-    type Err = BadKey;
+    type Err = InvalidKey;
 
-    fn from_str(text: &str) -> Result<ConversationKey, BadKey> {
+    fn from_str(text: &str) -> Result<ConversationKey, InvalidKey> {
         let mut key = [0; 16];
         let digits = text.as_bytes();
         if digits.len() != 2 * key.len() {
-            return Err(BadKey);
+            return Err(InvalidKey);
         }
         for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
-            let digit = |index: usize| char::from(pair[index]).to_digit(16).ok_or(BadKey);
-            *byte = u8::try_from(digit(0)? * 16 + digit(1)?).map_err(|_| BadKey)?;
+            let digit = |index: usize| char::from(pair[index]).to_digit(16).ok_or(InvalidKey);
+            *byte = u8::try_from(digit(0)? * 16 + digit(1)?).map_err(|_| InvalidKey)?;
         }
         Ok(ConversationKey(key))
     }
@@ -49,7 +49,7 @@ mod tests {
         let key = ConversationKey(*b"\x00\x01\xfe\xff0123456789ab");
         assert_eq!(key.to_string().parse(), Ok(key));
         for bad in ["", "00", &"g".repeat(32), &"0".repeat(31), &"ü".repeat(16)] {
-            assert_eq!(bad.parse::<ConversationKey>(), Err(BadKey));
+            assert_eq!(bad.parse::<ConversationKey>(), Err(InvalidKey));
         }
     }
 }

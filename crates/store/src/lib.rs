@@ -38,16 +38,16 @@ mod redis;
 mod seal;
 mod store;
 
-pub use conversations::{Claim, Conversations, Entries, History, Options, Pinned, Timeline};
+pub use conversations::{Conversations, Entries, FoldLease, History, Options, Pinned, Timeline};
 pub use degraded::Degraded;
 pub use embedded::EmbeddedStore;
 pub use head::Head;
-pub use key::{BadKey, ConversationKey};
+pub use key::{ConversationKey, InvalidKey};
 pub use memory::{Clock, MemoryStore, wall_clock};
 pub use recalled::Recalled;
 pub use record::{RawMessage, RecordError, StoredFold};
 pub use redis::RedisStore;
-pub use seal::{BadKeyring, Keyring};
+pub use seal::{InvalidKeyring, Keyring};
 pub use store::{
-    Answer, FOLDS, Journal, Listing, MessageId, Recollection, Store, StoreError, Turn, WAYPOINTS,
+    FOLDS, Journal, Listing, MessageId, Recollection, Store, StoreError, StoreFuture, Turn, WAYPOINTS,
 };

@@ -1,7 +1,7 @@
 //! A store in the memory of this process. It needs no setup and is lost with the process.
 
 use crate::leases::Leases;
-use crate::store::{Answer, FOLDS, Journal, Listing, MessageId, Recollection, Store, Turn, WAYPOINTS};
+use crate::store::{FOLDS, Journal, Listing, MessageId, Recollection, Store, StoreFuture, Turn, WAYPOINTS};
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -185,43 +185,43 @@ impl Conversation {
 }
 
 impl Store for MemoryStore {
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection> {
+    fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection> {
         done(self.read(key, Conversation::recollection))
     }
 
-    fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()> {
+    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()> {
         self.change(key, |conversation| conversation.journal(journal));
         done(())
     }
 
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool> {
         done(self.change(key, |conversation| conversation.fold(covers, record)))
     }
 
-    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()> {
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
         self.change(key, |conversation| conversation.pin(record));
         done(())
     }
 
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool> {
         done(self.leases.acquire(key, holder, lease))
     }
 
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()> {
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()> {
         self.leases.release(key, holder);
         done(())
     }
 
-    fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()> {
+    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()> {
         self.change(key, |conversation| conversation.count(turn));
         done(())
     }
 
-    fn head(&self, key: ConversationKey) -> Answer<'_, Option<Head>> {
+    fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>> {
         done(self.read(key, |conversation| conversation.head.clone()))
     }
 
-    fn list(&self, offset: usize, limit: usize) -> Answer<'_, Listing> {
+    fn list(&self, offset: usize, limit: usize) -> StoreFuture<'_, Listing> {
         let state = self.state();
         let page = state.listed.iter().rev().skip(offset).take(limit);
         let head = |key: &ConversationKey| state.conversations.get(key)?.head.clone();
@@ -229,23 +229,23 @@ impl Store for MemoryStore {
         done(Listing { conversations, total: state.listed.len() })
     }
 
-    fn turns(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
+    fn turns(&self, key: ConversationKey) -> StoreFuture<'_, Vec<Bytes>> {
         done(self.read(key, |conversation| conversation.turns.values().cloned().collect()))
     }
 
-    fn messages(&self, key: ConversationKey) -> Answer<'_, Vec<(MessageId, Bytes)>> {
+    fn messages(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>> {
         let all = |conversation: &Conversation| {
             conversation.messages.iter().map(|(id, record)| (*id, record.clone())).collect()
         };
         done(self.read(key, all))
     }
 
-    fn delete(&self, key: ConversationKey) -> Answer<'_, bool> {
+    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool> {
         self.leases.revoke(key);
         done(self.state().remove(key))
     }
 
-    fn probe(&self) -> Answer<'_, ()> {
+    fn probe(&self) -> StoreFuture<'_, ()> {
         done(())
     }
 
@@ -254,6 +254,6 @@ impl Store for MemoryStore {
     }
 }
 
-fn done<'a, T: Send + 'a>(value: T) -> Answer<'a, T> {
+fn done<'a, T: Send + 'a>(value: T) -> StoreFuture<'a, T> {
     Box::pin(ready(Ok::<T, StoreError>(value)))
 }

@@ -24,7 +24,7 @@ pub struct Recalled {
 impl Recalled {
     /// Whether the store already has this decision from a moment ago, so that a retry need not write it again.
     #[must_use]
-    pub fn knows(&self, waypoint: &Waypoint) -> bool {
+    pub fn has_waypoint(&self, waypoint: &Waypoint) -> bool {
         self.memory.has_recent(waypoint) && !self.unsaved.contains(&waypoint.end)
     }
 

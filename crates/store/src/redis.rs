@@ -17,7 +17,7 @@ mod servers;
 mod tls;
 mod url;
 
-use crate::store::{Answer, FOLDS, Journal, Listing, MessageId, Recollection, Store, Turn, WAYPOINTS};
+use crate::store::{FOLDS, Journal, Listing, MessageId, Recollection, Store, StoreFuture, Turn, WAYPOINTS};
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
 use error::store_error;
@@ -127,7 +127,7 @@ fn on(script: &'static Script, conversation: ConversationKey) -> Invocation {
 impl Store for RedisStore {
     /// Sends several commands at once, which takes one round trip. A script could not read the keys while they migrate between
     /// the servers of a cluster.
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection> {
+    fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection> {
         Box::pin(async move {
             let all = async {
                 let (pinned, waypoints, order, folds) = tokio::join!(
@@ -145,7 +145,7 @@ impl Store for RedisStore {
         })
     }
 
-    fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()> {
+    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let waypoint = journal.waypoint.as_deref();
             let mut invocation = on(&JOURNAL, key)
@@ -160,14 +160,14 @@ impl Store for RedisStore {
         })
     }
 
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool> {
         Box::pin(async move {
             let invocation = on(&FOLD, key).arg(self.ttl()).arg(FOLDS).arg(&covers.0[..]).arg(&record[..]);
             self.run_for_bool(&invocation).await
         })
     }
 
-    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()> {
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let is_some = u8::from(record.is_some());
             let invocation =
@@ -176,7 +176,7 @@ impl Store for RedisStore {
         })
     }
 
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool> {
         Box::pin(async move {
             let invocation =
                 ACQUIRE_LEASE.on(&[keys::key(key, Part::Lease)]).arg(&holder[..]).arg(milliseconds(lease));
@@ -184,14 +184,14 @@ impl Store for RedisStore {
         })
     }
 
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()> {
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let invocation = RELEASE_LEASE.on(&[keys::key(key, Part::Lease)]).arg(&holder[..]);
             self.within(self.timeout, self.servers.run(&invocation)).await.map(drop)
         })
     }
 
-    fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()> {
+    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let end = turn.end.as_ref().map_or(&[][..], |end| &end.0[..]);
             let mut invocation = on(&COUNT, key)
@@ -217,14 +217,14 @@ impl Store for RedisStore {
         })
     }
 
-    fn head(&self, key: ConversationKey) -> Answer<'_, Option<Head>> {
+    fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>> {
         Box::pin(async move {
             let fields = self.within(self.timeout, self.read_hash(key, Part::Head)).await?;
             listing::parse_head(fields)
         })
     }
 
-    fn list(&self, offset: usize, limit: usize) -> Answer<'_, Listing> {
+    fn list(&self, offset: usize, limit: usize) -> StoreFuture<'_, Listing> {
         Box::pin(async move {
             let listing =
                 timeout(self.timeout * BULK_TIMEOUT_FACTOR, listing::list(self, offset, limit)).await;
@@ -232,7 +232,7 @@ impl Store for RedisStore {
         })
     }
 
-    fn turns(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
+    fn turns(&self, key: ConversationKey) -> StoreFuture<'_, Vec<Bytes>> {
         Box::pin(async move {
             let turns: Vec<(Vec<u8>, Vec<u8>)> =
                 self.within(self.timeout * BULK_TIMEOUT_FACTOR, self.read_hash(key, Part::Turns)).await?;
@@ -240,7 +240,7 @@ impl Store for RedisStore {
         })
     }
 
-    fn messages(&self, key: ConversationKey) -> Answer<'_, Vec<(MessageId, Bytes)>> {
+    fn messages(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>> {
         Box::pin(async move {
             let messages: Vec<(Vec<u8>, Vec<u8>)> =
                 self.within(self.timeout * BULK_TIMEOUT_FACTOR, self.read_hash(key, Part::Messages)).await?;
@@ -254,7 +254,7 @@ impl Store for RedisStore {
         })
     }
 
-    fn delete(&self, key: ConversationKey) -> Answer<'_, bool> {
+    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool> {
         Box::pin(async move {
             let keys = PARTS.map(|part| keys::key(key, part));
             let mut delete = redis::cmd("DEL");
@@ -276,7 +276,7 @@ impl Store for RedisStore {
 
     /// Writes to the server of the index, which every turn needs. Other masters of a cluster are not probed: one that is down
     /// affects only its own conversations.
-    fn probe(&self) -> Answer<'_, ()> {
+    fn probe(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let mut command = redis::cmd("SET");
             command.arg(&*self.probe_key).arg(1).arg("PX").arg(10_000);

@@ -22,7 +22,7 @@ type KeyId = [u8; 4];
     "must be one or more keys of 32 bytes, as 64 hexadecimal digits or base64, separated by commas \
      (generate one with `openssl rand -hex 32`)"
 )]
-pub struct BadKeyring;
+pub struct InvalidKeyring;
 
 /// The layout of an encrypted text: key id, nonce, ciphertext, tag.
 pub(crate) struct Sealed;
@@ -34,17 +34,17 @@ impl Sealed {
 }
 
 impl FromStr for Keyring {
-    type Err = BadKeyring;
+    type Err = InvalidKeyring;
 
-    fn from_str(text: &str) -> Result<Keyring, BadKeyring> {
+    fn from_str(text: &str) -> Result<Keyring, InvalidKeyring> {
         let keys = text.split(',').map(|key| {
             let key: [u8; 32] =
-                decode_key(key.trim()).and_then(|key| key.try_into().ok()).ok_or(BadKeyring)?;
+                decode_key(key.trim()).and_then(|key| key.try_into().ok()).ok_or(InvalidKeyring)?;
             let mut id = KeyId::default();
             id.copy_from_slice(&blake3::derive_key("tidegate key id 1", &key)[..size_of::<KeyId>()]);
             Ok((id, XChaCha20Poly1305::new(&key.into())))
         });
-        keys.collect::<Result<Vec<_>, BadKeyring>>().map(Keyring)
+        keys.collect::<Result<Vec<_>, InvalidKeyring>>().map(Keyring)
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn invalid_keys_are_rejected_and_valid_ones_are_not_printed() {
         for bad in ["", "short", &OLD[1..], &format!("{OLD},"), &"zz".repeat(32)] {
-            assert_eq!(bad.parse::<Keyring>().unwrap_err(), BadKeyring, "{bad}");
+            assert_eq!(bad.parse::<Keyring>().unwrap_err(), InvalidKeyring, "{bad}");
         }
         assert_eq!(format!("{:?}", keyring(OLD)), "Keyring(1 keys)");
     }

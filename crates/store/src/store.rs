@@ -13,55 +13,55 @@ use thiserror::Error;
 /// Methods have no deadline of their own; callers impose one. Dropping a future does not undo its effect.
 pub trait Store: fmt::Debug + Send + Sync {
     /// Reads the decisions of a conversation in one round trip.
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection>;
+    fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection>;
 
     /// Atomically adds the messages that do not exist yet and appends a waypoint. Completes when the data is as durable as the
     /// store can make it.
-    fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()>;
+    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()>;
 
     /// Appends a fold under the prefix that it covers, unless that prefix has one. The first fold stored for a prefix is
     /// immutable, because another summary would change what has already been forwarded. Returns whether the stored record equals
     /// `record`, so that a retry after a lost response returns the same result.
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool>;
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool>;
 
     /// Replaces the record pinned to a conversation, or removes it if `record` is `None`. Nothing else is ever overwritten;
     /// pins are written by people.
-    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()>;
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()>;
 
     /// Acquires or renews an exclusive lease on folding a conversation. Returns whether `holder` has it now. It expires after
     /// `lease`, so a crashed holder blocks others no longer than that. Does not extend the life of the conversation.
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool>;
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool>;
 
     /// Releases the lease. Does nothing if another holder has it.
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()>;
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()>;
 
     /// Atomically adds a turn and its counts, unless a turn with this id exists.
-    fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()>;
+    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()>;
 
     /// The head of a conversation; `None` if no turn was counted.
-    fn head(&self, key: ConversationKey) -> Answer<'_, Option<Head>>;
+    fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>>;
 
     /// Lists conversations by the time of their last turn, newest first.
-    fn list(&self, offset: usize, limit: usize) -> Answer<'_, Listing>;
+    fn list(&self, offset: usize, limit: usize) -> StoreFuture<'_, Listing>;
 
     /// The records of all turns, in no particular order.
-    fn turns(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>>;
+    fn turns(&self, key: ConversationKey) -> StoreFuture<'_, Vec<Bytes>>;
 
     /// All messages, in no particular order.
-    fn messages(&self, key: ConversationKey) -> Answer<'_, Vec<(MessageId, Bytes)>>;
+    fn messages(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>>;
 
     /// Deletes a conversation and the lease on it. Returns whether the conversation existed.
-    fn delete(&self, key: ConversationKey) -> Answer<'_, bool>;
+    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool>;
 
     /// Checks that the store accepts writes.
-    fn probe(&self) -> Answer<'_, ()>;
+    fn probe(&self) -> StoreFuture<'_, ()>;
 
     /// Whether other processes may write to this store, so that a local copy can be incomplete.
     fn is_shared(&self) -> bool;
 }
 
 /// The boxed future that [`Store`] methods return.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// The number of waypoints kept per conversation. A branch needs one; branches beyond this limit are decided anew.
 pub const WAYPOINTS: usize = 64;

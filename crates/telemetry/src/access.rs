@@ -1,4 +1,4 @@
-use crate::{Format, Lines};
+use crate::{Format, LogSink};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::fmt;
@@ -8,7 +8,7 @@ use tidegate_context::Figures;
 
 /// A line of the access log, one for each request. There is no field for a query, a header, a body or a key.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Access<'a> {
+pub struct AccessRecord<'a> {
     pub request_id: &'a str,
     pub method: &'a str,
     pub path: &'a str,
@@ -93,12 +93,12 @@ thread_local! {
     static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Access<'_> {
+impl AccessRecord<'_> {
     /// Adds the figures of a measured request.
     #[must_use]
     pub fn with_figures(self, figures: &Figures) -> Self {
         let unless_none = |count: usize| Some(count).filter(|count| *count > 0);
-        Access {
+        AccessRecord {
             tokens_before: Some(figures.before.0),
             tokens_after: Some(figures.after.0),
             masked: Some(figures.masked),
@@ -109,7 +109,7 @@ impl Access<'_> {
         }
     }
 
-    pub fn write(&self, log: &Lines, format: Format) {
+    pub fn write(&self, log: &LogSink, format: Format) {
         LINE.with_borrow_mut(|line| {
             line.clear();
             let time = humantime::format_rfc3339_millis(SystemTime::now());
@@ -133,7 +133,7 @@ impl Access<'_> {
     }
 
     fn write_human(&self, line: &mut Vec<u8>, time: &impl fmt::Display) -> std::io::Result<()> {
-        let Access { method, path, status, outcome, .. } = self;
+        let AccessRecord { method, path, status, outcome, .. } = self;
         write!(line, "{time} {status} {method} {path}")?;
         if let Some(route) = self.route {
             write!(line, " route={route}")?;
@@ -174,8 +174,8 @@ fn some_millis<S: serde::Serializer>(duration: &Duration, serializer: S) -> Resu
 mod tests {
     use super::*;
 
-    fn line(access: &Access<'_>, format: Format) -> String {
-        let (log, written) = Lines::to_memory();
+    fn line(access: &AccessRecord<'_>, format: Format) -> String {
+        let (log, written) = LogSink::to_memory();
         access.write(&log, format);
         log.flush();
         written.text()
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_json_line_is_one_object() {
-        let access = Access {
+        let access = AccessRecord {
             request_id: "r-1",
             method: "POST",
             path: "/v1/\"quoted\"",
@@ -192,7 +192,7 @@ mod tests {
             reason: Some("upstream_unreachable"),
             route: Some("default"),
             duration: Duration::from_micros(1500),
-            ..Access::default()
+            ..AccessRecord::default()
         };
         let text = line(&access, Format::Json);
         let object: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_human_line_has_status_path_route_and_sizes() {
-        let access = Access {
+        let access = AccessRecord {
             request_id: "r-1",
             method: "POST",
             path: "/v1/chat/completions",
@@ -215,7 +215,7 @@ mod tests {
             duration: Duration::from_millis(12),
             bytes_in: 10,
             bytes_out: 20,
-            ..Access::default()
+            ..AccessRecord::default()
         };
         let text = line(&access, Format::Human);
         let rest = text.split_once(' ').unwrap().1;

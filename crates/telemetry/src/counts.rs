@@ -6,7 +6,7 @@
 use crate::labels::OTHER_MODEL;
 use crate::overhead::{BUCKETS, unless_empty};
 use crate::shard::{ByReason, Count, Shard};
-use crate::{OUTCOMES, Tallied, Tally};
+use crate::{ModelTally, OUTCOMES, Tally};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -60,8 +60,8 @@ impl Counts {
         self.models().iter().map(|model| model.sum(count)).sum()
     }
 
-    pub(crate) fn tallies(&self) -> Vec<Tallied> {
-        let tallied = |counts: Arc<ModelCounts>| Tallied {
+    pub(crate) fn tallies(&self) -> Vec<ModelTally> {
+        let tallied = |counts: Arc<ModelCounts>| ModelTally {
             route: counts.route.clone(),
             model: counts.model.clone(),
             tally: counts.tally(),

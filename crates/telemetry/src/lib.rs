@@ -4,10 +4,10 @@
 //! only if `telemetry.content` is on.
 //!
 //! ```
-//! use tidegate_telemetry::{Access, Format, Lines};
+//! use tidegate_telemetry::{AccessRecord, Format, LogSink};
 //!
-//! let (log, written) = Lines::to_memory();
-//! let access = Access { method: "GET", path: "/v1/models", status: 200, ..Access::default() };
+//! let (log, written) = LogSink::to_memory();
+//! let access = AccessRecord { method: "GET", path: "/v1/models", status: 200, ..AccessRecord::default() };
 //! access.write(&log, Format::Json);
 //! log.flush();
 //! assert!(written.text().contains(r#""path":"/v1/models","status":200"#));
@@ -37,17 +37,17 @@ mod spans;
 mod tally;
 mod telemetry;
 
-pub use access::{Access, Outcome};
+pub use access::{AccessRecord, Outcome};
 pub use archive::ArchiveCounts;
 pub use labels::{Labels, OTHER_MODEL};
-pub use log_sink::{Lines, Written};
+pub use log_sink::{LogBuffer, LogSink};
 pub use logs::{Format, Level, init};
 pub use metrics::{Answered, Metrics, Summarized};
 pub use otlp::{Otlp, Protocol};
 pub use panics::log_panics;
 pub use provider::provider;
-pub use spans::{Call, Journey, KeyValue, Step, Trail, Value};
-pub use tally::{Tallied, Tally};
+pub use spans::{KeyValue, RequestSpan, SpanParent, StepSpan, UpstreamSpan, Value};
+pub use tally::{ModelTally, Tally};
 pub use telemetry::{SpanLayer, Telemetry};
 
 pub(crate) use access::OUTCOMES;

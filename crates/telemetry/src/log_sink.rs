@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::MakeWriter;
 /// A request must never wait for a terminal or a full pipe, and a system call per line would cost more than everything else that
 /// Tidegate does for a small request. If the reader is too slow, whole lines are dropped, and the next batch reports how many.
 #[derive(Clone, Debug)]
-pub struct Lines {
+pub struct LogSink {
     shared: Arc<Shared>,
 }
 
@@ -43,23 +43,23 @@ const INTERVAL: Duration = Duration::from_millis(20);
 /// The number of polls in a row that find nothing, after which the writer sleeps until it is woken.
 const MAX_IDLE_POLLS: u32 = 50;
 
-impl Lines {
+impl LogSink {
     /// Writes to standard error.
     #[must_use]
-    pub fn to_stderr() -> Lines {
-        Lines::to(std::io::stderr())
+    pub fn to_stderr() -> LogSink {
+        LogSink::to(std::io::stderr())
     }
 
     /// Writes to memory, for tests.
     #[must_use]
-    pub fn to_memory() -> (Lines, Written) {
-        let written = Written::default();
-        (Lines::to(written.clone()), written)
+    pub fn to_memory() -> (LogSink, LogBuffer) {
+        let written = LogBuffer::default();
+        (LogSink::to(written.clone()), written)
     }
 
-    fn to(mut out: impl Write + Send + 'static) -> Lines {
+    fn to(mut out: impl Write + Send + 'static) -> LogSink {
         let shared = Arc::new(Shared::default());
-        let sink = Lines { shared: shared.clone() };
+        let sink = LogSink { shared: shared.clone() };
         let writer = thread::Builder::new().name("log".to_owned());
         // Without the thread there is no log, but requests are served all the same: the queue fills up and drops lines.
         let _ = writer.spawn(move || shared.write_batches(&mut out));
@@ -138,7 +138,7 @@ impl Shared {
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
+impl<'a> MakeWriter<'a> for LogSink {
     type Writer = Line;
 
     fn make_writer(&'a self) -> Line {
@@ -149,7 +149,7 @@ impl<'a> MakeWriter<'a> for Lines {
 /// Writes one event of the `tracing` subscriber, which passes it in one piece.
 #[derive(Debug)]
 pub struct Line {
-    sink: Lines,
+    sink: LogSink,
 }
 
 impl Write for Line {
@@ -163,13 +163,13 @@ impl Write for Line {
     }
 }
 
-/// The output of [`Lines::to_memory`].
+/// The output of [`LogSink::to_memory`].
 #[derive(Clone, Debug, Default)]
-pub struct Written {
+pub struct LogBuffer {
     bytes: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Written {
+impl LogBuffer {
     #[must_use]
     pub fn text(&self) -> String {
         let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,7 +177,7 @@ impl Written {
     }
 }
 
-impl Write for Written {
+impl Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
         Ok(bytes.len())
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn lines_of_many_threads_are_all_written_in_one_piece() {
-        let (sink, written) = Lines::to_memory();
+        let (sink, written) = LogSink::to_memory();
         thread::scope(|scope| {
             for name in ["a", "b", "c", "d"] {
                 let sink = sink.clone();

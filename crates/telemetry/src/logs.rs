@@ -1,4 +1,4 @@
-use crate::{Lines, SpanLayer, spans};
+use crate::{LogSink, SpanLayer, spans};
 use std::io::IsTerminal;
 use tracing::Subscriber;
 use tracing_subscriber::Layer;
@@ -26,7 +26,7 @@ pub use tracing::Level;
 
 /// Installs the process's subscriber: log events go to `log`, spans to `span_layer`. `RUST_LOG` refines the level.
 pub fn init(
-    log: &Lines,
+    log: &LogSink,
     format: Format,
     level: Level,
     span_layer: Option<SpanLayer>,
@@ -43,7 +43,7 @@ pub fn init(
 }
 
 pub(crate) fn subscriber(
-    log: &Lines,
+    log: &LogSink,
     format: Format,
     filter: EnvFilter,
     span_layer: Option<SpanLayer>,

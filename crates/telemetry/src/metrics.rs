@@ -5,7 +5,7 @@ use crate::labels::{Bound, Labels};
 use crate::names::attribute;
 use crate::reader::SharedReader;
 use crate::span_queue::SpanCounts;
-use crate::{ArchiveCounts, Outcome, Tallied, counters, process};
+use crate::{ArchiveCounts, ModelTally, Outcome, counters, process};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::Resource;
@@ -114,7 +114,7 @@ impl Metrics {
     }
 
     /// Counts a turn that could not be added to its conversation's counts.
-    pub fn uncounted(&self, reason: &'static str) {
+    pub fn turn_uncounted(&self, reason: &'static str) {
         self.counts.uncounted.add(reason);
     }
 
@@ -129,7 +129,13 @@ impl Metrics {
     }
 
     /// Records how long a chat completion took, and how long until its first byte. `error` is its `error.type` if it failed.
-    pub fn operated(&self, labels: &Labels, took: Duration, first: Option<Duration>, error: Option<String>) {
+    pub fn record_duration(
+        &self,
+        labels: &Labels,
+        took: Duration,
+        first: Option<Duration>,
+        error: Option<String>,
+    ) {
         let (bound, seconds) = (&labels.0, took.as_secs_f64());
         match error {
             Some(error) => {
@@ -155,7 +161,7 @@ impl Metrics {
     }
 
     /// Counts a request that was refused because it exceeds the budget.
-    pub fn overflowed(&self) {
+    pub fn over_budget(&self) {
         self.counts.overflows.add(1);
     }
 
@@ -165,7 +171,7 @@ impl Metrics {
     }
 
     /// Counts a summary that could not be made.
-    pub fn unsummarized(&self, reason: &'static str) {
+    pub fn summary_failed(&self, reason: &'static str) {
         self.counts.summarizer_failures.add(reason);
     }
 
@@ -176,7 +182,7 @@ impl Metrics {
 
     /// A snapshot of the counts, by route and model.
     #[must_use]
-    pub fn tallies(&self) -> Vec<Tallied> {
+    pub fn tallies(&self) -> Vec<ModelTally> {
         self.counts.tallies()
     }
 

@@ -18,13 +18,13 @@ fn report(panic: &PanicHookInfo<'_>) {
 mod tests {
     use super::*;
     use crate::logs::subscriber;
-    use crate::{Format, Lines};
+    use crate::{Format, LogSink};
     use std::panic::{catch_unwind, take_hook};
     use tracing_subscriber::EnvFilter;
 
     #[test]
     fn a_panic_is_logged_without_its_message() {
-        let (log, written) = Lines::to_memory();
+        let (log, written) = LogSink::to_memory();
         let secret = "the canäry";
         let caught = tracing::subscriber::with_default(
             subscriber(&log, Format::Json, EnvFilter::new("trace"), None),

@@ -39,25 +39,25 @@ pub(crate) fn layer(tracer: SdkTracer) -> SpanLayer {
 
 /// The SERVER span of a request, from its head to the last byte of its answer. It ends when the last clone is dropped.
 #[derive(Clone, Debug)]
-pub struct Journey(Span);
+pub struct RequestSpan(Span);
 
 /// The parent of spans that may outlive the request, such as a fold after the answer. It does not keep the SERVER span open.
 #[derive(Clone, Debug, Default)]
-pub struct Trail(Option<Context>);
+pub struct SpanParent(Option<Context>);
 
 /// The span of one step of a request. It ends when this is dropped.
 #[derive(Debug)]
-pub struct Step(Span);
+pub struct StepSpan(Span);
 
 /// The CLIENT span of a call to an upstream.
 #[derive(Debug)]
-pub struct Call(Span);
+pub struct UpstreamSpan(Span);
 
-impl Journey {
+impl RequestSpan {
     /// Starts a span, as a child of the client's `traceparent` if there is one. `route` is the template of a well-known path; `None` for
     /// other paths, because a span name must have low cardinality.
     #[must_use]
-    pub fn begin(method: &str, path: &str, route: Option<&'static str>, headers: &HeaderMap) -> Journey {
+    pub fn begin(method: &str, path: &str, route: Option<&'static str>, headers: &HeaderMap) -> RequestSpan {
         let span = info_span!(
             target: TARGET,
             parent: None,
@@ -65,8 +65,8 @@ impl Journey {
             otel.name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}")),
             otel.kind = "server",
         );
-        let request = Journey(span);
-        if request.is_on() {
+        let request = RequestSpan(span);
+        if request.is_enabled() {
             // This fails only for a span that has already started.
             let _ = request.0.set_parent(PROPAGATOR.extract(&HeaderExtractor(headers)));
             request.set(attribute::METHOD, method.to_owned());
@@ -80,19 +80,19 @@ impl Journey {
 
     /// Whether the span is recorded. Check this before computing attributes that are expensive.
     #[must_use]
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         !self.0.is_disabled()
     }
 
     #[must_use]
-    pub fn step(&self, name: &'static str) -> Step {
-        Step(info_span!(target: TARGET, parent: &self.0, "step", otel.name = name))
+    pub fn step(&self, name: &'static str) -> StepSpan {
+        StepSpan(info_span!(target: TARGET, parent: &self.0, "step", otel.name = name))
     }
 
     /// A parent for spans that may outlive this one.
     #[must_use]
-    pub fn trail(&self) -> Trail {
-        Trail(self.is_on().then(|| self.0.context()))
+    pub fn parent(&self) -> SpanParent {
+        SpanParent(self.is_enabled().then(|| self.0.context()))
     }
 
     pub fn set(&self, key: &'static str, value: impl Into<Value>) {
@@ -105,7 +105,7 @@ impl Journey {
 
     /// Sets the final attributes. The span ends when it is dropped.
     pub fn end(&self, status: u16, outcome: Outcome, reason: Option<&'static str>) {
-        if !self.is_on() {
+        if !self.is_enabled() {
             return;
         }
         self.set(attribute::STATUS, i64::from(status));
@@ -122,41 +122,41 @@ impl Journey {
 
     /// Starts the span of a call to the upstream at `authority`. `model` is `None` unless it is a chat completion.
     #[must_use]
-    pub fn call(&self, method: &str, model: Option<&str>, authority: &str) -> Call {
+    pub fn call(&self, method: &str, model: Option<&str>, authority: &str) -> UpstreamSpan {
         call(&self.0, method, model, authority)
     }
 }
 
-impl Trail {
+impl SpanParent {
     #[must_use]
-    pub fn step(&self, name: &'static str) -> Step {
-        let Some(parent) = &self.0 else { return Step(Span::none()) };
+    pub fn step(&self, name: &'static str) -> StepSpan {
+        let Some(parent) = &self.0 else { return StepSpan(Span::none()) };
         // A child by `tracing`'s own means would keep the SERVER span open.
         let span = info_span!(target: TARGET, parent: None, "step", otel.name = name);
         // This fails only for a span that has already started.
         let _ = span.set_parent(parent.clone());
-        Step(span)
+        StepSpan(span)
     }
 }
 
-impl Step {
+impl StepSpan {
     pub fn set(&self, key: &'static str, value: impl Into<Value>) {
         self.0.set_attribute(key, value);
     }
 
     #[must_use]
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         !self.0.is_disabled()
     }
 
     /// Starts the span of a chat completion that this step requests, such as a summarizer's.
     #[must_use]
-    pub fn call(&self, model: &str, authority: &str) -> Call {
+    pub fn call(&self, model: &str, authority: &str) -> UpstreamSpan {
         call(&self.0, "POST", Some(model), authority)
     }
 }
 
-fn call(parent: &Span, method: &str, model: Option<&str>, authority: &str) -> Call {
+fn call(parent: &Span, method: &str, model: Option<&str>, authority: &str) -> UpstreamSpan {
     let span = info_span!(
         target: TARGET,
         parent: parent,
@@ -164,8 +164,8 @@ fn call(parent: &Span, method: &str, model: Option<&str>, authority: &str) -> Ca
         otel.name = model.map_or_else(|| method.to_owned(), |model| format!("{CHAT} {model}").trim_end().to_owned()),
         otel.kind = "client",
     );
-    let call = Call(span);
-    if call.is_on() {
+    let call = UpstreamSpan(span);
+    if call.is_enabled() {
         let (host, port) = host_and_port(authority);
         if let Some(model) = model {
             call.set(attribute::OPERATION, CHAT);
@@ -180,9 +180,9 @@ fn call(parent: &Span, method: &str, model: Option<&str>, authority: &str) -> Ca
     call
 }
 
-impl Call {
+impl UpstreamSpan {
     #[must_use]
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         !self.0.is_disabled()
     }
 
@@ -197,14 +197,14 @@ impl Call {
 
     /// Adds this span's `traceparent` to the headers that go upstream.
     pub fn inject(&self, headers: &mut HeaderMap) {
-        if self.is_on() {
+        if self.is_enabled() {
             PROPAGATOR.inject_context(&self.0.context(), &mut HeaderInjector(headers));
         }
     }
 
     /// Marks the call as failed, with `kind` as its `error.type`.
     pub fn fail(&self, kind: &str) {
-        if self.is_on() {
+        if self.is_enabled() {
             self.set(attribute::ERROR_TYPE, kind.to_owned());
             self.0.set_status(Status::error(""));
         }

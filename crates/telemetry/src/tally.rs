@@ -35,7 +35,7 @@ pub struct Tally {
 
 /// The tally of one route and model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tallied {
+pub struct ModelTally {
     pub route: String,
     /// `none` for requests that are not chat completions.
     pub model: String,

@@ -36,8 +36,9 @@ impl Telemetry {
             .is_some()
             .then(|| Arc::new(SpanQueue::new(settings.queue_size, settings.batch_size, counts.clone())));
         let reader = SharedReader::cumulative();
-        let is_on = queue.is_some() || settings.metrics.is_some();
-        let exporter = is_on.then(|| Exporter::start(&settings, queue.clone(), reader.clone(), &resource));
+        let is_enabled = queue.is_some() || settings.metrics.is_some();
+        let exporter =
+            is_enabled.then(|| Exporter::start(&settings, queue.clone(), reader.clone(), &resource));
         let mut warnings = std::mem::take(&mut settings.warnings);
         let exporter = match exporter {
             Some(Ok(exporter)) => Some(exporter),

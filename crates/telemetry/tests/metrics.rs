@@ -87,19 +87,19 @@ fn count_everything(metrics: &Metrics, labels: [&Labels; 2], figures: &Figures) 
         metrics.planned(labels, figures);
         let (prompt_tokens, completion_tokens, cached_tokens) = (Some(410), Some(20), Some(128));
         metrics.answered(labels, &Answered { prompt_tokens, completion_tokens, cached_tokens, cost });
-        metrics.operated(labels, Duration::from_secs(1), Some(Duration::from_millis(300)), None);
+        metrics.record_duration(labels, Duration::from_secs(1), Some(Duration::from_millis(300)), None);
         metrics.completed(labels, Outcome::Answered, None, Some("store_timeout"));
     }
     let spent = Summarized { calls: 2, input: 900, output: 60, cost: Some(0.125), is_made: true };
     metrics.summarized(labels[0], &spent);
-    metrics.operated(labels[0], Duration::from_secs(2), None, Some("upstream_timeout".to_owned()));
+    metrics.record_duration(labels[0], Duration::from_secs(2), None, Some("upstream_timeout".to_owned()));
     metrics.completed(labels[0], Outcome::Refused, Some("upstream_timeout"), None);
     metrics.request("none", Outcome::Refused, Some("no_route"), None);
     metrics.request("agents", Outcome::ClientGone, None, None);
-    metrics.overflowed();
+    metrics.over_budget();
     metrics.pruned();
-    metrics.unsummarized("summarizer_timeout");
-    metrics.uncounted("store_failed");
+    metrics.summary_failed("summarizer_timeout");
+    metrics.turn_uncounted("store_failed");
 }
 
 #[test]

@@ -4,10 +4,10 @@ use http_body_util::{BodyExt, Either, Empty};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tidegate_store::Conversations;
-use tidegate_telemetry::{Tallied, Tally};
+use tidegate_telemetry::{ModelTally, Tally};
 
-fn counted(route: &str, model: &str, tally: Tally) -> Tallied {
-    Tallied { route: route.to_owned(), model: model.to_owned(), tally }
+fn counted(route: &str, model: &str, tally: Tally) -> ModelTally {
+    ModelTally { route: route.to_owned(), model: model.to_owned(), tally }
 }
 
 fn priced() -> Tally {

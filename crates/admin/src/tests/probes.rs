@@ -4,8 +4,8 @@ use http::Method;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_store::{
-    Answer, ConversationKey, Conversations, Head, Journal, Listing, MessageId, Recollection, Store,
-    StoreError, Turn,
+    ConversationKey, Conversations, Head, Journal, Listing, MessageId, Recollection, Store, StoreError,
+    StoreFuture, Turn,
 };
 
 #[tokio::test]
@@ -54,43 +54,43 @@ async fn only_probes_need_no_token() {
 struct DownStore;
 
 impl Store for DownStore {
-    fn recall(&self, _: ConversationKey) -> Answer<'_, Recollection> {
+    fn recall(&self, _: ConversationKey) -> StoreFuture<'_, Recollection> {
         unreachable_store()
     }
-    fn fold(&self, _: ConversationKey, _: MessageId, _: bytes::Bytes) -> Answer<'_, bool> {
+    fn fold(&self, _: ConversationKey, _: MessageId, _: bytes::Bytes) -> StoreFuture<'_, bool> {
         unreachable_store()
     }
-    fn pin(&self, _: ConversationKey, _: Option<bytes::Bytes>) -> Answer<'_, ()> {
+    fn pin(&self, _: ConversationKey, _: Option<bytes::Bytes>) -> StoreFuture<'_, ()> {
         unreachable_store()
     }
-    fn claim(&self, _: ConversationKey, _: [u8; 16], _: Duration) -> Answer<'_, bool> {
+    fn claim(&self, _: ConversationKey, _: [u8; 16], _: Duration) -> StoreFuture<'_, bool> {
         unreachable_store()
     }
-    fn release(&self, _: ConversationKey, _: [u8; 16]) -> Answer<'_, ()> {
+    fn release(&self, _: ConversationKey, _: [u8; 16]) -> StoreFuture<'_, ()> {
         unreachable_store()
     }
-    fn journal(&self, _: ConversationKey, _: Journal) -> Answer<'_, ()> {
+    fn journal(&self, _: ConversationKey, _: Journal) -> StoreFuture<'_, ()> {
         unreachable_store()
     }
-    fn count(&self, _: ConversationKey, _: Turn) -> Answer<'_, ()> {
+    fn count(&self, _: ConversationKey, _: Turn) -> StoreFuture<'_, ()> {
         unreachable_store()
     }
-    fn head(&self, _: ConversationKey) -> Answer<'_, Option<Head>> {
+    fn head(&self, _: ConversationKey) -> StoreFuture<'_, Option<Head>> {
         unreachable_store()
     }
-    fn list(&self, _: usize, _: usize) -> Answer<'_, Listing> {
+    fn list(&self, _: usize, _: usize) -> StoreFuture<'_, Listing> {
         unreachable_store()
     }
-    fn turns(&self, _: ConversationKey) -> Answer<'_, Vec<bytes::Bytes>> {
+    fn turns(&self, _: ConversationKey) -> StoreFuture<'_, Vec<bytes::Bytes>> {
         unreachable_store()
     }
-    fn messages(&self, _: ConversationKey) -> Answer<'_, Vec<(MessageId, bytes::Bytes)>> {
+    fn messages(&self, _: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, bytes::Bytes)>> {
         unreachable_store()
     }
-    fn delete(&self, _: ConversationKey) -> Answer<'_, bool> {
+    fn delete(&self, _: ConversationKey) -> StoreFuture<'_, bool> {
         unreachable_store()
     }
-    fn probe(&self) -> Answer<'_, ()> {
+    fn probe(&self) -> StoreFuture<'_, ()> {
         unreachable_store()
     }
     fn is_shared(&self) -> bool {
@@ -98,7 +98,7 @@ impl Store for DownStore {
     }
 }
 
-fn unreachable_store<T: Send + 'static>() -> Answer<'static, T> {
+fn unreachable_store<T: Send + 'static>() -> StoreFuture<'static, T> {
     Box::pin(std::future::ready(Err(StoreError::Unreachable("10.0.0.7:6379 as admin".to_owned()))))
 }
 

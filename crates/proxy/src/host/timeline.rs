@@ -1,6 +1,6 @@
 //! Finds the messages of a request that the raw timeline does not have yet.
 
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use bytes::Bytes;
 use tidegate_engine::Digest;
 use tidegate_store::{ConversationKey, Conversations, Entries, MessageId, RawMessage, Recalled};
@@ -19,7 +19,7 @@ pub(crate) fn unrecorded(
         return entries;
     }
     let recorded = recalled.recorded(chat.messages.iter().map(|message| message.digest));
-    let at = Gate::now().0;
+    let at = Gateway::now().0;
     let mut before = Digest::default();
     for (position, (message, parsed)) in chat.messages.iter().zip(&chat.parsed).enumerate() {
         let raw = |id| RawMessage {

@@ -17,7 +17,7 @@ mod state;
 
 use crate::host::fold::Folder;
 use crate::host::identity::Identity;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::host::snapshot::Snapshot;
 use crate::host::summarize::CallerKey;
 use crate::host::turn_log::{self, COST, model_label};
@@ -54,7 +54,7 @@ use tidegate_context::{dollars, needs_turn};
 use tidegate_engine::Strategy;
 use tidegate_store::Degraded;
 use tidegate_telemetry::names::{self, span};
-use tidegate_telemetry::{Journey, Outcome};
+use tidegate_telemetry::{Outcome, RequestSpan};
 use tidegate_wire::Dialect;
 use tokio::time::Instant;
 
@@ -79,9 +79,9 @@ async fn handle(
     violation: &SharedViolation,
     request: Request<Incoming>,
 ) -> Response<ReplyBody> {
-    let snapshot = worker.gate.snapshot();
+    let snapshot = worker.gateway.snapshot();
     let is_logged = snapshot.settings.log.access;
-    let mut observer = RequestObserver::begin(&worker.gate.sinks, is_logged, &request);
+    let mut observer = RequestObserver::begin(&worker.gateway.sinks, is_logged, &request);
     // Requests that are no LLM request get their errors in OpenAI's shape.
     let dialect = Dialect::of_path(request.uri().path()).unwrap_or(Dialect::Chat);
     let refusal = match dispatch(worker, &snapshot, violation, request, &mut observer).await {
@@ -146,7 +146,7 @@ async fn dispatch(
     let path = request.uri().path().to_owned();
     let path = canonical(&path).map_err(Refusal::Path)?;
     if is_state(request.method(), &path) {
-        return state(&worker.gate, &snapshot.settings, request.headers()).await.map(Dispatched::Own);
+        return state(&worker.gateway, &snapshot.settings, request.headers()).await.map(Dispatched::Own);
     }
     let forwarded = match dialect(request.method(), &path) {
         Some(dialect) => complete_chat(worker, snapshot, request, (dialect, &path), observer).await,
@@ -164,7 +164,7 @@ async fn complete_chat(
     observer: &mut RequestObserver,
 ) -> Result<Forwarded, Refusal> {
     let settings = &snapshot.settings;
-    let reading = receive(request, dialect, &settings.server, &worker.gate.reader, &observer.upload);
+    let reading = receive(request, dialect, &settings.server, &worker.gateway.reader, &observer.upload);
     let received = in_step(&observer.span, span::RECEIVE, reading).await?;
     let arrived = Instant::now();
     let Some(managed) = Managed::new(worker, snapshot, &received, path, observer)? else {
@@ -196,7 +196,7 @@ async fn complete_chat(
     let upstream = snapshot.prepared(&route.upstream);
     let call =
         observer.span.call(head.method.as_str(), Some(&requested_model), &upstream.settings.url.authority);
-    if call.is_on() {
+    if call.is_enabled() {
         let content = settings.telemetry.content.then_some(&body);
         spans::asked(&call, conversation.map(str::to_owned), is_streamed, content);
     }
@@ -239,7 +239,7 @@ impl<'a> Managed<'a> {
         let route = &routes[index];
         observer.routed(&route.name);
         let strategy = strategy(&route.context, headers)?;
-        observer.count_under(worker.gate.labels(snapshot, route, &model_label(received.model())));
+        observer.count_under(worker.gateway.labels(snapshot, route, &model_label(received.model())));
         spans::routed(&observer.span, &route.name, strategy);
         Ok(Some(Managed { worker, snapshot, index, route, strategy }))
     }
@@ -247,16 +247,16 @@ impl<'a> Managed<'a> {
     /// Identify, recall, restore, rewrite.
     async fn edit(&self, received: Received, observer: &mut RequestObserver) -> Result<Edited, Refusal> {
         let Managed { worker, snapshot, index, route, strategy } = *self;
-        let (settings, gate, spans) = (&snapshot.settings, &worker.gate, observer.span.clone());
+        let (settings, gateway, spans) = (&snapshot.settings, &worker.gateway, observer.span.clone());
         let Received { mut head, mut sent, chat } = received;
         let holds_history = route.context.history == History::Proxy;
         let step = spans.step(span::IDENTIFY);
         // Where the history is ours to keep, the first message of a request does not tell which conversation it continues.
         let opening = || {
             let chat = chat.as_ref().filter(|_| !holds_history);
-            chat.and_then(|(body, outline)| gate.reader.opening_digest(body, outline))
+            chat.and_then(|(body, outline)| gateway.reader.opening_digest(body, outline))
         };
-        let identity = identify(&head.headers, &settings.conversation, &gate.secret, opening)?;
+        let identity = identify(&head.headers, &settings.conversation, &gateway.secret, opening)?;
         drop(step);
         let folder = Folder {
             worker: worker.clone(),
@@ -264,7 +264,7 @@ impl<'a> Managed<'a> {
             route: index,
             identity,
             caller: CallerKey::of(&head.headers, &route.upstream),
-            trail: spans.trail(),
+            parent_span: spans.parent(),
         };
         let identity = folder.identity.as_ref();
         let is_edited = |body: &[u8]| holds_history || needs_turn(strategy, body);
@@ -273,8 +273,8 @@ impl<'a> Managed<'a> {
         };
         let recalling = async {
             tokio::join!(
-                recall(gate, identity, settings.store.on_failure),
-                spent(gate, identity, &route.context.limits),
+                recall(gateway, identity, settings.store.on_failure),
+                spent(gateway, identity, &route.context.limits),
             )
         };
         let (recalled, spent) = in_step(&spans, span::RECALL, recalling).await;
@@ -283,7 +283,7 @@ impl<'a> Managed<'a> {
             let Some(identity) = identity else {
                 return Err(Refusal::NoConversation { header: settings.conversation.header.clone() });
             };
-            let restoring = restore(gate, identity, &head.headers, body, outline);
+            let restoring = restore(gateway, identity, &head.headers, body, outline);
             let restored = in_step(&spans, span::RESTORE, restoring).await?;
             recalled.degrade(restored.degraded);
             (body, outline) = (restored.body, restored.outline);
@@ -291,7 +291,7 @@ impl<'a> Managed<'a> {
         }
         observer.degrade(recalled.degraded.map(Degraded::reason));
         let draft = Draft { body, outline, strategy, recalled, spent };
-        let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gate::now())).await;
+        let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gateway::now())).await;
         if let Some((rewritten, refusal)) =
             rewritten.as_ref().and_then(|rewritten| Some((rewritten, rewritten.refusal()?)))
         {
@@ -312,8 +312,8 @@ impl<'a> Managed<'a> {
             ..observer.facts()
         };
         if let Some(log) = turn_log::refused(identity, &self.route.name, input, outcome, facts) {
-            let gate = self.worker.gate.clone();
-            let write = async move { log.write(&gate, None, true).await };
+            let gateway = self.worker.gateway.clone();
+            let write = async move { log.write(&gateway, None, true).await };
             drop(self.worker.shutdown.tasks.spawn(write));
         }
     }
@@ -358,15 +358,15 @@ async fn send(
 }
 
 /// Runs a step inside a span of its name.
-async fn in_step<T>(spans: &Journey, name: &'static str, step: impl Future<Output = T>) -> T {
+async fn in_step<T>(spans: &RequestSpan, name: &'static str, step: impl Future<Output = T>) -> T {
     let _span = spans.step(name);
     step.await
 }
 
 /// What a conversation has cost so far; `None` if that is not limited, or unknown: a limit that cannot be checked stops nobody.
-async fn spent(gate: &Gate, identity: Option<&Identity>, limits: &Limits) -> Option<f64> {
+async fn spent(gateway: &Gateway, identity: Option<&Identity>, limits: &Limits) -> Option<f64> {
     let identity = identity.filter(|_| limits.max_cost_usd.is_some())?;
-    let head = gate.conversations.counted(identity.key).await.ok().flatten()?;
+    let head = gateway.conversations.counted(identity.key).await.ok().flatten()?;
     Some(dollars(head.counts.get(COST).copied().unwrap_or(0)))
 }
 

@@ -1,19 +1,19 @@
 //! Recalls what is known of a conversation: one round trip to the store, with a deadline. It cannot fail; it degrades.
 
 use crate::host::identity::Identity;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::reply::refusal::Refusal;
 use tidegate_config::OnFailure;
 use tidegate_store::Recalled;
 
 /// Refuses the request only where the operator prefers that to an answer without memory.
 pub(crate) async fn recall(
-    gate: &Gate,
+    gateway: &Gateway,
     identity: Option<&Identity>,
     on_failure: OnFailure,
 ) -> Result<Recalled, Refusal> {
     let Some(identity) = identity else { return Ok(Recalled::default()) };
-    let recalled = gate.conversations.recall(identity.key).await;
+    let recalled = gateway.conversations.recall(identity.key).await;
     match (recalled.degraded, on_failure) {
         // A store that takes no writes would forget this turn, which this operator does not want.
         (Some(degraded), OnFailure::Refuse) => Err(Refusal::Store(degraded)),

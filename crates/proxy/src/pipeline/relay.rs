@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tidegate_config::Upstream;
 use tidegate_store::Degraded;
-use tidegate_telemetry::{Step, names};
+use tidegate_telemetry::{StepSpan, names};
 use tidegate_wire::Dialect;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -94,7 +94,7 @@ pub(crate) struct Relay {
     cutting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     observer: RequestObserver,
     /// Until the last byte of the answer.
-    step: Option<Step>,
+    step: Option<StepSpan>,
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use crate::host::archive;
 use crate::host::fold::Folder;
 use crate::host::identity::calibration_key;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::host::turn_log::{AnswerReports, TurnLog};
 use crate::observe::request::RequestObserver;
 use crate::pipeline::answer_reader::AnswerReader;
@@ -28,7 +28,7 @@ use tokio_util::task::TaskTracker;
 /// A forwarded request whose turn is not over.
 #[derive(Debug)]
 pub(crate) struct PendingTurn {
-    gate: Arc<Gate>,
+    gateway: Arc<Gateway>,
     tasks: TaskTracker,
     journal: JournalWrite,
     answer: AnswerWrite,
@@ -72,27 +72,27 @@ impl PendingTurn {
         observer: &RequestObserver,
     ) -> PendingTurn {
         let (worker, identity) = (&folder.worker, folder.identity.clone());
-        let (gate, tasks) = (&worker.gate, &worker.shutdown.tasks);
+        let (gateway, tasks) = (&worker.gateway, &worker.shutdown.tasks);
         let deferred = rewritten.outcome.deferred.take();
         let entries = std::mem::take(&mut rewritten.entries);
         let Rewritten { input, outcome, is_store_unavailable, .. } = &rewritten;
-        if let (Some(archive), Some(identity)) = (&gate.archive, &identity) {
+        if let (Some(archive), Some(identity)) = (&gateway.archive, &identity) {
             archive::messages(archive, identity, &route.name, &entries);
         }
         if let Some(labels) = observer.labels() {
-            gate.metrics().planned(labels, &outcome.figures);
+            gateway.metrics().planned(labels, &outcome.figures);
         }
         let journal = match &identity {
             // The request has waited for the store once already, which is as long as it may.
             Some(identity) if *is_store_unavailable => {
                 if let Some(waypoint) = entries.waypoint {
-                    gate.conversations.keep_here(identity.key, waypoint);
+                    gateway.conversations.keep_locally(identity.key, waypoint);
                 }
-                gate.conversations.note(identity.key, &entries.messages);
+                gateway.conversations.note(identity.key, &entries.messages);
                 JournalWrite::Done(Ok(()))
             }
             Some(identity) if entries != Entries::default() => {
-                let (conversations, key) = (gate.conversations.clone(), identity.key);
+                let (conversations, key) = (gateway.conversations.clone(), identity.key);
                 let write = async move { conversations.journal(key, entries).await };
                 JournalWrite::Running(tasks.spawn(write))
             }
@@ -116,7 +116,7 @@ impl PendingTurn {
         let calibration = (input.model.fit == Fit::Nearest && !is_only_observed)
             .then_some(CalibrationSample { key: calibration_key, counted });
         PendingTurn {
-            gate: gate.clone(),
+            gateway: gateway.clone(),
             tasks: tasks.clone(),
             journal,
             answer: if holds_history { AnswerWrite::Waiting } else { AnswerWrite::NotOurs },
@@ -154,10 +154,10 @@ impl PendingTurn {
         let Some(message) = reader.answer().and_then(|answer| log.answer_message(&answer)) else {
             return AnswerWrite::Done;
         };
-        if let Some(archive) = &self.gate.archive {
+        if let Some(archive) = &self.gateway.archive {
             archive::message(archive, &log.identity, &log.record.route, &message);
         }
-        let (conversations, key) = (self.gate.conversations.clone(), log.identity.key);
+        let (conversations, key) = (self.gateway.conversations.clone(), log.identity.key);
         let entries = Entries { messages: vec![message], ..Entries::default() };
         let write = async move {
             // A failure is noted in this process, and written with the next request.
@@ -182,7 +182,7 @@ impl PendingTurn {
         if let Some(sample) = self.calibration.take().filter(|_| observer.outcome() == Outcome::Answered) {
             answer = reader.answer();
             if let Some(usage) = answer.as_ref().and_then(|answer| answer.usage) {
-                self.gate.calibration.observe(&sample.key, sample.counted, Tokens(usage.prompt_tokens));
+                self.gateway.calibration.observe(&sample.key, sample.counted, Tokens(usage.prompt_tokens));
             }
         }
         observer.degrade(self.failure().map(Degraded::reason));
@@ -193,12 +193,12 @@ impl PendingTurn {
         }
         let Some(mut log) = self.log.take() else { return };
         log.note(observer.facts(), observer.call.take());
-        let step = observer.span.trail().step(span::REMEMBER);
+        let step = observer.span.parent().step(span::REMEMBER);
         let is_kept = matches!(self.answer, AnswerWrite::Done);
-        let gate = self.gate.clone();
+        let gateway = self.gateway.clone();
         let write = async move {
             let answer = answer.or_else(|| reader.answer());
-            log.write(&gate, answer.as_ref(), is_kept).await;
+            log.write(&gateway, answer.as_ref(), is_kept).await;
             drop(step);
         };
         drop(self.tasks.spawn_on(write, &runtime));

@@ -1,7 +1,7 @@
 //! Puts the history that a client does not resend before what it sends. From here on the request is like any other.
 
 use crate::host::identity::Identity;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::reply::refusal::Refusal;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::HeaderMap;
@@ -21,13 +21,13 @@ pub(crate) struct Restored {
 const RETRY_COUNT: &str = "x-stainless-retry-count";
 
 pub(crate) async fn restore(
-    gate: &Gate,
+    gateway: &Gateway,
     identity: &Identity,
     headers: &HeaderMap,
     body: Bytes,
     outline: Outline,
 ) -> Result<Restored, Refusal> {
-    let (history, degraded) = gate.conversations.history(identity.key).await;
+    let (history, degraded) = gateway.conversations.history(identity.key).await;
     let sent: Option<Vec<MessageFacts>> =
         outline.messages.iter().map(|span| outline.dialect.read_facts(span.of(&body)).ok()).collect();
     // The upstream judges what cannot be read.
@@ -40,7 +40,7 @@ pub(crate) async fn restore(
         return Ok(Restored { body, outline, degraded });
     }
     let body = joined(&body, &outline, &sent, instructions, before);
-    match gate.reader.outline(outline.dialect, &body) {
+    match gateway.reader.outline(outline.dialect, &body) {
         Ok(outline) => Ok(Restored { body, outline, degraded }),
         // Every recorded message was read before, so only the total size can be wrong.
         Err(_) => Err(Refusal::TooLarge { limit: u64::from(u32::MAX) }),

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 /// An exclusive, expiring lease on folding a conversation.
 ///
-/// Dropping it releases it for this process at once, and for other processes when it expires. [`Claim::release`] releases it
+/// Dropping it releases it for this process at once, and for other processes when it expires. [`FoldLease::release`] releases it
 /// for everyone.
 #[derive(Debug)]
 #[must_use = "dropping a lease keeps other processes from folding until it expires"]
-pub struct Claim {
+pub struct FoldLease {
     conversations: Arc<Conversations>,
     key: ConversationKey,
     /// Unique to this lease, to distinguish tasks of the same process.
@@ -47,14 +47,14 @@ impl Conversations {
 
     /// Acquires the lease on folding a conversation. Returns `None` if another task has it, in this process or, while the store
     /// is available, in another one. `lease` should be as long as a fold can take.
-    pub async fn claim(self: &Arc<Self>, key: ConversationKey, lease: Duration) -> Option<Claim> {
+    pub async fn claim(self: &Arc<Self>, key: ConversationKey, lease: Duration) -> Option<FoldLease> {
         let mut holder = [0; 16];
         OsRng.fill_bytes(&mut holder);
         if !self.leases.acquire(key, holder, lease) {
             return None;
         }
         // From here on, dropping `claim` releases the lease of this process.
-        let claim = Claim { conversations: Arc::clone(self), key, holder };
+        let claim = FoldLease { conversations: Arc::clone(self), key, holder };
         let is_acquired = self.with_deadline(self.store.claim(key, holder, lease)).await;
         // Without the store, each process folds on its own: paying twice is better than having no room for the next message.
         is_acquired.unwrap_or(true).then_some(claim)
@@ -62,13 +62,13 @@ impl Conversations {
 
     /// Suspends folding of a conversation after a failed or useless attempt, until a time in milliseconds since the Unix epoch.
     /// Applies to this process only.
-    pub fn cool_down(&self, key: ConversationKey, until: u64) {
+    pub fn suspend_folding(&self, key: ConversationKey, until: u64) {
         self.cooling.insert(key, until);
     }
 
     /// Whether folding of a conversation is suspended.
     #[must_use]
-    pub fn is_cooling(&self, key: ConversationKey, now: u64) -> bool {
+    pub fn is_folding_suspended(&self, key: ConversationKey, now: u64) -> bool {
         self.cooling.get(&key).is_some_and(|until| now < until)
     }
 
@@ -83,17 +83,17 @@ impl Conversations {
     }
 }
 
-impl Claim {
+impl FoldLease {
     /// Releases the lease for all processes.
     pub async fn release(self) {
-        let Claim { conversations, key, holder } = &self;
+        let FoldLease { conversations, key, holder } = &self;
         // If this fails, the lease expires. The lease of this process is released only afterwards, so that no local task is
         // refused by the store.
         let _ = conversations.with_deadline(conversations.store.release(*key, *holder)).await;
     }
 }
 
-impl Drop for Claim {
+impl Drop for FoldLease {
     fn drop(&mut self) {
         self.conversations.leases.release(self.key, self.holder);
     }

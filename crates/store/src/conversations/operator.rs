@@ -2,7 +2,7 @@
 
 use super::Conversations;
 use crate::record::{self, RawMessage, RecordError};
-use crate::store::{Answer, Listing};
+use crate::store::{Listing, StoreFuture};
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -89,6 +89,6 @@ impl Conversations {
     }
 }
 
-async fn with_operator_timeout<T>(operation: Answer<'_, T>) -> Result<T, StoreError> {
+async fn with_operator_timeout<T>(operation: StoreFuture<'_, T>) -> Result<T, StoreError> {
     timeout(OPERATOR_TIMEOUT, operation).await.unwrap_or(Err(StoreError::Timeout))
 }

@@ -97,7 +97,7 @@ async fn an_unshared_store_is_read_even_if_the_cache_has_newer_entries() {
     replica(&store, None).fold(KEY, fold(1, "earlier")).await.unwrap();
     let later = replica(&store, None);
     // The cache has an entry before the store was read.
-    later.keep_here(KEY, waypoint());
+    later.keep_locally(KEY, waypoint());
     assert_eq!(later.recall(KEY).await.folds, [fold(1, "earlier")]);
     assert_eq!(later.fold(KEY, fold(1, "later")).await, Ok(false));
     assert_eq!(later.recall(KEY).await.folds, [fold(1, "earlier")]);
@@ -136,7 +136,7 @@ async fn one_of_many_tasks_in_two_processes_gets_the_lease() {
         let replica = Arc::clone(&replicas[number % 2]);
         tasks.spawn(async move { replica.claim(KEY, HOUR).await });
     }
-    let mut leases: Vec<Claim> = tasks.join_all().await.into_iter().flatten().collect();
+    let mut leases: Vec<FoldLease> = tasks.join_all().await.into_iter().flatten().collect();
     let lease = leases.pop().unwrap();
     assert!(leases.is_empty());
     assert!(replicas[0].claim(ConversationKey([8; 16]), HOUR).await.is_some());
@@ -175,8 +175,8 @@ async fn a_dropped_lease_expires_for_other_processes() {
 #[tokio::test]
 async fn folding_is_suspended_until_the_given_time() {
     let replica = replica(&Flaky::shared(), None);
-    assert!(!replica.is_cooling(KEY, 0));
-    replica.cool_down(KEY, 100);
-    assert!(replica.is_cooling(KEY, 99) && !replica.is_cooling(KEY, 100));
-    assert!(!replica.is_cooling(ConversationKey([8; 16]), 0));
+    assert!(!replica.is_folding_suspended(KEY, 0));
+    replica.suspend_folding(KEY, 100);
+    assert!(replica.is_folding_suspended(KEY, 99) && !replica.is_folding_suspended(KEY, 100));
+    assert!(!replica.is_folding_suspended(ConversationKey([8; 16]), 0));
 }

@@ -33,7 +33,10 @@ impl Flaky {
         self.is_failing.store(false, Ordering::Relaxed);
     }
 
-    fn unless_failing<'a, T: Send + 'a>(&self, operation: impl FnOnce() -> Answer<'a, T>) -> Answer<'a, T> {
+    fn unless_failing<'a, T: Send + 'a>(
+        &self,
+        operation: impl FnOnce() -> StoreFuture<'a, T>,
+    ) -> StoreFuture<'a, T> {
         if self.is_failing.load(Ordering::Relaxed) {
             return Box::pin(std::future::ready(Err(StoreError::ReadOnly(String::new()))));
         }
@@ -42,43 +45,43 @@ impl Flaky {
 }
 
 impl Store for Flaky {
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection> {
+    fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection> {
         self.unless_failing(|| self.inner.recall(key))
     }
-    fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()> {
+    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()> {
         self.unless_failing(|| self.inner.journal(key, journal))
     }
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool> {
         self.unless_failing(|| self.inner.fold(key, covers, record))
     }
-    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()> {
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
         self.unless_failing(|| self.inner.pin(key, record))
     }
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool> {
         self.unless_failing(|| self.inner.claim(key, holder, lease))
     }
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()> {
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()> {
         self.unless_failing(|| self.inner.release(key, holder))
     }
-    fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()> {
+    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()> {
         self.unless_failing(|| self.inner.count(key, turn))
     }
-    fn head(&self, key: ConversationKey) -> Answer<'_, Option<Head>> {
+    fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>> {
         self.unless_failing(|| self.inner.head(key))
     }
-    fn list(&self, offset: usize, limit: usize) -> Answer<'_, Listing> {
+    fn list(&self, offset: usize, limit: usize) -> StoreFuture<'_, Listing> {
         self.unless_failing(|| self.inner.list(offset, limit))
     }
-    fn turns(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
+    fn turns(&self, key: ConversationKey) -> StoreFuture<'_, Vec<Bytes>> {
         self.unless_failing(|| self.inner.turns(key))
     }
-    fn messages(&self, key: ConversationKey) -> Answer<'_, Vec<(MessageId, Bytes)>> {
+    fn messages(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>> {
         self.unless_failing(|| self.inner.messages(key))
     }
-    fn delete(&self, key: ConversationKey) -> Answer<'_, bool> {
+    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool> {
         self.unless_failing(|| self.inner.delete(key))
     }
-    fn probe(&self) -> Answer<'_, ()> {
+    fn probe(&self) -> StoreFuture<'_, ()> {
         self.unless_failing(|| self.inner.probe())
     }
     fn is_shared(&self) -> bool {
