@@ -1,7 +1,7 @@
 use crate::renderer::unit;
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_config::{Context, Limits, Mask};
+use tidegate_config::{Context, History, Limits, Mask};
 use tidegate_engine::{Strategy, Timestamp, Tokens};
 use tidegate_tokens::Model;
 use tidegate_wire::{CacheLookup, Meter, Outline, ReadOptions, Reader};
@@ -45,6 +45,13 @@ impl TurnInput {
             spent: None,
             now: Timestamp(0),
         }
+    }
+
+    /// Whether the turn and its messages are stored. A strategy that edits nothing stores nothing either, unless the proxy keeps
+    /// the history.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.strategy != Strategy::Passthrough || self.context.history == History::Proxy
     }
 
     /// The model's name as the client wrote it.

@@ -1,4 +1,4 @@
-//! Where a conversation stops: after a number of turns, or at a cost.
+//! Limits of a conversation: its number of turns and its cost.
 
 use crate::SavedFold;
 use tidegate_config::Limits;
@@ -14,10 +14,10 @@ pub enum LimitReached {
 
 const NANO: f64 = 1e9;
 
-/// An amount in USD as a counter takes it: in billionths, so that counters stay whole numbers.
+/// Converts USD to billionths of a dollar, so that counters are integers.
 #[must_use]
 pub fn nanodollars(usd: f64) -> u64 {
-    // A negative or absurd amount is nobody's bill.
+    // Clamps negative and absurd amounts.
     (usd * NANO).round().clamp(0.0, 1e18) as u64
 }
 

@@ -1,4 +1,4 @@
-//! Detects an agent that goes round in circles: its calls fail, or it makes the same call or gets the same result again and again.
+//! Detects an agent that makes no progress: its calls fail, or it repeats the same calls or gets the same results.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -43,7 +43,7 @@ fn steps(body: &[u8], outline: &Outline, messages: &[Message], most: usize) -> V
 
 fn step(body: &[u8], outline: &Outline, messages: &[Message], start: usize, end: usize) -> Step {
     let view = |at: usize| outline.dialect.read_message(outline.messages[at].of(body)).ok();
-    // The same words in answer to something new are progress.
+    // The same reply to a new question is progress.
     let asked = || {
         let before = (0..start).rev().take_while(|&at| messages[at].role != Role::Assistant);
         let said = before.filter(|&at| messages[at].is_user_turn());

@@ -1,7 +1,7 @@
-//! Estimates what an edited request saved: what it was billed, against what the client's own would have been.
+//! Estimates what editing a request saved: its bill, compared with what the client's own request would have cost.
 //!
-//! Nobody can know the second figure, so it is estimated, and in doubt against us: where nothing tells how much of the client's own
-//! request the provider had cached, everything that it can have seen before counts as cached.
+//! The second figure cannot be known, so it is estimated conservatively: if it is unclear how much of the client's own request the
+//! provider would have cached, everything that it can have seen before counts as cached.
 
 use crate::{Assessment, ConversationState, TurnInput};
 use tidegate_engine::{Tokens, Waypoint};
@@ -121,41 +121,41 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_edited_saves_nothing() {
+    fn an_unedited_request_saves_nothing() {
         let same = Unedited { before: Tokens(10_000), ..edited(9_000, Some(9_000)) };
         assert_eq!(cost(&same, usage(10_000, 0)), (100_000.0, 100_000.0));
     }
 
     #[test]
-    fn what_is_only_observed_saves_nothing_either() {
+    fn an_observed_request_saves_nothing() {
         assert_eq!(cost(&edited(9_000, None).as_sent(), usage(20_000, 5_000)), (155_000.0, 155_000.0));
     }
 
     #[test]
-    fn a_provider_that_has_cached_ours_would_have_cached_theirs() {
+    fn cache_hits_are_assumed_for_the_unedited_request_too() {
         // 1,000 new ones in both; the rest was seen before.
         assert_eq!(cost(&edited(19_000, Some(9_000)), usage(10_000, 9_000)), (19_000.0, 29_000.0));
     }
 
     #[test]
-    fn a_provider_that_does_not_cache_would_not_have_either() {
+    fn without_cache_hits_none_are_assumed_for_the_unedited_request() {
         assert_eq!(cost(&edited(19_000, Some(9_000)), usage(10_000, 0)), (100_000.0, 200_000.0));
     }
 
     #[test]
-    fn an_edit_that_broke_the_cache_is_charged_to_us() {
+    fn an_edit_that_breaks_the_cache_counts_as_a_loss() {
         // Ours at full price, theirs almost all out of the cache: this turn has cost more than it saved.
         assert_eq!(cost(&edited(19_000, None), usage(10_000, 0)), (100_000.0, 29_000.0));
     }
 
     #[test]
-    fn their_tokens_are_the_measure() {
+    fn the_estimate_is_scaled_to_the_providers_token_counts() {
         // The provider counts twice what we count.
         assert_eq!(cost(&edited(0, Some(0)), usage(20_000, 0)), (200_000.0, 400_000.0));
     }
 
     #[test]
-    fn without_a_price_for_the_answer_there_is_no_figure() {
+    fn without_an_output_price_there_is_no_estimate() {
         let unpriced = Prices { output: None, ..PRICES };
         let usage = Usage { completion_tokens: 1, ..usage(10, 0) };
         assert_eq!(edited(0, None).cost(&unpriced, usage), None);

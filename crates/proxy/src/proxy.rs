@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct Proxy(Server);
 
 impl Proxy {
-    /// Starts to accept on `listener`, with the workers and limits of the configuration now in force.
+    /// Starts accepting on `listener`, with the workers and limits of the current configuration.
     pub fn start(gateway: &Arc<Gateway>, listener: TcpListener) -> Result<Proxy, StartError> {
         let settings = gateway.settings();
         let worker = |shutdown: &_| Worker {
@@ -27,7 +27,7 @@ impl Proxy {
         self.0.address()
     }
 
-    /// Stops accepting, lets requests under way finish for `drain`, then ends the rest with an error.
+    /// Stops accepting, waits up to `drain` for requests in progress, then ends the rest with an error.
     pub async fn shut_down(self, drain: Duration) {
         self.0.shut_down(drain).await;
     }

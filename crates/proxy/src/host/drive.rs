@@ -7,8 +7,7 @@ use tidegate_context::{Action, Event, MeasureError, Measured, Measurement, Outco
 use tidegate_tokens::is_loaded;
 use tracing::warn;
 
-/// More unread bytes or messages than this are not measured on a worker: it would serve nobody else for some hundreds of
-/// microseconds.
+/// Larger requests are measured on a blocking thread, because they would block the worker for hundreds of microseconds.
 const MAX_UNREAD: usize = 4 * 1024;
 const MAX_MESSAGES: usize = 2_000;
 const MAX_BYTES: usize = 2 * 1024 * 1024;

@@ -1,7 +1,7 @@
-//! Has summaries made for the conversations of this process.
+//! Claims a conversation, runs its summarizer and stores the result.
 //!
-//! One at a time per conversation, across all processes: whoever holds the lease summarizes, others wait for the result or go
-//! without.
+//! Across all processes there is one fold at a time per conversation: the holder of the lease summarizes, others wait for the result
+//! or go without.
 
 use crate::host::archive;
 use crate::host::identity::Identity;
@@ -45,8 +45,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
 
 impl Folder {
-    /// Whether summarizing takes nothing but a moment of this machine's time.
-    pub(crate) fn is_quick(&self) -> bool {
+    /// Whether the summarizer is the built-in one, which only needs CPU time.
+    pub(crate) fn is_built_in(&self) -> bool {
         matches!(self.summarizer(), Summarizer::Extractive)
     }
 
@@ -160,20 +160,20 @@ impl Folder {
             let first = request.first_message();
             archive::summary(archive, identity, &self.route().name, (&stored, &fold.state), first, cost);
         }
-        // If it cannot be written, this process goes on with it all the same.
+        // If it cannot be written, this process uses it anyway.
         if let Ok(false) = gateway.conversations.fold(key, stored).await {
             return Ok(self.stored(key, request).await.unwrap_or(fold));
         }
         Ok(fold)
     }
 
-    /// The summary that the store has of the same messages.
+    /// Returns the stored summary of the same messages.
     async fn stored(&self, key: ConversationKey, request: &FoldRequest) -> Option<SavedFold> {
         let folds = self.worker.gateway.conversations.recall(key).await.folds;
         folds.iter().find(|fold| fold.covers == request.job.covers).and_then(saved_fold::decode)
     }
 
-    /// Whether the conversation was deleted since its request came. A summary must not bring it back.
+    /// Whether the conversation was deleted since the request arrived. A summary must not recreate it.
     async fn is_deleted(&self, key: ConversationKey, request: &FoldRequest) -> bool {
         let was_known = !request.state().memory.waypoints().is_empty();
         was_known && self.worker.gateway.conversations.recall(key).await.memory.waypoints().is_empty()

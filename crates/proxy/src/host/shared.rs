@@ -75,8 +75,8 @@ impl Gateway {
         Gateway { archive, ..self }
     }
 
-    /// Puts another configuration in force. Requests under way finish under the old one; connections to upstreams that did not
-    /// change are kept. Listeners and workers stay as they were.
+    /// Applies another configuration. Requests in progress finish under the old one; connections to unchanged upstreams are kept.
+    /// Listeners and workers do not change.
     pub fn reload(&self, settings: Settings) -> Result<(), SetupError> {
         let before = self.current.load();
         let snapshot = Snapshot::prepare(settings, Some(&before))?;

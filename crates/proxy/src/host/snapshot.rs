@@ -9,7 +9,7 @@ use tidegate_context::model_table;
 use tidegate_telemetry::Metrics;
 use tidegate_tokens::ModelTable;
 
-/// One configuration with everything that was prepared for it. A request keeps the one that it began with.
+/// One configuration with everything prepared for it. A request uses the snapshot that it started with.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) settings: Arc<Settings>,
@@ -17,7 +17,7 @@ pub(crate) struct Snapshot {
     upstreams: BTreeMap<String, Arc<Prepared>>,
 }
 
-/// Why a configuration that is valid in itself cannot be put in force.
+/// Why a valid configuration cannot be applied.
 #[derive(Debug, Error)]
 pub enum SetupError {
     #[error(transparent)]

@@ -22,7 +22,7 @@ pub(crate) const COST: &str = "cost_nanousd";
 /// The counter of what it would have cost unedited.
 const UNEDITED_COST: &str = "unedited_cost_nanousd";
 
-/// A turn of a conversation, as far as it is known before its answer.
+/// A turn of a conversation, collected before its answer is complete.
 #[derive(Debug)]
 pub(crate) struct TurnLog {
     pub(crate) identity: Identity,
@@ -97,7 +97,7 @@ impl TurnLog {
         }
     }
 
-    /// Writes the turn. `is_kept` says that the answer is in the timeline already.
+    /// Writes the turn. `is_kept` is whether the answer is in the timeline already.
     pub(crate) async fn write(mut self, gateway: &Gateway, answer: Option<&Answer>, is_kept: bool) {
         let usage = answer.and_then(|answer| answer.usage);
         let cost = self.cost(answer);
@@ -174,12 +174,12 @@ impl TurnLog {
         let (answer, prices) = (answer?, self.model.prices?);
         let usage = match answer.usage {
             Some(usage) => usage,
-            // Nobody bills an error.
+            // Errors are not billed.
             None if answer.failed => return None,
             None => {
                 let texts = answer.content.iter().chain(answer.tool_calls.iter().map(|call| &call.arguments));
-                let said: Tokens = texts.map(|text| count(self.model.encoding, text)).sum();
-                Usage { prompt_tokens: self.counted.0, completion_tokens: said.0, ..Usage::default() }
+                let completion: Tokens = texts.map(|text| count(self.model.encoding, text)).sum();
+                Usage { prompt_tokens: self.counted.0, completion_tokens: completion.0, ..Usage::default() }
             }
         };
         self.unedited.cost(&prices, usage)
@@ -216,7 +216,7 @@ impl AnswerReports {
     }
 }
 
-/// The record of a request that was refused for its length: it has no turn in the conversation, and is audited all the same.
+/// The record of a request that was refused for its length. It is no turn of the conversation, but it is audited.
 pub(crate) fn refused(
     identity: Identity,
     route: &str,
@@ -232,7 +232,7 @@ pub(crate) fn refused(
     Some(log)
 }
 
-/// A model's name as it is kept: a longer one is no name.
+/// Truncates a model's name for records and labels.
 pub(crate) fn model_label(requested: &str) -> String {
     const LONGEST: usize = 128;
     requested.chars().take(LONGEST).collect()

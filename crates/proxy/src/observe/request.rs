@@ -56,11 +56,11 @@ struct Facts {
     labels: Option<Labels>,
     figures: Option<Figures>,
     degraded: Option<&'static str>,
-    /// What the client waited for us before its request went out.
+    /// The time between the arrival of the request and its forwarding.
     overhead_us: u64,
 }
 
-/// How the request ended, as far as it is known.
+/// How the request ended, as known so far.
 #[derive(Clone, Copy, Debug)]
 struct Ending {
     status: StatusCode,
@@ -104,7 +104,7 @@ impl RequestObserver {
             call: None,
             upload: Progress::start(),
             facts: Facts::default(),
-            // Until something else is known, the client has left.
+            // If nothing else is recorded, the client has left.
             ending: Ending {
                 status: StatusCode::from_u16(CLIENT_CLOSED_REQUEST).unwrap_or(StatusCode::BAD_REQUEST),
                 outcome: Outcome::ClientGone,
@@ -144,7 +144,7 @@ impl RequestObserver {
         self.facts.labels = Some(labels);
     }
 
-    /// The request went without something it should have had.
+    /// Records why the request was served in a degraded way.
     pub(crate) fn degrade(&mut self, reason: Option<&'static str>) {
         self.facts.degraded = reason.or(self.facts.degraded);
     }
@@ -187,7 +187,7 @@ impl RequestObserver {
 
     pub(crate) fn refused(&mut self, refusal: &Refusal, status: StatusCode) {
         if *refusal == Refusal::ClientLeft {
-            // Nobody saw the answer: the client has left, as every observation assumes at first.
+            // Keeps the initial outcome: the client has left.
             return;
         }
         if matches!(refusal, Refusal::OverBudget(_)) {

@@ -5,14 +5,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_telemetry::names;
 
-/// Names one request in the log and in the answer.
+/// Identifies one request in logs and in its response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId(String);
 
 const MAX_LENGTH: usize = 128;
 
 impl RequestId {
-    /// The client's own id where it sent a usable one, so that its log and ours can be read together.
+    /// Returns the client's own id if it sent a valid one, so that its logs and ours can be correlated.
     pub(crate) fn of(headers: &HeaderMap) -> RequestId {
         let usable = |id: &&str| {
             let plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte));
@@ -35,7 +35,7 @@ impl RequestId {
     }
 }
 
-/// A number that no other process has had either.
+/// Returns a number that is unique across processes.
 pub(crate) fn unique() -> u128 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     static KEYS: OnceLock<[RandomState; 2]> = OnceLock::new();
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_usable_id_is_kept_and_any_other_replaced() {
+    fn a_valid_id_is_kept_and_any_other_replaced() {
         let with = |id: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(names::header::REQUEST_ID, HeaderValue::from_static(id));

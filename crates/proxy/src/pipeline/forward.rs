@@ -33,10 +33,10 @@ pub(crate) async fn forward(
         Refusal::Upstream(UpstreamFailure { upstream, kind })
     };
     let mut answer = pin!(clients.send(upstream, request));
-    let patience = upstream.settings.first_byte_timeout;
+    let timeout = upstream.settings.first_byte_timeout;
     let started = Instant::now();
     loop {
-        let deadline = sent.last_activity().max(started) + patience;
+        let deadline = sent.last_activity().max(started) + timeout;
         let waited = tokio::select! {
             biased;
             waited = timeout_at(deadline, &mut answer) => waited,
@@ -45,7 +45,7 @@ pub(crate) async fn forward(
         match waited {
             Ok(Ok(response)) => return Ok(response),
             Ok(Err(error)) => return Err(explain(&error).map_or_else(|refusal| refusal, fail)),
-            Err(_) if sent.last_activity().max(started) + patience > deadline => {}
+            Err(_) if sent.last_activity().max(started) + timeout > deadline => {}
             Err(_) => return Err(fail(FailureKind::NoFirstByte)),
         }
     }
@@ -60,13 +60,13 @@ fn prepare(upstream: &Prepared, mut head: Parts, body: SendBody) -> Request<Send
         head.headers.insert(AUTHORIZATION, key.clone());
     }
     head.uri = upstream.target(&head.uri);
-    // Which version is spoken upstream is between us and the upstream.
+    // The client's HTTP version does not apply to the upstream connection.
     head.version = Version::HTTP_11;
     head.extensions.clear();
     Request::from_parts(head, body)
 }
 
-/// How the upstream failed, unless it was the client whose body did not come.
+/// Returns how the upstream failed, or a refusal if the client's body failed.
 fn explain(error: &CallError) -> Result<FailureKind, Refusal> {
     if let Some(upload) = causes(error).find_map(|cause| cause.downcast_ref::<UploadError>()) {
         return Err(upload.into());

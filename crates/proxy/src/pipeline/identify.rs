@@ -1,4 +1,4 @@
-//! Finds out which conversation a request belongs to, and whose.
+//! Determines the conversation and the tenant of a request.
 
 use crate::host::identity::{Identity, Secret};
 use crate::reply::refusal::Refusal;
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_taken_as_it_is_or_refused() {
+    fn a_valid_name_is_used_unchanged_and_any_other_refused() {
         let longest = "a".repeat(128);
         for name in ["team/a:1_b.C-2", &longest] {
             assert_eq!(identified(&[("x-conversation-id", name)]).unwrap().unwrap().name, name);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_names_of_two_tenants_are_two_conversations() {
+    fn tenants_do_not_share_conversations_of_the_same_name() {
         let of = |tenant: &str, name: &str| key(&[("authorization", tenant), ("x-conversation-id", name)]);
         assert_eq!(of("Bearer a", "x"), of("Bearer a", "x"));
         assert_ne!(of("Bearer a", "x"), of("Bearer b", "x"));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_it_is_known_by_how_it_begins() {
+    fn an_unnamed_conversation_is_identified_by_its_first_message() {
         let auto = identified(&[]).unwrap().unwrap();
         assert!(auto.name.starts_with("auto-") && auto.name.len() == 21, "{}", auto.name);
         let nothing = identify(&HeaderMap::new(), &settings(), &Secret::new(None), || None);
@@ -114,17 +114,17 @@ mod tests {
     proptest! {
         #![proptest_config(Config::with_cases(100_000))]
 
-        /// Tenants and names that differ have keys that differ, and those that do not have the same: also where one is a
-        /// part of the other, and where what divides them has moved.
+        /// Keys are equal exactly if tenants and names are, even if one is a prefix of the other or the boundary between tenant and
+        /// name moves.
         #[test]
-        fn equal_ids_under_different_keys_never_meet(tenants: (u16, u16), names: (u64, u64), cut in 1usize..4) {
+        fn keys_are_equal_only_for_equal_tenants_and_names(tenants: (u16, u16), names: (u64, u64), cut in 1usize..4) {
             let key = |tenant: &str, name: &str| {
                 let mut map = HeaderMap::new();
                 map.insert("authorization", tenant.parse().unwrap());
                 map.insert("x-conversation-id", name.parse().unwrap());
                 identify(&map, &settings(), &Secret::new(Some("s")), || None).unwrap().unwrap().key
             };
-            // Short, so that equal ones and those that are a part of another occur.
+            // Short, so that equal ones and prefixes of each other occur.
             let written = |number: u64| format!("{number:x}");
             let (one, other) = (written(u64::from(tenants.0 % 300)), written(u64::from(tenants.1 % 300)));
             let (name, another) = (written(names.0 >> (names.0 % 60)), written(names.1 >> (names.1 % 60)));

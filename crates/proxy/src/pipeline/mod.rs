@@ -73,7 +73,7 @@ impl Handler for Worker {
     }
 }
 
-/// Answers one request, whatever it is. It cannot fail: what goes wrong becomes a refusal.
+/// Handles one request. It cannot fail: errors become refusals.
 async fn handle(
     worker: &Arc<Worker>,
     violation: &SharedViolation,
@@ -112,7 +112,7 @@ fn own(mut response: Response<Bytes>, observer: &RequestObserver) -> Response<Re
     response.map(ReplyBody::full)
 }
 
-/// A request that nothing stopped.
+/// A request that was not refused.
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once, and never kept")]
 enum Dispatched {
     Forwarded(Forwarded),
@@ -224,7 +224,7 @@ struct Edited {
 }
 
 impl<'a> Managed<'a> {
-    /// Finds the route; `None` if no route wants the request.
+    /// Finds the route; `None` if no route matches.
     fn new(
         worker: &'a Arc<Worker>,
         snapshot: &'a Arc<Snapshot>,
@@ -251,7 +251,7 @@ impl<'a> Managed<'a> {
         let Received { mut head, mut sent, chat } = received;
         let holds_history = route.context.history == History::Proxy;
         let step = spans.step(span::IDENTIFY);
-        // Where the history is ours to keep, the first message of a request does not tell which conversation it continues.
+        // If the proxy keeps the history, the first message of a request does not identify the conversation.
         let opening = || {
             let chat = chat.as_ref().filter(|_| !holds_history);
             chat.and_then(|(body, outline)| gateway.reader.opening_digest(body, outline))
@@ -301,7 +301,7 @@ impl<'a> Managed<'a> {
         Ok(Edited { head, sent, folder, rewritten })
     }
 
-    /// Has a refused request recorded, and describes its plan.
+    /// Records a request that is refused for its length, and describes its plan in its span.
     fn audit(&self, folder: &Folder, rewritten: &Rewritten, observer: &RequestObserver) {
         let Rewritten { input, outcome, .. } = rewritten;
         spans::planned(&observer.span, outcome);
@@ -363,7 +363,8 @@ async fn in_step<T>(spans: &RequestSpan, name: &'static str, step: impl Future<O
     step.await
 }
 
-/// What a conversation has cost so far; `None` if that is not limited, or unknown: a limit that cannot be checked stops nobody.
+/// Returns the cost of a conversation so far. `None` if it is not limited or unknown: a limit that cannot be checked is not
+/// enforced.
 async fn spent(gateway: &Gateway, identity: Option<&Identity>, limits: &Limits) -> Option<f64> {
     let identity = identity.filter(|_| limits.max_cost_usd.is_some())?;
     let head = gateway.conversations.counted(identity.key).await.ok().flatten()?;

@@ -6,7 +6,7 @@ use crate::reply::refusal::Refusal;
 use tidegate_config::OnFailure;
 use tidegate_store::Recalled;
 
-/// Refuses the request only where the operator prefers that to an answer without memory.
+/// Recalls a conversation. Refuses the request only if the store is unavailable and `store.on_failure` is `refuse`.
 pub(crate) async fn recall(
     gateway: &Gateway,
     identity: Option<&Identity>,

@@ -88,7 +88,7 @@ async fn collect(body: &mut Incoming, limits: &Server, progress: &Progress) -> R
             return Err(Refusal::TooLarge { limit: limits.max_body });
         }
         if first.is_empty() {
-            // Small requests come in one piece and are not copied.
+            // Small requests arrive in one frame and are not copied.
             first = data;
         } else {
             if rest.is_empty() {
@@ -101,8 +101,8 @@ async fn collect(body: &mut Incoming, limits: &Server, progress: &Progress) -> R
     Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
 
-/// Reads on for a while and discards what arrives. A client that is still sending when its connection is closed would get a reset
-/// instead of the answer that tells it why.
+/// Reads and discards the rest of the body for a while. A client that is still sending when its connection is closed would get a
+/// reset instead of the refusal.
 async fn discard(body: &mut Incoming, most: u64) {
     let mut left = most.saturating_mul(2);
     let reading = async {
@@ -113,7 +113,7 @@ async fn discard(body: &mut Incoming, most: u64) {
             }
         }
     };
-    // The answer is the same whether the body ended or not.
+    // The refusal is the same whether the body ended or not.
     let _ = timeout(Duration::from_secs(2), reading).await;
 }
 

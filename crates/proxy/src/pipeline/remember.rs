@@ -1,7 +1,7 @@
-//! Remembers a request.
+//! Stores a turn.
 //!
-//! What the next request of the conversation needs is written while the upstream works, and the answer does not end before it is
-//! stored. What is only counted is written afterwards. Both are tasks that a shutdown waits for.
+//! The state that the next request of the conversation needs is written while the upstream works, and the answer does not end before
+//! it is stored. Records and counts are written afterwards. A shutdown waits for both.
 
 use crate::host::archive;
 use crate::host::fold::Folder;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tidegate_config::{History, Route};
 use tidegate_context::FoldRequest;
-use tidegate_engine::{Strategy, Tokens};
+use tidegate_engine::Tokens;
 use tidegate_store::{Degraded, Entries};
 use tidegate_telemetry::Outcome;
 use tidegate_telemetry::names::span;
@@ -100,8 +100,7 @@ impl PendingTurn {
         };
         let calibration_key = calibration_key(identity.as_ref(), &input.model);
         let holds_history = route.context.history == History::Proxy;
-        let is_recorded = input.strategy != Strategy::Passthrough || holds_history;
-        let log = identity.filter(|_| is_recorded).map(|identity| {
+        let log = identity.filter(|_| input.is_recorded()).map(|identity| {
             let reports = observer.labels().cloned().map(|labels| AnswerReports {
                 dialect: input.outline.dialect,
                 labels,
@@ -126,7 +125,7 @@ impl PendingTurn {
         }
     }
 
-    /// Ready when what had to be written is, or cannot be. It takes no longer than the store's timeout.
+    /// Ready when the journal is written or has failed, at the latest after the store's timeout.
     pub(crate) fn poll_journaled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let JournalWrite::Running(task) = &mut self.journal {
             let written = ready!(Pin::new(task).poll(cx)).unwrap_or(Err(Degraded::Failed));
@@ -205,10 +204,11 @@ impl PendingTurn {
     }
 }
 
-/// A model that summarizes can do so while the other one answers. The built-in summarizer waits until the answer is out of its way.
+/// Starts a fold by a model at once, because it runs elsewhere. A fold by the built-in summarizer is returned, to start when the
+/// answer is complete: it would take CPU time from relaying.
 fn start_fold(folder: &Folder, deferred: Option<FoldRequest>) -> Option<Box<(Folder, FoldRequest)>> {
     let request = deferred?;
-    if folder.is_quick() {
+    if folder.is_built_in() {
         return Some(Box::new((folder.clone(), request)));
     }
     drop(folder.worker.shutdown.tasks.spawn(folder.clone().fold_in_background(request)));

@@ -1,4 +1,4 @@
-//! Puts the history that a client does not resend before what it sends. From here on the request is like any other.
+//! Adds the stored history to a request whose client does not resend it. From here on the request is like any other.
 
 use crate::host::identity::Identity;
 use crate::host::shared::Gateway;
@@ -56,18 +56,18 @@ fn earlier<'h>(
     is_retry: bool,
 ) -> &'h [RawMessage] {
     let path = &history.messages;
-    let said: Vec<&[u8; 32]> =
+    let new: Vec<&[u8; 32]> =
         sent.iter().filter(|one| !one.role.is_instruction()).map(|one| &one.canonical).collect();
     let known: Vec<Option<MessageFacts>> =
         path.iter().map(|one| dialect.read_facts(&one.json).ok()).collect();
     let is_same = |from: usize| {
         let known = known[from..].iter().map(|one| one.as_ref().map(|one| &one.canonical));
-        known.zip(&said).all(|(known, said)| known == Some(*said))
+        known.zip(&new).all(|(known, new)| known == Some(*new))
     };
-    if said.len() >= path.len() && is_same(0) {
+    if new.len() >= path.len() && is_same(0) {
         return &[];
     }
-    let again = |end: usize| end.checked_sub(said.len()).filter(|from| !said.is_empty() && is_same(*from));
+    let again = |end: usize| end.checked_sub(new.len()).filter(|from| !new.is_empty() && is_same(*from));
     if let Some(from) = again(path.len()) {
         return &path[..from];
     }
@@ -117,7 +117,7 @@ mod tests {
         History { messages: texts.iter().enumerate().map(one).collect(), instructions: Vec::new() }
     }
 
-    /// What the request has with the history in it.
+    /// Returns the texts of the restored request.
     fn restored(history: &[&str], sent: &[&str], is_retry: bool) -> Vec<String> {
         let history = recorded(history);
         let said: Vec<String> = recorded(sent)
@@ -141,15 +141,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_stands_behind_what_was_said() {
+    fn new_messages_follow_the_history() {
         assert_eq!(restored(&["u1", "a1"], &["u2"], false), ["u1", "a1", "u2"]);
         assert_eq!(restored(&[], &["u1"], false), ["u1"]);
-        // The same words again are new words, unless nobody has answered them.
+        // A repeated message that was answered before is a new message.
         assert_eq!(restored(&["u1", "a1"], &["u1"], false), ["u1", "a1", "u1"]);
     }
 
     #[test]
-    fn what_is_sent_again_is_said_once() {
+    fn a_retried_message_is_not_duplicated() {
         assert_eq!(restored(&["u1", "a1", "u2"], &["u2"], false), ["u1", "a1", "u2"]);
         assert_eq!(restored(&["u1", "a1", "u2", "a2"], &["u2"], true), ["u1", "a1", "u2"]);
         assert_eq!(restored(&["u1", "a1", "u2"], &["u2"], true), ["u1", "a1", "u2"]);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_resends_everything_has_it_once() {
+    fn a_client_that_resends_the_history_gets_no_duplicate() {
         assert_eq!(restored(&["u1", "a1"], &["u1", "a1", "u2"], false), ["u1", "a1", "u2"]);
     }
 }

@@ -10,7 +10,6 @@ use crate::observe::window_log::log_turn;
 use crate::reply::refusal::{OverBudget, Refusal};
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_config::History;
 use tidegate_context::{Ending, MeasureError, Outcome, Turn, TurnInput, summaries_cost};
 use tidegate_engine::{Strategy, Timestamp};
 use tidegate_store::{Entries, Recalled};
@@ -24,7 +23,7 @@ pub(crate) struct Draft {
     pub(crate) outline: Outline,
     pub(crate) strategy: Strategy,
     pub(crate) recalled: Recalled,
-    /// What the conversation has cost so far in USD, without its summaries, where there is a limit to that.
+    /// The cost of the conversation so far in USD, without its summaries; `None` if the cost is not limited.
     pub(crate) spent: Option<f64>,
 }
 
@@ -63,7 +62,7 @@ impl Rewritten {
     }
 }
 
-/// Cannot fail: a request that cannot be read or edited is forwarded untouched (`None`).
+/// Rewrites a request. Returns `None` if it cannot be read or edited, and is to be forwarded untouched.
 pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Option<Rewritten> {
     let Draft { body, outline, strategy, recalled, spent } = draft;
     let (gateway, snapshot, identity) = (&folder.worker.gateway, &folder.snapshot, folder.identity.as_ref());
@@ -88,12 +87,10 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
             return None;
         }
     };
-    // Refused requests are logged too: there the figures are asked for most.
+    // Refused requests are logged too, because their figures matter most.
     log_turn(&model_label(input.requested_model()), &input, &outcome);
     let waypoint = outcome.assessment.decision.waypoint.filter(|waypoint| !recalled.has_waypoint(waypoint));
-    // A strategy that edits nothing is for those who want nothing to be kept either.
-    let is_recorded = strategy != Strategy::Passthrough || input.context.history == History::Proxy;
-    let entries = match identity.filter(|_| is_recorded) {
+    let entries = match identity.filter(|_| input.is_recorded()) {
         Some(identity) => {
             let request = (&input.body, &*input.outline);
             unrecorded(&gateway.conversations, identity.key, &recalled, request, &outcome.assessment.chat)

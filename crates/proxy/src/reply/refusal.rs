@@ -24,11 +24,11 @@ pub(crate) enum Refusal {
         limit: u64,
     },
     BodyTooSlow,
-    /// The body breaks its framing.
+    /// The body has malformed framing.
     BodyBroken,
-    /// The client left before its body was whole. Nobody reads the answer, but hyper wants one.
+    /// The client disconnected before its body was complete. hyper needs a response that nobody will read.
     ClientLeft,
-    /// The body is not what its `Content-Encoding` says.
+    /// The body does not match its `Content-Encoding`.
     Encoding,
     ConversationId {
         header: String,
@@ -123,7 +123,7 @@ impl Refusal {
     fn message(&self) -> String {
         match self {
             Refusal::Framing(Violation::Malformed(rule)) => {
-                format!("The request is not sound HTTP/1.1: {rule}.")
+                format!("The request is not valid HTTP/1.1: {rule}.")
             }
             Refusal::Framing(Violation::HeadTooLarge) => {
                 "The request's headers are larger than `server.max_header` allows.".to_owned()
@@ -132,10 +132,10 @@ impl Refusal {
                 "The request's headers did not arrive within `server.header_timeout`.".to_owned()
             }
             Refusal::Path(BadPath::DotSegment) => {
-                "The path has a `.` or `..` segment. Send the path that you mean.".to_owned()
+                "The path has a `.` or `..` segment. Send the resolved path.".to_owned()
             }
             Refusal::Path(BadPath::ForbiddenCharacter) => {
-                "The path has a NUL or a backslash, which servers read differently.".to_owned()
+                "The path has a NUL or a backslash, which servers interpret differently.".to_owned()
             }
             Refusal::Tunnel => {
                 "CONNECT is not supported: Tidegate is a gateway, not a tunnel. Use it as the \
@@ -149,9 +149,9 @@ impl Refusal {
             Refusal::BodyTooSlow => {
                 "The request body stopped arriving for longer than `server.body_timeout`.".to_owned()
             }
-            Refusal::BodyBroken => "The request body is not sound chunked encoding.".to_owned(),
+            Refusal::BodyBroken => "The request body is not valid chunked encoding.".to_owned(),
             Refusal::ClientLeft => "The request body ended before it was complete.".to_owned(),
-            Refusal::Encoding => "The request body is not what its Content-Encoding says.".to_owned(),
+            Refusal::Encoding => "The request body does not match its Content-Encoding.".to_owned(),
             Refusal::ConversationId { header } => format!(
                 "The header `{header}` must be 1 to 128 characters of A-Z, a-z, 0-9, `.`, `_`, `:`, `/` and `-`."
             ),
@@ -263,7 +263,7 @@ impl OverBudget {
         text.push_str(if self.is_window_known {
             "or use a model with a larger window."
         } else {
-            "or, as this model is unknown, tell its real window in `[models.\"NAME\"] window = …`: \
+            "or, because this model is unknown, set its real window in `[models.\"NAME\"] window = …`: \
              `context.budget.fallback_window` was assumed."
         });
         text

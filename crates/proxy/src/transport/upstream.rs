@@ -80,17 +80,28 @@ impl Prepared {
 
 fn authorization(upstream: &Upstream) -> Result<Option<HeaderValue>, TransportError> {
     let Some(variable) = &upstream.api_key_env else { return Ok(None) };
-    let names = || (upstream.name.clone(), variable.clone());
-    let key = std::env::var(variable).map_err(|_| {
-        let (upstream, variable) = names();
-        TransportError::MissingKey { upstream, variable }
-    })?;
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim())).map_err(|_| {
-        let (upstream, variable) = names();
-        TransportError::UnusableKey { upstream, variable }
-    })?;
+    let (name, variable) = (upstream.name.clone(), variable.clone());
+    bearer(&variable).map(Some).map_err(|error| match error {
+        BearerError::NotSet => TransportError::MissingKey { upstream: name, variable },
+        BearerError::Invalid => TransportError::UnusableKey { upstream: name, variable },
+    })
+}
+
+/// Why an environment variable is no usable API key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BearerError {
+    NotSet,
+    /// It contains characters that are not allowed in a header.
+    Invalid,
+}
+
+/// Returns the `Authorization` value for the API key in an environment variable.
+pub(crate) fn bearer(variable: &str) -> Result<HeaderValue, BearerError> {
+    let key = std::env::var(variable).map_err(|_| BearerError::NotSet)?;
+    let mut value =
+        HeaderValue::from_str(&format!("Bearer {}", key.trim())).map_err(|_| BearerError::Invalid)?;
     value.set_sensitive(true);
-    Ok(Some(value))
+    Ok(value)
 }
 
 /// The HTTP clients of one worker. Connections are never shared between workers.

@@ -1,6 +1,6 @@
 //! Chooses the API key for a summarizer.
 
-use crate::transport::upstream::Prepared;
+use crate::transport::upstream::{BearerError, Prepared, bearer};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderValue};
 use std::sync::Arc;
@@ -41,14 +41,10 @@ pub(crate) enum KeyError {
 pub(crate) fn own_key(llm: &LlmSummarizer) -> Result<Option<HeaderValue>, KeyError> {
     let Some(variable) = &llm.api_key_env else { return Ok(None) };
     let (summarizer, variable) = (llm.name.clone(), variable.clone());
-    let Ok(key) = std::env::var(&variable) else {
-        return Err(KeyError::Missing { summarizer, variable });
-    };
-    let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", key.trim())) else {
-        return Err(KeyError::Unusable { summarizer, variable });
-    };
-    value.set_sensitive(true);
-    Ok(Some(value))
+    bearer(&variable).map(Some).map_err(|error| match error {
+        BearerError::NotSet => KeyError::Missing { summarizer, variable },
+        BearerError::Invalid => KeyError::Unusable { summarizer, variable },
+    })
 }
 
 /// Returns the key to send: the summarizer's own, else its upstream's, else the caller's. A caller's key is sent to another
