@@ -1,4 +1,4 @@
-"""Fixtures of the black-box suites, and the servers' own output beside each failure."""
+"""Fixtures of the black-box suites, and the servers' output with each failure."""
 
 import pathlib
 
@@ -31,7 +31,7 @@ def llm_sides(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture
 def fresh_sides(tmp_path: pathlib.Path):
-    """Servers that no other test has touched, for tests that look at connections or memory."""
+    """Servers that no other test uses, for tests that check connections or memory."""
     with servers.mock_upstream(tmp_path) as direct, servers.tidegate(direct, tmp_path) as through:
         yield Sides(direct, through)
 

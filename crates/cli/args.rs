@@ -1,4 +1,4 @@
-//! What can be typed after `tidegate`.
+//! The command line of `tidegate`.
 
 use crate::conversations::args::{self as conversations, ConversationsArgs};
 use crate::demo::args::{self as demo, DemoArgs};
@@ -7,13 +7,13 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
-use tidegate_config::{Flags, strategy_name, strategy_named};
+use tidegate_config::{Flags, strategy_from_name, strategy_name};
 use tidegate_engine::Strategy;
 
-/// An OpenAI-compatible reverse proxy that keeps every conversation inside its model's context window and its owner's
-/// budget.
+/// An OpenAI-compatible reverse proxy that keeps every conversation within its model's context window and its
+/// owner's budget.
 ///
-/// Point your SDK's `base_url` at it and change nothing else. Without a command, `tidegate` serves.
+/// Point your SDK's `base_url` at it; nothing else changes. Without a command, `tidegate` runs `serve`.
 #[derive(Debug, Parser)]
 #[command(name = "tidegate", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -25,46 +25,46 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  tidegate                                            serve on 127.0.0.1:8080, forward to api.openai.com
+  tidegate                                            serve 127.0.0.1:8080 for api.openai.com
   tidegate serve --upstream http://127.0.0.1:8000     forward to a local model server
-  tidegate init && tidegate check                     write a proxy.toml, then see what it means
+  tidegate init && tidegate check                     write proxy.toml and show its values
   OPENAI_BASE_URL=http://127.0.0.1:8080/v1 my-agent   send an application through it
-  tidegate demo                                       watch it work, without a key or a network
-  tidegate replay runs.jsonl                          what your own recordings would have cost";
+  tidegate demo                                       see it work, without an API key or a network
+  tidegate replay runs.jsonl                          compare the cost of your own recordings";
 
 const EXPLAIN_MORE: &str = "\
 Examples:
-  tidegate explain request.json                       a table, the budget and the verdict
+  tidegate explain request.json                       every message, the budget and the verdict
   tidegate explain request.json --strategy passthrough
-                                                      the same under another strategy
+                                                      with another strategy
   tidegate explain request.json --strategy hybrid --diff
-                                                      the summary that old messages would become
-  tidegate explain request.json --diff                what would change in which message
+                                                      including the summary of old messages
+  tidegate explain request.json --diff                what would change in each message
   tidegate explain request.json --rewritten > new.json
-                                                      the very bytes that would be forwarded
+                                                      the exact bytes that would be forwarded
   my-agent --dump | tidegate explain - --json | jq .verdict.ending
 
-JSON (--json), one object; more members may come, none of these goes:
-  route, upstream, strategy, observe   under which policy; `route` is null if none matches
+JSON (--json) is one object. Members may be added, but these stay:
+  route, upstream, strategy, observe   the policy; `route` is null if none matches
   messages[]   index, role, kind, tool, calls[], tokens, tokens_after, reason, why, and action:
                `keep`, `mask`, `untag`, `mask+untag`, `fold`, `drop`
   budget       window, window_source, safe, output, output_source, overhead, input
   usage        messages, fixed, before, saved, after
-  masking      keep, pace, cause, postponed, note; null where the strategy masks nothing
+  masking      keep, pace, cause, postponed, note; null if the strategy does not mask
   folding      when, keep, mode, prune_when, prune_keep, summarizer, cause, covered,
-               summary_tokens, summary_role, summary_before (an index), later, note; null where
-               the strategy folds nothing
+               summary_tokens, summary_role, summary_before (an index), later, note; null if
+               the strategy does not fold
   verdict      ending (`as_sent`, `edited`, `refused`), folded, dropped, masked, untagged, over,
                left, sentence
   model        asked, matched, source, window, max_output, encoding, fit, prices, cache_life_s
-  Without a matching route there are only route, upstream, verdict and model.asked.
+  Without a matching route, it has only route, upstream, verdict and model.asked.
 
-Folding: if a summary is due, the built-in summarizer makes it, whatever `fold.summarizer` is, and
-everything shown is the request with it. `later` is true where this very request would go out
-without it, because `fold.mode` is \"background\", and only the next one with it.
+Folding: if a summary is due, the built-in summarizer writes it, whatever `fold.summarizer` is, and
+the output shows the request with that summary. `later` is true if `fold.mode` is \"background\": the
+proxy would forward this request without the summary and use it from the next request on.
 
 Exit codes:
-  0  it would be forwarded    1  something is wrong    2  wrong usage    3  it would be refused";
+  0  would be forwarded    1  error    2  wrong usage    3  would be refused";
 
 #[derive(Debug)]
 pub(crate) struct Arguments {
@@ -75,43 +75,44 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run the proxy
     ///
-    /// Listens, forwards chat completions under the policy of their route and everything else untouched. A changed
-    /// configuration file, or SIGHUP, reloads it; an invalid one is reported and the running one stays. SIGTERM
-    /// drains: readiness goes 503, open answers finish within `server.drain_timeout`, a second signal ends at once.
+    /// Forwards chat completions according to the policy of their route, and everything else untouched. Reloads the
+    /// configuration when its file changes or on SIGHUP; an invalid file is reported and the running configuration
+    /// stays active. SIGTERM drains: /readyz returns 503 and open responses may finish within
+    /// `server.drain_timeout`; a second signal stops at once.
     Serve(ServeArgs),
-    /// Validate a configuration and show what it means
+    /// Validate a configuration and show its resolved values
     ///
-    /// Prints every resolved value with where it came from (default, file and line, environment, flag), for the
-    /// process and for each route. Exits with 1 and says what to change if something is wrong.
+    /// Prints every value with its origin (default, file and line, environment, flag), for the process and for each
+    /// route. If something is wrong, prints what to change and exits with 1.
     Check(CheckArgs),
-    /// Show what would happen to a saved request, and why
+    /// Show what the proxy would do with a saved request, and why
     ///
-    /// Reads the body of one chat completion and runs it through the code of the proxy, without sending it anywhere: each
-    /// message with its tokens and what would become of it, the budget line by line, and the verdict. The route is the
-    /// one that a POST to /v1/chat/completions with this body and no special header would take.
+    /// Reads the body of one chat completion and runs it through the proxy's own code without sending it anywhere.
+    /// Shows the tokens of each message and what would happen to it, the budget calculation and the verdict. The route
+    /// is the one that a POST to /v1/chat/completions with this body and no special headers would match.
     #[command(after_long_help = EXPLAIN_MORE)]
     Explain(ExplainArgs),
-    /// Compare what recorded conversations would have cost under every policy
+    /// Compare the cost of recorded conversations under every policy
     ///
-    /// Reads recorded conversations, reconstructs every request, and runs the code of the proxy over them for a set of policies, without
-    /// sending anything anywhere. A model of the provider's prompt cache turns tokens into billed cost. See it before
-    /// you trust it.
+    /// Reads recorded conversations, reconstructs every request and runs the proxy's own code over them, once for each
+    /// policy, without sending anything. A model of the provider's prompt cache turns tokens into billed cost. Use it
+    /// to choose a policy before putting the proxy into production.
     #[command(after_long_help = replay::MORE)]
     Replay(ReplayArgs),
-    /// Watch it work: the real proxy, a simulated provider and a recorded agent run
+    /// Run the real proxy with a simulated provider and a recorded agent
     ///
-    /// Starts the proxy on a free port of this machine in front of a provider that only exists in this process, plays a recorded run of a coding
-    /// agent through it over HTTP, and prints turn by turn what the agent sent, what was forwarded and what that saved. It needs nothing:
-    /// no key, no network, no file.
+    /// Starts the proxy on a free local port in front of a provider simulated in this process, sends it the recorded
+    /// requests of a coding agent over HTTP, and prints for each turn what the agent sent, what was forwarded and what
+    /// that saved. Needs no API key, no network and no files.
     #[command(after_long_help = demo::MORE)]
     Demo(DemoArgs),
-    /// List, read, export and delete the conversations that were kept, and pin notes to them
+    /// List, show, export and delete stored conversations, and pin notes to them
     ///
-    /// Asks the running Tidegate over its admin address (`admin.listen`, with the token in `admin.token_env` if it has one). If
-    /// nobody listens there, opens the configured store itself.
+    /// Talks to the running process through its admin address (`admin.listen`, with the token in `admin.token_env` if it
+    /// has one). If no process listens there, opens the configured store directly.
     #[command(after_long_help = conversations::MORE)]
     Conversations(ConversationsArgs),
-    /// Write a starting proxy.toml, with every key and its default explained
+    /// Write a starter proxy.toml that explains every key and its default
     Init(InitArgs),
     /// Print a completion script for your shell
     ///
@@ -127,19 +128,19 @@ pub(crate) struct ServeArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConfigArgs {
-    /// Configuration file [default: ./proxy.toml if there is one, else the built-in defaults]
+    /// Configuration file [default: ./proxy.toml if it exists, else built-in defaults]
     #[arg(short, long, value_name = "FILE", env = "TIDEGATE_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,
-    /// Where clients connect, instead of `server.listen`
+    /// Address for clients; overrides `server.listen`
     #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN", hide_env_values = true)]
     listen: Option<String>,
-    /// Where health and administration answer, instead of `admin.listen`
+    /// Address for health checks, metrics and the dashboard; overrides `admin.listen`
     #[arg(long, value_name = "ADDR", env = "TIDEGATE_ADMIN", hide_env_values = true)]
     admin: Option<String>,
-    /// Where requests go, instead of `upstreams.default.url`
+    /// URL to forward requests to; overrides `upstreams.default.url`
     #[arg(long, value_name = "URL", env = "TIDEGATE_UPSTREAM", hide_env_values = true)]
     upstream: Option<String>,
-    /// Where conversations are kept, instead of `store.url`
+    /// Where to store conversations: `memory:`, `embedded:DIR` or `redis://…`; overrides `store.url`
     #[arg(long, value_name = "URL", env = "TIDEGATE_STORE", hide_env_values = true)]
     store: Option<String>,
     #[arg(skip)]
@@ -150,7 +151,7 @@ pub(crate) struct ConfigArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
-    /// Show only values that are not defaults
+    /// Show only values that differ from the defaults
     #[arg(long)]
     pub(crate) changed: bool,
     /// Show only this route
@@ -165,16 +166,16 @@ pub(crate) struct ExplainArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
-    /// The route to take, whatever it matches [default: the first that matches]
+    /// The route to use, whether it matches or not [default: the first that matches]
     #[arg(long, value_name = "NAME")]
     pub(crate) route: Option<String>,
-    /// The strategy to apply, instead of the route's
-    #[arg(long, value_name = "NAME", value_parser = strategy)]
+    /// The strategy to use instead of the route's own: passthrough, masking, summarization, hybrid or window
+    #[arg(long, value_name = "NAME", value_parser = parse_strategy)]
     pub(crate) strategy: Option<Strategy>,
     /// Print one JSON object instead
     #[arg(long, group = "view")]
     pub(crate) json: bool,
-    /// Print what would change in each message instead, long lines shortened; nothing if nothing would
+    /// Print a diff of each changed message instead, with long lines shortened; empty if nothing changes
     #[arg(long, group = "view")]
     pub(crate) diff: bool,
     /// Print the request as it would be forwarded instead, byte for byte
@@ -184,10 +185,10 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Where to write it
+    /// The file to write
     #[arg(default_value = "proxy.toml", value_name = "FILE")]
     pub(crate) path: PathBuf,
-    /// Replace a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -202,10 +203,10 @@ pub(crate) fn parse() -> Arguments {
         Command::Serve(ServeArgs { config })
         | Command::Check(CheckArgs { config, .. })
         | Command::Explain(ExplainArgs { config, .. })
-        | Command::Replay(ReplayArgs { config, .. }) => config.note_flags(inner),
+        | Command::Replay(ReplayArgs { config, .. }) => config.resolve_flags(inner),
         Command::Conversations(ConversationsArgs { command }) => {
             let inner = inner.subcommand().map_or(inner, |(_, inner)| inner);
-            command.whose_mut().config.note_flags(inner);
+            command.target_mut().config.resolve_flags(inner);
         }
         Command::Demo(_) | Command::Init(_) | Command::Completions { .. } => {}
     }
@@ -216,27 +217,27 @@ pub(crate) fn print_completions(shell: Shell) {
     clap_complete::generate(shell, &mut Cli::command(), "tidegate", &mut std::io::stdout());
 }
 
-pub(crate) fn strategy(name: &str) -> Result<Strategy, String> {
+pub(crate) fn parse_strategy(name: &str) -> Result<Strategy, String> {
     use Strategy::{Hybrid, Masking, Passthrough, Summarization, Window};
-    strategy_named(name).ok_or_else(|| {
+    strategy_from_name(name).ok_or_else(|| {
         let all = [Passthrough, Masking, Summarization, Hybrid, Window];
-        format!("the strategies are {}", all.map(strategy_name).join(", "))
+        format!("expected one of: {}", all.map(strategy_name).join(", "))
     })
 }
 
 impl ConfigArgs {
-    /// Keeps with each value the name that it was set by, for error messages and for `check`.
-    fn note_flags(&mut self, matches: &ArgMatches) {
-        let named = |value: &Option<String>, id, flag, variable| {
+    /// Records the flag or environment variable that set each value, for error messages and for `check`.
+    fn resolve_flags(&mut self, matches: &ArgMatches) {
+        let with_origin = |value: &Option<String>, id, flag, variable| {
             let source = matches.value_source(id);
             let name = if source == Some(ValueSource::EnvVariable) { variable } else { flag };
             value.clone().map(|value| (value, name))
         };
         self.flags = Flags {
-            listen: named(&self.listen, "listen", "--listen", "TIDEGATE_LISTEN"),
-            admin: named(&self.admin, "admin", "--admin", "TIDEGATE_ADMIN"),
-            upstream: named(&self.upstream, "upstream", "--upstream", "TIDEGATE_UPSTREAM"),
-            store: named(&self.store, "store", "--store", "TIDEGATE_STORE"),
+            listen: with_origin(&self.listen, "listen", "--listen", "TIDEGATE_LISTEN"),
+            admin: with_origin(&self.admin, "admin", "--admin", "TIDEGATE_ADMIN"),
+            upstream: with_origin(&self.upstream, "upstream", "--upstream", "TIDEGATE_UPSTREAM"),
+            store: with_origin(&self.store, "store", "--store", "TIDEGATE_STORE"),
         };
     }
 }

@@ -9,7 +9,7 @@ use tidegate_config::{Origin, Resolved, Settings};
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let settings = settings::read(&args.config)?;
     let report = report(&settings, args)?;
-    // A reader that closes early, such as `head`, has seen what it wanted.
+    // Ignores a closed pipe, such as `| head`.
     let _ = std::io::stdout().write_all(report.as_bytes());
     Ok(())
 }
@@ -19,7 +19,7 @@ fn report(settings: &Settings, args: &CheckArgs) -> anyhow::Result<String> {
     if let Some(wanted) = &args.route
         && !names.contains(&wanted.as_str())
     {
-        bail!("there is no route `{wanted}`\n  hint: the routes are {}", names.join(", "));
+        bail!("no such route: `{wanted}`\n  hint: the routes are {}", names.join(", "));
     }
     let mut out = String::new();
     if args.route.is_none() {
@@ -32,7 +32,7 @@ fn report(settings: &Settings, args: &CheckArgs) -> anyhow::Result<String> {
         }
         let prefix = format!("routes[{number}].");
         let values = settings.resolved.iter().filter(|value| value.path.starts_with(&prefix));
-        let title = format!("route `{}`, to {}", route.name, route.upstream.name);
+        let title = format!("route `{}`, upstream `{}`", route.name, route.upstream.name);
         section(&mut out, &title, values, &prefix, args.changed);
     }
     for warning in &settings.warnings {
@@ -40,7 +40,11 @@ fn report(settings: &Settings, args: &CheckArgs) -> anyhow::Result<String> {
     }
     let name = settings::path(&args.config)
         .map_or("built-in defaults".to_owned(), |path| path.display().to_string());
-    let _ = writeln!(out, "{name}: valid, {} route(s)", settings.routes.len());
+    let routes = match names.len() {
+        1 => "1 route".to_owned(),
+        count => format!("{count} routes"),
+    };
+    let _ = writeln!(out, "{name}: valid, {routes}");
     Ok(out)
 }
 
@@ -54,7 +58,7 @@ fn section<'a>(
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     if !std::io::stdout().is_terminal() {
-        // A pipe has no width: one value a line, never wrapped.
+        // A pipe has no width: print one value per line, never wrapped.
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
     for value in values.filter(|value| !only_changed || value.origin != Origin::Default) {
@@ -63,7 +67,7 @@ fn section<'a>(
     }
     let _ = writeln!(out, "{title}");
     if table.is_empty() {
-        let _ = writeln!(out, "  nothing but defaults");
+        let _ = writeln!(out, "  only defaults");
     } else {
         let _ = writeln!(out, "{}", table.trim_fmt());
     }

@@ -1,4 +1,4 @@
-//! Reading conversations back, as an operator.
+//! `tidegate conversations`: reads and manages stored conversations.
 
 pub(crate) mod args;
 mod delete;
@@ -13,19 +13,16 @@ pub(crate) mod terminal;
 mod transcript;
 mod turns;
 
+use crate::exit::Exit;
 use crate::settings;
 use args::{ConversationsArgs, ConversationsCommand};
-use std::process::ExitCode;
 use tidegate_admin::AdminError;
 use tidegate_config::Settings;
 
-/// The exit code for an id that means no conversation, or more than one, so that a script can tell it from a failure.
-const NOT_ONE: u8 = 4;
-
-pub(crate) fn run(args: &ConversationsArgs) -> anyhow::Result<ExitCode> {
-    let settings = settings::read(&args.command.whose().config)?;
+pub(crate) fn run(args: &ConversationsArgs) -> anyhow::Result<Exit> {
+    let settings = settings::read(&args.command.target().config)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(async {
+    let result = runtime.block_on(async {
         let source = source::open(&settings).await?;
         match &args.command {
             ConversationsCommand::List(args) => list::run(&source, args).await,
@@ -35,36 +32,39 @@ pub(crate) fn run(args: &ConversationsArgs) -> anyhow::Result<ExitCode> {
             ConversationsCommand::Delete(args) => delete::run(&source, args).await,
         }
     });
-    outcome.or_else(|error| match error.downcast::<AdminError>() {
-        Ok(error) => refused(&error, &settings),
+    result.or_else(|error| match error.downcast::<AdminError>() {
+        Ok(error) => explain_error(&error, &settings),
         Err(error) => Err(error),
     })
 }
 
-/// What to do about an answer that is none.
-fn refused(error: &AdminError, settings: &Settings) -> anyhow::Result<ExitCode> {
+/// Adds a hint to an API error. An id that names no conversation, or several, is an outcome rather than an
+/// error.
+fn explain_error(error: &AdminError, settings: &Settings) -> anyhow::Result<Exit> {
     let hint = match error {
         AdminError::Refused { code, .. } => match code.as_str() {
             "conversation_not_found" => {
-                terminal::say(&format!("{error}\n  hint: `tidegate conversations list` shows what there is"));
-                return Ok(ExitCode::from(NOT_ONE));
+                terminal::notice(&format!(
+                    "{error}\n  hint: `tidegate conversations list` shows all of them"
+                ));
+                return Ok(Exit::NoUniqueConversation);
             }
             "ambiguous_conversation" => {
-                terminal::say(&format!("{error}\n  hint: give one of these ids, or --tenant"));
-                return Ok(ExitCode::from(NOT_ONE));
+                terminal::notice(&format!("{error}\n  hint: use one of these ids, or --tenant"));
+                return Ok(Exit::NoUniqueConversation);
             }
             "unauthorized" => {
-                format!("put the token of the running Tidegate into {}", settings.admin.token_env)
+                format!("put the token of the running process into {}", settings.admin.token_env)
             }
-            "store_unavailable" => format!("is the store at {} up?", settings.store.url),
-            "memory_too_long" => memory::SHORTER.to_owned(),
-            "invalid_memory" => "`tidegate conversations memory --help` says what a memory is".to_owned(),
-            _ => "is the running Tidegate of another version?".to_owned(),
+            "store_unavailable" => format!("check that the store at {} is running", settings.store.url),
+            "memory_too_long" => memory::TOO_LONG_HINT.to_owned(),
+            "invalid_memory" => "`tidegate conversations memory --help` describes what is allowed".to_owned(),
+            _ => "check that the running process has the same version".to_owned(),
         },
-        AdminError::Unreachable { .. } | AdminError::Foreign { .. } => {
-            "name the address of your Tidegate with --admin or `admin.listen`".to_owned()
+        AdminError::Unreachable { .. } | AdminError::NotTidegate { .. } => {
+            "set the admin address of the running process with --admin or `admin.listen`".to_owned()
         }
-        AdminError::Garbled => "this is a bug in Tidegate".to_owned(),
+        AdminError::InvalidResponse => "this is a bug in Tidegate".to_owned(),
     };
     anyhow::bail!("{}\n  hint: {hint}", terminal::plain(&error.to_string()))
 }

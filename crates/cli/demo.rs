@@ -1,4 +1,4 @@
-//! The proxy at work, with nothing but this binary: a simulated provider behind it, a recorded agent in front of it.
+//! `tidegate demo`: the real proxy between a simulated provider and a recorded agent.
 
 pub(crate) mod args;
 mod http;
@@ -6,7 +6,7 @@ mod play;
 mod upstream;
 
 use crate::conversations::terminal;
-use crate::serve::told;
+use crate::serve::admin_service;
 use crate::store;
 use anyhow::Context;
 use args::DemoArgs;
@@ -16,16 +16,16 @@ use std::time::Duration;
 use tidegate_admin::{Readiness, Reloads};
 use tidegate_config::{Flags, Settings, Source, load, strategy_name};
 use tidegate_context::model_table;
-use tidegate_proxy::{Gate, Proxy};
-use tidegate_replay::{Defaults, Recorded, Unread};
+use tidegate_proxy::{Gateway, Proxy};
+use tidegate_replay::{Defaults, InputLine, Recorded};
 use tidegate_store::wall_clock;
-use tidegate_telemetry::{Format, Lines};
+use tidegate_telemetry::{Format, LogSink};
 
-/// A coding agent that finds and mends a bug. Every result is what its command has really printed.
+/// A run of a coding agent that finds and fixes a bug. Every tool result is real output.
 const RECORDING: &str = include_str!("demo/run.jsonl");
 
-/// How long the proxy may take to end.
-const DRAIN: Duration = Duration::from_secs(2);
+/// How long the proxy may take to shut down.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     if args.recording {
@@ -33,47 +33,52 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(demonstrate(args))
+    runtime.block_on(run_demo(args))
 }
 
-async fn demonstrate(args: &DemoArgs) -> anyhow::Result<()> {
+async fn run_demo(args: &DemoArgs) -> anyhow::Result<()> {
     let recorded = recorded(&args.model)?;
     let listener = free_port()?;
     let settings = settings(args, listener.local_addr()?)?;
     let model = model_table(&settings.models).lookup(&args.model);
     upstream::start(listener, RECORDING, model.clone(), &settings)?;
 
-    let lines = Lines::to_stderr();
+    let lines = LogSink::to_stderr();
     let conversations = store::conversations(&settings)?;
-    let gate =
-        Gate::new(settings.clone(), conversations.clone(), store::secret(&settings), lines, Format::Human)?;
-    let gate = Arc::new(gate);
-    let proxy = Proxy::start(&gate, free_port()?)?;
+    let gateway = Gateway::new(
+        settings.clone(),
+        conversations.clone(),
+        store::secret(&settings),
+        lines,
+        Format::Human,
+    )?;
+    let gateway = Arc::new(gateway);
+    let proxy = Proxy::start(&gateway, free_port()?)?;
     let admin = free_port()?;
     let admin_address = admin.local_addr()?;
     admin.set_nonblocking(true)?;
     let reloads = Arc::new(Reloads::new(None, wall_clock()));
-    let told = told(&gate, conversations, None, reloads, || Readiness::Ready);
-    tokio::spawn(tidegate_admin::serve(tokio::net::TcpListener::from_std(admin)?, told));
+    let service = admin_service(&gateway, conversations, None, reloads, || Readiness::Ready);
+    tokio::spawn(tidegate_admin::serve(tokio::net::TcpListener::from_std(admin)?, service));
 
-    let (address, is_shown_slowly) = (proxy.address(), !args.exit);
-    let show = move || play::play(&recorded, address, &model, &settings, is_shown_slowly);
-    tokio::task::spawn_blocking(show).await??;
+    let (address, is_paced) = (proxy.address(), !args.exit);
+    let run = move || play::play(&recorded, address, &model, &settings, is_paced);
+    tokio::task::spawn_blocking(run).await??;
     if !args.exit {
-        terminal::print(farewell(address, admin_address).as_bytes());
+        terminal::print(next_steps(address, admin_address).as_bytes());
         tokio::signal::ctrl_c().await?;
     }
-    proxy.shut_down(DRAIN).await;
+    proxy.shut_down(DRAIN_TIMEOUT).await;
     Ok(())
 }
 
-/// The recording, as if it had been made with this model.
+/// The recording, as if made with this model.
 fn recorded(model: &str) -> anyhow::Result<Recorded> {
     let defaults = Defaults { model: Some(model.to_owned()) };
-    Ok(Unread::new("the recording", 1, RECORDING).conversation(&defaults)?)
+    Ok(InputLine::new("the recording", 1, RECORDING).conversation(&defaults)?)
 }
 
-/// Nothing of the environment and of files counts: it is the same everywhere.
+/// Ignores the environment and files, so that the demo is the same everywhere.
 fn settings(args: &DemoArgs, upstream: SocketAddr) -> anyhow::Result<Settings> {
     let text = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n[log]\naccess = false\n[store]\nurl = \"memory:\"\n\
@@ -84,15 +89,15 @@ fn settings(args: &DemoArgs, upstream: SocketAddr) -> anyhow::Result<Settings> {
 }
 
 fn free_port() -> anyhow::Result<TcpListener> {
-    TcpListener::bind("127.0.0.1:0").context("there is no free port on 127.0.0.1")
+    TcpListener::bind("127.0.0.1:0").context("cannot bind a free port on 127.0.0.1")
 }
 
-fn farewell(proxy: SocketAddr, admin: SocketAddr) -> String {
+fn next_steps(proxy: SocketAddr, admin: SocketAddr) -> String {
     format!(
-        "\nIt is still running; Ctrl-C ends it.\n  \
-         admin         http://{admin}   (the dashboard; /api, /metrics)\n  \
-         every turn    tidegate conversations show demo --turns --admin {admin}\n  \
-         the proxy     http://{proxy}/v1\n  \
-         other ways    tidegate demo --recording | tidegate replay -\n"
+        "\nThe proxy is still running; press Ctrl-C to stop it.\n  \
+         admin         http://{admin}   (dashboard, /api, /metrics)\n  \
+         all turns     tidegate conversations show demo --turns --admin {admin}\n  \
+         proxy         http://{proxy}/v1\n  \
+         policies      tidegate demo --recording | tidegate replay -\n"
     )
 }

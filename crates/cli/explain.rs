@@ -1,5 +1,5 @@
-//! What would happen to one saved request. It is read, measured, decided and rewritten by the code of the running proxy,
-//! and sent nowhere.
+//! `tidegate explain`: shows what the proxy would do with a saved request. Uses the proxy's own code and
+//! sends nothing.
 
 mod diff;
 mod table;
@@ -7,21 +7,17 @@ mod table;
 mod tests;
 
 use crate::args::ExplainArgs;
+use crate::exit::Exit;
 use crate::settings;
 use anyhow::bail;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::ExitCode;
-use tidegate_config::chat_route;
-use tidegate_config::{Route, Settings};
+use tidegate_config::{Route, Settings, chat_route};
 use tidegate_context::model_table;
 use tidegate_explain::{
     Case, EXAMPLE, Ending, Failure, Request, figures, folding, grouped, json, located, place,
 };
-use tidegate_wire::{Outline, Reader, Unreadable};
-
-/// The exit code for a request that the proxy would refuse, so that a script can tell it from a mistake of its own.
-const REFUSED: u8 = 3;
+use tidegate_wire::{Dialect, Outline, Reader, Unreadable};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum View {
@@ -31,29 +27,29 @@ enum View {
     Rewritten,
 }
 
-pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
     let settings = settings::read(&args.config)?;
     let name = if is_stdin(&args.file) { "standard input".into() } else { args.file.display().to_string() };
     let body = match read(&args.file) {
         Ok(body) => body,
-        // Not as a context: the reason belongs before the hint.
+        // Not added as context, because the reason belongs before the hint.
         Err(error) => {
             bail!("{name}: cannot be read: {error}\n  hint: check the path, or use `-` for standard input")
         }
     };
     let limit = settings.server.max_body;
     if body.len() as u64 > limit {
-        say(&format!(
-            "{name}: would be refused with 413 request_too_large: it has {} bytes, and `server.max_body` is {}",
+        notice(&format!(
+            "{name}: would be refused with 413 request_too_large: it has {} bytes, but `server.max_body` is {}",
             grouped(body.len() as u64),
             grouped(limit)
         ));
-        return Ok(ExitCode::from(REFUSED));
+        return Ok(Exit::Refused);
     }
     let reader = Reader::default();
-    let outline = match reader.outline(&body) {
+    let outline = match reader.outline(Dialect::Chat, &body) {
         Ok(outline) => outline,
-        Err(error) => return unreadable(&name, &body, &error),
+        Err(error) => return invalid_body(&name, &body, &error),
     };
     let Some(route) = route(&settings, args.route.as_deref(), outline.model.as_deref())? else {
         return Ok(without_route(args, &name, &settings, &body, &outline));
@@ -64,12 +60,12 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         Request { body: &body, outline: &outline, settings: &settings, route, strategy, model: &model };
     match Case::unseen(&reader, request) {
         Ok(case) => Ok(show(args, &name, &case)),
-        Err(Failure::Unreadable(error)) => unreadable(&name, &body, &located(&body, &outline, error)),
+        Err(Failure::Unreadable(error)) => invalid_body(&name, &body, &located(&body, &outline, error)),
         Err(failure @ (Failure::Plan(_) | Failure::Internal)) => Err(failure.into()),
     }
 }
 
-fn show(args: &ExplainArgs, name: &str, case: &Case<'_>) -> ExitCode {
+fn show(args: &ExplainArgs, name: &str, case: &Case<'_>) -> Exit {
     let ending = case.ending();
     match view(args) {
         View::Table => print(table::render(name, case).as_bytes()),
@@ -78,17 +74,17 @@ fn show(args: &ExplainArgs, name: &str, case: &Case<'_>) -> ExitCode {
         View::Rewritten if ending == Ending::Refused => {}
         View::Rewritten => print(case.rewritten.as_deref().unwrap_or(case.request.body)),
     }
-    // These two views show the request alone; why there is nothing to see, or nothing to send, is said beside it.
+    // These views print only the request, so the verdict goes to standard error.
     if matches!(view(args), View::Diff | View::Rewritten) {
         if ending != Ending::Edited {
-            say(&format!("{name}: {}", figures::verdict(case)));
+            notice(&format!("{name}: {}", figures::verdict(case)));
         }
-        folding::caveats(case).iter().for_each(|caveat| say(&format!("{name}: {caveat}")));
+        folding::caveats(case).iter().for_each(|caveat| notice(&format!("{name}: {caveat}")));
     }
-    if ending == Ending::Refused { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS }
+    if ending == Ending::Refused { Exit::Refused } else { Exit::Success }
 }
 
-/// The route that was asked for, else the one that the proxy would take.
+/// The route given by `--route`, or the one that the proxy would match.
 fn route<'a>(
     settings: &'a Settings,
     wanted: Option<&str>,
@@ -98,50 +94,52 @@ fn route<'a>(
     let found = settings.routes.iter().find(|route| route.name == wanted);
     if found.is_none() {
         let names: Vec<&str> = settings.routes.iter().map(|route| route.name.as_str()).collect();
-        bail!("there is no route `{wanted}`\n  hint: the routes are {}", names.join(", "));
+        bail!("no such route: `{wanted}`\n  hint: the routes are {}", names.join(", "));
     }
     Ok(found)
 }
 
-/// A request that no route wants goes to the default upstream as it came.
+/// A request that no route matches is forwarded to the default upstream unchanged.
 fn without_route(
     args: &ExplainArgs,
     name: &str,
     settings: &Settings,
     body: &[u8],
     outline: &Outline,
-) -> ExitCode {
+) -> Exit {
     let names: Vec<&str> = settings.routes.iter().map(|route| route.name.as_str()).collect();
     let model = outline.model.as_deref();
-    let asked = model.map_or("without a model".to_owned(), |model| {
+    let request = model.map_or("without a model".to_owned(), |model| {
         format!("for the model `{}`", figures::printable(model))
     });
     let sentence = format!(
-        "no route matches a request {asked}: it would be forwarded to `default`, byte for byte as sent"
+        "no route matches a request {request}: it would be forwarded to `default`, byte for byte as sent"
     );
     let hint =
-        format!("a route that asks for headers is tried with --route; the routes are {}", names.join(", "));
+        format!("use --route to try a route that matches headers; the routes are {}", names.join(", "));
     match view(args) {
         View::Table => print(format!("{name}: {sentence}\n  hint: {hint}\n").as_bytes()),
         View::Json => print(format!("{:#}\n", json::without_route(model, &sentence)).as_bytes()),
-        View::Diff => say(&format!("{name}: {sentence}\n  hint: {hint}")),
+        View::Diff => notice(&format!("{name}: {sentence}\n  hint: {hint}")),
         View::Rewritten => {
             print(body);
-            say(&format!("{name}: {sentence}\n  hint: {hint}"));
+            notice(&format!("{name}: {sentence}\n  hint: {hint}"));
         }
     }
-    ExitCode::SUCCESS
+    Exit::Success
 }
 
-/// An error for what is no request, a refusal for what the proxy refuses too.
-fn unreadable(name: &str, body: &[u8], error: &Unreadable) -> anyhow::Result<ExitCode> {
-    if *error == Unreadable::DuplicateMessages {
-        say(&format!("{name}: would be refused with 400 ambiguous_request: {error}\n  hint: send it once"));
-        return Ok(ExitCode::from(REFUSED));
+/// An error for an invalid body, or a refusal if the proxy would refuse it too.
+fn invalid_body(name: &str, body: &[u8], error: &Unreadable) -> anyhow::Result<Exit> {
+    if matches!(error, Unreadable::DuplicateMessages { .. }) {
+        notice(&format!(
+            "{name}: would be refused with 400 ambiguous_request: {error}\n  hint: send it once"
+        ));
+        return Ok(Exit::Refused);
     }
     bail!(
         "{name}: not the body of a chat completion: {error}{}\n  \
-         hint: one looks like {EXAMPLE}; the proxy would forward this one as it came",
+         hint: expected something like {EXAMPLE}; the proxy would forward this body unchanged",
         place(body, error)
     )
 }
@@ -172,12 +170,12 @@ fn read(file: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn print(bytes: &[u8]) {
-    // A reader that closes early, such as `head`, has seen what it wanted.
+    // Ignores a closed pipe, such as `| head`.
     let _ = std::io::stdout().write_all(bytes);
 }
 
-fn say(text: &str) {
-    #[expect(clippy::print_stderr, reason = "standard output holds the request, and a person is waiting")]
+fn notice(text: &str) {
+    #[expect(clippy::print_stderr, reason = "standard output is for the result, and a person is waiting")]
     {
         eprintln!("{text}");
     }

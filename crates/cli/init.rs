@@ -10,7 +10,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     let path = args.path.display();
     let mut options = OpenOptions::new();
     options.write(true);
-    // `create_new` fails if the file appears between a look and the write, so nothing is ever lost by a race.
+    // `create_new` also fails if the file appears after a check, so a race cannot overwrite anything.
     if args.force {
         options.create(true).truncate(true)
     } else {
@@ -19,12 +19,12 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
     let mut file = match options.open(&args.path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            bail!("`{path}` is there already\n  hint: name another file, or replace it with --force")
+            bail!("`{path}` already exists\n  hint: choose another file, or overwrite it with --force")
         }
         Err(error) => return Err(error).with_context(|| format!("cannot write `{path}`")),
     };
     file.write_all(REFERENCE.as_bytes()).with_context(|| format!("cannot write `{path}`"))?;
-    #[expect(clippy::print_stdout, reason = "this is the command's answer")]
+    #[expect(clippy::print_stdout, reason = "this is the command's output")]
     {
         println!("wrote {path}\nnext: tidegate check --config {path}");
     }

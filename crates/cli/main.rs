@@ -4,6 +4,7 @@ mod args;
 mod check;
 mod conversations;
 mod demo;
+mod exit;
 mod explain;
 mod init;
 mod listen;
@@ -14,26 +15,18 @@ mod settings;
 mod store;
 
 use crate::args::{Arguments, Command};
+use crate::exit::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let outcome = match args::parse() {
-        Arguments { command: Command::Serve(serve), .. } => serve::run(&serve).map(|()| ExitCode::SUCCESS),
-        Arguments { command: Command::Check(check), .. } => check::run(&check).map(|()| ExitCode::SUCCESS),
-        Arguments { command: Command::Explain(explain), .. } => explain::run(&explain),
-        Arguments { command: Command::Replay(args), .. } => replay::run(&args),
-        Arguments { command: Command::Demo(args), .. } => demo::run(&args).map(|()| ExitCode::SUCCESS),
-        Arguments { command: Command::Conversations(args), .. } => conversations::run(&args),
-        Arguments { command: Command::Init(init), .. } => init::run(&init).map(|()| ExitCode::SUCCESS),
-        Arguments { command: Command::Completions { shell }, .. } => {
-            args::print_completions(shell);
-            Ok(ExitCode::SUCCESS)
-        }
-    };
-    match outcome {
-        Ok(code) => code,
+    match run(&args::parse()) {
+        Ok(Exit::Success) => ExitCode::SUCCESS,
+        Ok(Exit::Cancelled) => ExitCode::FAILURE,
+        // The same code that `clap` uses for wrong usage.
+        Ok(Exit::ConfirmationRequired) => ExitCode::from(2),
+        Ok(Exit::Refused) => ExitCode::from(3),
+        Ok(Exit::NoUniqueConversation) => ExitCode::from(4),
         Err(error) => {
-            // The one place where a command says on the terminal why it failed.
             #[expect(clippy::print_stderr, reason = "there may be no log yet, and a person is waiting")]
             {
                 eprintln!("{error:#}");
@@ -41,4 +34,18 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn run(Arguments { command }: &Arguments) -> anyhow::Result<Exit> {
+    match command {
+        Command::Serve(args) => serve::run(args)?,
+        Command::Check(args) => check::run(args)?,
+        Command::Explain(args) => return explain::run(args),
+        Command::Replay(args) => replay::run(args)?,
+        Command::Demo(args) => demo::run(args)?,
+        Command::Conversations(args) => return conversations::run(args),
+        Command::Init(args) => init::run(args)?,
+        Command::Completions { shell } => args::print_completions(*shell),
+    }
+    Ok(Exit::Success)
 }

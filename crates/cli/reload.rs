@@ -1,4 +1,4 @@
-//! A changed configuration takes effect without a restart.
+//! Reloads the configuration without a restart.
 
 use crate::args::ConfigArgs;
 use crate::settings;
@@ -8,98 +8,105 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_admin::{Reload, ReloadOutcome, Reloads};
 use tidegate_config::Settings;
-use tidegate_proxy::Gate;
+use tidegate_proxy::Gateway;
 use tidegate_store::wall_clock;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
 use tracing::{error, info, warn};
 
-/// An editor writes a file in several steps; they count as one change.
-const SETTLE: Duration = Duration::from_millis(100);
+/// Editors write a file in several steps, which count as one change.
+const SETTLE_TIME: Duration = Duration::from_millis(100);
 
 pub(crate) struct Reloader {
     args: ConfigArgs,
-    gate: Arc<Gate>,
-    /// What was in force at the start, and is until the process ends.
-    fixed: Fixed,
-    /// Where it is told what became of it.
-    told: Arc<Reloads>,
-    /// What the file said when it was last read, so that a change that changes nothing is not reported.
-    seen: Option<Vec<u8>>,
+    gateway: Arc<Gateway>,
+    /// The settings at the start that only a restart changes.
+    restart_settings: RestartSettings,
+    /// Receives the outcome of each reload.
+    outcomes: Arc<Reloads>,
+    /// The content of the file at the last reload, to ignore events that change nothing.
+    last_content: Option<Vec<u8>>,
 }
 
-/// Why the file is read again.
+/// Why the configuration is reloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
-    Changed,
-    Asked,
+pub(crate) enum ReloadCause {
+    FileChanged,
+    Signal,
 }
 
 impl Reloader {
-    pub(crate) fn new(args: ConfigArgs, gate: Arc<Gate>, started: &Settings, told: Arc<Reloads>) -> Reloader {
-        let (seen, fixed) = (bytes(&args), fixed(started));
-        Reloader { args, gate, fixed, told, seen }
+    pub(crate) fn new(
+        args: ConfigArgs,
+        gateway: Arc<Gateway>,
+        started: &Settings,
+        outcomes: Arc<Reloads>,
+    ) -> Reloader {
+        let (last_content, restart_settings) = (read_file(&args), restart_settings(started));
+        Reloader { args, gateway, restart_settings, outcomes, last_content }
     }
 
-    pub(crate) fn reload(&mut self, cause: Cause) {
-        let bytes = bytes(&self.args);
-        if cause == Cause::Changed && (bytes == self.seen || bytes.is_none()) {
+    pub(crate) fn reload(&mut self, cause: ReloadCause) {
+        let content = read_file(&self.args);
+        if cause == ReloadCause::FileChanged && (content == self.last_content || content.is_none()) {
             return;
         }
-        self.seen = bytes;
+        self.last_content = content;
         let read = settings::read(&self.args).map_err(|errors| errors.to_string()).and_then(|fresh| {
-            self.gate.reload(fresh.clone()).map_err(|error| error.to_string())?;
+            self.gateway.reload(fresh.clone()).map_err(|error| error.to_string())?;
             Ok(fresh)
         });
         match read {
             Ok(fresh) => {
-                let needs_restart = fixed(&fresh) != self.fixed;
+                let needs_restart = restart_settings(&fresh) != self.restart_settings;
                 if needs_restart {
                     warn!(
-                        "changes of `[server]` listeners, workers and TLS, of `[admin]` and of `[store]`, need a restart"
+                        "changes to `[server]` listeners, workers and TLS, to `[admin]` and to `[store]` need a restart"
                     );
                 }
                 for warning in &fresh.warnings {
                     warn!("{warning}");
                 }
                 info!(routes = fresh.routes.len(), "configuration reloaded");
-                self.tell(ReloadOutcome::Reloaded, None, needs_restart);
+                self.record(ReloadOutcome::Reloaded, None, needs_restart);
             }
             Err(errors) => {
-                error!("the changed configuration is invalid, the running one stays:\n{errors}");
-                self.tell(ReloadOutcome::Rejected, Some(errors), false);
+                error!("the changed configuration is invalid; the running one stays active:\n{errors}");
+                self.record(ReloadOutcome::Rejected, Some(errors), false);
             }
         }
     }
 
-    fn tell(&self, outcome: ReloadOutcome, errors: Option<String>, needs_restart: bool) {
-        self.told.note(Reload { at: wall_clock(), outcome, errors, needs_restart });
+    fn record(&self, outcome: ReloadOutcome, errors: Option<String>, needs_restart: bool) {
+        self.outcomes.record(Reload { at: wall_clock(), outcome, errors, needs_restart });
     }
 }
 
-type Fixed = (tidegate_config::Server, tidegate_config::Admin, tidegate_config::Store);
+type RestartSettings = (tidegate_config::Server, tidegate_config::Admin, tidegate_config::Store);
 
-/// What a reload does not change.
-fn fixed(settings: &Settings) -> Fixed {
+/// The settings that a reload does not apply.
+fn restart_settings(settings: &Settings) -> RestartSettings {
     (settings.server.clone(), settings.admin.clone(), settings.store.clone())
 }
 
-fn bytes(args: &ConfigArgs) -> Option<Vec<u8>> {
+fn read_file(args: &ConfigArgs) -> Option<Vec<u8>> {
     settings::path(args).and_then(|path| std::fs::read(path).ok())
 }
 
-/// Says when something changed where the configuration file is. Keep the watcher: it stops when it is dropped.
+/// Watches the directories of the configuration file and sends a message when something in them changes. The
+/// watcher stops when it is dropped.
 ///
-/// Directories are watched, not the file: editors replace it, and Kubernetes swaps a symbolic link beside it.
+/// Directories are watched rather than the file, because editors replace the file and Kubernetes swaps a
+/// symbolic link beside it.
 pub(crate) fn watch(args: &ConfigArgs) -> (Option<RecommendedWatcher>, Receiver<()>) {
     let (changed, changes) = channel(1);
     let Some(path) = settings::path(args) else { return (None, changes) };
     let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // Our own reading is an event too; without this the file would be read for ever.
+        // Reading the file is an event too, which would make us read it forever.
         if event.is_ok_and(|event| event.kind.is_access()) {
             return;
         }
-        // A full channel has a change waiting already.
+        // If the channel is full, a change is already pending.
         let _ = changed.try_send(());
     });
     let watcher = watcher.and_then(|mut watcher| {
@@ -111,21 +118,22 @@ pub(crate) fn watch(args: &ConfigArgs) -> (Option<RecommendedWatcher>, Receiver<
     match watcher {
         Ok(watcher) => (Some(watcher), changes),
         Err(error) => {
-            warn!(%error, "the configuration file cannot be watched: reload it with SIGHUP");
+            warn!(%error, "cannot watch the configuration file; send SIGHUP to reload it");
             (None, changes)
         }
     }
 }
 
-/// Waits for a change and until nothing has changed for a moment. Never ends where nothing is watched.
+/// Waits for a change, and then until changes have stopped for [`SETTLE_TIME`]. Never returns if nothing is
+/// watched.
 pub(crate) async fn settled(changes: &mut Receiver<()>) {
     if changes.recv().await.is_none() {
         std::future::pending::<()>().await;
     }
-    while matches!(timeout(SETTLE, changes.recv()).await, Ok(Some(()))) {}
+    while matches!(timeout(SETTLE_TIME, changes.recv()).await, Ok(Some(()))) {}
 }
 
-/// Where the file is, and where it really is if it is a link.
+/// The directory of the file, and of its target if it is a symbolic link.
 fn directories(path: &Path) -> Vec<PathBuf> {
     let parent = |path: &Path| match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),

@@ -1,15 +1,15 @@
 use crate::args::ServeArgs;
 use crate::listen::{listen, require_token, token};
-use crate::reload::{Cause, Reloader, settled, watch};
+use crate::reload::{ReloadCause, Reloader, settled, watch};
 use crate::{settings, store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegate_admin::{Admin, Readiness, Reloads, Token};
 use tidegate_config::{LogFormat, LogLevel, OtlpProtocol, Settings};
-use tidegate_proxy::{Gate, Proxy};
+use tidegate_proxy::{Gateway, Proxy};
 use tidegate_store::{Conversations, wall_clock};
-use tidegate_telemetry::{Format, Level, Lines, Metrics, Otlp, Protocol, Telemetry};
+use tidegate_telemetry::{Format, Level, LogSink, Metrics, Otlp, Protocol, Telemetry};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
@@ -22,27 +22,27 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         LogFormat::Human => Format::Human,
         LogFormat::Json => Format::Json,
     };
-    let lines = Lines::to_stderr();
+    let lines = LogSink::to_stderr();
     let telemetry = Telemetry::start(&otlp(&settings.telemetry), &|name| std::env::var(name).ok());
     tidegate_telemetry::init(&lines, format, level(settings.log.level), telemetry.layer())?;
     tidegate_telemetry::log_panics();
     for warning in &telemetry.warnings {
         warn!("{warning}");
     }
-    // This runtime has signals, reloads and the admin address; requests have runtimes of their own.
+    // This runtime handles signals, reloads and the admin address; requests have runtimes of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let metrics = telemetry.metrics.clone();
-    let served = runtime.block_on(serve(args, settings, metrics, lines.clone(), format));
+    let result = runtime.block_on(serve(args, settings, metrics, lines.clone(), format));
     telemetry.shut_down();
     lines.flush();
-    served
+    result
 }
 
 async fn serve(
     args: &ServeArgs,
     settings: Settings,
     metrics: Arc<Metrics>,
-    lines: Lines,
+    lines: LogSink,
     format: Format,
 ) -> anyhow::Result<()> {
     let listener = listen(settings.server.listen, "server.listen", "--listen")?;
@@ -50,17 +50,17 @@ async fn serve(
     let conversations = store::conversations(&settings)?;
     let secret = store::secret(&settings);
     let archive = store::archive(&settings)?;
-    let gate = Gate::new(settings.clone(), conversations.clone(), secret, lines, format)?;
-    let gate = Arc::new(gate.with_metrics(metrics).with_archive(archive.clone()));
+    let gateway = Gateway::new(settings.clone(), conversations.clone(), secret, lines, format)?;
+    let gateway = Arc::new(gateway.with_metrics(metrics).with_archive(archive.clone()));
     let mut stop = StopSignals::new()?;
     let mut hangup = signal(SignalKind::hangup())?;
-    let proxy = Proxy::start(&gate, listener)?;
-    // Before anybody is told that it runs: a file that is changed from then on must be seen.
+    let proxy = Proxy::start(&gateway, listener)?;
+    // Started before the process reports that it is listening, so that no later change is missed.
     let (_watcher, mut changes) = watch(&args.config);
     let file = settings::path(&args.config).map(|path| path.display().to_string());
     let reloads = Arc::new(Reloads::new(file, wall_clock()));
-    let mut reloader = Reloader::new(args.config.clone(), gate.clone(), &settings, reloads.clone());
-    greet(args, &settings, &proxy, &admin);
+    let mut reloader = Reloader::new(args.config.clone(), gateway.clone(), &settings, reloads.clone());
+    log_start(args, &settings, &proxy, &admin);
 
     let draining = Arc::new(AtomicBool::new(false));
     admin.set_nonblocking(true)?;
@@ -70,14 +70,14 @@ async fn serve(
         false => Readiness::Ready,
     };
     let token = token(&settings.admin.token_env).as_deref().map(Token::new);
-    let told = told(&gate, conversations, token, reloads, readiness);
-    tokio::spawn(tidegate_admin::serve(TcpListener::from_std(admin)?, told));
+    let service = admin_service(&gateway, conversations, token, reloads, readiness);
+    tokio::spawn(tidegate_admin::serve(TcpListener::from_std(admin)?, service));
 
     loop {
         tokio::select! {
             () = stop.received() => break,
-            _ = hangup.recv() => reloader.reload(Cause::Asked),
-            () = settled(&mut changes) => reloader.reload(Cause::Changed),
+            _ = hangup.recv() => reloader.reload(ReloadCause::Signal),
+            () = settled(&mut changes) => reloader.reload(ReloadCause::FileChanged),
         }
     }
 
@@ -87,31 +87,31 @@ async fn serve(
     tokio::select! {
         () = proxy.shut_down(drain) => info!("stopped"),
         () = stop.received() => {
-            warn!("stopped at once by a second signal");
+            warn!("stopped at once by second signal");
             return Ok(());
         }
     }
     if let Some(archive) = archive {
-        let left = archive.close(LAST_ROWS).await;
-        if left > 0 {
-            warn!(left, "the archive did not take everything in time");
+        let unwritten = archive.close(ARCHIVE_CLOSE_TIMEOUT).await;
+        if unwritten > 0 {
+            warn!(unwritten, "archive closed before all rows were written");
         }
     }
     Ok(())
 }
 
-/// How long the archive may take for what is still waiting when the last answer has ended.
-const LAST_ROWS: Duration = Duration::from_secs(10);
+/// How long the archive may take to write its remaining rows after the last response.
+const ARCHIVE_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the admin address tells of a process that serves.
-pub(crate) fn told(
-    gate: &Arc<Gate>,
+/// What the admin address serves for a running proxy.
+pub(crate) fn admin_service(
+    gateway: &Arc<Gateway>,
     conversations: Arc<Conversations>,
     token: Option<Token>,
     reloads: Arc<Reloads>,
     readiness: impl Fn() -> Readiness + Send + Sync + 'static,
 ) -> Admin {
-    let (metrics, tallies, settings) = (gate.clone(), gate.clone(), gate.clone());
+    let (metrics, tallies, settings) = (gateway.clone(), gateway.clone(), gateway.clone());
     Admin {
         readiness: Box::new(readiness),
         conversations,
@@ -123,7 +123,7 @@ pub(crate) fn told(
     }
 }
 
-fn greet(args: &ServeArgs, settings: &Settings, proxy: &Proxy, admin: &std::net::TcpListener) {
+fn log_start(args: &ServeArgs, settings: &Settings, proxy: &Proxy, admin: &std::net::TcpListener) {
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let url = &settings.upstreams["default"].url;
     let upstream = format!("{}://{}{}", if url.https { "https" } else { "http" }, url.authority, url.path);

@@ -1,30 +1,30 @@
-//! Opening the store that the configuration names.
+//! Opens the configured store.
 
 use anyhow::Context;
 use std::sync::Arc;
+use tidegate_archive::{Archive, ArchiveOptions};
 use tidegate_config::{Settings, StoreUrl};
 use tidegate_proxy::Secret;
 use tidegate_store::{
-    Archive, ArchiveOptions, Conversations, EmbeddedStore, Keyring, MemoryStore, Options, RedisStore, Store,
-    StoreError,
+    Conversations, EmbeddedStore, Keyring, MemoryStore, Options, RedisStore, Store, StoreError,
 };
 use tracing::warn;
 
-/// The conversations of the configured store. A server that does not answer now is no error: requests go without it until
-/// it does.
+/// Opens the configured store. An unreachable server is not an error: requests are served without it until it
+/// responds.
 pub(crate) fn conversations(settings: &Settings) -> anyhow::Result<Arc<Conversations>> {
     let store = open(settings).or_else(|error| fall_back(settings, error))?;
     Ok(Conversations::new(store, options(settings)?))
 }
 
-/// The archive that the configuration names. It connects by itself, and nobody waits for it.
+/// Opens the configured archive, if there is one. It connects in the background.
 pub(crate) fn archive(settings: &Settings) -> anyhow::Result<Option<Archive>> {
     let Some(archive) = &settings.archive else { return Ok(None) };
     let archive = Archive::open(&archive.url, ArchiveOptions::default());
-    archive.map(Some).context("`archive.url` is not usable")
+    archive.map(Some).context("invalid `archive.url`")
 }
 
-/// The secret that tenants are hashed under.
+/// The secret key for hashing tenants.
 pub(crate) fn secret(settings: &Settings) -> Secret {
     Secret::new(variable(&settings.conversation.secret_env).as_deref())
 }
@@ -32,7 +32,7 @@ pub(crate) fn secret(settings: &Settings) -> Secret {
 pub(crate) fn options(settings: &Settings) -> anyhow::Result<Options> {
     let name = &settings.store.key_env;
     let keyring = variable(name).map(|keys| keys.parse::<Keyring>()).transpose();
-    let keyring = keyring.with_context(|| format!("`{name}` (`store.key_env`) is not usable"))?;
+    let keyring = keyring.with_context(|| format!("invalid keys in `{name}` (`store.key_env`)"))?;
     Ok(Options { timeout: settings.store.timeout, raw: settings.store.raw, keyring })
 }
 
@@ -47,17 +47,17 @@ pub(crate) fn open(settings: &Settings) -> Result<Arc<dyn Store>, StoreError> {
     })
 }
 
-/// The default must work anywhere: beside another Tidegate, and on a file system that cannot be written to. Whoever names a
-/// store wants that one.
+/// Falls back to memory if the default store cannot be opened, for example next to another Tidegate or on a
+/// read-only file system. A store that was configured explicitly must open.
 fn fall_back(settings: &Settings, error: StoreError) -> anyhow::Result<Arc<dyn Store>> {
     let store = &settings.store;
     if store.url == StoreUrl::default() {
-        warn!(%error, url = %store.url, "conversations are kept in the memory of this process: a restart forgets them");
+        warn!(%error, url = %store.url, "cannot open the default store; keeping conversations in memory until restart");
         return Ok(Arc::new(MemoryStore::new(store.ttl)));
     }
     Err(error).with_context(|| {
         format!(
-            "cannot open `store.url` {}\n  hint: name another one with --store, or use `memory:`",
+            "cannot open `store.url` {}\n  hint: choose another store with --store, or use `memory:`",
             store.url
         )
     })

@@ -1,4 +1,4 @@
-"""The admin API does what /api/openapi.json says: every operation, with data that it allows and with data that it does not."""
+"""The admin API conforms to /api/openapi.json: every operation, with valid and invalid data."""
 
 import json
 import urllib.request
@@ -14,7 +14,7 @@ from harness import servers
 from harness.process import poll
 from harness.sdk import client_of
 
-# A conversation that every question about one is asked about.
+# The conversation that requests ask for.
 NAME = "described"
 
 MASKING = """
@@ -28,7 +28,7 @@ pace = "every_turn"
 
 @pytest.fixture(scope="session")
 def admin(mock, tmp_path_factory):
-    """The admin address of a Tidegate with a conversation of some turns."""
+    """The admin address of a Tidegate with one conversation."""
     with servers.tidegate(mock, tmp_path_factory.mktemp("described"), MASKING) as server:
         with client_of(server) as client:
             converse(client)
@@ -58,7 +58,7 @@ def turns_counted(url: str) -> int:
 
 @schemathesis.hook
 def map_path_parameters(context, path_parameters):
-    # What is generated names no conversation; half of the questions should have an answer.
+    # Generated ids name no conversation, so replace half of them by one that exists.
     if path_parameters and "id" in path_parameters and context.operation.method != "delete" and len(path_parameters["id"]) % 2:
         path_parameters["id"] = NAME
     if path_parameters and isinstance(path_parameters.get("number"), int):
@@ -66,22 +66,22 @@ def map_path_parameters(context, path_parameters):
     return path_parameters
 
 
-# A policy is a text with a grammar of its own, a memory must not be blank, and a message may lack what its role needs: allowed by
-# their types, refused by what they say.
-SAYS_MORE = ("/api/explain", "/api/conversations/{id}/memory")
+# Valid by type, but refused by content: a policy has its own grammar, a memory must not be blank, and a message may lack members that
+# its role requires.
+REFUSES_VALID_TYPES = ("/api/explain", "/api/conversations/{id}/memory")
 
 DOCUMENT = json.loads((servers.ROOT / "crates/admin/src/openapi.json").read_text())
 OPERATIONS = [
     (path, method)
     for path, item in DOCUMENT["paths"].items()
     for method in ("get", "put", "post", "delete")
-    # This one never ends.
+    # This stream never ends.
     if method in item and path != "/api/overview/live"
 ]
 
 
 def modes(path: str, method: str) -> list[GenerationMode]:
-    """What takes nothing can be given nothing wrong."""
+    """An operation without input has no invalid input."""
     item = DOCUMENT["paths"][path]
     takes = {"parameters", "requestBody"} & (item.keys() | item[method].keys())
     return list(GenerationMode) if takes else [GenerationMode.POSITIVE]
@@ -91,8 +91,8 @@ CASES = [(path, method, mode) for path, method in OPERATIONS for mode in modes(p
 
 
 @pytest.mark.parametrize(("path", "method", "mode"), CASES, ids=lambda part: getattr(part, "value", part))
-def test_every_operation_does_what_is_described(described, path, method, mode):
-    excluded = [CHECKS.get_one("positive_data_acceptance")] if path in SAYS_MORE else []
+def test_every_operation_matches_its_description(described, path, method, mode):
+    excluded = [CHECKS.get_one("positive_data_acceptance")] if path in REFUSES_VALID_TYPES else []
 
     @hypothesis.settings(
         max_examples=15, derandomize=True, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
@@ -104,7 +104,7 @@ def test_every_operation_does_what_is_described(described, path, method, mode):
     ask()
 
 
-def test_what_is_served_is_the_description(admin):
+def test_the_served_description_is_the_file(admin):
     with urllib.request.urlopen(f"{admin}/api/openapi.json") as answer:
         assert json.load(answer) == DOCUMENT
     for path, method in OPERATIONS:
@@ -114,7 +114,7 @@ def test_what_is_served_is_the_description(admin):
 
 
 def test_the_raw_figures_of_a_turn_are_described(admin):
-    """The schema is closed here: a member that nobody has described is a defect of the description."""
+    """Every member must be described, although the schema allows others."""
     schemas = DOCUMENT["components"]["schemas"]
 
     def members(url: str, *path: str | int) -> set[str]:

@@ -1,8 +1,8 @@
-//! A profile at work: Tidegate with it, and an upstream that records what it gets.
+//! Tidegate with a profile, and an upstream that records requests.
 
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
 use tidegate_testkit::{Answer, MockUpstream};
 
@@ -12,50 +12,50 @@ pub(crate) struct Scene {
     model: String,
 }
 
-/// What the upstream got.
+/// A request that reached the upstream.
 pub(crate) struct Sent(pub(crate) Value);
 
 impl Scene {
-    /// The profile, with these lines of configuration beside it.
+    /// Starts Tidegate with this profile and these additional lines of configuration.
     pub(crate) async fn start(profile: &str, settings: &str) -> Scene {
         Scene::start_with(profile, settings, |setup| setup).await
     }
 
-    /// The same, with whatever else the process needs.
+    /// The same, with further setup of the process.
     pub(crate) async fn start_with(
         profile: &str,
         settings: &str,
         with: impl FnOnce(Setup) -> Setup,
     ) -> Scene {
         let upstream = MockUpstream::start().await;
-        upstream.answer(said("ok"));
+        upstream.answer(completion("ok"));
         let config = format!("[store]\nurl = \"memory:\"\n[context]\nprofile = \"{profile}\"\n{settings}");
         let tidegate = with(Setup::new(&config).upstream(&upstream.url())).start().await;
         Scene { upstream, tidegate, model: "gpt-4o".to_owned() }
     }
 
-    /// With another model than `gpt-4o`.
+    /// Uses another model than `gpt-4o`.
     pub(crate) fn model(self, model: &str) -> Scene {
         Scene { model: model.to_owned(), ..self }
     }
 
-    /// Sends a request of the conversation `name`, and gives the answer, whatever it is.
+    /// Sends a request of the conversation `name`.
     pub(crate) async fn ask(&self, name: &str, messages: &[Value]) -> Reply {
         let body = json!({ "model": self.model, "messages": messages }).to_string();
         let headers = [("x-conversation-id", name), ("authorization", "Bearer ada")];
         exchange(self.tidegate.address, post(CHAT, &headers, body)).await
     }
 
-    /// Sends a request that must be answered, and gives what reached the upstream too.
-    pub(crate) async fn say(&self, name: &str, messages: &[Value]) -> (Reply, Sent) {
+    /// Sends a request that must succeed. Returns the response and the forwarded request.
+    pub(crate) async fn send(&self, name: &str, messages: &[Value]) -> (Reply, Sent) {
         let reply = self.ask(name, messages).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         (reply, Sent(self.upstream.next_request().await.json()))
     }
 }
 
-/// An answer with this text and no figures that would correct our own.
-pub(crate) fn said(text: &str) -> Answer {
+/// A completion with this text, without usage figures that would calibrate token counts.
+pub(crate) fn completion(text: &str) -> Answer {
     let message = json!({ "role": "assistant", "content": text });
     let choice = json!({ "index": 0, "finish_reason": "stop", "message": message });
     Answer::json(
@@ -69,7 +69,7 @@ impl Sent {
         self.0["messages"].as_array().unwrap()
     }
 
-    /// The texts of its messages, in order.
+    /// The texts of the messages, in order.
     pub(crate) fn contents(&self) -> Vec<&str> {
         self.messages().iter().map(|message| message["content"].as_str().unwrap_or_default()).collect()
     }
@@ -78,7 +78,7 @@ impl Sent {
         self.contents().iter().any(|content| content.contains(text))
     }
 
-    /// The message that holds the summary.
+    /// The message with the summary.
     pub(crate) fn summary(&self) -> Option<&Value> {
         let holds = |message: &&Value| {
             message["content"].as_str().is_some_and(|content| content.starts_with("<conversation_record>"))
@@ -89,16 +89,4 @@ impl Sent {
 
 pub(crate) fn message(role: &str, content: &str) -> Value {
     json!({ "role": role, "content": content })
-}
-
-/// One of the figures of `x-tidegate-edits`.
-pub(crate) fn edited(reply: &Reply, what: &str) -> usize {
-    let edits = reply.header("x-tidegate-edits").unwrap_or_else(|| panic!("no edits in {:?}", reply.headers));
-    let figure = edits.split(',').find_map(|part| part.strip_prefix(what)?.strip_prefix('='));
-    figure.unwrap().parse().unwrap()
-}
-
-/// A number in a header.
-pub(crate) fn figure(reply: &Reply, header: &str) -> u64 {
-    reply.header(header).unwrap_or_else(|| panic!("no {header} in {:?}", reply.headers)).parse().unwrap()
 }

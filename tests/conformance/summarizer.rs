@@ -1,4 +1,4 @@
-//! A model that writes summaries, as a test tells it.
+//! An LLM summarizer that returns the summaries a test sets.
 
 use serde_json::{Value, json};
 use tidegate_testkit::{Answer, MockUpstream};
@@ -6,14 +6,14 @@ use tidegate_testkit::{Answer, MockUpstream};
 pub(crate) struct Summarizer(MockUpstream);
 
 impl Summarizer {
-    /// One that writes this summary every time.
+    /// Starts a summarizer that always returns this summary.
     pub(crate) async fn start(summary: &Value) -> Summarizer {
         let summarizer = Summarizer(MockUpstream::start().await);
         summarizer.writes(summary);
         summarizer
     }
 
-    /// One that never answers with anything but an error.
+    /// Starts a summarizer that always fails.
     pub(crate) async fn broken() -> Summarizer {
         let summarizer = Summarizer(MockUpstream::start().await);
         summarizer.breaks();
@@ -28,7 +28,7 @@ impl Summarizer {
         self.0.answer(Answer::chat(&summary.to_string()));
     }
 
-    /// The configuration that asks it, with these lines in `[context.fold]`.
+    /// The configuration that uses it, with these lines in `[context.fold]`.
     pub(crate) fn settings(&self, fold: &str) -> String {
         format!(
             "[context.fold]\nsummarizer = \"small\"\n{fold}\n[upstreams.summarizer]\nurl = \"{}\"\n\
@@ -37,7 +37,7 @@ impl Summarizer {
         )
     }
 
-    /// What it was asked so far: the instructions and the material of each call.
+    /// The instructions and the material of each call so far.
     pub(crate) fn asked(&self) -> Vec<(String, String)> {
         let text = |body: &Value, role: &str| {
             let all = body["messages"].as_array().unwrap();

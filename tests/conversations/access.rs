@@ -1,8 +1,8 @@
-//! Who may ask.
+//! Access control of the admin API.
 
-use crate::ask::{api, conversations, counted, json, put};
-use crate::client::Client;
-use crate::talk::{agent_run, in_memory};
+use super::ask::{api, conversations, json, put, until_counted};
+use super::scene::{agent_run, in_memory};
+use crate::support::client::Client;
 use tidegate_testkit::MockUpstream;
 
 const TOKEN: &str = "TIDEGATE_ADMIN_TOKEN";
@@ -35,11 +35,11 @@ async fn with_a_token_everything_but_the_probes_needs_it() {
     let list = ["list", "--admin", &admin, "--json"];
     assert_eq!(conversations(&list, &[(TOKEN, "s3cret")]).await.code, Some(0));
     for env in [&[][..], &[(TOKEN, "wrong")]] {
-        let said = conversations(&list, env).await;
-        assert_eq!(said.code, Some(1), "{said:?}");
-        assert!(said.err.contains("hint: put the token") && said.err.contains(TOKEN), "{}", said.err);
+        let output = conversations(&list, env).await;
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert!(output.err.contains("hint: put the token") && output.err.contains(TOKEN), "{}", output.err);
     }
-    // Whoever has the token may change something, but still no page of another site.
+    // The token allows changes, but not from a page of another site.
     let memory = "/api/conversations/x/memory";
     for (headers, expected) in [
         (&[][..], 401),
@@ -53,11 +53,11 @@ async fn with_a_token_everything_but_the_probes_needs_it() {
 }
 
 #[tokio::test]
-async fn without_a_token_no_web_page_can_ask() {
+async fn without_a_token_requests_from_web_pages_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     agent_run(&tidegate, &upstream, "mine", 1).await;
-    let page = counted(&tidegate, 1).await;
+    let page = until_counted(&tidegate, 1).await;
     let rebound = api(tidegate.admin, "GET", "/api/conversations", &[("host", "evil.test:9090")]).await;
     assert_eq!((rebound.status, rebound.error_code().as_str()), (403, "foreign_host"));
     let target = format!("/api/conversations/{}", page["conversations"][0]["id"].as_str().unwrap());
@@ -76,7 +76,7 @@ async fn without_a_token_no_web_page_can_ask() {
 }
 
 #[tokio::test]
-async fn paths_and_methods_are_answered_as_http_says() {
+async fn unknown_paths_and_methods_get_404_and_405() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     let unknown = api(tidegate.admin, "GET", "/api/nothing", &[]).await;

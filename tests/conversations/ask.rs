@@ -1,21 +1,22 @@
-//! Questions to the admin API and to the command.
+//! Requests to the admin API, and runs of the command.
 
-use crate::client::exchange;
-use crate::reply::Reply;
-use crate::tidegate::{Tidegate, command};
-use crate::within;
+use crate::support::client::exchange;
+use crate::support::command::{Output, command};
+use crate::support::reply::Reply;
+use crate::support::tidegate::Tidegate;
+use crate::support::within;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 
-/// One request to the admin address, as a program on this machine sends it.
+/// Sends one request to the admin address.
 pub(crate) async fn api(admin: SocketAddr, method: &str, target: &str, headers: &[(&str, &str)]) -> Reply {
     exchange(admin, head(method, target, headers) + "\r\n").await
 }
 
-/// The same with a body of this type.
+/// Sends a `PUT` with a body of this type.
 pub(crate) async fn put(
     admin: SocketAddr,
     target: &str,
@@ -39,7 +40,7 @@ fn head(method: &str, target: &str, headers: &[(&str, &str)]) -> String {
     request
 }
 
-/// The JSON that a path answers with.
+/// Gets JSON from a path.
 pub(crate) async fn json(tidegate: &Tidegate, target: &str) -> Value {
     let reply = api(tidegate.admin, "GET", target, &[]).await;
     assert_eq!(reply.status, 200, "{target}: {}", reply.text());
@@ -47,8 +48,8 @@ pub(crate) async fn json(tidegate: &Tidegate, target: &str) -> Value {
     serde_json::from_slice(&reply.body).unwrap()
 }
 
-/// Waits until so many requests have been counted. They are when the answer is over already.
-pub(crate) async fn counted(tidegate: &Tidegate, requests: u64) -> Value {
+/// Waits until this many requests are counted, which happens after their responses.
+pub(crate) async fn until_counted(tidegate: &Tidegate, requests: u64) -> Value {
     let look = async {
         loop {
             let page = json(tidegate, "/api/conversations").await;
@@ -61,49 +62,39 @@ pub(crate) async fn counted(tidegate: &Tidegate, requests: u64) -> Value {
     within(&format!("{requests} requests are counted"), look).await
 }
 
-/// What a command answered.
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
+/// Runs `tidegate conversations` with these arguments in an empty directory.
+pub(crate) async fn conversations(args: &[&str], env: &[(&str, &str)]) -> Output {
+    conversations_with_input(args, env, b"").await
 }
 
-/// `tidegate conversations` with these arguments, somewhere else than the process that is asked.
-pub(crate) async fn conversations(args: &[&str], env: &[(&str, &str)]) -> Said {
-    fed(args, env, b"").await
-}
-
-/// The same with something on its standard input.
-pub(crate) async fn fed(args: &[&str], env: &[(&str, &str)], input: &[u8]) -> Said {
+/// The same with standard input.
+pub(crate) async fn conversations_with_input(args: &[&str], env: &[(&str, &str)], input: &[u8]) -> Output {
     let elsewhere = TempDir::new().unwrap();
     let mut command = command(elsewhere.path());
     command.arg("conversations").args(args).envs(env.iter().copied());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // A command that has read enough closes it.
+    // The command may close the pipe early.
     let _ = stdin.write_all(input).await;
     drop(stdin);
-    let output = within("the command ends", child.wait_with_output()).await.unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    within("the command ends", child.wait_with_output()).await.unwrap().into()
 }
 
-/// The same about a running process, which must succeed.
-pub(crate) async fn told(tidegate: &Tidegate, args: &[&str]) -> String {
+/// The standard output of `tidegate conversations` for a running process. Panics if the command fails.
+pub(crate) async fn output_of(tidegate: &Tidegate, args: &[&str]) -> String {
     let admin = tidegate.admin.to_string();
-    let said = conversations(&[args, &["--admin", &admin]].concat(), &[]).await;
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{}", said.out);
-    said.out
+    let output = conversations(&[args, &["--admin", &admin]].concat(), &[]).await;
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{}", output.out);
+    output.out
 }
 
-/// The same about a store that nobody has open.
-pub(crate) async fn told_by_store(data: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Said {
-    told_by(&crate::talk::url(data), args, env).await
+/// Runs `tidegate conversations` on a directory that no process has open.
+pub(crate) async fn run_on_directory(data: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Output {
+    run_on_store(&super::scene::url(data), args, env).await
 }
 
-/// The same about a store by its address.
-pub(crate) async fn told_by(store: &str, args: &[&str], env: &[(&str, &str)]) -> Said {
+/// Runs `tidegate conversations` on a store.
+pub(crate) async fn run_on_store(store: &str, args: &[&str], env: &[(&str, &str)]) -> Output {
     conversations(&[args, &["--admin", "127.0.0.1:0", "--store", store]].concat(), env).await
 }

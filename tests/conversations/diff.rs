@@ -1,9 +1,10 @@
-//! What a turn's page shows is what went upstream: every message that changed, came or went, and no other.
+//! The changes that a turn's page shows are exactly those made to the forwarded request.
 
-use crate::agent::{EVERY_TURN, body, conversation, send};
-use crate::ask::{counted, json, put};
-use crate::talk::in_memory;
-use crate::tidegate::Tidegate;
+use super::ask::{json, put, until_counted};
+use super::scene::in_memory;
+use crate::support::agent::{EVERY_TURN, Message, body, conversation, send};
+use crate::support::tidegate::Tidegate;
+use crate::support::within;
 use serde_json::Value;
 use tidegate_testkit::MockUpstream;
 
@@ -16,17 +17,17 @@ fn messages(body: &str) -> Vec<Value> {
     body["messages"].as_array().unwrap().clone()
 }
 
-/// A message out of the lines of a change, with those of one side alone.
+/// The messages on one side of a change, rebuilt from its lines.
 fn side(change: &Value, gone: &str) -> Vec<Value> {
     let lines = change["lines"].as_array().unwrap().iter().filter(|line| line["op"] != gone);
     let lines: Vec<&str> = lines.map(|line| line["text"].as_str().unwrap()).collect();
     assert_eq!(change["omitted"], 0);
-    // A line break that the text spells is followed by one that is only shown.
+    // An escaped line break in the text is followed by one that is only for display.
     let text = lines.join("\n").replace("\\n\n    ", "\\n");
     serde_json::Deserializer::from_str(&text).into_iter().map(Result::unwrap).collect()
 }
 
-/// The client's messages with every change carried out.
+/// The client's messages with every change applied.
 fn changed(sent: &[Value], page: &Value) -> Vec<Value> {
     let changes = page["changes"].as_array().unwrap();
     let mut forwarded = Vec::new();
@@ -38,7 +39,7 @@ fn changed(sent: &[Value], page: &Value) -> Vec<Value> {
         };
         here("inserted").for_each(|one| forwarded.extend(side(one, "-")));
         if let Some(removed) = here("removed").next() {
-            assert!(side(removed, "+").contains(message), "what is shown as gone is what was sent");
+            assert!(side(removed, "+").contains(message), "the removed message differs from what was sent");
         } else if let Some(one) = here("changed").next() {
             assert_eq!(side(one, "+"), std::slice::from_ref(message));
             forwarded.extend(side(one, "-"));
@@ -53,7 +54,7 @@ async fn turn(tidegate: &Tidegate, number: usize) -> Value {
     json(tidegate, &format!("/api/conversations/build-7/turns/{number}?limit=500")).await
 }
 
-/// Plays a run and compares every turn's page with what the upstream got. What was forwarded, and the pages.
+/// Sends a run and compares every turn's page with the forwarded request. Returns both.
 async fn compared(config: &str, turns: usize, notes: Option<&str>) -> Vec<(String, Value)> {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory(config, &upstream).start().await;
@@ -61,7 +62,7 @@ async fn compared(config: &str, turns: usize, notes: Option<&str>) -> Vec<(Strin
     for number in 1..=turns {
         let sent = body("gpt-4o", &conversation(number), &[]);
         let (_, forwarded) = send(&tidegate, &upstream, &[("x-conversation-id", "build-7")], &sent).await;
-        counted(&tidegate, number as u64).await;
+        until_counted(&tidegate, number as u64).await;
         if let Some(notes) = notes.filter(|_| number == 1) {
             let target = "/api/conversations/build-7/memory";
             assert_eq!(put(tidegate.admin, target, &[], "text/plain", notes).await.status, 204);
@@ -80,7 +81,7 @@ async fn compared(config: &str, turns: usize, notes: Option<&str>) -> Vec<(Strin
 }
 
 #[tokio::test]
-async fn of_masked_turns() {
+async fn masked_turns_match_the_upstreams_request() {
     let pages = compared(EVERY_TURN, 6, None).await;
     let (_, last) = &pages[5];
     assert_eq!(last["explanation"]["verdict"]["masked"], 4);
@@ -91,7 +92,7 @@ async fn of_masked_turns() {
 }
 
 #[tokio::test]
-async fn of_folded_turns_with_something_pinned() {
+async fn folded_turns_with_pinned_memory_match_the_upstreams_request() {
     let pages = compared(FOLD, 8, Some("The ship is Ada.")).await;
     let (forwarded, last) = &pages[7];
     assert!(
@@ -109,7 +110,7 @@ async fn of_folded_turns_with_something_pinned() {
 }
 
 #[tokio::test]
-async fn of_turns_without_their_middle() {
+async fn windowed_turns_match_the_upstreams_request() {
     let pages = compared(WINDOW, 10, None).await;
     let (_, last) = &pages[9];
     assert!(last["explanation"]["verdict"]["dropped"].as_u64().unwrap() > 0, "{last}");
@@ -117,16 +118,16 @@ async fn of_turns_without_their_middle() {
 }
 
 #[tokio::test]
-async fn a_branch_has_its_own_messages() {
+async fn each_branch_shows_its_own_messages() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory(EVERY_TURN, &upstream).start().await;
     let named = [("x-conversation-id", "build-7")];
     for (number, text) in [(1, "no"), (2, "yes")] {
         let mut talk = conversation(4);
-        talk.push(crate::agent::Message::user(text));
+        talk.push(Message::user(text));
         let sent = body("gpt-4o", &talk, &[]);
         let (_, forwarded) = send(&tidegate, &upstream, &named, &sent).await;
-        counted(&tidegate, number).await;
+        until_counted(&tidegate, number).await;
         let page = turn(&tidegate, usize::try_from(number).unwrap()).await;
         assert_eq!(changed(&messages(&sent), &page), messages(&forwarded));
     }
@@ -135,12 +136,12 @@ async fn a_branch_has_its_own_messages() {
 }
 
 #[tokio::test]
-async fn without_messages_the_figures_stay() {
+async fn without_raw_messages_the_figures_remain() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory(&format!("[store]\nraw = false\n{EVERY_TURN}"), &upstream).start().await;
     let sent = body("gpt-4o", &conversation(4), &[]);
     send(&tidegate, &upstream, &[("x-conversation-id", "build-7")], &sent).await;
-    counted(&tidegate, 1).await;
+    until_counted(&tidegate, 1).await;
     let page = turn(&tidegate, 1).await;
     assert_eq!(page["missing"], "`store.raw` is false: messages are not recorded");
     assert_eq!((&page["turn"]["masked"], &page["explanation"]), (&serde_json::json!([3, 5]), &Value::Null));
@@ -148,19 +149,23 @@ async fn without_messages_the_figures_stay() {
 }
 
 #[tokio::test]
-async fn what_is_only_observed_is_forwarded_whole_and_saves_nothing() {
+async fn observed_turns_are_forwarded_unchanged_and_save_nothing() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory(&format!("[context]\nobserve = true\n{EVERY_TURN}"), &upstream).start().await;
     let sent = body("gpt-4o", &conversation(4), &[]);
     let (_, forwarded) = send(&tidegate, &upstream, &[("x-conversation-id", "build-7")], &sent).await;
     assert_eq!(forwarded, sent);
-    let list = counted(&tidegate, 1).await;
+    let list = until_counted(&tidegate, 1).await;
     let one = &list["conversations"][0];
     assert_eq!(one["tokens_after"], one["tokens_before"]);
     assert_eq!(one["unedited_cost_usd"], one["cost_usd"]);
     let page = turn(&tidegate, 1).await;
     assert_eq!((&page["turn"]["observed"], &page["changes"]), (&true.into(), &serde_json::json!([])));
-    assert_eq!(page["turn"]["masked"], serde_json::json!([3, 5]), "what would have been masked is told");
+    assert_eq!(
+        page["turn"]["masked"],
+        serde_json::json!([3, 5]),
+        "the masks that would have been made are not recorded"
+    );
     let overview = async {
         loop {
             let totals = json(&tidegate, "/api/overview").await["totals"].clone();
@@ -169,6 +174,6 @@ async fn what_is_only_observed_is_forwarded_whole_and_saves_nothing() {
             }
         }
     };
-    let totals = crate::within("the request is counted", overview).await;
+    let totals = within("the request is counted", overview).await;
     assert_eq!((&totals["tokens_after"], &totals["masked"]), (&totals["tokens_before"], &0.into()));
 }

@@ -1,24 +1,25 @@
-//! Texts that somebody may try to pin.
+//! Valid and invalid texts for pinned memory.
 
-use crate::ask::{Said, conversations, counted, fed, json, put, told};
-use crate::talk::{in_memory, question};
-use crate::tidegate::Tidegate;
+use super::ask::{conversations, conversations_with_input, json, output_of, put, until_counted};
+use super::scene::{in_memory, question};
+use crate::support::command::Output;
+use crate::support::tidegate::Tidegate;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
 
 const TARGET: &str = "/api/conversations/n/memory";
-const MOST: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 
-/// A process that writes down as much as it can, with one conversation.
+/// A process with one conversation that logs at the most verbose level.
 async fn started(upstream: &MockUpstream) -> Tidegate {
     let tidegate = in_memory("[log]\nlevel = \"trace\"\n", upstream).start().await;
     question(&tidegate, upstream, "sk-ada", "n", "hello").await;
-    counted(&tidegate, 1).await;
+    until_counted(&tidegate, 1).await;
     tidegate
 }
 
-async fn from_file(tidegate: &Tidegate, bytes: &[u8]) -> Said {
+async fn from_file(tidegate: &Tidegate, bytes: &[u8]) -> Output {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("notes");
     std::fs::write(&file, bytes).unwrap();
@@ -26,15 +27,15 @@ async fn from_file(tidegate: &Tidegate, bytes: &[u8]) -> Said {
     conversations(&["memory", "n", "--file", file.to_str().unwrap(), "--admin", &admin], &[]).await
 }
 
-/// What the upstream gets of it.
-async fn carried(tidegate: &Tidegate, upstream: &MockUpstream) -> Value {
+/// The memory as the upstream receives it.
+async fn forwarded_memory(tidegate: &Tidegate, upstream: &MockUpstream) -> Value {
     let forwarded = question(tidegate, upstream, "sk-ada", "n", "hello").await;
     let forwarded: Value = serde_json::from_str(&forwarded).unwrap();
     forwarded["messages"][0]["content"].clone()
 }
 
 #[tokio::test]
-async fn any_text_arrives_as_it_is_and_nothing_of_it_is_logged() {
+async fn any_text_is_kept_unchanged_and_never_logged() {
     let upstream = MockUpstream::start().await;
     let tidegate = started(&upstream).await;
     let texts = [
@@ -46,16 +47,16 @@ async fn any_text_arrives_as_it_is_and_nothing_of_it_is_logged() {
     for text in texts {
         let sent = json!({ "memory": text }).to_string();
         assert_eq!(put(tidegate.admin, TARGET, &[], "application/json", sent).await.status, 204);
-        let reply = crate::ask::api(tidegate.admin, "GET", TARGET, &[]).await;
+        let reply = super::ask::api(tidegate.admin, "GET", TARGET, &[]).await;
         assert_eq!(reply.header("content-type"), Some("application/json"));
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
         assert_eq!(reply.json(), json!({ "memory": text }));
-        assert_eq!(told(&tidegate, &["memory", "n"]).await, format!("{text}\n"), "for programs as it is");
-        assert_eq!(carried(&tidegate, &upstream).await, format!("## Your Memory\n{}", text.trim()));
-        let shown = told(&tidegate, &["show", "n"]).await;
-        let obeyed = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
-        assert!(!shown.contains(obeyed), "{shown:?}");
-        assert_eq!(from_file(&tidegate, text.as_bytes()).await.code, Some(0), "by the command too");
+        assert_eq!(output_of(&tidegate, &["memory", "n"]).await, format!("{text}\n"), "the text was changed");
+        assert_eq!(forwarded_memory(&tidegate, &upstream).await, format!("## Your Memory\n{}", text.trim()));
+        let shown = output_of(&tidegate, &["show", "n"]).await;
+        let is_control = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
+        assert!(!shown.contains(is_control), "{shown:?}");
+        assert_eq!(from_file(&tidegate, text.as_bytes()).await.code, Some(0), "the command refused the text");
         assert_eq!(json(&tidegate, TARGET).await, json!({ "memory": text }));
     }
     let log = tidegate.stop().await;
@@ -63,11 +64,11 @@ async fn any_text_arrives_as_it_is_and_nothing_of_it_is_logged() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_or_too_much_of_it_is_refused() {
+async fn invalid_and_overlong_texts_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = started(&upstream).await;
     put(tidegate.admin, TARGET, &[], "text/plain", "stays").await;
-    let (long, not_utf8) = (vec![b'c'; MOST + 1], b"canary \xff\xfe".to_vec());
+    let (long, not_utf8) = (vec![b'c'; MAX_BYTES + 1], b"canary \xff\xfe".to_vec());
     let refused: [(&str, &[u8], _); 8] = [
         ("text/plain", &long, (413, "memory_too_long")),
         ("text/plain", &not_utf8, (400, "invalid_memory")),
@@ -88,13 +89,13 @@ async fn what_is_no_text_or_too_much_of_it_is_refused() {
 
     for (bytes, reason) in [
         (&long[..], "more than 65536 bytes"),
-        (&not_utf8, "is not a text in UTF-8"),
-        (b"canary \0", "has a NUL"),
+        (&not_utf8, "is not UTF-8 text"),
+        (b"canary \0", "contains a NUL"),
         (b" \n", "is empty"),
     ] {
-        let said = from_file(&tidegate, bytes).await;
-        assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
-        assert!(said.err.contains(reason) && !said.err.contains("canary"), "{}", said.err);
+        let output = from_file(&tidegate, bytes).await;
+        assert_eq!((output.code, output.out.as_str()), (Some(1), ""), "{output:?}");
+        assert!(output.err.contains(reason) && !output.err.contains("canary"), "{}", output.err);
     }
     let admin = tidegate.admin.to_string();
     let nothing = conversations(&["memory", "n", "--file", "nothing.md", "--admin", &admin], &[]).await;
@@ -107,17 +108,20 @@ async fn what_is_no_text_or_too_much_of_it_is_refused() {
 }
 
 #[tokio::test]
-async fn a_text_comes_from_standard_input_and_the_longest_is_taken() {
+async fn the_longest_text_can_come_from_standard_input() {
     let upstream = MockUpstream::start().await;
     let tidegate = started(&upstream).await;
     let admin = tidegate.admin.to_string();
     let args = ["memory", "n", "--file", "-", "--admin", &admin];
-    let longest = "é".repeat(MOST / 2);
-    let said = fed(&args, &[], longest.as_bytes()).await;
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{}", said.out);
-    assert!(said.out.starts_with("pinned 65,536 bytes to "), "{}", said.out);
+    let longest = "é".repeat(MAX_BYTES / 2);
+    let output = conversations_with_input(&args, &[], longest.as_bytes()).await;
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{}", output.out);
+    assert!(output.out.starts_with("pinned 65,536 bytes to "), "{}", output.out);
     assert_eq!(json(&tidegate, TARGET).await, json!({ "memory": longest }));
-    let said = fed(&args, &[], format!("{longest}é").as_bytes()).await;
-    assert!(said.code == Some(1) && said.err.contains("standard input has more than"), "{said:?}");
-    assert_eq!(told(&tidegate, &["memory", "n", "--json"]).await, format!("{{\"memory\":\"{longest}\"}}\n"));
+    let output = conversations_with_input(&args, &[], format!("{longest}é").as_bytes()).await;
+    assert!(output.code == Some(1) && output.err.contains("standard input has more than"), "{output:?}");
+    assert_eq!(
+        output_of(&tidegate, &["memory", "n", "--json"]).await,
+        format!("{{\"memory\":\"{longest}\"}}\n")
+    );
 }

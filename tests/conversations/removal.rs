@@ -1,19 +1,19 @@
-//! Deleting, by the API and by the command.
+//! Deletion through the API and the command.
 
-use crate::ask::{api, conversations, counted, json, told, told_by_store};
-use crate::talk::{agent_run, in_memory, stored};
+use super::ask::{api, conversations, json, output_of, run_on_directory, until_counted};
+use super::scene::{agent_run, in_memory, stored};
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn what_is_deleted_is_gone() {
+async fn a_deleted_conversation_is_gone() {
     let upstream = MockUpstream::start().await;
     let data = TempDir::new().unwrap();
     let tidegate = stored("", &upstream, &data).start().await;
     for name in ["one", "two", "three"] {
         agent_run(&tidegate, &upstream, name, 2).await;
     }
-    counted(&tidegate, 6).await;
+    until_counted(&tidegate, 6).await;
     let id = |value: serde_json::Value| value["conversation"]["id"].as_str().unwrap().to_owned();
 
     let one = id(json(&tidegate, "/api/conversations/one").await);
@@ -30,31 +30,31 @@ async fn what_is_deleted_is_gone() {
 
     let admin = tidegate.admin.to_string();
     let asked = conversations(&["delete", "two", "--admin", &admin], &[]).await;
-    assert_eq!(asked.code, Some(2), "nobody can be asked here: {asked:?}");
+    assert_eq!(asked.code, Some(2), "there is no terminal for confirmation: {asked:?}");
     assert!(asked.err.contains("--yes"), "{}", asked.err);
     let two = id(json(&tidegate, "/api/conversations/two").await);
-    let said = told(&tidegate, &["delete", "two", "--yes"]).await;
-    assert!(said.starts_with(&format!("deleted {two} (`two` of tenant ")), "{said}");
-    assert!(said.ends_with("2 turns in 2 requests)\n"), "{said}");
+    let output = output_of(&tidegate, &["delete", "two", "--yes"]).await;
+    assert!(output.starts_with(&format!("deleted {two} (`two` of tenant ")), "{output}");
+    assert!(output.ends_with("2 turns in 2 requests)\n"), "{output}");
     let gone = conversations(&["show", "two", "--admin", &admin], &[]).await;
     assert_eq!((gone.code, gone.out.as_str()), (Some(4), ""), "{gone:?}");
     tidegate.stop().await;
 
-    let alone = told_by_store(&data, &["delete", "three", "--yes", "--json"], &[]).await;
+    let alone = run_on_directory(&data, &["delete", "three", "--yes", "--json"], &[]).await;
     assert!(alone.code == Some(0) && alone.out.contains("\"name\":\"three\""), "{alone:?}");
-    let empty = told_by_store(&data, &["list"], &[]).await;
+    let empty = run_on_directory(&data, &["list"], &[]).await;
     assert_eq!((empty.code, empty.out.as_str()), (Some(0), ""), "{empty:?}");
 }
 
 #[tokio::test]
-async fn a_conversation_that_was_deleted_can_begin_again() {
+async fn a_deleted_conversation_can_begin_again() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     agent_run(&tidegate, &upstream, "again", 2).await;
-    counted(&tidegate, 2).await;
-    told(&tidegate, &["delete", "again", "--yes"]).await;
+    until_counted(&tidegate, 2).await;
+    output_of(&tidegate, &["delete", "again", "--yes"]).await;
     agent_run(&tidegate, &upstream, "again", 1).await;
-    let page = counted(&tidegate, 1).await;
+    let page = until_counted(&tidegate, 1).await;
     assert_eq!(page["conversations"][0]["turns"], 1);
     let messages = json(&tidegate, "/api/conversations/again/messages").await;
     let messages = messages["messages"].as_array().unwrap();

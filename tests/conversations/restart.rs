@@ -1,48 +1,48 @@
-//! What outlives the process, and the command where nobody runs.
+//! Conversations survive a restart, and the command works without a running process.
 
-use crate::agent::EVERY_TURN;
-use crate::ask::{conversations, counted, json, told_by_store};
-use crate::talk::{agent_run, stored};
+use super::ask::{conversations, json, run_on_directory, until_counted};
+use super::scene::{agent_run, stored};
+use crate::support::agent::EVERY_TURN;
 use tempfile::TempDir;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn after_a_restart_everything_is_there() {
+async fn a_restart_loses_nothing() {
     let upstream = MockUpstream::start().await;
     let data = TempDir::new().unwrap();
     let tidegate = stored(EVERY_TURN, &upstream, &data).start().await;
     agent_run(&tidegate, &upstream, "long", 4).await;
-    let before = counted(&tidegate, 4).await;
+    let before = until_counted(&tidegate, 4).await;
     let messages = json(&tidegate, "/api/conversations/long/messages").await;
     tidegate.stop().await;
 
-    let alone = told_by_store(&data, &["list", "--json"], &[]).await;
+    let alone = run_on_directory(&data, &["list", "--json"], &[]).await;
     assert_eq!((alone.code, alone.err.as_str()), (Some(0), ""));
     let alone: serde_json::Value = serde_json::from_str(&alone.out).unwrap();
     assert_eq!(alone["conversations"], before["conversations"]);
-    let shown = told_by_store(&data, &["show", "long"], &[]).await;
+    let shown = run_on_directory(&data, &["show", "long"], &[]).await;
     assert!(shown.code == Some(0) && shown.out.contains("result 3"), "{shown:?}");
 
     let tidegate = stored(EVERY_TURN, &upstream, &data).start().await;
     assert_eq!(json(&tidegate, "/api/conversations").await["conversations"], before["conversations"]);
     assert_eq!(json(&tidegate, "/api/conversations/long/messages").await, messages);
     agent_run(&tidegate, &upstream, "long", 5).await;
-    let after = counted(&tidegate, 9).await;
-    assert_eq!(after["conversations"][0]["turns"], 5, "four of the requests were there before");
+    let after = until_counted(&tidegate, 9).await;
+    assert_eq!(after["conversations"][0]["turns"], 5, "four of the turns were there before");
 }
 
 #[tokio::test]
-async fn a_store_that_is_in_use_is_not_opened_twice() {
+async fn a_store_in_use_is_not_opened_twice() {
     let upstream = MockUpstream::start().await;
     let data = TempDir::new().unwrap();
     let _tidegate = stored("", &upstream, &data).start().await;
-    let said = told_by_store(&data, &["list"], &[]).await;
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.err.contains("in use") && said.err.contains("--admin"), "{}", said.err);
+    let output = run_on_directory(&data, &["list"], &[]).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.err.contains("in use") && output.err.contains("--admin"), "{}", output.err);
 }
 
 #[tokio::test]
-async fn with_nobody_running_a_store_is_never_made_up() {
+async fn a_missing_store_is_not_created() {
     let nobody = ["list", "--admin", "127.0.0.1:0"];
     let memory = conversations(&[&nobody[..], &["--store", "memory:"]].concat(), &[]).await;
     assert_eq!(memory.code, Some(1), "{memory:?}");
@@ -51,15 +51,15 @@ async fn with_nobody_running_a_store_is_never_made_up() {
     let directory = TempDir::new().unwrap();
     let missing = directory.path().join("nothing");
     let store = format!("embedded:{}", missing.display());
-    let said = conversations(&[&nobody[..], &["--store", &store]].concat(), &[]).await;
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.err.contains("there is no directory") && said.err.contains("hint: "), "{}", said.err);
+    let output = conversations(&[&nobody[..], &["--store", &store]].concat(), &[]).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.err.contains("there is no directory") && output.err.contains("hint: "), "{}", output.err);
     assert!(!missing.exists());
 }
 
-/// Whoever reads a store need not have the configuration of whoever wrote it.
+/// The reader of a store may have a different configuration than its writer.
 #[tokio::test]
-async fn reading_with_a_shorter_time_to_live_removes_nothing() {
+async fn reading_with_a_shorter_ttl_removes_nothing() {
     let upstream = MockUpstream::start().await;
     let data = TempDir::new().unwrap();
     let tidegate = stored("", &upstream, &data).start().await;
@@ -68,7 +68,7 @@ async fn reading_with_a_shorter_time_to_live_removes_nothing() {
     let config = data.path().join("short.toml");
     std::fs::write(&config, "[store]\nttl = \"1ms\"\n").unwrap();
     for args in [&["list", "--config", config.to_str().unwrap()][..], &["list"]] {
-        let said = told_by_store(&data, args, &[]).await;
-        assert!(said.code == Some(0) && said.out.contains("kept"), "{args:?}: {said:?}");
+        let output = run_on_directory(&data, args, &[]).await;
+        assert!(output.code == Some(0) && output.out.contains("kept"), "{args:?}: {output:?}");
     }
 }

@@ -1,21 +1,21 @@
-//! What stood for old messages is read back.
+//! Summaries can be read back.
 
-use crate::agent::{body, conversation, send};
-use crate::ask::{counted, json, told};
-use crate::talk::in_memory;
+use super::ask::{json, output_of, until_counted};
+use super::scene::in_memory;
+use crate::support::agent::{body, conversation, send};
 use serde_json::Value;
 use tidegate_testkit::MockUpstream;
 
 const FOLD: &str = "[context]\nstrategy = \"summarization\"\n[context.fold]\nwhen = { turns = 3 }\nkeep = { turns = 1 }\nmode = \"inline\"\n";
 
 #[tokio::test]
-async fn a_summary_is_shown_by_the_api_and_by_the_command() {
+async fn the_api_and_the_command_show_a_summary() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory(FOLD, &upstream).start().await;
     let sent = body("gpt-4o", &conversation(4), &[]);
     let (_, forwarded) = send(&tidegate, &upstream, &[("x-conversation-id", "build-7")], &sent).await;
     assert!(forwarded.contains("<conversation_record>"), "{forwarded}");
-    counted(&tidegate, 1).await;
+    until_counted(&tidegate, 1).await;
 
     let page = json(&tidegate, "/api/conversations/build-7").await;
     let summaries = page["summaries"].as_array().unwrap();
@@ -26,23 +26,24 @@ async fn a_summary_is_shown_by_the_api_and_by_the_command() {
     let entries = one["summary"].as_object().unwrap();
     assert!(!entries.is_empty(), "{page}");
 
-    let shown = told(&tidegate, &["show", "build-7"]).await;
+    let shown = output_of(&tidegate, &["show", "build-7"]).await;
     let (_, text) =
         shown.split_once("\nsummaries\nof the first 7 messages, ").unwrap_or_else(|| panic!("{shown}"));
     let (text, _) = text.split_once("\n\nmessages\n").unwrap_or_else(|| panic!("{shown}"));
     assert!(text.contains(", by extractive\n    ") && text.contains("\n      - "), "{shown}");
-    let all: Value = serde_json::from_str(&told(&tidegate, &["show", "build-7", "--json"]).await).unwrap();
+    let all: Value =
+        serde_json::from_str(&output_of(&tidegate, &["show", "build-7", "--json"]).await).unwrap();
     assert_eq!(all["summaries"], page["summaries"]);
 }
 
 #[tokio::test]
-async fn without_a_summary_nothing_is_said_of_any() {
+async fn without_a_summary_none_is_shown() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     let sent = body("gpt-4o", &conversation(1), &[]);
     send(&tidegate, &upstream, &[("x-conversation-id", "short")], &sent).await;
-    counted(&tidegate, 1).await;
+    until_counted(&tidegate, 1).await;
     let page = json(&tidegate, "/api/conversations/short").await;
     assert_eq!((&page["summaries"], page.get("summaries_degraded")), (&serde_json::json!([]), None));
-    assert!(!told(&tidegate, &["show", "short"]).await.contains("summaries"));
+    assert!(!output_of(&tidegate, &["show", "short"]).await.contains("summaries"));
 }

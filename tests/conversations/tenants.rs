@@ -1,19 +1,19 @@
-//! Two tenants with the same name for a conversation have two conversations.
+//! Two tenants that use the same conversation name have two conversations.
 
-use crate::ask::{api, conversations, counted, json, told};
-use crate::talk::{in_memory, question};
+use super::ask::{api, conversations, json, output_of, until_counted};
+use super::scene::{in_memory, question};
 use serde_json::Value;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn equal_names_are_told_apart_by_the_tenant() {
+async fn the_tenant_distinguishes_equal_names() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     question(&tidegate, &upstream, "sk-ada", "same", "ada asks").await;
     question(&tidegate, &upstream, "sk-bob", "same", "bob asks").await;
-    let page = counted(&tidegate, 2).await;
+    let page = until_counted(&tidegate, 2).await;
     assert!(!page.to_string().contains("sk-"), "{page}");
-    // The newest is the first, but both may be of the same millisecond.
+    // The newest comes first, but both may have the same timestamp.
     let all = page["conversations"].as_array().unwrap();
     let (a, b) = (&all[0], &all[1]);
     assert_ne!(a["tenant"], b["tenant"]);
@@ -53,8 +53,8 @@ async fn equal_names_are_told_apart_by_the_tenant() {
     let several = conversations(&["show", "same", "--admin", &admin], &[]).await;
     assert_eq!((several.code, several.out.as_str()), (Some(4), ""));
     assert!(several.err.contains(&id) && several.err.contains(&other), "{}", several.err);
-    let one = told(&tidegate, &["show", "same", "--tenant", &tenant]).await;
+    let one = output_of(&tidegate, &["show", "same", "--tenant", &tenant]).await;
     assert!(one.contains("ada asks") != one.contains("bob asks"), "{one}");
-    told(&tidegate, &["delete", "same", "--tenant", &tenant, "--yes"]).await;
+    output_of(&tidegate, &["delete", "same", "--tenant", &tenant, "--yes"]).await;
     assert_eq!(json(&tidegate, "/api/conversations/same").await["conversation"]["id"], b["id"]);
 }

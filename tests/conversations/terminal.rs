@@ -1,22 +1,22 @@
-//! A conversation cannot command the terminal of whoever reads it.
+//! The content of a conversation cannot control the terminal.
 
-use crate::ask::{conversations, counted, json, told};
-use crate::talk::{in_memory, question};
+use super::ask::{conversations, json, output_of, until_counted};
+use super::scene::{in_memory, question};
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn escape_sequences_are_shown_and_not_obeyed() {
+async fn escape_sequences_are_printed_escaped() {
     let upstream = MockUpstream::start().await;
     let tidegate = in_memory("", &upstream).start().await;
     let hostile = "clear \u{1b}[2J title \u{1b}]0;owned\u{7} back\r csi \u{9b}31m turn \u{202e}txt.exe";
     question(&tidegate, &upstream, "sk-ada", "hostile", hostile).await;
-    counted(&tidegate, 1).await;
+    until_counted(&tidegate, 1).await;
     let page = json(&tidegate, "/api/conversations/hostile/messages").await;
-    assert_eq!(page["messages"][0]["message"]["content"], hostile, "nothing is changed for programs");
+    assert_eq!(page["messages"][0]["message"]["content"], hostile, "the API changed the text");
     for args in [&["show", "hostile"][..], &["show", "hostile", "--full"]] {
-        let shown = told(&tidegate, args).await;
-        let obeyed = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
-        assert!(!shown.contains(obeyed), "{shown:?}");
+        let shown = output_of(&tidegate, args).await;
+        let is_control = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
+        assert!(!shown.contains(is_control), "{shown:?}");
         assert!(
             shown.contains("clear \\u{1b}[2J title \\u{1b}]0;owned\\u{7} back\\u{d} csi \\u{9b}31m"),
             "{shown}"
@@ -25,7 +25,7 @@ async fn escape_sequences_are_shown_and_not_obeyed() {
 }
 
 #[tokio::test]
-async fn help_teaches_and_wrong_usage_says_so() {
+async fn help_has_examples_and_wrong_usage_is_refused() {
     let help = conversations(&["--help"], &[]).await;
     assert_eq!(help.code, Some(0));
     for text in [

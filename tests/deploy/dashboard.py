@@ -1,4 +1,4 @@
-"""What the Grafana dashboard asks, as Grafana would send it to Prometheus."""
+"""The queries of the Grafana dashboard, as Grafana sends them to Prometheus."""
 
 import dataclasses
 import json
@@ -8,7 +8,7 @@ from typing import Any
 from harness.servers import ROOT
 
 FILE = ROOT / "deploy" / "grafana" / "dashboard.json"
-# What stands for Grafana's variables: a whole minute of scrapes a second apart, and everything that there is to choose.
+# Values for Grafana's variables: a minute of scrapes a second apart, and every choice.
 VARIABLES = {"$__rate_interval": "1m", "$__range": "1h"}
 CHOICES = ("job", "instance", "route", "model")
 
@@ -16,7 +16,7 @@ CHOICES = ("job", "instance", "route", "model")
 @dataclasses.dataclass(frozen=True)
 class Query:
     panel: str
-    # Which of the panel's queries it is: A, B and so on.
+    # The letter of the query in its panel: A, B and so on.
     letter: str
     expression: str
 
@@ -38,7 +38,7 @@ def queries() -> list[Query]:
 
 
 def annotations() -> list[Query]:
-    """Marks on the time axis. Most of the time there is nothing to mark."""
+    """Marks on the time axis, which are usually empty."""
     return [Query(note["name"], "A", filled_in(note["expr"])) for note in load()["annotations"]["list"]]
 
 
@@ -47,14 +47,14 @@ def filled_in(expression: str) -> str:
         expression = expression.replace(name, value)
     for name in CHOICES:
         expression = expression.replace(f'=~"${name}"', '=~".*"')
-    # A zero for want of anything else would hide that there is nothing.
+    # A default of zero would hide that there is no data.
     expression = expression.replace(" or vector(0)", "")
-    assert "$" not in expression, f"nobody fills in what is left in {expression}"
+    assert "$" not in expression, f"unknown variable in {expression}"
     return expression
 
 
 def metric_names(expression: str) -> set[str]:
-    """The metrics of a PromQL expression: what is left of its words without labels, functions and their lists."""
+    """The metrics of a PromQL expression: its words except labels, functions and their arguments."""
     bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]", " ", expression)
     bare = re.sub(r"\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)", " ", bare)
     words = re.findall(r"\b[a-zA-Z_:][\w:]*\b(?!\s*\()", bare)

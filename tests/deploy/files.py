@@ -1,4 +1,4 @@
-"""The files of deploy/, and the programs that read them."""
+"""The files of deploy/, and the programs that check them."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ DEPLOY = ROOT / "deploy"
 def run(
     *command: str | os.PathLike[str], environment: Mapping[str, str] = MappingProxyType({}), stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program with this environment and nothing else of ours, so that no setting of a developer decides."""
+    """Runs a program with only this environment, so that a developer's settings have no effect."""
     parts = [os.fspath(part) for part in command]
     environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **environment}
     return subprocess.run(parts, env=environment, input=stdin, capture_output=True, text=True, check=False)
@@ -28,12 +28,12 @@ def succeed(*command: str | os.PathLike[str], environment: Mapping[str, str] = M
 
 
 def packaged(name: str) -> pathlib.Path:
-    """A program that a Python package brings."""
+    """A program from a Python package."""
     path = pathlib.Path(sys.executable).parent / name
     assert path.is_file(), f"`{path}` is missing; hint: `tests/run python` installs it"
     return path
 
 
 def checked(config: pathlib.Path, environment: Mapping[str, str] = MappingProxyType({}), *flags: str) -> str:
-    """What Tidegate itself says about a configuration, which must be valid."""
+    """The output of `tidegate check` for a configuration, which must be valid."""
     return succeed(binary("TIDEGATE_BIN", "tidegate"), "check", "--config", config, *flags, environment=environment)

@@ -1,13 +1,13 @@
-"""Kubernetes manifests against the schemas of Kubernetes, and what must hold for every pod that runs Tidegate."""
+"""Validates Kubernetes manifests against their schemas, and checks requirements of every Tidegate pod."""
 
 from typing import Any
 
 import kubernetes_validate
 import yaml
 
-# The oldest that the files say they need, and the newest whose schemas there are.
+# The oldest supported version, and the newest with schemas.
 VERSIONS = ("1.30", "1.37")
-# Kinds of the Prometheus operator, which Kubernetes itself has no schema of.
+# Kinds of the Prometheus operator, for which Kubernetes has no schema.
 CUSTOM = {"ServiceMonitor"}
 
 
@@ -19,7 +19,7 @@ def validate(manifests: list[dict[str, Any]]) -> None:
     for manifest in manifests:
         if manifest["kind"] not in CUSTOM:
             for version in VERSIONS:
-                # Strict: a key that Kubernetes does not know is a mistake and not an extension.
+                # Strict: an unknown key is an error.
                 kubernetes_validate.validate(manifest, version, strict=True)
 
 
@@ -40,7 +40,7 @@ def tidegate_container(deployment: dict[str, Any]) -> dict[str, Any]:
 
 
 def assert_hardened(deployment: dict[str, Any]) -> None:
-    """What the restricted profile of Kubernetes' pod security standards asks for, and a root that nobody writes to."""
+    """Asserts the restricted profile of the pod security standards, and a read-only root."""
     pod = deployment["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -57,7 +57,7 @@ def assert_hardened(deployment: dict[str, Any]) -> None:
 
 
 def assert_probed(container: dict[str, Any]) -> None:
-    """The admin address tells how it is, and the port's name is one that the container has."""
+    """Asserts that the probes use the admin port, which the container has."""
     assert {port["name"]: port["containerPort"] for port in container["ports"]}["admin"] == 9090
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "admin"}
     for probe in ("startupProbe", "readinessProbe"):

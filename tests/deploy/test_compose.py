@@ -16,13 +16,13 @@ def compose() -> dict:
     return yaml.safe_load(FILE.read_text())
 
 
-def test_it_is_a_compose_file():
+def test_the_compose_file_is_valid():
     parsed = PyCompose.from_yaml(FILE.read_text())
     parsed.validate()
     assert set(parsed.service_names()) == {"tidegate", "redis", "prometheus", "grafana", "otel-collector"}
 
 
-def test_every_file_that_it_mounts_is_there(compose: dict):
+def test_every_mounted_file_exists(compose: dict):
     for name, config in compose["configs"].items():
         assert (DEPLOY / config["file"]).is_file(), name
     used = [entry["source"] for service in compose["services"].values() for entry in service.get("configs", [])]
@@ -37,32 +37,32 @@ def test_no_service_has_more_rights_than_it_needs(compose: dict):
     assert compose["services"]["tidegate"]["read_only"] is True
 
 
-def test_every_secret_is_in_the_example_of_the_environment():
+def test_every_variable_is_in_the_example_environment():
     named = set(re.findall(r"\$\{(\w+)", FILE.read_text()))
     assert named == set(re.findall(r"^#?(\w+)=", (DEPLOY / "env.example").read_text(), re.MULTILINE))
-    # What has no default must be asked for by name, instead of being empty.
+    # A variable without a default must be required by name and not be empty.
     assert "GRAFANA_PASSWORD:?" in FILE.read_text()
 
 
 def test_tidegate_accepts_the_configurations():
     shown = checked(DEPLOY / "proxy.toml", SECRETS, "--changed")
     assert "redis://***@redis:6379" in shown
-    assert '"0.0.0.0:9090"' in shown, "Prometheus is another container"
+    assert '"0.0.0.0:9090"' in shown, "Prometheus, in another container, cannot reach the admin address"
     assert '"embedded:/data"' in checked(DEPLOY / "image.toml", {}, "--changed")
 
 
-def test_the_collector_has_a_pipeline_for_each_signal_and_nothing_that_is_not_there():
-    """The collector itself is not at hand: this is its shape and no more."""
+def test_the_collector_has_a_pipeline_for_each_signal():
+    """Only checks the structure, because the collector is not available."""
     config = yaml.safe_load((DEPLOY / "otel-collector.yaml").read_text())
     assert set(config["service"]["pipelines"]) == {"traces", "metrics"}
     for pipeline in config["service"]["pipelines"].values():
         for part in ("receivers", "processors", "exporters"):
             assert set(pipeline[part]) <= set(config[part])
-        assert pipeline["processors"] == ["memory_limiter", "batch"], "the limit first, the batches last"
+        assert pipeline["processors"] == ["memory_limiter", "batch"], "the memory limiter must come first and the batches last"
     assert set(config["receivers"]["otlp"]["protocols"]) == {"grpc", "http"}
 
 
-def test_grafana_is_told_where_prometheus_and_the_dashboard_are(compose: dict):
+def test_grafana_is_provisioned_with_prometheus_and_the_dashboard(compose: dict):
     provisioning = DEPLOY / "grafana" / "provisioning"
     [source] = yaml.safe_load((provisioning / "datasources" / "prometheus.yaml").read_text())["datasources"]
     assert (source["type"], source["url"]) == ("prometheus", "http://prometheus:9090")

@@ -1,28 +1,28 @@
-"""The Grafana dashboard as a file: it can be imported anywhere, and nothing of it is in the way of something else."""
+"""The Grafana dashboard file can be imported anywhere, and its panels do not overlap."""
 
 import re
 
 import dashboard
 
 
-def test_it_names_no_data_source_of_its_own():
+def test_no_data_source_is_hard_coded():
     found = re.findall(r'"uid": "([^"]*)"', dashboard.FILE.read_text())
     assert set(found) == {"tidegate", "${datasource}"}
     assert "__inputs" not in dashboard.load()
 
 
-def test_its_variables_are_the_ones_that_it_uses():
+def test_every_variable_is_used():
     variables = [variable["name"] for variable in dashboard.load()["templating"]["list"]]
     assert variables == ["datasource", *dashboard.CHOICES]
     expressions = [target["expr"] for panel in dashboard.panels() for target in panel["targets"]]
     for expression in expressions:
-        # A selector that a choice does not narrow down would show another process's figures.
+        # A selector without these variables would include other processes.
         assert expression.count('job=~"$job",instance=~"$instance"') == expression.count("{"), expression
     for name in dashboard.CHOICES:
         assert any(f'=~"${name}"' in expression for expression in expressions), name
 
 
-def test_every_panel_explains_itself_and_is_there_once():
+def test_every_panel_has_a_description_and_is_unique():
     panels = dashboard.panels()
     assert all(panel["description"].endswith(".") for panel in panels)
     for unique in ("id", "title"):
@@ -30,7 +30,7 @@ def test_every_panel_explains_itself_and_is_there_once():
         assert len(set(values)) == len(values), unique
 
 
-def test_no_panel_covers_another():
+def test_no_panels_overlap():
     taken: set[tuple[int, int]] = set()
     for panel in dashboard.load()["panels"]:
         place = panel["gridPos"]

@@ -62,13 +62,13 @@ def refused(values: dict[str, Any]) -> str:
     return result.stderr
 
 
-def test_helm_has_nothing_to_say_about_it():
+def test_helm_lint_passes():
     token = "secret.values.TIDEGATE_ADMIN_TOKEN=t"
     succeed(packaged("helm"), "lint", CHART, "--strict", "--kube-version", "1.30", "--set", token)
 
 
 @pytest.mark.parametrize("values", [TOKEN, REDIS, EVERYTHING], ids=["token", "redis", "everything"])
-def test_kubernetes_accepts_it(values: dict[str, Any]):
+def test_the_manifests_are_valid(values: dict[str, Any]):
     manifests = rendered(values)
     validate(manifests)
     deployment = the(manifests, "Deployment")
@@ -77,7 +77,7 @@ def test_kubernetes_accepts_it(values: dict[str, Any]):
     assert_can_write_only(tidegate_container(deployment), "/data")
 
 
-def test_every_kind_is_there_with_everything_and_few_without():
+def test_the_rendered_kinds():
     assert {manifest["kind"] for manifest in rendered(EVERYTHING)} == {
         "ConfigMap",
         "Deployment",
@@ -97,7 +97,7 @@ def test_every_kind_is_there_with_everything_and_few_without():
 
 
 @pytest.mark.parametrize("values", [TOKEN, EVERYTHING], ids=["token", "everything"])
-def test_tidegate_starts_with_what_the_pod_has(values: dict[str, Any], tmp_path: pathlib.Path):
+def test_tidegate_accepts_the_configuration_of_the_pod(values: dict[str, Any], tmp_path: pathlib.Path):
     manifests = rendered(values)
     config = tmp_path / "proxy.toml"
     config.write_text(the(manifests, "ConfigMap")["data"]["proxy.toml"])
@@ -109,7 +109,7 @@ def test_tidegate_starts_with_what_the_pod_has(values: dict[str, Any], tmp_path:
     assert ("redis://***@redis:6379" if values is EVERYTHING else "embedded:/data") in shown
 
 
-def test_what_belongs_together_finds_each_other():
+def test_selectors_and_references_match():
     manifests = rendered(EVERYTHING)
     labels = the(manifests, "Deployment")["spec"]["template"]["metadata"]["labels"].items()
     for service in of_kind(manifests, "Service"):
@@ -128,16 +128,16 @@ def test_what_belongs_together_finds_each_other():
     assert the(manifests, "HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]["name"] == "gate-tidegate"
 
 
-def test_it_is_refused_what_could_not_work():
+def test_unworkable_values_are_refused():
     assert "the admin address needs a token" in refused({})
     assert "several replicas need redis://" in refused({**TOKEN, "replicaCount": 2})
     assert "several replicas need redis://" in refused({**TOKEN, "autoscaling": {"enabled": True}})
-    assert "replicas" in refused({**TOKEN, "replicas": 2}), "a key that the chart does not know"
+    assert "replicas" in refused({**TOKEN, "replicas": 2}), "an unknown key was accepted"
     assert "store.url" in refused({**TOKEN, "store": {"url": "postgres://db"}})
-    assert "store.url" in refused({**TOKEN, "store": {"url": "embedded:/elsewhere"}}), "nothing else can be written to"
+    assert "store.url" in refused({**TOKEN, "store": {"url": "embedded:/elsewhere"}}), "a directory that is not writable was accepted"
 
 
-def test_the_versions_are_those_of_the_program():
+def test_the_versions_match_the_program():
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     workspace = tomllib.loads((DEPLOY.parent / "Cargo.toml").read_text())["workspace"]["package"]
     assert chart["appVersion"] == workspace["version"]

@@ -24,7 +24,7 @@ def sidecar() -> list[dict]:
     return documents(SIDECAR.read_text())
 
 
-def test_kubernetes_accepts_it(sidecar: list[dict]):
+def test_the_manifests_are_valid(sidecar: list[dict]):
     validate(sidecar)
 
 
@@ -32,7 +32,7 @@ def test_tidegate_accepts_its_configuration(sidecar: list[dict], tmp_path: pathl
     config = tmp_path / "proxy.toml"
     config.write_text(the(sidecar, "ConfigMap")["data"]["proxy.toml"])
     shown = checked(config, {}, "--changed")
-    assert '"127.0.0.1:8080"' in shown, "the application's own address is not for others"
+    assert '"127.0.0.1:8080"' in shown, "the proxy is reachable from outside the pod"
     assert '"embedded:/data"' in shown
 
 
@@ -42,16 +42,16 @@ def test_the_pod_is_hardened_and_probed(sidecar: list[dict]):
     container = tidegate_container(deployment)
     assert_probed(container)
     assert_can_write_only(container, "/data")
-    assert container["restartPolicy"] == "Always", "without it, an init container never lets the application start"
+    assert container["restartPolicy"] == "Always", "without it, an init container blocks the application"
 
 
-def test_the_application_finds_it(sidecar: list[dict]):
+def test_the_application_uses_the_sidecar(sidecar: list[dict]):
     [application] = the(sidecar, "Deployment")["spec"]["template"]["spec"]["containers"]
     environment = {variable["name"]: variable["value"] for variable in application["env"]}
     assert environment["OPENAI_BASE_URL"] == "http://127.0.0.1:8080/v1"
 
 
-def test_the_ten_lines_of_the_documentation_are_a_pod():
+def test_the_ten_lines_of_the_documentation_are_a_valid_pod():
     [block] = re.findall(r"^```yaml\n(.*?)^```$", (DEPLOY / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     assert len(block.splitlines()) == 10
     spec = {**yaml.safe_load(block), "containers": [{"name": "application", "image": "my-agent"}]}

@@ -16,14 +16,14 @@ from harness import servers
 from harness.process import poll
 from harness.prometheus import Prometheus, prometheus, promtool
 from harness.sdk import client_of
-from harness.servers import ROOT, Server, deserted_address
+from harness.servers import ROOT, Server, unused_address
 
 DIRECTORY = ROOT / "deploy" / "prometheus"
 ALERTS = DIRECTORY / "alerts.yml"
 TOKEN = "a-token-for-the-admin-address"
 DEADLINE = 20.0
 
-# What promtool says about names that agents and their dashboards had before Tidegate; nothing else may be said.
+# Complaints of promtool about names that predate Tidegate. No others are allowed.
 TOTAL = 'counter metrics should have "_total" suffix'
 COUNT = 'non-histogram and non-summary metrics should not have "_count" suffix'
 SUMMARY = "metric name should not include type 'summary'"
@@ -56,36 +56,36 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def watched(mock: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """Two Tidegates, of which one has no store, with two rounds of load that Prometheus has seen."""
+    """Two Tidegates, one of them without a reachable store, after two rounds of load that Prometheus has scraped."""
     directories = [tmp_path_factory.mktemp(name) for name in ("tidegate", "alone", "prometheus")]
     with (
-        deserted_address() as nobody,
-        servers.tidegate(mock, directories[0], traffic.CONFIG, environment(nobody)) as tidegate,
+        unused_address() as unused,
+        servers.tidegate(mock, directories[0], traffic.CONFIG, environment(unused)) as tidegate,
         servers.tidegate(
-            mock, directories[1], f'[store]\nurl = "redis://{nobody}"\n', environment(nobody)
+            mock, directories[1], f'[store]\nurl = "redis://{unused}"\n', environment(unused)
         ) as without_store,
         prometheus(directories[2], scrape_config([tidegate, without_store], directories[2])) as server,
         client_of(tidegate) as client,
         client_of(without_store) as client_of_other,
     ):
-        # A rate needs two scrapes, and what begins between them is not in it; so one round makes the series, and the next
-        # one makes them grow.
+        # A rate needs two scrapes, and a series that starts between them has none. So the first round creates the
+        # series, and the second one increases them.
         for number in range(2):
             traffic.round_of_everything(client, number)
             traffic.degraded_by_the_store(client_of_other, f"alone-{number}")
             await_scrape(server)
         yield Watched(server, tidegate, without_store)
-        # At its end a process gives the archive ten seconds for the last rows, and nobody will take these.
+        # On shutdown the process would wait ten seconds for the archive, which is unreachable.
         tidegate.process.child.kill()
 
 
-def environment(nobody: str) -> dict[str, str]:
-    """The collector is away: spans are made, and lost."""
-    return {"NOBODY": nobody, "TIDEGATE_ADMIN_TOKEN": TOKEN, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{nobody}"}
+def environment(unused: str) -> dict[str, str]:
+    """The collector is unreachable: spans are created and dropped."""
+    return {"NOBODY": unused, "TIDEGATE_ADMIN_TOKEN": TOKEN, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{unused}"}
 
 
 def scrape_config(tidegates: list[Server], directory: pathlib.Path) -> dict:
-    """The configuration of deploy/, but for what is different on one machine: addresses, and the path of the token."""
+    """The configuration of deploy/ with the addresses and the token path of this machine."""
     config = yaml.safe_load((DIRECTORY / "prometheus.yml").read_text())
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     config["rule_files"] = [str(ALERTS)]
@@ -103,7 +103,7 @@ def admin_of(server: Server) -> str:
 
 
 def await_scrape(server: Prometheus) -> None:
-    """Until both have been scraped after now: the second scrape from now on cannot have begun before."""
+    """Waits until both have been scraped twice, because the first scrape may have started before this call."""
     [now] = server.query("vector(time())")
     since = float(now["value"][1])
 
@@ -138,7 +138,7 @@ def test_promtool_accepts(arguments: tuple[str, ...]):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_every_alert_says_what_to_do_and_has_a_test():
+def test_every_alert_has_a_description_and_a_test():
     tested = (DIRECTORY / "alerts_test.yml").read_text()
     for alert in alerts():
         assert alert["labels"]["severity"] in {"page", "ticket"}, alert["alert"]
@@ -147,13 +147,13 @@ def test_every_alert_says_what_to_do_and_has_a_test():
         assert f'alertname="{alert["alert"]}"' in tested, f"{alert['alert']} is not in alerts_test.yml"
 
 
-def test_the_metrics_are_as_prometheus_wants_them(watched: Watched):
+def test_promtool_accepts_the_metrics(watched: Watched):
     result = promtool("check", "metrics", directory=DIRECTORY, stdin=metrics(watched.tidegate))
     complaints = set(filter(None, (result.stdout + result.stderr).splitlines()))
     assert complaints == KNOWN_COMPLAINTS
 
 
-def test_every_metric_that_is_asked_for_exists(watched: Watched):
+def test_every_queried_metric_exists(watched: Watched):
     text = metrics(watched.tidegate) + metrics(watched.without_store)
     families = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     known = {"up", *families}
@@ -174,11 +174,11 @@ def test_every_metric_that_is_asked_for_exists(watched: Watched):
 def test_every_query_of_the_dashboard_has_data(watched: Watched, query: dashboard.Query):
     samples = watched.prometheus.query(query.expression)
     assert samples, query.expression
-    # Nothing divided by nothing is a sample too, but no data.
+    # Zero divided by zero is a sample, but not data.
     assert any(not math.isnan(float(sample["value"][1])) for sample in samples), samples
 
 
-def test_the_annotations_of_the_dashboard_can_be_asked(watched: Watched):
+def test_the_annotations_of_the_dashboard_are_valid_queries(watched: Watched):
     for query in dashboard.annotations():
         watched.prometheus.query(query.expression)
 
@@ -193,10 +193,10 @@ def test_prometheus_evaluates_every_alert(watched: Watched):
         watched.prometheus.query(alert["expr"])
 
 
-def test_the_dashboard_tells_what_happened(watched: Watched):
-    """The figures of the first row are the ones that the load must have made."""
+def test_the_dashboard_shows_the_load(watched: Watched):
+    """The figures of the first row match the load."""
     value = {query.panel: query.expression for query in dashboard.queries()}
-    # One moment for all: an increase is extrapolated to the ends of its window, and those move on.
+    # The same time for all queries: an increase is extrapolated to the ends of its window, which move.
     [now] = watched.prometheus.query("vector(time())")
 
     def of(panel: str) -> float:

@@ -19,14 +19,14 @@ def analyze(*arguments: str) -> str:
     return result.stdout + result.stderr
 
 
-def test_systemd_has_nothing_to_say_about_it(tmp_path: pathlib.Path):
-    # The program must be there; it is not installed, but it was built.
+def test_systemd_verifies_the_unit(tmp_path: pathlib.Path):
+    # The program must exist: use the built one, because none is installed.
     here = tmp_path / UNIT.name
     here.write_text(UNIT.read_text().replace("/usr/local/bin/tidegate", binary("TIDEGATE_BIN", "tidegate")))
     assert analyze("verify", "--man=no", str(here)) == ""
 
 
-def test_it_exposes_little():
-    """0 is a service that can do nothing, 10 one that can do everything. What is left is the network."""
+def test_the_exposure_level_is_low():
+    """The level is 0 for a fully confined service and 10 for an unconfined one. The rest is network access."""
     [level] = re.findall(r"Overall exposure level for \S+: ([0-9.]+)", analyze("security", "--offline=true", str(UNIT)))
     assert float(level) <= 1.5

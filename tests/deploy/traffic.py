@@ -1,14 +1,14 @@
-"""A little of everything that the dashboard shows: masked, folded, refused, degraded, streamed, at a plateau, without a price."""
+"""Traffic for every panel of the dashboard: masked, folded, refused, degraded, streamed, at a plateau, without a price."""
 
 import json
 from collections.abc import Iterator
 
 from openai import OpenAI, UnprocessableEntityError
 
-# `${…}` is filled in from the environment of the process.
+# `${…}` is replaced from the environment of the process.
 CONFIG = """
 [archive]
-# Nobody listens there: the archive's figures are there, and it is not connected.
+# Nothing listens there: the archive has metrics but no connection.
 url = "postgres://nobody@${NOBODY}/nothing"
 
 [models."without-a-price"]
@@ -56,12 +56,12 @@ name = "masking"
 """
 
 MODEL = "gpt-4o-mini"
-# Long enough that the upstream reports cached tokens, which begin at 1,024.
+# Long enough for cached tokens, which the upstream reports from 1,024 on.
 SYSTEM = {"role": "system", "content": "You are a harbour pilot, and you know every berth. " * 120}
 
 
 def round_of_everything(client: OpenAI, number: int) -> None:
-    """What happens is asserted where the client can see it; the rest is in the metrics."""
+    """Sends every kind of request, and asserts what the client can see."""
     assert "masked=0," not in edits(client, f"agent-{number}", agent(8), "masking")
     assert stop_hint(client, f"stuck-{number}") == "plateau=5"
     assert "folded=0," not in edits(client, f"chat-{number}", chat(6), "folding")
@@ -104,7 +104,7 @@ def refused(client: OpenAI, name: str) -> None:
     except UnprocessableEntityError as error:
         assert error.code == "context_budget_exceeded"
     else:
-        raise AssertionError("a request that does not fit was forwarded")
+        raise AssertionError("a request over budget was forwarded")
 
 
 def degraded_by_the_store(client: OpenAI, name: str) -> None:
@@ -112,10 +112,10 @@ def degraded_by_the_store(client: OpenAI, name: str) -> None:
 
 
 def chat(turns: int) -> list[dict]:
-    return [SYSTEM, *(message for number in range(turns) for message in said(number)), question(turns)]
+    return [SYSTEM, *(message for number in range(turns) for message in exchange(number)), question(turns)]
 
 
-def said(number: int) -> Iterator[dict]:
+def exchange(number: int) -> Iterator[dict]:
     yield question(number)
     yield {"role": "assistant", "content": f"Berth {number} is {number % 9 + 3} metres deep, and we decided to use it."}
 
@@ -125,7 +125,7 @@ def question(number: int) -> dict:
 
 
 def agent(turns: int, berth: int | None = None) -> list[dict]:
-    """An agent that sounds one berth after the other, or always the same one."""
+    """An agent that sounds one berth after another, or always the same one."""
     messages = [SYSTEM, {"role": "user", "content": "Survey the harbour."}]
     for number in range(turns):
         call = {"name": "sound", "arguments": json.dumps({"berth": number if berth is None else berth})}

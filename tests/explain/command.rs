@@ -1,44 +1,30 @@
-//! Running `tidegate explain`, and requests to run it on.
+//! Runs `tidegate explain`, and builds requests for it.
 
+use crate::support::command::{Output, blocking_command};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use tempfile::TempDir;
 
-/// What a command answered.
-pub(crate) struct Said {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
-}
-
-/// Keeps the last turn and masks everything before it at once.
+/// Keeps the last turn and masks everything before it.
 pub(crate) const ONE_TURN: &str = "[context.mask]\nkeep = { turns = 1 }\n";
 
-/// Runs `tidegate explain` on `body` in `request.json`, beside a `proxy.toml` with `config`.
-pub(crate) fn explain(config: &str, body: &str, args: &[&str]) -> Said {
+/// Runs `tidegate explain request.json` with this configuration and body.
+pub(crate) fn explain(config: &str, body: &str, args: &[&str]) -> Output {
     let directory = TempDir::new().unwrap();
     std::fs::write(directory.path().join("request.json"), body).unwrap();
     run(&directory, config, "", &[&["request.json"], args].concat())
 }
 
-pub(crate) fn run(directory: &TempDir, config: &str, input: &str, args: &[&str]) -> Said {
+pub(crate) fn run(directory: &TempDir, config: &str, input: &str, args: &[&str]) -> Output {
     std::fs::write(directory.path().join("proxy.toml"), config).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    for (name, _) in std::env::vars_os() {
-        let name = name.to_string_lossy().into_owned();
-        if ["TIDEGATE_", "AGENT_CONTEXT_", "CONTEXT_"].iter().any(|prefix| name.starts_with(prefix)) {
-            command.env_remove(name);
-        }
-    }
-    command.current_dir(directory.path()).arg("explain").args(args);
+    let mut command = blocking_command(directory.path());
+    command.arg("explain").args(args);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A command that fails early does not read its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    child.wait_with_output().unwrap().into()
 }
 
 pub(crate) fn call(id: &str, tool: &str) -> Value {
@@ -54,8 +40,8 @@ pub(crate) fn request(messages: &[Value]) -> String {
     json!({"model": "gpt-4o-2024-08-06", "messages": messages}).to_string()
 }
 
-/// A conversation that waits for the answer to its last question. Each one before it was answered with the help of a tool.
-pub(crate) fn talk(questions: usize) -> String {
+/// A conversation that ends with a question. Each earlier question was answered after a tool call.
+pub(crate) fn chat(questions: usize) -> String {
     let mut messages = vec![json!({"role": "system", "content": "Be brief."})];
     for number in 0..questions {
         messages.push(
@@ -64,14 +50,14 @@ pub(crate) fn talk(questions: usize) -> String {
         if number + 1 < questions {
             let id = format!("c{number}");
             messages.extend([call(&id, "read_file"), result(&id, &"one line of output\n".repeat(40))]);
-            let said = format!("We decided to use bollard-{number} for it.");
-            messages.push(json!({"role": "assistant", "content": said}));
+            let text = format!("We decided to use bollard-{number} for it.");
+            messages.push(json!({"role": "assistant", "content": text}));
         }
     }
     request(&messages)
 }
 
-/// An agent that says much, works on one task and has read four files for it.
+/// An agent with long messages that has read four files for one task.
 pub(crate) fn worker() -> String {
     let mut messages = vec![
         json!({"role": "system", "content": "Be brief."}),
@@ -79,15 +65,15 @@ pub(crate) fn worker() -> String {
     ];
     for number in 0..4 {
         let id = format!("c{number}");
-        let said = format!("I read the file of pier {number} and see what it says about its bollards. ");
+        let text = format!("I read the file of pier {number} and see what it says about its bollards. ");
         let mut call = call(&id, "read_file");
-        call["content"] = said.repeat(5).into();
+        call["content"] = text.repeat(5).into();
         messages.extend([call, result(&id, "ok")]);
     }
     request(&messages)
 }
 
-/// An agent that has used two tools, and one of them twice.
+/// An agent that has used two tools, one of them twice.
 pub(crate) fn agent() -> String {
     let output = "one line of output\n".repeat(40);
     request(&[

@@ -1,23 +1,23 @@
-//! Old messages become a summary: which, why, and what the summary says.
+//! Which messages are folded, why, and what the summary says.
 
-use crate::command::{explain, request, talk, worker};
+use super::command::{chat, explain, request, worker};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-/// Folds at the fourth question all but the last two of them.
+/// Folds all but the last two questions at the fourth.
 const FOLD: &str = "[context]\nstrategy = \"summarization\"\n[context.fold]\nwhen = { user_turns = 4 }\nkeep = { user_turns = 2 }\n";
 
-/// The same, and the request waits for it.
+/// The same with an inline summary.
 fn inline() -> String {
     format!("{FOLD}mode = \"inline\"\n")
 }
 
 fn object(config: &str, body: &str, args: &[&str]) -> Value {
-    let said = explain(config, body, &[&["--json"], args].concat());
-    serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}", said.err))
+    let output = explain(config, body, &[&["--json"], args].concat());
+    serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("{}", output.err))
 }
 
-/// The reason of every message, and which are folded.
+/// The action and the reason for every message.
 fn fates(object: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let messages = object["messages"].as_array().unwrap();
@@ -29,16 +29,16 @@ fn fate(action: &str, reason: &str) -> (String, String) {
 }
 
 #[test]
-fn the_table_shows_the_summary_and_what_it_stands_for() {
-    let said = explain(FOLD, &talk(4), &[]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    let (messages, rest) = said.out.split_once("\n\nbudget\n").unwrap();
+fn the_table_shows_the_summary_and_what_it_covers() {
+    let output = explain(FOLD, &chat(4), &[]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    let (messages, rest) = output.out.split_once("\n\nbudget\n").unwrap();
     assert_snapshot!(messages, @r#"
-    request.json: route `default`, to default, strategy summarization
+    request.json: route `default`, upstream `default`, strategy summarization
 
       #  role       kind                  tokens  action  why
       0  system                                7  keep    instruction
-      +  user       summary                  116  insert  stands for 8 messages
+      +  user       summary                  116  insert  replaces 8 messages
       1  user                             15 → 0  fold    covered by the summary
       2  assistant  calls read_file       10 → 0  fold    covered by the summary
       3  tool       result of read_file  204 → 0  fold    covered by the summary
@@ -75,13 +75,12 @@ fn the_table_shows_the_summary_and_what_it_stands_for() {
         ),
         "{rest}"
     );
-    // It does not mask.
-    assert!(!said.out.contains("mask.keep"), "{}", said.out);
+    assert!(!output.out.contains("mask.keep"), "{}", output.out);
 }
 
 #[test]
-fn the_object_for_machines_says_the_same() {
-    let object = object(&inline(), &talk(4), &[]);
+fn the_json_has_the_same_figures() {
+    let object = object(&inline(), &chat(4), &[]);
     assert_snapshot!(serde_json::to_string_pretty(&object["folding"]).unwrap(), @r#"
     {
       "cause": "turns",
@@ -112,11 +111,11 @@ fn the_object_for_machines_says_the_same() {
 }
 
 #[test]
-fn the_diff_shows_the_summary_whole_and_the_messages_that_go() {
-    let said = explain(&inline(), &talk(4), &["--diff"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    let end = said.out.find("-  \"content\": null").unwrap();
-    assert_snapshot!(said.out[..end], @r###"
+fn the_diff_shows_the_summary_and_the_folded_messages() {
+    let output = explain(&inline(), &chat(4), &["--diff"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    let end = output.out.find("-  \"content\": null").unwrap();
+    assert_snapshot!(output.out[..end], @r###"
     --- nothing before messages[1]
     +++ a summary as forwarded, 116 tokens
     @@ -0,0 +1,16 @@
@@ -145,73 +144,73 @@ fn the_diff_shows_the_summary_whole_and_the_messages_that_go() {
     -}
     -{
     "###);
-    assert!(!said.out.contains("messages[9]") && !said.out.contains("bollard-2"), "{}", said.out);
+    assert!(!output.out.contains("messages[9]") && !output.out.contains("bollard-2"), "{}", output.out);
 }
 
 #[test]
-fn the_rewritten_request_has_the_summary_in_the_place_of_the_messages() {
-    let body = talk(4);
-    let said = explain(FOLD, &body, &["--rewritten"]);
-    assert_eq!(said.code, Some(0));
-    assert_snapshot!(said.err, @r#"request.json: `fold.mode` is "background": this very request would go out without the summary, with 757 input tokens, and the next one with it"#);
+fn the_rewritten_request_has_the_summary() {
+    let body = chat(4);
+    let output = explain(FOLD, &body, &["--rewritten"]);
+    assert_eq!(output.code, Some(0));
+    assert_snapshot!(output.err, @r#"request.json: `fold.mode` is "background": this very request would go out without the summary, with 757 input tokens, and the next one with it"#);
     let (sent, forwarded): (Value, Value) =
-        (serde_json::from_str(&body).unwrap(), serde_json::from_str(&said.out).unwrap());
+        (serde_json::from_str(&body).unwrap(), serde_json::from_str(&output.out).unwrap());
     let (sent, forwarded) = (sent["messages"].as_array().unwrap(), forwarded["messages"].as_array().unwrap());
     assert_eq!((forwarded.len(), &forwarded[0], &forwarded[2..]), (7, &sent[0], &sent[9..]));
     assert!(
         forwarded[1]["content"].as_str().unwrap().starts_with("<conversation_record>\nRecord of 8 earlier")
     );
-    assert_eq!(explain(&inline(), &body, &["--rewritten"]).out, said.out);
+    assert_eq!(explain(&inline(), &body, &["--rewritten"]).out, output.out);
 }
 
 #[test]
-fn a_request_that_would_not_fit_does_not_wait_for_the_next_one() {
+fn a_request_over_budget_is_folded_at_once() {
     let budget = |tokens: u32| format!("{FOLD}[context.budget]\nmax_input = {tokens}\n");
-    let tight = object(&budget(550), &talk(3), &[]);
+    let tight = object(&budget(550), &chat(3), &[]);
     assert_eq!(tight["folding"]["cause"], "prune", "{tight}");
-    let over = object(&budget(400), &talk(4), &[]);
+    let over = object(&budget(400), &chat(4), &[]);
     let folding = &over["folding"];
     assert_eq!(
         (&folding["cause"], &folding["later"], &folding["covered"]),
         (&json!("budget"), &json!(false), &json!(8))
     );
-    // The first summary is not enough: the second covers all but the unresolved end, and what there is room for stays beside it.
-    let twice = object(&budget(380), &talk(4), &[]);
+    // The first summary is not enough. The second covers all but the unresolved end, and messages that fit are kept beside it.
+    let twice = object(&budget(380), &chat(4), &[]);
     assert_eq!((&twice["folding"]["covered"], &twice["verdict"]["folded"]), (&json!(11), &json!(10)));
     assert_eq!(twice["verdict"]["ending"], "edited");
 
-    let said = explain(&budget(60), &talk(4), &[]);
-    assert_eq!((said.code, said.err.as_str()), (Some(3), ""));
-    let verdict = said.out.split_once("verdict: ").unwrap().1;
+    let output = explain(&budget(60), &chat(4), &[]);
+    assert_eq!((output.code, output.err.as_str()), (Some(3), ""));
+    let verdict = output.out.split_once("verdict: ").unwrap().1;
     assert!(verdict.contains("input tokens even folded, and 60 may be used"), "{verdict}");
     assert!(!verdict.contains("mask"), "{verdict}");
-    let said = explain(&budget(60), &talk(4), &["--diff"]);
-    assert_eq!((said.code, said.out.as_str()), (Some(3), ""));
+    let output = explain(&budget(60), &chat(4), &["--diff"]);
+    assert_eq!((output.code, output.out.as_str()), (Some(3), ""));
 }
 
 #[test]
-fn the_built_in_summarizer_stands_in_for_a_model() {
+fn the_built_in_summarizer_replaces_an_llm_with_a_note() {
     let config = format!(
         "{}summarizer = \"small\"\n[summarizers.small]\nkind = \"llm\"\nmodel = \"gpt-4o-mini\"\n",
         inline()
     );
     let stands_in = "`small` is not asked here: the built-in summarizer stands in for it";
-    let object = object(&config, &talk(4), &[]);
+    let object = object(&config, &chat(4), &[]);
     assert_eq!(
         (&object["folding"]["summarizer"], &object["folding"]["summary_tokens"]),
         (&json!("small"), &json!(116))
     );
     assert!(object["folding"]["note"].as_str().unwrap().ends_with(stands_in), "{object}");
-    let said = explain(&config, &talk(4), &["--rewritten"]);
-    assert_eq!((said.code, said.err), (Some(0), format!("request.json: {stands_in}\n")));
-    let said = explain(&config, &talk(3), &["--diff"]);
-    assert!(!said.err.contains(stands_in), "nothing is due: {}", said.err);
+    let output = explain(&config, &chat(4), &["--rewritten"]);
+    assert_eq!((output.code, output.err), (Some(0), format!("request.json: {stands_in}\n")));
+    let output = explain(&config, &chat(3), &["--diff"]);
+    assert!(!output.err.contains(stands_in), "nothing is due: {}", output.err);
 }
 
 #[test]
 fn hybrid_masks_behind_the_summary() {
     let config = format!("{}[context.mask]\nkeep = {{ turns = 1 }}\n", inline());
-    let said = object(&config, &talk(4), &["--strategy", "hybrid"]);
+    let output = object(&config, &chat(4), &["--strategy", "hybrid"]);
     let expected = [
         fate("keep", "behind_summary"),
         fate("keep", "behind_summary"),
@@ -219,18 +218,18 @@ fn hybrid_masks_behind_the_summary() {
         fate("keep", "unresolved_end"),
         fate("keep", "unresolved_end"),
     ];
-    assert_eq!(fates(&said)[9..], expected);
-    assert_eq!((&said["masking"]["cause"], &said["folding"]["cause"]), (&json!("free"), &json!("turns")));
-    let sentence = said["verdict"]["sentence"].as_str().unwrap();
+    assert_eq!(fates(&output)[9..], expected);
+    assert_eq!((&output["masking"]["cause"], &output["folding"]["cause"]), (&json!("free"), &json!("turns")));
+    let sentence = output["verdict"]["sentence"].as_str().unwrap();
     let edits = "forwarded with 8 messages folded into a summary of 89 tokens and 1 message masked, ";
     assert!(sentence.contains(edits), "{sentence}");
-    let diff = explain(&config, &talk(4), &["--strategy", "hybrid", "--diff"]).out;
+    let diff = explain(&config, &chat(4), &["--strategy", "hybrid", "--diff"]).out;
     let (_, behind) = diff.split_once("+++ messages[11] as forwarded, 20 tokens\n").unwrap();
     assert!(behind.contains("+  \"content\": \"[OMITTED_OBSERVATION"), "{behind}");
 }
 
 #[test]
-fn what_stays_beside_the_summary_is_named() {
+fn messages_kept_beside_the_summary_have_a_reason() {
     let config = "[context]\nstrategy = \"summarization\"\n[context.fold]\nwhen = { turns = 4 }\nkeep = { turns = 1 }\n";
     let asked = object(config, &worker(), &[]);
     assert_eq!(
@@ -238,14 +237,14 @@ fn what_stays_beside_the_summary_is_named() {
         [fate("keep", "instruction"), fate("keep", "last_request"), fate("fold", "covered")]
     );
     assert_eq!((&asked["folding"]["covered"], &asked["verdict"]["folded"]), (&json!(7), &json!(6)));
-    let pinned = object(&format!("{FOLD}pin_task = true\nrole = \"system\"\n"), &talk(5), &[]);
+    let pinned = object(&format!("{FOLD}pin_task = true\nrole = \"system\"\n"), &chat(5), &[]);
     assert_eq!(fates(&pinned)[1..3], [fate("keep", "pinned_task"), fate("fold", "covered")]);
     assert_eq!(pinned["folding"]["summary_role"], "system");
 }
 
 #[test]
-fn without_a_summary_it_is_said_why() {
-    let not_due = object(FOLD, &talk(3), &[]);
+fn a_missing_summary_has_a_reason() {
+    let not_due = object(FOLD, &chat(3), &[]);
     assert_eq!(fates(&not_due)[1], fate("keep", "no_summary"));
     assert_eq!(not_due["messages"][1]["why"], "no summary is due");
     let members = ["cause", "covered", "summary_tokens", "summary_role", "summary_before"];
@@ -272,15 +271,15 @@ fn without_a_summary_it_is_said_why() {
 }
 
 #[test]
-fn observing_folds_nothing_and_says_what_would_be() {
+fn observe_mode_folds_nothing_and_says_what_it_would_fold() {
     let config = FOLD.replace("[context]\n", "[context]\nobserve = true\n");
-    let object = object(&config, &talk(4), &[]);
+    let object = object(&config, &chat(4), &[]);
     assert_eq!(fates(&object)[1], fate("keep", "observe"));
     assert_eq!((&object["verdict"]["ending"], &object["verdict"]["folded"]), (&json!("as_sent"), &json!(0)));
     let sentence = object["verdict"]["sentence"].as_str().unwrap();
     assert!(sentence.ends_with("else 8 messages would be folded, and it would fit"), "{sentence}");
     let note = object["folding"]["note"].as_str().unwrap();
     assert!(note.ends_with("`context.observe` is true: no summary would be made"), "{note}");
-    let said = explain(&config, &talk(4), &["--rewritten"]);
-    assert_eq!((said.code, said.out), (Some(0), talk(4)));
+    let output = explain(&config, &chat(4), &["--rewritten"]);
+    assert_eq!((output.code, output.out), (Some(0), chat(4)));
 }

@@ -1,40 +1,40 @@
-//! What is shown is what a running proxy forwards.
+//! The rewritten request is the one that the running proxy forwards.
 
-use crate::client::{CHAT, exchange, post};
-use crate::command::{explain, talk, worker};
-use crate::tidegate::Setup;
+use super::command::{chat, explain, worker};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::tidegate::Setup;
 use tidegate_testkit::MockUpstream;
 
-async fn is_what_the_proxy_forwards(config: &str, body: &str) {
+async fn assert_matches_proxy(config: &str, body: &str) {
     let config = format!("[store]\nurl = \"memory:\"\n{config}");
     let upstream = MockUpstream::start().await;
     let tidegate = Setup::new(&config).upstream(&upstream.url()).start().await;
     let reply = exchange(tidegate.address, post(CHAT, &[("x-conversation-id", "a")], body)).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     let forwarded = String::from_utf8(upstream.next_request().await.body).unwrap();
-    let said = explain(&config, body, &["--rewritten"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    assert_eq!(said.out, forwarded);
+    let output = explain(&config, body, &["--rewritten"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert_eq!(output.out, forwarded);
     assert!(forwarded.contains("<conversation_record>"), "{forwarded}");
 }
 
 #[tokio::test]
-async fn a_summary_that_the_request_waits_for() {
+async fn an_inline_summary_matches_the_proxy() {
     let config = "[context]\nstrategy = \"summarization\"\n[context.fold]\nwhen = { user_turns = 4 }\n\
                   keep = { user_turns = 2 }\nmode = \"inline\"\n";
-    is_what_the_proxy_forwards(config, &talk(4)).await;
+    assert_matches_proxy(config, &chat(4)).await;
 }
 
 #[tokio::test]
-async fn a_summary_and_masks() {
+async fn a_summary_with_masks_matches_the_proxy() {
     let config = "[context]\nstrategy = \"hybrid\"\n[context.fold]\nwhen = { user_turns = 4 }\nrole = \"system\"\n\
                   keep = { user_turns = 2 }\nmode = \"inline\"\n[context.mask]\nkeep = { turns = 1 }\n";
-    is_what_the_proxy_forwards(config, &talk(5)).await;
+    assert_matches_proxy(config, &chat(5)).await;
 }
 
 #[tokio::test]
-async fn a_summary_without_which_the_request_would_not_fit() {
+async fn a_summary_that_the_budget_requires_matches_the_proxy() {
     let config = "[context]\nstrategy = \"summarization\"\n[context.fold]\nkeep = { turns = 1 }\n\
                   [context.budget]\nmax_input = 400\n";
-    is_what_the_proxy_forwards(config, &worker()).await;
+    assert_matches_proxy(config, &worker()).await;
 }

@@ -1,15 +1,15 @@
-//! The table, the object for machines, the diff and the rewritten request.
+//! The table, the JSON, the diff and the rewritten request.
 
-use crate::command::{ONE_TURN, agent, call, explain, request, result};
+use super::command::{ONE_TURN, agent, call, explain, request, result};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 #[test]
-fn the_table_says_what_happens_to_each_message_and_why() {
-    let said = explain(ONE_TURN, &agent(), &[]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    assert_snapshot!(said.out, @r#"
-    request.json: route `default`, to default, strategy masking
+fn the_table_shows_each_action_with_its_reason() {
+    let output = explain(ONE_TURN, &agent(), &[]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert_snapshot!(output.out, @r#"
+    request.json: route `default`, upstream `default`, strategy masking
 
      #  role       kind                   tokens  action  why
      0  system                                 7  keep    instruction
@@ -41,7 +41,7 @@ fn the_table_says_what_happens_to_each_message_and_why() {
      no earlier request is known: the cache counts as cold and masking as free; in a running conversation it waits until keeping the observations has cost as much as masking them
 
     model
-     asked for   gpt-4o-2024-08-06
+     requested   gpt-4o-2024-08-06
      matched     built-in entry `gpt-4o`
      encoding    o200k_base, exact
      prices      $2.50 input, $1.25 cached, $2.50 written to the cache, $10.00 output, per million
@@ -52,10 +52,10 @@ fn the_table_says_what_happens_to_each_message_and_why() {
 }
 
 #[test]
-fn the_object_for_machines_says_the_same() {
-    let said = explain(ONE_TURN, &agent(), &["--json"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    let object: Value = serde_json::from_str(&said.out).unwrap();
+fn the_json_has_the_same_figures() {
+    let output = explain(ONE_TURN, &agent(), &["--json"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    let object: Value = serde_json::from_str(&output.out).unwrap();
     let members: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
     let promised = [
         "budget", "folding", "masking", "messages", "model", "observe", "route", "strategy", "upstream",
@@ -137,7 +137,7 @@ fn the_object_for_machines_says_the_same() {
 }
 
 #[test]
-fn the_diff_shows_the_changed_messages_alone() {
+fn the_diff_shows_only_changed_messages() {
     let tagged =
         json!({"role": "user", "observation": {"type": "tool_output"}, "name": "shell", "content": "ok"});
     let body = request(&[
@@ -147,9 +147,9 @@ fn the_diff_shows_the_changed_messages_alone() {
         json!({"role": "assistant", "content": "Done."}),
         tagged,
     ]);
-    let said = explain(ONE_TURN, &body, &["--diff"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    assert_snapshot!(said.out, @r#"
+    let output = explain(ONE_TURN, &body, &["--diff"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert_snapshot!(output.out, @r#"
     --- messages[2] as sent, 204 tokens
     +++ messages[2] as forwarded, 20 tokens
     @@ -1,5 +1,5 @@
@@ -174,7 +174,7 @@ fn the_diff_shows_the_changed_messages_alone() {
 }
 
 #[test]
-fn the_rewritten_request_is_the_client_s_own_but_for_the_edits() {
+fn the_rewritten_request_differs_only_by_the_edits() {
     let output = "one line of output. ".repeat(40);
     let body = |content: &str| {
         format!(
@@ -183,17 +183,17 @@ fn the_rewritten_request_is_the_client_s_own_but_for_the_edits() {
              {{\"role\":\"assistant\",\"content\":\"b\"}}]}}\n"
         )
     };
-    let said = explain(ONE_TURN, &body(&output), &["--rewritten"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    assert_eq!(said.out, body("[OMITTED_OBSERVATION: too old; available in memory store]"));
+    let output = explain(ONE_TURN, &body(&output), &["--rewritten"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert_eq!(output.out, body("[OMITTED_OBSERVATION: too old; available in memory store]"));
 }
 
 #[test]
-fn what_would_not_change_is_said_beside_the_views_that_show_changes() {
+fn an_unchanged_request_has_an_empty_diff_and_a_note() {
     let body = request(&[json!({"role": "user", "content": "Hello"})]);
-    let said = explain("", &body, &["--diff"]);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), ""));
-    assert_snapshot!(said.err, @"request.json: fits: forwarded byte for byte as sent, 119,544 of 119,552 input tokens left");
-    let said = explain("", &body, &["--rewritten"]);
-    assert_eq!((said.code, said.out.as_str()), (Some(0), body.as_str()));
+    let output = explain("", &body, &["--diff"]);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), ""));
+    assert_snapshot!(output.err, @"request.json: fits: forwarded byte for byte as sent, 119,544 of 119,552 input tokens left");
+    let output = explain("", &body, &["--rewritten"]);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), body.as_str()));
 }

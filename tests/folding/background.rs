@@ -1,29 +1,30 @@
-//! A summary that nobody waits for, but who would not fit without it.
+//! Background summaries: only a request that would not fit without the summary waits for it.
 
-use crate::scene::{
-    degraded, edited, edits, fits, say, start, summarization, summarizer, trigger, until, upstream,
-    with_budget, with_summarizer,
+use super::scene::{
+    assert_fits, degraded, edits, send, start, summarization, summarizer, trigger, upstream, with_budget,
+    with_summarizer,
 };
-use crate::talk::{body, chat};
-use crate::within;
+use crate::support::chat::{body, chat};
+use crate::support::reply::edited;
+use crate::support::{until, within};
 use std::cell::Cell;
 use std::time::Duration;
 use tidegate_testkit::{Answer, Gate};
 
 #[tokio::test]
-async fn the_request_at_the_trigger_goes_out_as_it_is_and_the_next_has_the_summary() {
+async fn the_request_after_the_trigger_has_the_summary() {
     let upstream = upstream().await;
     let tidegate = start(&summarization(""), &upstream).await;
-    let (reply, forwarded) = say(&tidegate, &upstream, "a", &chat(4)).await;
+    let (reply, forwarded) = send(&tidegate, &upstream, "a", &chat(4)).await;
     assert_eq!(forwarded.body, body(&chat(4)));
     assert_eq!((edits(&reply), trigger(&reply)), ("masked=0,folded=0,dropped=0", Some("turns")));
     assert_eq!(degraded(&reply), None);
-    // The same request again would get the same bytes again, so each try is the next of the conversation.
+    // A repeated request would be forwarded with the same bytes, so each try sends the next turn.
     let asked = Cell::new(4);
     let ask = async || {
         asked.set(asked.get() + 1);
         let messages = chat(asked.get());
-        let (reply, forwarded) = say(&tidegate, &upstream, "a", &messages).await;
+        let (reply, forwarded) = send(&tidegate, &upstream, "a", &messages).await;
         (reply, forwarded, messages)
     };
     let (reply, forwarded, messages) =
@@ -34,32 +35,32 @@ async fn the_request_at_the_trigger_goes_out_as_it_is_and_the_next_has_the_summa
     assert_eq!(forwarded.messages[2..], messages[1 + folded..]);
 }
 
-/// The summarizer is held back until the answer is with the client: nothing of the request waits for it.
+/// The summarizer does not answer until the client has its response, so the request cannot have waited for it.
 #[tokio::test]
-async fn nobody_waits_for_it() {
+async fn no_request_within_budget_waits_for_the_summary() {
     let (upstream, summarizer) = (upstream().await, summarizer().await);
     let gate = Gate::new();
     summarizer.then(Answer::json(200, "").wait(&gate));
     let tidegate = start(&with_summarizer(&summarization(""), &summarizer, "50s"), &upstream).await;
-    let (_, forwarded) = within("the answer", say(&tidegate, &upstream, "a", &chat(4))).await;
+    let (_, forwarded) = within("the answer", send(&tidegate, &upstream, "a", &chat(4))).await;
     assert_eq!(forwarded.summary(), None);
     within("the summarizer is asked", summarizer.next_request()).await;
-    // Nor do those that come while it is at work, and it is not asked twice.
-    let (_, forwarded) = within("the next answer", say(&tidegate, &upstream, "a", &chat(5))).await;
+    // Requests that arrive meanwhile do not wait either, and the summarizer is called only once.
+    let (_, forwarded) = within("the next answer", send(&tidegate, &upstream, "a", &chat(5))).await;
     assert_eq!(forwarded.summary(), None);
     assert_eq!(summarizer.requests().len(), 1);
     gate.open();
 }
 
 #[tokio::test]
-async fn a_request_that_would_not_fit_waits() {
+async fn a_request_over_budget_waits_for_the_summary() {
     let (upstream, summarizer) = (upstream().await, summarizer().await);
     let settings = with_budget(&summarization(""), 1200);
     let tidegate = start(&with_summarizer(&settings, &summarizer, "20s"), &upstream).await;
-    let (reply, forwarded) = say(&tidegate, &upstream, "a", &chat(6)).await;
+    let (reply, forwarded) = send(&tidegate, &upstream, "a", &chat(6)).await;
     assert_eq!((trigger(&reply), degraded(&reply)), (Some("budget"), None));
-    assert!(forwarded.summary().unwrap().text.contains(crate::scene::FACT));
+    assert!(forwarded.summary().unwrap().text.contains(super::scene::FACT));
     assert_eq!(edited(&reply, "dropped"), 0);
-    fits(&reply);
+    assert_fits(&reply);
     assert_eq!(summarizer.requests().len(), 1);
 }

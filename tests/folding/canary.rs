@@ -1,24 +1,25 @@
-//! What a summary says is told to the upstream, and to nobody else.
+//! The content of a summary goes to the upstream and nowhere else.
 
-use crate::scene::{admin, degraded, say, summarization, upstream, with_budget, with_store, with_summarizer};
-use crate::talk::{chat, user};
-use crate::tidegate::Setup;
+use super::scene::{degraded, send, summarization, upstream, with_budget, with_store, with_summarizer};
+use crate::support::chat::{chat, user};
+use crate::support::client::admin;
+use crate::support::tidegate::Setup;
 use serde_json::json;
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream};
 
-const SAID: &str = "the-canary-sings-at-dawn";
+const PROMPT: &str = "the-canary-sings-at-dawn";
 const SUMMARIZED: &str = "the-canary-was-summarized";
 const KEY: &str = "sk-canary-of-the-summarizer";
 
-fn is_clean(what: &str, bytes: &[u8]) {
-    for canary in [SAID, SUMMARIZED, KEY] {
+fn assert_clean(what: &str, bytes: &[u8]) {
+    for canary in [PROMPT, SUMMARIZED, KEY] {
         let found = bytes.windows(canary.len()).any(|window| window == canary.as_bytes());
         assert!(!found, "{canary} is in {what}");
     }
 }
 
-async fn everywhere(extractive: bool) {
+async fn assert_no_leak(extractive: bool) {
     let (directory, upstream, summarizer) =
         (TempDir::new().unwrap(), upstream().await, MockUpstream::start().await);
     let url = format!("embedded:{}", directory.path().join("data").display());
@@ -34,39 +35,40 @@ async fn everywhere(extractive: bool) {
         .env("TIDEGATE_STORE_KEY", &"5a".repeat(32));
     let tidegate = setup.start().await;
     let mut messages = chat(4);
-    messages[1] = user(&format!("We decided that the password is {SAID}."));
-    summarizer.answer(Answer::chat(&json!({ "summary_text": SUMMARIZED, "decisions": [SAID] }).to_string()));
-    let (_, forwarded) = say(&tidegate, &upstream, "good", &messages).await;
+    messages[1] = user(&format!("We decided that the password is {PROMPT}."));
+    summarizer
+        .answer(Answer::chat(&json!({ "summary_text": SUMMARIZED, "decisions": [PROMPT] }).to_string()));
+    let (_, forwarded) = send(&tidegate, &upstream, "good", &messages).await;
     let text = forwarded.summary().expect("a summary").text;
-    assert!(text.contains(SAID), "the summary has lost the decision: {text}");
+    assert!(text.contains(PROMPT), "the decision is not in the summary: {text}");
 
     if !extractive {
-        // Failures that repeat what they were told.
-        let said = format!("{SAID} {SUMMARIZED} {KEY}");
+        // Failures that echo their input.
+        let echoed = format!("{PROMPT} {SUMMARIZED} {KEY}");
         for (name, answer) in [
-            ("status", Answer::error(500, "oops", &said)),
-            ("refused", Answer::error(400, &said.replace(' ', "_"), &said)),
-            ("nonsense", Answer::chat(&format!("Error: {said}"))),
-            ("broken", Answer::raw(format!("HTTP/1.1 {said}\r\n{said}\r\n\r\n"))),
-            ("hangs", Answer::json(200, &said).stall()),
+            ("status", Answer::error(500, "oops", &echoed)),
+            ("refused", Answer::error(400, &echoed.replace(' ', "_"), &echoed)),
+            ("nonsense", Answer::chat(&format!("Error: {echoed}"))),
+            ("broken", Answer::raw(format!("HTTP/1.1 {echoed}\r\n{echoed}\r\n\r\n"))),
+            ("hangs", Answer::json(200, &echoed).stall()),
         ] {
             summarizer.answer(answer);
-            let (reply, _) = say(&tidegate, &upstream, name, &messages).await;
+            let (reply, _) = send(&tidegate, &upstream, name, &messages).await;
             let reason = degraded(&reply).unwrap_or_else(|| panic!("{name} is not degraded"));
-            is_clean("a header", reason.as_bytes());
+            assert_clean("a header", reason.as_bytes());
         }
     }
     for path in ["/metrics", "/readyz"] {
-        is_clean(path, &admin(&tidegate, path).await.body);
+        assert_clean(path, &admin(tidegate.admin, path).await.body);
     }
-    is_clean("the log", tidegate.stop().await.as_bytes());
+    assert_clean("the log", tidegate.stop().await.as_bytes());
     let mut files = vec![directory.path().join("data")];
     let mut read = 0;
     while let Some(path) = files.pop() {
         if path.is_dir() {
             files.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
         } else {
-            is_clean("the directory", &std::fs::read(path).unwrap());
+            assert_clean("the directory", &std::fs::read(path).unwrap());
             read += 1;
         }
     }
@@ -74,11 +76,11 @@ async fn everywhere(extractive: bool) {
 }
 
 #[tokio::test]
-async fn the_built_in_summarizer() {
-    everywhere(true).await;
+async fn a_built_in_summary_does_not_leak() {
+    assert_no_leak(true).await;
 }
 
 #[tokio::test]
-async fn a_model_as_summarizer() {
-    everywhere(false).await;
+async fn an_llm_summary_does_not_leak() {
+    assert_no_leak(false).await;
 }

@@ -1,4 +1,4 @@
-//! What reached the upstream, message by message, as it was written.
+//! The request that reached the upstream, with the JSON text of each message.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -23,19 +23,19 @@ impl Forwarded {
         Forwarded { body, messages }
     }
 
-    /// Everything up to the end of the last message: what the next request repeats as long as nothing is decided anew.
+    /// Everything up to the end of the last message, which the next request repeats unless there is a new decision.
     pub(crate) fn prefix(&self) -> &str {
         let last = self.messages.last().unwrap();
         &self.body[..self.body.rfind(last.as_str()).unwrap() + last.len()]
     }
 
-    /// What is written before and behind the messages.
+    /// The text before and after the messages.
     pub(crate) fn frame(&self) -> (&str, &str) {
         let first = self.body.find(self.messages[0].as_str()).unwrap();
         (&self.body[..first], &self.body[self.prefix().len()..])
     }
 
-    /// The one summary, with its place; panics if there are more. Checks that its fence holds.
+    /// The summary and its index. Panics if there is more than one or its fence is forged.
     pub(crate) fn summary(&self) -> Option<Summary> {
         let mut all = self.messages.iter().enumerate().filter(|(_, message)| is_summary(message));
         let (at, message) = all.next()?;
@@ -48,7 +48,7 @@ impl Forwarded {
         for line in text.lines().skip(2).filter(|line| !line.is_empty() && *line != CLOSING) {
             assert!(
                 line.starts_with("- ") || line.starts_with("## "),
-                "a line of its own: {line:?} in {text}"
+                "not a bullet or a heading: {line:?} in {text}"
             );
         }
         let covered = text.split("Record of ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
@@ -56,7 +56,7 @@ impl Forwarded {
         Some(Summary { at, role, text, covered, message: message.clone() })
     }
 
-    /// The place of the marker, and how many turns it counts.
+    /// The index of the marker, and the number of turns that it counts.
     pub(crate) fn marker(&self) -> Option<(usize, usize)> {
         let mut all = self.messages.iter().enumerate().filter(|(_, message)| is_marker(message));
         let (at, message) = all.next()?;
@@ -71,7 +71,7 @@ pub(crate) struct Summary {
     pub(crate) at: usize,
     pub(crate) role: String,
     pub(crate) text: String,
-    /// How many messages it says to stand for.
+    /// The number of messages that it says it covers.
     pub(crate) covered: usize,
     pub(crate) message: String,
 }
@@ -85,7 +85,7 @@ pub(crate) fn is_marker(message: &str) -> bool {
     text.starts_with('[') && text.contains(MARKER)
 }
 
-/// What a message says; nothing if it has no text.
+/// The text of a message, or an empty string if it has none.
 pub(crate) fn text(message: &str) -> String {
     let value: Value = serde_json::from_str(message).unwrap();
     value["content"].as_str().unwrap_or_default().to_owned()

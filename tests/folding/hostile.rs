@@ -1,28 +1,29 @@
-//! A summarizer that fails or talks nonsense: the conversation goes on without it.
+//! A conversation continues without its summarizer if that fails or returns nonsense.
 
-use crate::scene::{
-    degraded, edited, fits, say, start, summarization, trigger, upstream, with_budget, with_summarizer,
+use super::scene::{
+    assert_fits, degraded, send, start, summarization, trigger, upstream, with_budget, with_summarizer,
 };
-use crate::talk::{body, chat};
-use crate::tidegate::Tidegate;
+use crate::support::chat::{body, chat};
+use crate::support::reply::edited;
+use crate::support::tidegate::Tidegate;
 use std::time::Duration;
 use tidegate_testkit::{Answer, MockUpstream};
 use tokio::time::Instant;
 
-/// Longer than the summarizer may take and what the machine adds to it; shorter than a second try would take.
+/// Longer than the summarizer timeout with some tolerance; shorter than a second try would take.
 const LONGEST_WAIT: Duration = Duration::from_secs(6);
 
-/// Nothing comes of these.
-struct Useless {
+/// An answer of the summarizer that is no usable summary.
+struct BadSummary {
     what: &'static str,
     answer: Answer,
-    /// What the client is told.
+    /// The reason in `x-tidegate-degraded`.
     reason: &'static str,
 }
 
-fn useless() -> Vec<Useless> {
+fn bad_summaries() -> Vec<BadSummary> {
     let error = "Error generating summary";
-    let case = |what, answer, reason| Useless { what, answer, reason };
+    let case = |what, answer, reason| BadSummary { what, answer, reason };
     let half = Answer::chat(r#"{"summary_text":"x"}"#).stall_after_chunks(0);
     let empty = Answer::chat(r#"{"summary_text":"","key_facts":[],"goals":[]}"#);
     vec![
@@ -45,7 +46,7 @@ fn useless() -> Vec<Useless> {
     ]
 }
 
-/// The upstream, the summarizer that answers this way, and Tidegate.
+/// Starts the upstream, a summarizer with this answer, and Tidegate.
 pub(crate) async fn scene(answer: &Answer, budget: usize) -> (MockUpstream, MockUpstream, Tidegate) {
     let (upstream, summarizer) = (upstream().await, MockUpstream::start().await);
     summarizer.answer(answer.clone());
@@ -55,55 +56,63 @@ pub(crate) async fn scene(answer: &Answer, budget: usize) -> (MockUpstream, Mock
 }
 
 #[tokio::test]
-async fn what_fits_goes_out_as_it_is() {
-    for Useless { what, answer, .. } in useless() {
+async fn requests_within_budget_are_forwarded_unchanged() {
+    for BadSummary { what, answer, .. } in bad_summaries() {
         let (upstream, summarizer, tidegate) = scene(&answer, 20_000).await;
         let begun = Instant::now();
-        let (reply, forwarded) = say(&tidegate, &upstream, "a", &chat(4)).await;
-        assert!(begun.elapsed() < LONGEST_WAIT, "one that {what}: {:?}", begun.elapsed());
-        assert_eq!(forwarded.body, body(&chat(4)), "one that {what}");
-        assert!(degraded(&reply).is_some(), "one that {what}");
-        assert_eq!(trigger(&reply), Some("turns"), "one that {what}");
+        let (reply, forwarded) = send(&tidegate, &upstream, "a", &chat(4)).await;
+        assert!(begun.elapsed() < LONGEST_WAIT, "a summarizer that {what}: {:?}", begun.elapsed());
+        assert_eq!(forwarded.body, body(&chat(4)), "a summarizer that {what}");
+        assert!(degraded(&reply).is_some(), "a summarizer that {what}");
+        assert_eq!(trigger(&reply), Some("turns"), "a summarizer that {what}");
         let asked = summarizer.requests().len();
-        assert!((1..=2).contains(&asked), "one that {what} was asked {asked} times");
-        // It is left alone for a while.
-        let (_, forwarded) = say(&tidegate, &upstream, "a", &chat(5)).await;
-        assert_eq!(forwarded.body, body(&chat(5)), "one that {what}");
-        assert_eq!(summarizer.requests().len(), asked, "one that {what}");
+        assert!((1..=2).contains(&asked), "a summarizer that {what} was asked {asked} times");
+        // It is not called again for a while.
+        let (_, forwarded) = send(&tidegate, &upstream, "a", &chat(5)).await;
+        assert_eq!(forwarded.body, body(&chat(5)), "a summarizer that {what}");
+        assert_eq!(summarizer.requests().len(), asked, "a summarizer that {what}");
     }
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_cut_and_says_so() {
-    for Useless { what, answer, .. } in useless() {
+async fn requests_over_budget_are_cut_behind_a_marker() {
+    for BadSummary { what, answer, .. } in bad_summaries() {
         let (upstream, _summarizer, tidegate) = scene(&answer, 1500).await;
         for questions in 6..9 {
             let messages = chat(questions);
-            let (reply, forwarded) = say(&tidegate, &upstream, "a", &messages).await;
-            fits(&reply);
-            assert!(degraded(&reply).is_some(), "one that {what}");
+            let (reply, forwarded) = send(&tidegate, &upstream, "a", &messages).await;
+            assert_fits(&reply);
+            assert!(degraded(&reply).is_some(), "a summarizer that {what}");
             let (at, turns) =
-                forwarded.marker().unwrap_or_else(|| panic!("one that {what} leaves no marker"));
+                forwarded.marker().unwrap_or_else(|| panic!("a summarizer that {what} leaves no marker"));
             let kept = &forwarded.messages[at + 1..];
-            assert_eq!(forwarded.messages[..at], messages[..at], "one that {what}");
-            assert_eq!(*kept, messages[messages.len() - kept.len()..], "one that {what}");
+            assert_eq!(forwarded.messages[..at], messages[..at], "a summarizer that {what}");
+            assert_eq!(*kept, messages[messages.len() - kept.len()..], "a summarizer that {what}");
             let missing = &messages[at..messages.len() - kept.len()];
             let answers = missing.iter().filter(|message| message.contains("\"assistant\"")).count();
-            assert_eq!((edited(&reply, "dropped"), turns), (missing.len(), answers), "one that {what}");
-            assert!(!forwarded.body.contains("Error generating"), "one that {what}: {}", forwarded.body);
+            assert_eq!(
+                (edited(&reply, "dropped"), turns),
+                (missing.len(), answers),
+                "a summarizer that {what}"
+            );
+            assert!(
+                !forwarded.body.contains("Error generating"),
+                "a summarizer that {what}: {}",
+                forwarded.body
+            );
             assert_eq!(forwarded.summary(), None);
         }
     }
 }
 
 #[tokio::test]
-async fn the_client_is_told_what_went_wrong() {
+async fn the_response_gives_the_reason() {
     let mut wrong = Vec::new();
-    for Useless { what, answer, reason } in useless() {
+    for BadSummary { what, answer, reason } in bad_summaries() {
         let (upstream, _summarizer, tidegate) = scene(&answer, 20_000).await;
-        let (reply, _) = say(&tidegate, &upstream, "a", &chat(4)).await;
+        let (reply, _) = send(&tidegate, &upstream, "a", &chat(4)).await;
         if degraded(&reply) != Some(reason) {
-            wrong.push(format!("one that {what}: {:?} and not {reason}", degraded(&reply)));
+            wrong.push(format!("a summarizer that {what}: {:?} and not {reason}", degraded(&reply)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

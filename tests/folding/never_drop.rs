@@ -1,27 +1,27 @@
-//! What stays verbatim whatever is folded.
+//! Messages that are never folded.
 
-use crate::scene::{edits, say, start, summarization, upstream};
-use crate::talk::{CONSTRAINT, calls, chat, output, question, result, system, user};
+use super::scene::{edits, send, start, summarization, upstream};
+use crate::support::chat::{CONSTRAINT, calls, chat, output, question, result, system, user};
 
 const INLINE: &str = "mode = \"inline\"\n";
 
 #[tokio::test]
-async fn the_task_where_it_is_pinned() {
+async fn a_pinned_task_is_kept() {
     let upstream = upstream().await;
     let tidegate = start(&summarization("mode = \"inline\"\npin_task = true\n"), &upstream).await;
     for questions in 4..=9 {
         let messages = chat(questions);
-        let (_, forwarded) = say(&tidegate, &upstream, "a", &messages).await;
+        let (_, forwarded) = send(&tidegate, &upstream, "a", &messages).await;
         assert_eq!(forwarded.summary().unwrap().at, 1);
         assert_eq!(forwarded.messages[0], messages[0]);
-        assert_eq!(forwarded.messages[2], messages[1], "the task is not where it was");
+        assert_eq!(forwarded.messages[2], messages[1], "the task moved");
         let kept = forwarded.messages.len() - 3;
         assert_eq!(forwarded.messages[3..], messages[messages.len() - kept..]);
     }
 }
 
 #[tokio::test]
-async fn instructions_wherever_they_stand() {
+async fn instructions_are_kept_wherever_they_are() {
     let upstream = upstream().await;
     let tidegate = start(&summarization(INLINE), &upstream).await;
     let mut messages = chat(4);
@@ -29,7 +29,7 @@ async fn instructions_wherever_they_stand() {
     let late = system("From here on, be brief.");
     messages.insert(1, developer.clone());
     messages.insert(question(1) + 1, late.clone());
-    let (reply, forwarded) = say(&tidegate, &upstream, "a", &messages).await;
+    let (reply, forwarded) = send(&tidegate, &upstream, "a", &messages).await;
     assert_eq!(edits(&reply), "masked=0,folded=9,dropped=0");
     let summary = forwarded.summary().unwrap();
     assert_eq!((summary.at, summary.covered), (2, 9));
@@ -40,27 +40,27 @@ async fn instructions_wherever_they_stand() {
 }
 
 #[tokio::test]
-async fn the_summary_as_an_instruction_where_the_route_says_so() {
+async fn the_role_of_the_summary_is_configurable() {
     let upstream = upstream().await;
     let tidegate = start(&summarization("mode = \"inline\"\nrole = \"system\"\n"), &upstream).await;
-    let (_, forwarded) = say(&tidegate, &upstream, "a", &chat(4)).await;
+    let (_, forwarded) = send(&tidegate, &upstream, "a", &chat(4)).await;
     let summary = forwarded.summary().unwrap();
     assert_eq!((summary.at, summary.role.as_str()), (1, "system"));
 }
 
-/// An agent that was given one task and has called tools ever since: the task is the last thing the user said.
+/// An agent with one task that has called tools ever since: the task is the last user message.
 #[tokio::test]
-async fn the_last_request_and_the_unresolved_end() {
+async fn the_last_request_and_the_unresolved_end_are_kept() {
     let upstream = upstream().await;
     let settings =
-        summarization(INLINE).replace(crate::scene::FOLD, "when = { turns = 5 }\nkeep = { turns = 1 }\n");
+        summarization(INLINE).replace(super::scene::FOLD, "when = { turns = 5 }\nkeep = { turns = 1 }\n");
     let tidegate = start(&settings, &upstream).await;
     let mut messages = vec![system(CONSTRAINT), user("Mend every pier.")];
     for turn in 0..12 {
         let ids = [format!("call_{turn}_a"), format!("call_{turn}_b")];
         messages.push(calls(&ids));
         messages.extend(ids.iter().map(|id| result(id, &output(turn))));
-        let (_, forwarded) = say(&tidegate, &upstream, "a", &messages).await;
+        let (_, forwarded) = send(&tidegate, &upstream, "a", &messages).await;
         assert!(forwarded.messages.contains(&messages[0]) && forwarded.messages.contains(&messages[1]));
         assert!(
             forwarded.messages.ends_with(&messages[messages.len() - 3..]),

@@ -1,20 +1,20 @@
-//! For every request of generated conversations, whatever the policy: each message is there, or masked there, or covered by the
-//! summary there, or counted by the marker there.
+//! In every request of generated conversations, under any policy, each message is forwarded, masked, covered by the summary, or
+//! counted by the marker.
 
-use crate::forwarded::{Forwarded, is_marker, is_summary};
-use crate::reply::Reply;
-use crate::scene::{ask, degraded, edited, fits, say, start, summarizer, upstream, with_summarizer};
-use crate::talk::{assistant, calls, result, system, user};
+use super::forwarded::{Forwarded, is_marker, is_summary};
+use super::scene::{ask, assert_fits, degraded, send, start, summarizer, upstream, with_summarizer};
+use crate::support::chat::{assistant, calls, result, system, user};
+use crate::support::reply::{Reply, edited};
 use serde_json::Value;
 use std::collections::HashSet;
 use tidegate_testkit::{Answer, MockUpstream};
 
 const PLACEHOLDER: &str = "[OMITTED_OBSERVATION: too old; available in memory store]";
 
-/// Splitmix: the same conversations in every run.
-struct Dice(u64);
+/// SplitMix64, so that every run has the same conversations.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -23,46 +23,46 @@ impl Dice {
         usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).unwrap()
     }
 
-    fn words(&mut self, most: usize) -> String {
+    fn words(&mut self, limit: usize) -> String {
         const WORDS: [&str; 8] =
             ["pier", "tide", "decided", "must", "error", "src/quay.rs", "42", "\u{1f30a}"];
-        let count = 1 + self.below(most);
+        let count = 1 + self.below(limit);
         let words: Vec<&str> = (0..count).map(|_| WORDS[self.below(WORDS.len())]).collect();
         words.join(" ")
     }
 }
 
-/// A conversation and where its requests end.
+/// A conversation, and the number of messages of each of its requests.
 fn generate(seed: u64) -> (Vec<String>, Vec<usize>) {
-    let mut dice = Dice(seed);
+    let mut random = Random(seed);
     let (mut messages, mut ends) = (Vec::new(), Vec::new());
-    for number in 0..dice.below(3) {
-        messages.push(system(&format!("Rule {number} {}", dice.words(20))));
+    for number in 0..random.below(3) {
+        messages.push(system(&format!("Rule {number} {}", random.words(20))));
     }
     while ends.len() < 14 {
         let number = messages.len();
-        if ends.is_empty() || dice.below(3) > 0 {
-            messages.push(user(&format!("Said {number} {}", dice.words(60))));
+        if ends.is_empty() || random.below(3) > 0 {
+            messages.push(user(&format!("Said {number} {}", random.words(60))));
             ends.push(messages.len());
         }
-        for step in 0..dice.below(3) {
+        for step in 0..random.below(3) {
             let ids: Vec<String> =
-                (0..=dice.below(3)).map(|which| format!("c{number}_{step}_{which}")).collect();
+                (0..=random.below(3)).map(|which| format!("c{number}_{step}_{which}")).collect();
             messages.push(calls(&ids));
             for id in &ids {
-                messages.push(result(id, &format!("Result {id} {}", dice.words(150))));
+                messages.push(result(id, &format!("Result {id} {}", random.words(150))));
             }
             ends.push(messages.len());
         }
-        if dice.below(8) == 0 {
-            messages.push(system(&format!("Rule {number} {}", dice.words(10))));
+        if random.below(8) == 0 {
+            messages.push(system(&format!("Rule {number} {}", random.words(10))));
         }
-        messages.push(assistant(&format!("Answer {number} {}", dice.words(60))));
+        messages.push(assistant(&format!("Answer {number} {}", random.words(60))));
     }
     (messages, ends)
 }
 
-/// A message as it is when masked; what cannot be masked as it is.
+/// A message with masked content, or unchanged if it cannot be masked.
 pub(crate) fn masked(message: &str) -> String {
     let value: Value = serde_json::from_str(message).unwrap();
     if value["role"] != "tool" {
@@ -77,7 +77,7 @@ fn role(message: &str) -> String {
     value["role"].as_str().unwrap().to_owned()
 }
 
-/// What happened to each message of the client.
+/// The number of client messages by what happened to them.
 #[derive(Debug, Default)]
 struct Account {
     masked: usize,
@@ -100,7 +100,7 @@ fn account(messages: &[String], forwarded: &Forwarded, reply: &Reply) -> Account
                 behind_drop = Some(sent.clone());
             }
         } else {
-            assert!(!is_instruction, "an instruction is gone: {message}");
+            assert!(!is_instruction, "an instruction was removed: {message}");
             if spoken < covered {
                 account.folded += 1;
             } else {
@@ -111,20 +111,24 @@ fn account(messages: &[String], forwarded: &Forwarded, reply: &Reply) -> Account
         }
         spoken += usize::from(!is_instruction);
     }
-    assert_eq!(theirs.next(), None, "something is there that the client did not send, or not there");
+    assert_eq!(theirs.next(), None, "a message is not the client's, or out of order");
     match forwarded.marker() {
         Some((_, turns)) => {
-            assert_eq!(turns, dropped_turns.max(1), "the marker counts wrong");
+            assert_eq!(turns, dropped_turns.max(1), "the marker has the wrong count");
             let reason = degraded(reply).unwrap_or_default();
-            assert!(reason.starts_with("summarizer_"), "cut although nothing failed: {:?}", reply.headers);
+            assert!(
+                reason.starts_with("summarizer_"),
+                "dropped although no summary failed: {:?}",
+                reply.headers
+            );
         }
         None => assert_eq!(account.dropped, 0, "dropped without a marker: {first_dropped:?}"),
     }
     account
 }
 
-/// Every call has all its results behind it, and every result its call before it.
-fn is_paired(forwarded: &Forwarded) {
+/// Asserts that every call is followed by all its results, and every result preceded by its call.
+fn assert_paired(forwarded: &Forwarded) {
     let mut open: HashSet<String> = HashSet::new();
     for message in &forwarded.messages {
         let value: Value = serde_json::from_str(message).unwrap();
@@ -140,24 +144,24 @@ fn is_paired(forwarded: &Forwarded) {
     assert!(open.is_empty(), "calls without results: {open:?}");
 }
 
-/// The instructions, the last request and the unresolved end are as the client sent them.
-fn keeps_what_is_sacred(messages: &[String], forwarded: &Forwarded, pinned: bool) {
+/// Asserts that the last request, the unresolved end and a pinned task are unchanged.
+fn assert_protected_messages(messages: &[String], forwarded: &Forwarded, pinned: bool) {
     let is = |what: &'static str| move |message: &&String| role(message) == what;
     let request = messages.iter().rev().find(is("user")).unwrap();
-    assert!(forwarded.messages.contains(request), "the last request is gone: {request}");
+    assert!(forwarded.messages.contains(request), "the last request was removed: {request}");
     if let Some(end) = messages.iter().rposition(|message| role(message) == "assistant") {
         let end = &messages[end..];
-        assert!(forwarded.messages.ends_with(end), "the unresolved end is not the end");
+        assert!(forwarded.messages.ends_with(end), "the unresolved end was changed");
     }
     if pinned {
         let task = messages.iter().find(is("user")).unwrap();
-        assert!(forwarded.messages.contains(task), "the task is gone: {task}");
+        assert!(forwarded.messages.contains(task), "the task was removed: {task}");
     }
 }
 
 const CONVERSATIONS: u64 = 4;
 
-/// Plays conversations under one policy; how many messages were masked, folded and dropped in all.
+/// Sends all conversations under one policy. Returns the total of masked, folded and dropped messages.
 async fn play(settings: &str, pinned: bool, upstream: &MockUpstream) -> Account {
     let tidegate = start(settings, upstream).await;
     let mut all = Account::default();
@@ -170,18 +174,18 @@ async fn play(settings: &str, pinned: bool, upstream: &MockUpstream) -> Account 
             assert_eq!(reply.status, 200, "seed {seed}, {end} messages: {}", reply.text());
             let forwarded = Forwarded::new(String::from_utf8(upstream.next_request().await.body).unwrap());
             let account = account(messages, &forwarded, &reply);
-            let told = ["masked", "folded", "dropped"].map(|what| edited(&reply, what));
+            let reported = ["masked", "folded", "dropped"].map(|what| edited(&reply, what));
             assert_eq!(
-                told,
+                reported,
                 [account.masked, account.folded, account.dropped],
                 "seed {seed}, {end} messages"
             );
-            is_paired(&forwarded);
-            keeps_what_is_sacred(messages, &forwarded, pinned);
-            fits(&reply);
-            // A retry changes nothing.
+            assert_paired(&forwarded);
+            assert_protected_messages(messages, &forwarded, pinned);
+            assert_fits(&reply);
+            // A retry forwards the same bytes.
             if end % 3 == 0 {
-                let (_, again) = say(&tidegate, upstream, &name, messages).await;
+                let (_, again) = send(&tidegate, upstream, &name, messages).await;
                 assert_eq!(again.body, forwarded.body, "seed {seed}, {end} messages: a retry");
             }
             all.masked += account.masked;
@@ -200,7 +204,7 @@ fn policy(strategy: &str, fold: &str, budget: usize) -> String {
 }
 
 #[tokio::test]
-async fn inline_by_turns() {
+async fn no_message_is_lost_by_inline_folds() {
     let upstream = upstream().await;
     for fold in [
         "mode = \"inline\"\nwhen = { turns = 4 }\nkeep = { turns = 1 }\n",
@@ -216,7 +220,7 @@ async fn inline_by_turns() {
 }
 
 #[tokio::test]
-async fn when_it_does_not_fit() {
+async fn no_message_is_lost_over_budget() {
     let upstream = upstream().await;
     for keep in [2, 6] {
         let fold = format!(
@@ -230,7 +234,7 @@ async fn when_it_does_not_fit() {
 }
 
 #[tokio::test]
-async fn when_it_pays() {
+async fn no_message_is_lost_at_the_break_even_pace() {
     let upstream = upstream().await;
     let fold = "mode = \"inline\"\nwhen = { turns = 3 }\nkeep = { turns = 1 }\npace = \"break_even\"\n";
     let waiting = play(&policy("summarization", fold, 20_000), false, &upstream).await;
@@ -242,7 +246,7 @@ async fn when_it_pays() {
 }
 
 #[tokio::test]
-async fn with_a_model_as_summarizer() {
+async fn no_message_is_lost_with_an_llm_summarizer() {
     let (upstream, summarizer) = (upstream().await, summarizer().await);
     let fold = "when = { budget_ratio = 0.6, user_turns = 4 }\nkeep = { turns = 2 }\nmax_tokens = 300\n";
     let settings = with_summarizer(&policy("hybrid", fold, 2500), &summarizer, "5s");
@@ -251,7 +255,7 @@ async fn with_a_model_as_summarizer() {
 }
 
 #[tokio::test]
-async fn with_a_summarizer_that_fails() {
+async fn no_message_is_lost_with_a_failing_summarizer() {
     let (upstream, summarizer) = (upstream().await, MockUpstream::start().await);
     summarizer.answer(Answer::new(500));
     let fold = "when = { budget_ratio = 0.6 }\nkeep = { turns = 2 }\nmax_tokens = 300\n";
@@ -262,9 +266,9 @@ async fn with_a_summarizer_that_fails() {
     }
 }
 
-/// Fails until it has failed often enough: a conversation that was cut goes on with what another one folds.
+/// A summarizer that fails four times: a conversation with dropped messages continues with a later summary.
 #[tokio::test]
-async fn with_a_summarizer_that_fails_now_and_then() {
+async fn no_message_is_lost_with_a_summarizer_that_recovers() {
     let (upstream, summarizer) = (upstream().await, summarizer().await);
     for _ in 0..4 {
         summarizer.then(Answer::new(500));

@@ -1,12 +1,13 @@
-//! Many requests of one conversation at once, in two processes: one summary.
+//! Many concurrent requests of one conversation in two processes make one summary.
 
-use crate::scene::{
-    FACT, ask, edited, good_summary, say, start, summarization, summarizer, until, upstream, with_budget,
-    with_store, with_summarizer,
+use super::scene::{
+    FACT, ask, good_summary, send, start, summarization, summarizer, upstream, with_budget, with_store,
+    with_summarizer,
 };
-use crate::talk::chat;
-use crate::tidegate::Tidegate;
-use crate::within;
+use crate::support::chat::chat;
+use crate::support::reply::{Reply, edited};
+use crate::support::tidegate::Tidegate;
+use crate::support::{until, within};
 use std::time::Duration;
 use tidegate_testkit::{Answer, Gate, MockUpstream, RedisServer};
 use tokio::task::JoinSet;
@@ -30,8 +31,8 @@ impl Scene {
         Scene { _redis: redis, upstream, summarizer, processes }
     }
 
-    /// The same request many times, every second one to the other process.
-    fn ask_at_once(&self, questions: usize) -> JoinSet<crate::reply::Reply> {
+    /// Sends the same request many times, alternating between the processes.
+    fn ask_at_once(&self, questions: usize) -> JoinSet<Reply> {
         let mut asking = JoinSet::new();
         for number in 0..AT_ONCE {
             let address = self.processes[number % 2].address;
@@ -41,9 +42,9 @@ impl Scene {
     }
 }
 
-/// Those that come second do not wait where they fit as they are.
+/// Requests within budget do not wait for the summary of another request.
 #[tokio::test]
-async fn at_the_trigger() {
+async fn concurrent_requests_at_the_trigger_make_one_summary() {
     let scene = Scene::new(&summarization("mode = \"inline\"\n")).await;
     let gate = Gate::new();
     let answer = good_summary();
@@ -60,9 +61,9 @@ async fn at_the_trigger() {
     assert_eq!(scene.summarizer.requests().len(), 1, "summarizer calls");
 }
 
-/// None fits without it, so all of them wait for the one.
+/// No request fits without the summary, so all wait for it.
 #[tokio::test]
-async fn over_the_budget() {
+async fn concurrent_requests_over_budget_share_one_summary() {
     let scene = Scene::new(&with_budget(&summarization(""), 1200)).await;
     let answer = good_summary();
     let slow = Answer { steps: Vec::new(), ..answer.clone() }.pause(Duration::from_millis(500));
@@ -74,24 +75,24 @@ async fn over_the_budget() {
     }
     assert_eq!(scene.summarizer.requests().len(), 1, "summarizer calls");
     let bodies: Vec<Vec<u8>> = scene.upstream.requests().into_iter().map(|request| request.body).collect();
-    assert!(bodies.iter().all(|body| *body == bodies[0]), "two of them differ");
+    assert!(bodies.iter().all(|body| *body == bodies[0]), "two requests differ");
 }
 
-/// What one process folded, the other repeats byte for byte.
+/// One process forwards the other's summary byte for byte.
 #[tokio::test]
-async fn one_folds_for_both() {
+async fn processes_share_summaries() {
     let scene = Scene::new(&summarization("mode = \"inline\"\n")).await;
     let [one, other] = &scene.processes;
-    let (_, first) = say(one, &scene.upstream, "a", &chat(4)).await;
-    let (_, second) = say(other, &scene.upstream, "a", &chat(5)).await;
+    let (_, first) = send(one, &scene.upstream, "a", &chat(4)).await;
+    let (_, second) = send(other, &scene.upstream, "a", &chat(5)).await;
     assert!(second.summary().unwrap().text.contains(FACT));
     assert!(second.body.starts_with(first.prefix()));
     assert_eq!(scene.summarizer.requests().len(), 1);
 }
 
-/// Who waits for another's summary does not wait for one that has already failed.
+/// Requests that wait for another request's summary stop waiting once it has failed.
 #[tokio::test]
-async fn a_failure_ends_the_waiting_of_all() {
+async fn a_failed_summary_releases_all_waiting_requests() {
     let scene = Scene::new(&with_budget(&summarization(""), 1500)).await;
     scene.summarizer.answer(Answer::new(500));
     let begun = Instant::now();
@@ -101,8 +102,11 @@ async fn a_failure_ends_the_waiting_of_all() {
         assert_eq!(reply.status, 200, "{}", reply.text());
         assert!(edited(reply, "dropped") > 0, "{:?}", reply.headers);
     }
-    // Each process asks for itself, and once more: how often that is depends on who comes when, but not on how many wait.
+    // Each process makes its own calls and one retry. The number depends on the timing, but not on the number of waiting requests.
     let asked = scene.summarizer.requests().len();
     assert!(asked <= 8, "{asked} calls");
-    assert!(took < Duration::from_secs(15), "the last waited for {took:?}, half of what a summary may take");
+    assert!(
+        took < Duration::from_secs(15),
+        "the last one waited {took:?}, more than half of the summarizer timeout"
+    );
 }

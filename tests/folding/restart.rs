@@ -1,15 +1,15 @@
-//! A summary outlives its process.
+//! A summary survives a restart.
 
-use crate::forwarded::Forwarded;
-use crate::scene::{
-    FIRST_FOLD, edits, say, start, summarization, summarizer, upstream, with_store, with_summarizer,
+use super::forwarded::Forwarded;
+use super::scene::{
+    FIRST_FOLD, edits, send, start, summarization, summarizer, upstream, with_store, with_summarizer,
 };
-use crate::talk::chat;
+use crate::support::chat::chat;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
 #[tokio::test]
-async fn in_a_directory() {
+async fn a_summary_survives_a_restart() {
     for signal in [Signal::TERM, Signal::KILL] {
         let (directory, upstream, summarizer) =
             (TempDir::new().unwrap(), upstream().await, summarizer().await);
@@ -17,16 +17,16 @@ async fn in_a_directory() {
         let settings = with_store(&summarization("mode = \"inline\"\n"), &url);
         let settings = with_summarizer(&settings, &summarizer, "5s");
         let mut first = start(&settings, &upstream).await;
-        let (reply, before) = say(&first, &upstream, "a", &chat(4)).await;
+        let (reply, before) = send(&first, &upstream, "a", &chat(4)).await;
         assert_eq!(edits(&reply), FIRST_FOLD);
         first.signal(signal);
         first.ended().await;
         let second = start(&settings, &upstream).await;
-        let (reply, again) = say(&second, &upstream, "a", &chat(4)).await;
+        let (reply, again) = send(&second, &upstream, "a", &chat(4)).await;
         assert_eq!((edits(&reply), &again), (FIRST_FOLD, &before));
-        let (reply, next) = say(&second, &upstream, "a", &chat(5)).await;
+        let (reply, next) = send(&second, &upstream, "a", &chat(5)).await;
         assert_eq!((edits(&reply), next.summary()), (FIRST_FOLD, before.summary()));
         assert!(Forwarded::prefix(&before).len() > 500 && next.body.starts_with(before.prefix()));
-        assert_eq!(summarizer.requests().len(), 1, "it was made anew");
+        assert_eq!(summarizer.requests().len(), 1, "the summary was made again");
     }
 }

@@ -1,34 +1,33 @@
-//! The processes of a test: Tidegate, an upstream, a summarizer.
+//! Starts the processes of a test: Tidegate, an upstream, a summarizer.
 
-use crate::client::{CHAT, exchange, post};
-use crate::forwarded::Forwarded;
-use crate::reply::Reply;
-use crate::talk::body;
-use crate::tidegate::{Setup, Tidegate};
+use super::forwarded::Forwarded;
+use crate::support::chat::body;
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::{Reply, figure};
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::json;
 use std::net::SocketAddr;
-use std::time::Duration;
-use tidegate_testkit::{Answer, MockUpstream, until_ok};
+use tidegate_testkit::{Answer, MockUpstream};
 
-/// Folds at the fourth question since the last fold, all but the last two of them.
+/// Folds all but the last two questions at every fourth question since the last fold.
 pub(crate) const FOLD: &str = "when = { user_turns = 4 }\nkeep = { user_turns = 2 }\n";
 
-/// What two questions of [`chat`](crate::talk::chat) leave: that many messages are folded at the first trigger.
+/// The edits of the first fold, which covers two questions of [`chat`](crate::support::chat::chat).
 pub(crate) const FIRST_FOLD: &str = "masked=0,folded=9,dropped=0";
 
-/// The settings of `strategy = "summarization"` with these lines in `[context.fold]`.
+/// A configuration with `strategy = "summarization"` and these lines in `[context.fold]`.
 pub(crate) fn summarization(fold: &str) -> String {
     format!(
         "[store]\nurl = \"memory:\"\n[context]\nstrategy = \"summarization\"\n[context.fold]\n{FOLD}{fold}"
     )
 }
 
-/// At most this much input. The reserves are what they are by default.
+/// Adds an input limit. The reserves keep their defaults.
 pub(crate) fn with_budget(settings: &str, tokens: usize) -> String {
     format!("{settings}\n[context.budget]\nmax_input = {tokens}\n")
 }
 
-/// A summarizer behind an upstream of its own, as `small`.
+/// Adds a summarizer `small` with its own upstream.
 pub(crate) fn with_summarizer(settings: &str, summarizer: &MockUpstream, timeout: &str) -> String {
     let url = summarizer.url();
     let settings = settings.replace("[context.fold]\n", "[context.fold]\nsummarizer = \"small\"\n");
@@ -46,19 +45,19 @@ pub(crate) async fn start(settings: &str, upstream: &MockUpstream) -> Tidegate {
     Setup::new(settings).upstream(&upstream.url()).start().await
 }
 
-/// An upstream that always says the same, and no figures that would correct our own.
+/// An upstream with a fixed answer, without usage figures that would calibrate token counts.
 pub(crate) async fn upstream() -> MockUpstream {
     let upstream = MockUpstream::start().await;
-    let said = r#"{"id":"c","object":"chat.completion","model":"gpt-4o","choices":[{"index":0,"finish_reason":"stop",
+    let answer = r#"{"id":"c","object":"chat.completion","model":"gpt-4o","choices":[{"index":0,"finish_reason":"stop",
         "message":{"role":"assistant","content":"ok"}}]}"#;
-    upstream.answer(Answer::json(200, said));
+    upstream.answer(Answer::json(200, answer));
     upstream
 }
 
-/// The fact that [`summarizer`] puts into every summary.
+/// A fact in every summary by [`summarizer`].
 pub(crate) const FACT: &str = "The pier is nine metres long.";
 
-/// A model that writes a good summary.
+/// An LLM summarizer that always returns a valid summary.
 pub(crate) async fn summarizer() -> MockUpstream {
     let summarizer = MockUpstream::start().await;
     summarizer.answer(good_summary());
@@ -71,8 +70,8 @@ pub(crate) fn good_summary() -> Answer {
     )
 }
 
-/// Sends a request of the conversation `name`, and gives the answer with what reached the upstream.
-pub(crate) async fn say(
+/// Sends a request of the conversation `name`. Returns the response and the request that reached the upstream.
+pub(crate) async fn send(
     process: &Tidegate,
     upstream: &MockUpstream,
     name: &str,
@@ -93,12 +92,6 @@ pub(crate) fn edits(reply: &Reply) -> &str {
     reply.header("x-tidegate-edits").unwrap_or_else(|| panic!("no edits in {:?}", reply.headers))
 }
 
-/// One of the figures of `x-tidegate-edits`.
-pub(crate) fn edited(reply: &Reply, what: &str) -> usize {
-    let figure = edits(reply).split(',').find_map(|part| part.strip_prefix(what)?.strip_prefix('='));
-    figure.unwrap().parse().unwrap()
-}
-
 pub(crate) fn trigger(reply: &Reply) -> Option<&str> {
     reply.header("x-tidegate-trigger")
 }
@@ -107,32 +100,7 @@ pub(crate) fn degraded(reply: &Reply) -> Option<&str> {
     reply.header("x-tidegate-degraded")
 }
 
-pub(crate) fn figure(reply: &Reply, name: &str) -> u64 {
-    let value = reply.header(name).unwrap_or_else(|| panic!("no {name} in {:?}", reply.headers));
-    value.parse().unwrap()
-}
-
-pub(crate) fn fits(reply: &Reply) {
+pub(crate) fn assert_fits(reply: &Reply) {
     let (after, budget) = (figure(reply, "x-tidegate-tokens-after"), figure(reply, "x-tidegate-budget"));
     assert!(after <= budget, "{after} tokens for a budget of {budget}");
-}
-
-/// One answer of the admin address.
-pub(crate) async fn admin(process: &Tidegate, path: &str) -> Reply {
-    exchange(process.admin, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
-        .await
-}
-
-/// Asks again until something is so, and fails with its last answer if it does not become so in time.
-pub(crate) async fn until<T: std::fmt::Debug>(
-    what: &str,
-    limit: Duration,
-    ask: impl AsyncFn() -> T,
-    so: impl Fn(&T) -> bool,
-) -> T {
-    let asked = async || {
-        let answer = ask().await;
-        if so(&answer) { Ok(answer) } else { Err(answer) }
-    };
-    until_ok(what, limit, asked).await
 }

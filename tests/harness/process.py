@@ -1,4 +1,4 @@
-"""A server as a child process: started, awaited, stopped by its own pid, its output kept in a file."""
+"""A server as a child process, with its output in a file."""
 
 import os
 import pathlib
@@ -45,7 +45,7 @@ class Process:
         return self.log.read_text(errors="replace")
 
     def wait_for_output(self, pattern: str) -> re.Match[str]:
-        """Returns the first match of `pattern` in the output; the servers print their address this way."""
+        """Waits for `pattern` in the output, in which servers print their address. Returns the first match."""
 
         def look() -> re.Match[str] | None:
             self.check_alive()
@@ -72,7 +72,7 @@ class Process:
 
 
 def poll(look: Callable[[], T | None], what: str, deadline: float, context: Callable[[], str] = str) -> T:
-    """Asks `look` until it answers with something true. Fails with `context()` once `deadline` seconds are over."""
+    """Calls `look` until it returns something true. Fails with `context()` after `deadline` seconds."""
     end = time.monotonic() + deadline
     while True:
         found = look()
@@ -84,6 +84,6 @@ def poll(look: Callable[[], T | None], what: str, deadline: float, context: Call
 
 
 def _environment() -> dict[str, str]:
-    # A developer's own settings would change what the server under test does.
+    # A developer's settings would change the behaviour of the server under test.
     ours = ("TIDEGATE_", "AGENT_CONTEXT_", "CONTEXT_", "OPENAI_", "OTEL_")
     return {key: value for key, value in os.environ.items() if not key.startswith(ours)}

@@ -23,7 +23,7 @@ class Prometheus:
     origin: str
 
     def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
-        """The samples that the expression has now, or had then. A wrong one fails with what Prometheus says about it."""
+        """The samples of the expression, now or at this time. An invalid expression fails with Prometheus' message."""
         when = {} if at is None else {"time": str(at)}
         return self.api("query", query=expression, **when)["result"]
 

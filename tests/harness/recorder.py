@@ -1,4 +1,4 @@
-"""A pass-through that keeps what reaches the server behind it."""
+"""A proxy that records requests and answers."""
 
 import dataclasses
 import http.client
@@ -21,7 +21,7 @@ class Exchange:
 
 @dataclasses.dataclass(frozen=True)
 class Recorder:
-    """Stands where the server stood: `origin` is its own address. The exchanges are in the order of their answers."""
+    """A running recorder at `origin`. The exchanges are in the order of their answers."""
 
     origin: str
     exchanges: list[Exchange]
@@ -29,7 +29,7 @@ class Recorder:
 
 @contextmanager
 def recording(origin: str) -> Iterator[Recorder]:
-    """Whole JSON answers only: a stream would be held back until its end."""
+    """Records in front of `origin`. For JSON answers only: a stream would be buffered until its end."""
     exchanges: list[Exchange] = []
     address = urlsplit(origin).netloc
 
@@ -48,7 +48,7 @@ def recording(origin: str) -> Iterator[Recorder]:
                 upstream.close()
             seconds = time.monotonic() - start
             exchanges.append(Exchange(json.loads(body), response.status, json.loads(answer), seconds))
-            # Whoever asked may have given up.
+            # The client may have given up.
             with suppress(OSError):
                 self.send_response(response.status)
                 self.send_header("content-type", "application/json")
@@ -57,7 +57,7 @@ def recording(origin: str) -> Iterator[Recorder]:
                 self.wfile.write(answer)
 
         def log_message(self, *_: object) -> None:
-            """The exchanges are the log."""
+            """Disables the log: the exchanges are recorded."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)

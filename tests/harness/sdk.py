@@ -1,4 +1,4 @@
-"""Running one scenario with the OpenAI SDK on both sides, and comparing what comes out."""
+"""Runs scenarios with the OpenAI SDK on both sides, and compares the results."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from harness.servers import Server, Sides
 
 API_KEY = "sk-test-0123456789"
-# Far above what any scenario needs: a hang should fail the test, not the run.
+# Far longer than any scenario takes, so that it only ends a test that hangs.
 TIMEOUT = 60.0
 
 
@@ -27,12 +27,12 @@ def client_options(server: Server) -> dict[str, Any]:
 
 
 def same(sides: Sides, scenario: Callable[[OpenAI], Any], **options: Any) -> Any:
-    """Runs the scenario directly and through Tidegate, and returns the result that both gave."""
+    """Runs the scenario directly and through Tidegate. Asserts that the results are equal, and returns one."""
     with client_of(sides.direct, **options) as client:
         direct = plain(scenario(client))
     with client_of(sides.through, **options) as client:
         through = plain(scenario(client))
-    assert through == direct, "the answer through Tidegate (left) is not the upstream's own (right)"
+    assert through == direct, "the answer through Tidegate (left) differs from the upstream's (right)"
     return direct
 
 
@@ -43,12 +43,12 @@ def same_async(sides: Sides, scenario: Callable[[AsyncOpenAI], Awaitable[Any]], 
 
     direct = asyncio.run(run(sides.direct))
     through = asyncio.run(run(sides.through))
-    assert through == direct, "the answer through Tidegate (left) is not the upstream's own (right)"
+    assert through == direct, "the answer through Tidegate (left) differs from the upstream's (right)"
     return direct
 
 
 def plain(value: Any) -> Any:
-    """Models of the SDK as dictionaries: unknown fields, explicit nulls and absent fields all count."""
+    """Converts SDK models to dictionaries, with unknown fields and explicit nulls but without absent fields."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_unset=True, warnings=False)
     if isinstance(value, dict):
@@ -59,7 +59,7 @@ def plain(value: Any) -> Any:
 
 
 def without(value: Any, *names: str) -> Any:
-    """A copy without these keys, at any depth: what differs from call to call whoever answers."""
+    """A copy without these keys at any depth, for values that differ between calls."""
     if isinstance(value, dict):
         return {key: without(item, *names) for key, item in value.items() if key not in names}
     if isinstance(value, list):

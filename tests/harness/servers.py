@@ -21,7 +21,7 @@ ROOT = HARNESS.parent.parent
 
 @dataclasses.dataclass(frozen=True)
 class Server:
-    """A running server: `origin` is `http://host:port`, without a path. `admin` is the same of Tidegate's admin address."""
+    """A running server. `origin` is `http://host:port`; `admin` is the origin of Tidegate's admin address."""
 
     origin: str
     process: Process
@@ -30,14 +30,14 @@ class Server:
 
 @dataclasses.dataclass(frozen=True)
 class Sides:
-    """The two ways to the same upstream."""
+    """The same upstream, directly and through Tidegate."""
 
     direct: Server
     through: Server
 
 
 class Upstream(Protocol):
-    """What Tidegate can stand in front of: a server, or what stands in front of one."""
+    """Anything that Tidegate can forward to: a server or a recorder."""
 
     @property
     def origin(self) -> str: ...
@@ -65,7 +65,7 @@ def tidegate(
     config: str = "",
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Server]:
-    """Tidegate in front of `upstream`. It runs in `directory`, so that its default store lands there too."""
+    """Tidegate in front of `upstream`. It runs in `directory`, where its default store is created."""
     file = directory / "proxy.toml"
     file.write_text(config)
     listen, admin = free_address(), free_address()
@@ -113,15 +113,15 @@ def free_address() -> str:
 
 
 @contextmanager
-def deserted_address() -> Iterator[str]:
-    """An address where nobody listens. It is held, so that nobody else gets it meanwhile."""
+def unused_address() -> Iterator[str]:
+    """An address where nothing listens. The port stays bound, so that no other process gets it."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
 def status_of(url: str) -> int | None:
-    """The status of a GET, or None if nobody answers (yet)."""
+    """The status of a GET, or None if there is no answer."""
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:
             return answer.status

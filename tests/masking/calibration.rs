@@ -1,11 +1,12 @@
-//! A model whose tokenizer nobody has is measured by what its upstream reports.
+//! Token counts of a model without a known tokenizer are calibrated by the usage that its upstream reports.
 
-use crate::agent::{body, conversation, figure, send};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{body, conversation, send};
+use crate::support::reply::figure;
+use crate::support::tidegate::Tidegate;
 use serde_json::json;
 use tidegate_testkit::{Answer, MockUpstream};
 
-/// What is counted before and after some turns in which the upstream reports half as much again.
+/// The token counts before and after some turns in which the upstream reports 1.5 times the estimate.
 async fn counts(model: &str, stream: bool, later: &[(&str, &str)]) -> (u64, u64) {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
@@ -29,7 +30,7 @@ async fn counts(model: &str, stream: bool, later: &[(&str, &str)]) -> (u64, u64)
 }
 
 #[tokio::test]
-async fn an_unknown_model_is_measured_right_after_a_few_turns() {
+async fn an_unknown_model_is_calibrated_within_a_few_turns() {
     for stream in [false, true] {
         let (first, last) = counts("mystery-1", stream, &[]).await;
         let ratio = last as f64 / first as f64;
@@ -38,14 +39,14 @@ async fn an_unknown_model_is_measured_right_after_a_few_turns() {
 }
 
 #[tokio::test]
-async fn a_model_whose_tokenizer_we_have_is_not_corrected() {
+async fn a_model_with_a_known_tokenizer_is_not_calibrated() {
     let (first, last) = counts("gpt-4o", false, &[]).await;
     assert_eq!(first, last);
 }
 
-/// One tenant's upstream must not move another's budget.
+/// One tenant's upstream must not change another tenant's budget.
 #[tokio::test]
-async fn what_one_key_teaches_is_its_own() {
+async fn calibration_is_per_tenant() {
     let (first, last) = counts("mystery-1", false, &[("authorization", "Bearer other")]).await;
     assert_eq!(first, last);
 }

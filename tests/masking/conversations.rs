@@ -1,8 +1,8 @@
-//! Which requests share a memory. The pace shows it: a batch of two moves the frontier at the third turn, and at the fourth
-//! one more result has left the window. Who remembers the third turn waits; who does not masks all three at once.
+//! Which requests belong to the same conversation. With a batch of two, the third turn moves the frontier. At the fourth turn one
+//! more result is outside the window: a conversation that remembers the third turn postpones it, a new one masks all three.
 
-use crate::agent::{body, conversation, send};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{body, conversation, send};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::MockUpstream;
 
 const BATCH: &str = "[context.mask]\nkeep = { turns = 1 }\npace = { batch = 2 }\n";
@@ -27,13 +27,13 @@ async fn the_header_names_the_conversation() {
 }
 
 #[tokio::test]
-async fn without_one_it_is_known_by_how_it_begins() {
+async fn without_the_header_the_first_messages_identify_it() {
     assert_eq!(edits(&[], &[]).await.as_deref(), REMEMBERED);
     assert_eq!(edits(&[("x-conversation-id", "a")], &[]).await.as_deref(), NEW);
 }
 
 #[tokio::test]
-async fn equal_names_of_two_keys_are_two_conversations() {
+async fn one_name_under_two_keys_is_two_conversations() {
     let name = ("x-conversation-id", "same");
     let (ada, bob) = (("authorization", "Bearer ada"), ("authorization", "Bearer bob"));
     assert_eq!(edits(&[name, ada], &[name, ada]).await.as_deref(), REMEMBERED);
@@ -43,7 +43,7 @@ async fn equal_names_of_two_keys_are_two_conversations() {
 }
 
 #[tokio::test]
-async fn a_changed_system_prompt_changes_nothing() {
+async fn a_changed_system_prompt_keeps_the_conversation() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(BATCH, &upstream).await;
     send(&tidegate, &upstream, &[], &body("gpt-4o", &conversation(3), &[])).await;
@@ -54,7 +54,7 @@ async fn a_changed_system_prompt_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_edited_history_does_not_get_the_other_ones_decisions() {
+async fn an_edited_history_does_not_reuse_decisions() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(BATCH, &upstream).await;
     let named = [("x-conversation-id", "a")];
@@ -64,5 +64,5 @@ async fn an_edited_history_does_not_get_the_other_ones_decisions() {
     let (reply, _) = send(&tidegate, &upstream, &named, &body("gpt-4o", &edited, &[])).await;
     assert_eq!(reply.header("x-tidegate-edits"), NEW);
     let (reply, _) = send(&tidegate, &upstream, &named, &body("gpt-4o", &conversation(4), &[])).await;
-    assert_eq!(reply.header("x-tidegate-edits"), REMEMBERED, "the first branch goes on");
+    assert_eq!(reply.header("x-tidegate-edits"), REMEMBERED, "the first branch is not remembered");
 }

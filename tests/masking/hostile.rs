@@ -1,18 +1,19 @@
-//! Requests that are made to hurt: each gets a clear answer, and the process goes on.
+//! Requests that are built to cause harm: each gets a response, and the process survives.
 
-use crate::agent::{EVERY_TURN, body, conversation, send};
-use crate::client::{CHAT, exchange, post};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, body, conversation, send};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::cores::busy;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
-/// What a hostile request comes to.
+/// The expected outcome of a hostile request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It reaches the upstream byte for byte.
+    /// It is forwarded byte for byte.
     Forwarded,
-    /// So it does, and the answer says that nothing was read.
+    /// It is forwarded byte for byte, and the response says that it could not be read.
     Unreadable,
-    /// It does not fit its model.
+    /// It is refused as over budget.
     TooLong,
 }
 
@@ -24,23 +25,23 @@ pub(crate) struct Case {
 
 pub(crate) const MEGABYTES: usize = 10 << 20;
 
-/// A model that takes anything, so that a long request is read, counted and forwarded.
+/// A model with a huge window, so that a long request is read, counted and forwarded.
 pub(crate) const WIDE: &str = "[models.\"wide\"]\nwindow = 1000000000\n";
 
 pub(crate) fn cases() -> Vec<Case> {
     use Outcome::{Forwarded, TooLong, Unreadable};
-    let said = |model: &str, content: &str| {
+    let user_message = |model: &str, content: &str| {
         format!("{{\"model\":\"{model}\",\"messages\":[{{\"role\":\"user\",\"content\":{content}}}]}}")
             .into_bytes()
     };
-    let text = |model: &str, text: &str| said(model, &serde_json::to_string(text).unwrap());
+    let text = |model: &str, text: &str| user_message(model, &serde_json::to_string(text).unwrap());
     let many = |model: &str, message: &str| {
         let rest = format!(",{message}").repeat(99_999);
         format!("{{\"model\":\"{model}\",\"messages\":[{message}{rest}]}}").into_bytes()
     };
     let deep = |open: &str, close: &str| {
         let nested = format!("{}1{}", open.repeat(10_000), close.repeat(10_000));
-        said("wide", &format!("\"x\",\"x_deep\":{nested}"))
+        user_message("wide", &format!("\"x\",\"x_deep\":{nested}"))
     };
     let with =
         |bytes: &[u8]| [b"{\"messages\":[{\"role\":\"user\",\"content\":\"a", bytes, b"\"}]}"].concat();
@@ -63,7 +64,7 @@ pub(crate) fn cases() -> Vec<Case> {
         case(
             "10 MB between the messages",
             Forwarded,
-            [said("wide", "\"x\"").as_slice(), &vec![b' '; MEGABYTES]].concat(),
+            [user_message("wide", "\"x\"").as_slice(), &vec![b' '; MEGABYTES]].concat(),
         ),
         case("arrays 10,000 deep", Unreadable, deep("[", "]")),
         case("objects 10,000 deep", Unreadable, deep("{\"a\":", "}")),
@@ -72,13 +73,17 @@ pub(crate) fn cases() -> Vec<Case> {
         case("an escaped NUL", Forwarded, with(b"\\u0000")),
         case("a bare NUL", Unreadable, with(b"\0")),
         case("a byte order mark", Unreadable, [b"\xef\xbb\xbf".as_slice(), &with(b"")].concat()),
-        case("bytes that are no UTF-8", Unreadable, with(b"\xc3\x28")),
-        case("a number beyond all", Forwarded, said("wide", "\"x\",\"x_n\":1e999")),
-        case("a length beyond all", Forwarded, said("wide", "\"x\"}],\"max_tokens\":1e999,\"x\":[{\"a\":1")),
+        case("invalid UTF-8", Unreadable, with(b"\xc3\x28")),
+        case("a number that overflows", Forwarded, user_message("wide", "\"x\",\"x_n\":1e999")),
+        case(
+            "a max_tokens that overflows",
+            Forwarded,
+            user_message("wide", "\"x\"}],\"max_tokens\":1e999,\"x\":[{\"a\":1"),
+        ),
     ]
 }
 
-/// Text without any pattern, from a fixed seed.
+/// Pseudorandom text with a fixed seed.
 fn noise(bytes: usize) -> String {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut text = String::with_capacity(bytes + 4);
@@ -97,10 +102,11 @@ fn noise(bytes: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_gets_a_clear_answer_and_the_process_goes_on() {
+async fn hostile_requests_are_answered_and_the_process_survives() {
+    let _busy = busy().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
-    // Nothing here is about the store, and ten megabytes take a slow disk longer than it is given.
+    // In memory, because a slow disk takes longer than the store timeout to write ten megabytes.
     let config = format!("{WIDE}{EVERY_TURN}\n[store]\nurl = \"memory:\"\n");
     let tidegate = Tidegate::start(&config, &upstream).await;
     for Case { name, body: sent, outcome } in cases() {

@@ -1,18 +1,19 @@
-//! What a hostile request does to everybody else's latency.
+//! How a hostile request affects the latency of other requests.
 //!
-//! By default each case is sent once, and the figures are only printed: whether they are good can only be judged in the
-//! release profile on a quiet machine.
+//! By default each case is sent once and the figures are only printed, because they are meaningful only in the release profile on
+//! an idle machine.
 //!
 //! ```text
-//! TIDEGATE_ASSERT_LATENCY=1 cargo test --release --test masking latency -- --nocapture
+//! TIDEGATE_ASSERT_LATENCY=1 cargo test --release --test tidegate masking::latency -- --nocapture
 //! ```
 //!
 //! sends each case for a second, and fails if the 99th percentile grows by 10 ms or more.
 
-use crate::agent::{EVERY_TURN, body, conversation};
-use crate::client::{CHAT, exchange, post};
-use crate::hostile::{WIDE, cases};
-use crate::tidegate::Setup;
+use super::hostile::{WIDE, cases};
+use crate::support::agent::{EVERY_TURN, body, conversation};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::cores::busy;
+use crate::support::tidegate::Setup;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -20,11 +21,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tidegate_testkit::{Answer, Listen, MockUpstream, Recording};
 
-const MOST_GROWTH: Duration = Duration::from_millis(10);
+const MAX_GROWTH: Duration = Duration::from_millis(10);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn others_are_served_meanwhile() {
-    // An upstream each, and none that keeps what it gets, so that the hostile requests are felt in Tidegate alone.
+async fn other_requests_are_served_meanwhile() {
+    let _busy = busy().await;
+    // Separate upstreams without recording, so that hostile requests only load Tidegate.
     let local = ([127, 0, 0, 1], 0).into();
     let upstream = MockUpstream::bind(local, Listen::Http1, Recording::Off).await;
     let small = MockUpstream::bind(local, Listen::Http1, Recording::Off).await;
@@ -41,12 +43,12 @@ async fn others_are_served_meanwhile() {
     let alone = Others::start(tidegate.address, &request, 3_000).stop();
     println!("{:<38} {:>7} {:>10} {:>10} {:>10}", "", "others", "p50", "p99", "most");
     println!("{}", alone.row("nothing else"));
-    let judges = std::env::var_os("TIDEGATE_ASSERT_LATENCY").is_some();
+    let asserts = std::env::var_os("TIDEGATE_ASSERT_LATENCY").is_some();
     let mut worst: Option<(Duration, &str)> = None;
     for case in cases() {
         let hostile = post(CHAT, &[], &case.body);
         let others = Others::start(tidegate.address, &request, 1);
-        let end = Instant::now() + Duration::from_secs(u64::from(judges));
+        let end = Instant::now() + Duration::from_secs(u64::from(asserts));
         let mut rounds = 0;
         while rounds == 0 || Instant::now() < end {
             let reply = exchange(tidegate.address, &hostile).await;
@@ -62,12 +64,12 @@ async fn others_are_served_meanwhile() {
     }
     let (growth, name) = worst.unwrap();
     println!("the 99th percentile grows by {growth:?} at most, by {name}");
-    if judges {
-        assert!(growth < MOST_GROWTH, "{name}: {growth:?}");
+    if asserts {
+        assert!(growth < MAX_GROWTH, "{name}: {growth:?}");
     }
 }
 
-/// Small requests one after another on a connection and a thread of their own, at least as many as asked for.
+/// Sends at least `least` small requests, one after another, on its own connection and thread.
 struct Others {
     stop: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<Vec<Duration>>,
@@ -86,7 +88,7 @@ impl Others {
             while !stopped.load(Ordering::Relaxed) || latencies.len() < least {
                 let start = Instant::now();
                 connection.write_all(&request).unwrap();
-                read_answer(&mut connection);
+                read_response(&mut connection);
                 latencies.push(start.elapsed());
             }
             latencies
@@ -102,8 +104,8 @@ impl Others {
     }
 }
 
-/// The answer's body is the two bytes that the upstream always sends.
-fn read_answer(connection: &mut TcpStream) {
+/// Reads one response, whose body is the `{}` that the upstream always sends.
+fn read_response(connection: &mut TcpStream) {
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];
     while !answer.ends_with(b"\r\n\r\n{}") {

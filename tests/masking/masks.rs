@@ -1,13 +1,13 @@
-//! What goes upstream: the client's bytes, but for the contents of old observations.
+//! The forwarded request: the client's bytes except for the contents of old observations.
 
-use crate::agent::{EVERY_TURN, body, conversation, results, send};
-use crate::client::{CHAT, exchange, post};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, body, conversation, results, send};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::tidegate::Tidegate;
 use std::io::Write;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn results_that_leave_the_window_are_masked_and_nothing_else_changes() {
+async fn only_results_outside_the_window_are_masked() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
     for turns in 1..7 {
@@ -23,7 +23,7 @@ async fn results_that_leave_the_window_are_masked_and_nothing_else_changes() {
 }
 
 #[tokio::test]
-async fn the_placeholder_can_be_another() {
+async fn the_placeholder_is_configurable() {
     let upstream = MockUpstream::start().await;
     let config = format!("{EVERY_TURN}placeholder = \"\\\"gone\\\"\\n\u{1f30a}\"\n");
     let tidegate = Tidegate::start(&config, &upstream).await;
@@ -50,10 +50,10 @@ async fn a_retry_forwards_the_same_bytes() {
     }
 }
 
-/// The default pace: with a warm cache at a tenth of the price a rolling window would cost more than it saves, so that
-/// between the moves the forwarded request only grows.
+/// With cached tokens at a tenth of the price, a rolling window would cost more than it saves. So the default pace only appends to
+/// the forwarded request until a move of the frontier pays.
 #[tokio::test]
-async fn by_default_the_prefix_stays_until_moving_pays() {
+async fn the_default_pace_keeps_the_prefix_until_masking_pays() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[context.mask]\nkeep = { turns = 2 }\n", &upstream).await;
     let mut moves = 0;
@@ -75,7 +75,7 @@ async fn by_default_the_prefix_stays_until_moving_pays() {
 }
 
 #[tokio::test]
-async fn a_compressed_request_that_is_edited_goes_out_plain() {
+async fn an_edited_compressed_request_is_forwarded_uncompressed() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
     let gzip = |text: &str| {

@@ -1,10 +1,10 @@
 //! Which messages count as observations.
 
-use crate::agent::{EVERY_TURN, Message, body, conversation_with, output, results, send};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, Message, body, conversation_with, output, results, send};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::MockUpstream;
 
-/// An agent that speaks a text protocol: the results are user messages.
+/// An agent with a text protocol, in which results are user messages.
 fn text_protocol(turns: usize, before: &str) -> Vec<Message> {
     let mut messages = vec![Message::user("Fix the bug.")];
     for number in 0..turns {
@@ -15,7 +15,7 @@ fn text_protocol(turns: usize, before: &str) -> Vec<Message> {
 }
 
 #[tokio::test]
-async fn user_messages_that_match_the_pattern() {
+async fn user_messages_that_match_the_pattern_are_masked() {
     let upstream = MockUpstream::start().await;
     let config = format!("{EVERY_TURN}[context.observations]\nuser_pattern = '^Observation:'\n");
     let tidegate = Tidegate::start(&config, &upstream).await;
@@ -25,7 +25,7 @@ async fn user_messages_that_match_the_pattern() {
 }
 
 #[tokio::test]
-async fn without_a_pattern_what_users_say_is_theirs() {
+async fn without_a_pattern_user_messages_are_kept() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
     let sent = body("gpt-4o", &text_protocol(4, "{\"role\":\"user\",\"content\":"), &[]);
@@ -36,7 +36,7 @@ async fn without_a_pattern_what_users_say_is_theirs() {
 const TAG: &str = "\"observation\" : {\"type\":\"tool_output\"}";
 
 #[tokio::test]
-async fn tagged_messages_and_the_tag_goes() {
+async fn tagged_messages_are_masked_and_the_tag_is_removed() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
     for (tagged, bare) in [
@@ -49,9 +49,9 @@ async fn tagged_messages_and_the_tag_goes() {
     }
 }
 
-/// Providers refuse a member that they do not know, whatever the strategy.
+/// Providers reject unknown members, whatever the strategy.
 #[tokio::test]
-async fn the_tag_goes_also_where_nothing_is_masked() {
+async fn the_tag_is_removed_even_if_nothing_is_masked() {
     let upstream = MockUpstream::start().await;
     let tagged = text_protocol(3, &format!("{{\"role\":\"user\",{TAG},\"content\":"));
     let expected = body("gpt-4o", &text_protocol(3, "{\"role\":\"user\",\"content\":"), &[]);
@@ -63,7 +63,7 @@ async fn the_tag_goes_also_where_nothing_is_masked() {
 }
 
 #[tokio::test]
-async fn another_tag_is_the_clients_own_business() {
+async fn other_tags_are_left_alone() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
     let sent = body(
@@ -75,7 +75,7 @@ async fn another_tag_is_the_clients_own_business() {
 }
 
 #[tokio::test]
-async fn results_of_excluded_tools_stay() {
+async fn results_of_excluded_tools_are_kept() {
     let upstream = MockUpstream::start().await;
     let config = format!("{EVERY_TURN}exclude_tools = [\"read_*\", \"todo\"]\n");
     let tidegate = Tidegate::start(&config, &upstream).await;

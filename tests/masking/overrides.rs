@@ -1,12 +1,13 @@
-//! What a client may change of the policy, where the route lets it, and looking on.
+//! What a client can override in the policy if the route allows it, and observe mode.
 
-use crate::agent::{EVERY_TURN, body, conversation, figure, results, send};
-use crate::client::{CHAT, exchange, post};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, body, conversation, results, send};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::figure;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn a_client_can_ask_for_nothing_to_be_done() {
+async fn a_client_can_bypass_the_policy() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
     let sent = body("gpt-4o", &conversation(4), &[]);
@@ -39,7 +40,7 @@ async fn a_client_can_ask_for_masking() {
 }
 
 #[tokio::test]
-async fn a_strategy_that_there_is_not_is_refused() {
+async fn an_unknown_strategy_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for name in ["rolling", "Masking", ""] {
@@ -51,7 +52,7 @@ async fn a_strategy_that_there_is_not_is_refused() {
 }
 
 #[tokio::test]
-async fn where_the_route_allows_no_headers_they_mean_nothing() {
+async fn headers_that_the_route_does_not_allow_are_ignored() {
     let upstream = MockUpstream::start().await;
     let config = format!("[context]\nallow_headers = []\n{EVERY_TURN}");
     let tidegate = Tidegate::start(&config, &upstream).await;
@@ -68,7 +69,7 @@ async fn where_the_route_allows_no_headers_they_mean_nothing() {
 }
 
 #[tokio::test]
-async fn looking_on_reports_what_would_be_done_and_does_nothing() {
+async fn observe_mode_reports_edits_without_making_them() {
     let upstream = MockUpstream::start().await;
     let config = format!("[context]\nobserve = true\n{EVERY_TURN}");
     let tidegate = Tidegate::start(&config, &upstream).await;
@@ -80,7 +81,7 @@ async fn looking_on_reports_what_would_be_done_and_does_nothing() {
 }
 
 #[tokio::test]
-async fn looking_on_refuses_nothing() {
+async fn observe_mode_refuses_nothing() {
     let upstream = MockUpstream::start().await;
     let config = "[context]\nobserve = true\n[context.budget]\nmax_input = 10\n";
     let tidegate = Tidegate::start(config, &upstream).await;

@@ -1,12 +1,13 @@
-//! What does not fit is refused with figures; what cannot be read is none of our business.
+//! A request over budget is refused with its token counts; an unreadable one is forwarded unchanged.
 
-use crate::agent::{EVERY_TURN, Message, body, conversation, figure, send};
-use crate::client::{CHAT, exchange, post};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, Message, body, conversation, send};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::figure;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]
-async fn a_request_that_cannot_fit_is_refused_with_the_figures() {
+async fn a_request_over_budget_is_refused_with_its_token_counts() {
     let upstream = MockUpstream::start().await;
     let config = format!("[models.\"tiny\"]\nwindow = 2000\n{EVERY_TURN}");
     let tidegate = Tidegate::start(&config, &upstream).await;
@@ -23,12 +24,12 @@ async fn a_request_that_cannot_fit_is_refused_with_the_figures() {
     for figure in [after.to_string().as_str(), "576", "2000", "400", "1024"] {
         assert!(text.contains(figure), "{figure} is not in {text}");
     }
-    assert!(!text.contains("far too much"), "a refusal does not repeat what was said");
+    assert!(!text.contains("far too much"), "the refusal repeats the prompt");
     assert_eq!(upstream.connections(), 0, "nothing reached the upstream");
 }
 
 #[tokio::test]
-async fn the_budget_masks_what_the_pace_would_keep() {
+async fn the_budget_overrides_the_pace() {
     let upstream = MockUpstream::start().await;
     let config =
         "[models.\"tiny\"]\nwindow = 2900\n[context.mask]\nkeep = { turns = 2 }\npace = { batch = 50 }\n";
@@ -43,7 +44,7 @@ async fn the_budget_masks_what_the_pace_would_keep() {
 }
 
 #[tokio::test]
-async fn a_refused_request_leaves_no_trace() {
+async fn a_refused_request_stores_no_decision() {
     let upstream = MockUpstream::start().await;
     let config = "[models.\"tiny\"]\nwindow = 2000\n[models.\"wide\"]\nwindow = 100000\n\
                   [context.mask]\nkeep = { turns = 1 }\npace = { batch = 3 }\n";
@@ -52,13 +53,13 @@ async fn a_refused_request_leaves_no_trace() {
     messages.push(Message::user(&"far too much to say ".repeat(400)));
     let reply = exchange(tidegate.address, post(CHAT, &[], body("tiny", &messages, &[]))).await;
     assert_eq!(reply.status, 422);
-    // Had the frontier been remembered, two results would be masked here.
+    // If the frontier had been stored, two results would be masked here.
     let sent = body("wide", &messages, &[]);
     assert_eq!(send(&tidegate, &upstream, &[], &sent).await.1, sent);
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_forwarded_untouched() {
+async fn unreadable_bodies_are_forwarded_unchanged() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
@@ -83,7 +84,7 @@ async fn what_cannot_be_read_is_forwarded_untouched() {
 }
 
 #[tokio::test]
-async fn two_lists_of_messages_are_refused() {
+async fn duplicate_messages_members_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
     for body in

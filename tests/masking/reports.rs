@@ -1,11 +1,12 @@
-//! The headers in which an answer says what was done.
+//! The response headers that report the edits.
 
-use crate::agent::{EVERY_TURN, body, conversation, figure, send};
-use crate::tidegate::Tidegate;
+use crate::support::agent::{EVERY_TURN, body, conversation, send};
+use crate::support::reply::figure;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]
-async fn every_figure_of_the_plan() {
+async fn the_headers_report_the_whole_plan() {
     let upstream = MockUpstream::start().await;
     let config = format!("[[routes]]\nname = \"agents\"\n[[routes]]\nname = \"rest\"\n{EVERY_TURN}");
     let tidegate = Tidegate::start(&config, &upstream).await;
@@ -16,7 +17,7 @@ async fn every_figure_of_the_plan() {
     assert_eq!(reply.header("x-tidegate-strategy"), Some("masking"));
     assert_eq!(reply.header("x-tidegate-edits"), Some("masked=2,folded=0,dropped=0"));
     assert_eq!(reply.header("x-tidegate-trigger"), Some("every_turn"));
-    // 128,000 less 2,048 for the answer and a twentieth for overhead.
+    // 128,000 minus 2,048 for the answer and a twentieth for overhead.
     assert_eq!(figure(&reply, "x-tidegate-budget"), 128_000 - 2_048 - 6_400);
     let (before, after) =
         (figure(&reply, "x-tidegate-tokens-before"), figure(&reply, "x-tidegate-tokens-after"));
@@ -29,9 +30,9 @@ async fn every_figure_of_the_plan() {
     }
 }
 
-/// What is forwarded counts what the plan says: sent as it arrived, it has the same figure before any edit.
+/// The forwarded body, sent again as a new request, has as many tokens as the plan reported.
 #[tokio::test]
-async fn the_figure_after_is_what_arrives() {
+async fn tokens_after_is_the_size_of_the_forwarded_request() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;
     let sent = body("gpt-4o", &conversation(6), &[]);
@@ -42,7 +43,7 @@ async fn the_figure_after_is_what_arrives() {
 }
 
 #[tokio::test]
-async fn an_upstream_cannot_speak_for_us() {
+async fn an_upstream_cannot_set_tidegates_headers() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}").header("x-tidegate-edits", "masked=999,folded=0,dropped=0"));
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;

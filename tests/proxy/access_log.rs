@@ -1,13 +1,13 @@
-//! One line per request that says how it ended, and nothing that was said in it.
+//! The access log has one line per request with its outcome and without its content.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post};
-use crate::http2::Http2Client;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post};
+use crate::support::http2::Http2Client;
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::json;
 use tidegate_testkit::{Answer, Ending, MockUpstream};
 
 #[tokio::test]
-async fn a_line_says_what_was_asked_and_how_it_ended() {
+async fn an_entry_records_the_request_and_its_outcome() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     upstream.then(Answer::json(200, "0123456789"));
@@ -28,15 +28,15 @@ async fn a_line_says_what_was_asked_and_how_it_ended() {
 }
 
 #[tokio::test]
-async fn each_way_to_end_has_its_word() {
+async fn each_outcome_has_its_own_label() {
     let upstream = MockUpstream::start().await;
     let mut tidegate =
         Tidegate::start("[upstreams.default]\nfirst_byte_timeout = \"200ms\"\n", &upstream).await;
     let address = tidegate.address;
-    let mut told = Vec::new();
-    let mut line = async |told: &mut Vec<_>| {
-        let line = tidegate.access_log(told.len() + 1).await.remove(told.len());
-        told.push((line["status"].clone(), line["outcome"].clone(), line["reason"].clone()));
+    let mut outcomes = Vec::new();
+    let mut line = async |outcomes: &mut Vec<_>| {
+        let line = tidegate.access_log(outcomes.len() + 1).await.remove(outcomes.len());
+        outcomes.push((line["status"].clone(), line["outcome"].clone(), line["reason"].clone()));
     };
     for answer in [
         Answer::error(429, "slow_down", "later"),
@@ -48,7 +48,7 @@ async fn each_way_to_end_has_its_word() {
     ] {
         upstream.then(answer);
         exchange(address, chat()).await;
-        line(&mut told).await;
+        line(&mut outcomes).await;
     }
     for request in [
         get("/v1/../x"),
@@ -56,14 +56,14 @@ async fn each_way_to_end_has_its_word() {
         b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n".to_vec(),
     ] {
         exchange(address, request).await;
-        line(&mut told).await;
+        line(&mut outcomes).await;
     }
     upstream.then(Answer::sse(["{}"]).stall());
     let mut client = Client::connect(address).await;
     client.send(chat()).await;
     client.head().await;
     drop(client);
-    line(&mut told).await;
+    line(&mut outcomes).await;
     let expected = [
         (429, "answered", None),
         (200, "answered", None),
@@ -77,13 +77,13 @@ async fn each_way_to_end_has_its_word() {
         (200, "client_gone", None),
     ];
     assert_eq!(
-        told,
+        outcomes,
         expected.map(|(status, outcome, reason)| (json!(status), json!(outcome), json!(reason)))
     );
 }
 
 #[tokio::test]
-async fn there_is_one_line_for_every_request() {
+async fn every_request_logs_exactly_one_line() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -101,7 +101,7 @@ async fn there_is_one_line_for_every_request() {
     assert_eq!(output.lines().filter(|line| line.contains(r#""target":"access""#)).count(), 50);
 }
 
-/// What must not be in the log, one word for each place where it could come from.
+/// Must not be in the log: one word for each place that it could come from.
 const SECRETS: [&str; 8] = [
     "SKCLIENT",
     "AZUREKEY",
@@ -125,7 +125,7 @@ fn secret(path: &str, extra: &[(&str, &str)]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn nothing_that_was_said_is_logged_at_any_level() {
+async fn no_content_or_credentials_are_logged_at_any_level() {
     let upstream = MockUpstream::start().await;
     let config = "[log]\nlevel = \"trace\"\n[upstreams.default]\napi_key_env = \"THE_KEY\"\nfirst_byte_timeout = \"300ms\"\n";
     let setup =
@@ -170,7 +170,7 @@ async fn nothing_that_was_said_is_logged_at_any_level() {
 }
 
 #[tokio::test]
-async fn it_can_be_turned_off() {
+async fn the_access_log_can_be_turned_off() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[log]\naccess = false\n", &upstream).await;
     exchange(tidegate.address, chat()).await;

@@ -1,9 +1,9 @@
-//! An upstream that breaks its answer off, at any byte, or answers nonsense.
+//! An upstream that breaks off its response at any byte, or sends an invalid one.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get};
-use crate::http2::{Http2Client, whole_text};
-use crate::reply::{End, Reply, error_code};
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get};
+use crate::support::http2::{Http2Client, whole_text};
+use crate::support::reply::{End, Reply, error_code};
+use crate::support::tidegate::Tidegate;
 use http_body_util::BodyExt;
 use tidegate_testkit::{Answer, Ending, MockUpstream};
 
@@ -13,7 +13,7 @@ fn body() -> String {
     EVENTS.map(|event| format!("data: {event}\n\n")).concat()
 }
 
-/// A stream that was broken: what the upstream sent, the end of that event, one event with the error, a sound end.
+/// Asserts that a broken stream has what the upstream sent, the end of that event, one error event and a complete end.
 fn assert_ended_by_event(reply: &Reply, sent: &str) {
     assert_eq!((reply.status, reply.end), (200, End::Complete), "after {sent:?}");
     let text = reply.text();
@@ -40,7 +40,7 @@ async fn a_stream_broken_after_any_byte_of_its_body_ends_with_one_error_event() 
 }
 
 #[tokio::test]
-async fn a_stream_broken_after_any_byte_on_the_wire_is_never_taken_for_whole() {
+async fn a_stream_cut_at_any_wire_byte_never_looks_complete() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let head =
@@ -66,7 +66,7 @@ async fn a_stream_broken_after_any_byte_on_the_wire_is_never_taken_for_whole() {
 }
 
 #[tokio::test]
-async fn a_reset_is_told_in_the_same_way() {
+async fn a_reset_also_ends_with_one_error_event() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let gate = tidegate_testkit::Gate::new();
@@ -81,7 +81,7 @@ async fn a_reset_is_told_in_the_same_way() {
 }
 
 #[tokio::test]
-async fn an_http2_upstream_that_resets_the_stream() {
+async fn an_http2_upstream_reset_becomes_an_error_event_or_a_502() {
     let upstream = MockUpstream::start_h2c().await;
     let tidegate = Tidegate::start("[upstreams.default]\nprotocol = \"http2\"\n", &upstream).await;
     upstream
@@ -95,7 +95,7 @@ async fn an_http2_upstream_that_resets_the_stream() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_stream_stays_visibly_incomplete() {
+async fn a_broken_response_that_is_not_a_stream_stays_incomplete() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for answer in [Answer::chat("hello"), Answer::chat("hello").chunked()] {
@@ -108,7 +108,7 @@ async fn an_answer_that_is_no_stream_stays_visibly_incomplete() {
 }
 
 #[tokio::test]
-async fn an_event_is_not_put_where_it_would_not_be_read() {
+async fn no_error_event_is_added_to_compressed_or_sized_streams() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let compressed = Answer::sse(EVENTS).header("content-encoding", "gzip");
@@ -121,7 +121,7 @@ async fn an_event_is_not_put_where_it_would_not_be_read() {
 }
 
 #[tokio::test]
-async fn an_http2_client_is_told_as_well() {
+async fn an_http2_client_gets_the_error_event_or_a_reset() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let client = Http2Client::connect(tidegate.address).await;
@@ -134,7 +134,7 @@ async fn an_http2_client_is_told_as_well() {
 }
 
 #[tokio::test]
-async fn nonsense_is_a_bad_gateway() {
+async fn an_invalid_response_is_a_bad_gateway() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let endless = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(2_000_000));
@@ -157,11 +157,11 @@ async fn nonsense_is_a_bad_gateway() {
 }
 
 #[tokio::test]
-async fn a_connection_that_was_closed_while_idle_is_replaced() {
+async fn a_connection_closed_while_idle_is_replaced() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[server]\nworkers = 1\n", &upstream).await;
     for _ in 0..10 {
-        // It does not say that it will close.
+        // The response does not announce that the connection will close.
         upstream.then(Answer::raw("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"));
         let reply = exchange(tidegate.address, chat()).await;
         assert_eq!((reply.status, reply.text().as_str()), (200, "ok"));

@@ -1,12 +1,13 @@
-//! A client that leaves ends the call to the upstream.
+//! If the client disconnects, the call to the upstream ends.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
-use crate::http2::{Http2Client, next_text};
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::cores::quiet;
+use crate::support::http2::{Http2Client, next_text};
+use crate::support::tidegate::{Setup, Tidegate};
 use std::time::{Duration, Instant};
 use tidegate_testkit::{Answer, MockUpstream, Unreachable};
 
-/// Within which the upstream is told, in the median of a few tries: the machine may be busy with other tests.
+/// The limit for the median of a few tries, because the machine may be busy with other tests.
 const SOON: Duration = Duration::from_millis(100);
 const TRIES: usize = 5;
 
@@ -17,7 +18,8 @@ fn assert_soon(mut delays: Vec<Duration>) {
 }
 
 #[tokio::test]
-async fn before_the_first_byte() {
+async fn leaving_before_the_first_byte_ends_the_upstream_call() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -37,7 +39,8 @@ async fn before_the_first_byte() {
 }
 
 #[tokio::test]
-async fn in_the_middle_of_a_stream() {
+async fn leaving_mid_stream_ends_the_upstream_call() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::sse(["{}"]).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -58,7 +61,8 @@ async fn in_the_middle_of_a_stream() {
 }
 
 #[tokio::test]
-async fn an_http2_stream_before_the_first_byte() {
+async fn an_http2_reset_before_the_first_byte_ends_the_upstream_call() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -73,13 +77,14 @@ async fn an_http2_stream_before_the_first_byte() {
         delays.push(upstream.disconnected().await.duration_since(left));
     }
     assert_soon(delays);
-    // The connection itself goes on.
+    // The connection itself stays open.
     upstream.answer(Answer::json(200, "{}"));
     assert_eq!(client.send("POST", CHAT, QUESTION).await.unwrap().status(), 200);
 }
 
 #[tokio::test]
-async fn an_http2_stream_in_the_middle() {
+async fn an_http2_reset_mid_stream_ends_the_upstream_call() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::sse(["{}"]).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -96,7 +101,8 @@ async fn an_http2_stream_in_the_middle() {
 }
 
 #[tokio::test]
-async fn an_http2_upstream_is_told_by_a_reset_of_the_stream() {
+async fn leaving_resets_the_stream_to_an_http2_upstream() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start_h2c().await;
     let config = "[upstreams.default]\nprotocol = \"http2\"\n[server]\nworkers = 1\n";
     let tidegate = Tidegate::start(config, &upstream).await;
@@ -116,11 +122,12 @@ async fn an_http2_upstream_is_told_by_a_reset_of_the_stream() {
         }
         assert_soon(delays);
     }
-    assert_eq!(upstream.connections(), 1, "the connection serves the others");
+    assert_eq!(upstream.connections(), 1, "the connection stays open for other requests");
 }
 
 #[tokio::test]
-async fn in_the_middle_of_an_upload() {
+async fn leaving_mid_upload_ends_the_upstream_call() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let mut delays = Vec::new();
@@ -138,7 +145,7 @@ async fn in_the_middle_of_an_upload() {
 }
 
 #[tokio::test]
-async fn who_left_in_the_middle_of_an_upload_is_told_right() {
+async fn leaving_mid_upload_is_logged_as_client_gone() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -147,11 +154,12 @@ async fn who_left_in_the_middle_of_an_upload_is_told_right() {
     drop(client);
     let line = tidegate.access_log(1).await.remove(0);
     assert_eq!((&line["outcome"], &line["status"]), (&"client_gone".into(), &499.into()), "{line}");
-    assert!(!tidegate.output().contains("WARN"), "it is not the upstream's fault: {}", tidegate.output());
+    assert!(!tidegate.output().contains("WARN"), "the upstream is not at fault: {}", tidegate.output());
 }
 
 #[tokio::test]
-async fn a_reader_that_stopped_reading() {
+async fn leaving_during_a_large_body_ends_the_upstream_call() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).fill(1 << 30));
     let tidegate = Tidegate::start("", &upstream).await;
@@ -168,7 +176,8 @@ async fn a_reader_that_stopped_reading() {
 }
 
 #[tokio::test]
-async fn while_tidegate_connects() {
+async fn leaving_while_tidegate_connects_ends_the_attempt() {
+    let _quiet = quiet().await;
     let nowhere = Unreachable::start();
     let config = "[server]\nworkers = 1\n";
     let mut tidegate = Setup::new(config).upstream(&nowhere.url()).start().await;
@@ -176,7 +185,7 @@ async fn while_tidegate_connects() {
     for number in 1..=TRIES {
         let mut client = Client::connect(tidegate.address).await;
         client.send(chat()).await;
-        // The only worker answers this one after it has begun to connect for the other.
+        // The only worker answers this request after it has started to connect for the other one.
         assert_eq!(exchange(tidegate.address, get("/v1/../x")).await.status, 400);
         let left = Instant::now();
         drop(client);
@@ -185,12 +194,12 @@ async fn while_tidegate_connects() {
         let last = &log[2 * number - 1];
         assert_eq!((&last["outcome"], &last["status"]), (&"client_gone".into(), &499.into()));
     }
-    // The log waits 20 ms for more lines, which is part of what is measured here.
+    // The log waits 20 ms for more lines, which is part of the measured time.
     assert_soon(delays);
 }
 
 #[tokio::test]
-async fn before_its_body_is_whole_nothing_was_sent() {
+async fn an_incomplete_body_never_reaches_the_upstream() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;

@@ -1,22 +1,22 @@
-//! Chunked bodies whose end could be found in two places.
+//! Chunked bodies whose end two parsers could see in different places.
 
-use crate::client::{CHAT, Client};
-use crate::reply::End;
-use crate::tidegate::Tidegate;
-use tidegate_testkit::{Arrival, MockUpstream};
+use crate::support::client::{CHAT, Client, exchange, get};
+use crate::support::reply::End;
+use crate::support::tidegate::Tidegate;
+use tidegate_testkit::{Arrival, MockUpstream, Recorded};
 
 const SMUGGLED: &str = "POST /v1/smuggled HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n";
 
 const TRICKS: &[(&str, &str)] = &[
     ("no size", "\r\nabc\r\n0\r\n\r\n"),
-    ("a size that is no number", "xyz\r\nabc\r\n0\r\n\r\n"),
+    ("a size that is not a number", "xyz\r\nabc\r\n0\r\n\r\n"),
     ("a size with a prefix", "0x3\r\nabc\r\n0\r\n\r\n"),
     ("a signed size", "+3\r\nabc\r\n0\r\n\r\n"),
     ("a negative size", "-3\r\nabc\r\n0\r\n\r\n"),
     ("a space before the size", " 3\r\nabc\r\n0\r\n\r\n"),
-    ("a space behind the size", "3 \r\nabc\r\n0\r\n\r\n"),
+    ("a space after the size", "3 \r\nabc\r\n0\r\n\r\n"),
     ("an underscore", "0_3\r\nabc\r\n0\r\n\r\n"),
-    ("a size beyond all bounds", "fffffffffffffffff3\r\nabc\r\n0\r\n\r\n"),
+    ("a size that overflows", "fffffffffffffffff3\r\nabc\r\n0\r\n\r\n"),
     ("a size that ends in LF", "3\nabc\r\n0\r\n\r\n"),
     ("a size that ends in CR", "3\rabc\r\n0\r\n\r\n"),
     ("an extension with an LF", "3;a\nb\r\nabc\r\n0\r\n\r\n"),
@@ -32,7 +32,7 @@ fn head(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_chat_completion_with_a_doubtful_end_is_refused() {
+async fn a_chat_completion_with_ambiguous_chunks_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for (what, body) in TRICKS {
@@ -45,20 +45,20 @@ async fn a_chat_completion_with_a_doubtful_end_is_refused() {
 }
 
 #[tokio::test]
-async fn an_upload_with_a_doubtful_end_never_ends_upstream() {
+async fn an_upload_with_ambiguous_chunks_never_completes_upstream() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for (what, body) in TRICKS {
         let mut client = Client::connect(tidegate.address).await;
         let before = upstream.received_bytes();
         client.send(head("/v1/files")).await;
-        // Only now, so that the call to the upstream is under way.
+        // Sent only now, so that the call to the upstream has started.
         upstream.until_received_bytes(before + 1).await;
         client.send(body.to_string() + SMUGGLED).await;
         let answer = String::from_utf8(client.until_closed().await).unwrap();
         assert!(!answer.contains("HTTP/1.1 2"), "{what}: {answer}");
     }
-    // The beginning has reached the upstream, because it is passed on as it arrives; an end, or another request, never.
+    // The beginning reached the upstream, because it is forwarded as it arrives. An end or a second request never did.
     upstream.until_open_connections(0).await;
     assert_eq!(upstream.requests().len(), TRICKS.len());
     for request in upstream.requests() {
@@ -67,7 +67,7 @@ async fn an_upload_with_a_doubtful_end_never_ends_upstream() {
 }
 
 #[tokio::test]
-async fn the_client_and_the_log_are_told_why() {
+async fn the_client_and_the_log_get_the_reason() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     let mut lines = 0;
@@ -88,7 +88,7 @@ async fn the_client_and_the_log_are_told_why() {
 }
 
 #[tokio::test]
-async fn an_upload_that_breaks_its_framing_is_the_clients_fault() {
+async fn broken_upload_framing_is_the_clients_fault() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -98,11 +98,30 @@ async fn an_upload_that_breaks_its_framing_is_the_clients_fault() {
     let reply = client.reply().await;
     assert_eq!((reply.status, reply.error_code().as_str()), (400, "malformed_request"));
     assert_eq!(tidegate.access_log(1).await[0]["reason"], "malformed_request");
-    assert!(!tidegate.output().contains("WARN"), "it is not the upstream's fault: {}", tidegate.output());
+    assert!(!tidegate.output().contains("WARN"), "the upstream is not at fault: {}", tidegate.output());
+}
+
+/// Sending the rest of it again on a new connection would turn a broken upload into a complete, empty one.
+#[tokio::test]
+async fn a_broken_upload_is_never_sent_again() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("[server]\nworkers = 1\n", &upstream).await;
+    for _ in 0..3 {
+        // Leaves a connection to the upstream open.
+        assert_eq!(exchange(tidegate.address, get("/v1/models")).await.status, 200);
+        let mut client = Client::connect(tidegate.address).await;
+        client.send(head("/v1/files") + "ZZ\r\n").await;
+        let reply = client.reply().await;
+        assert_eq!((reply.status, reply.error_code().as_str()), (400, "malformed_request"));
+    }
+    let complete = |request: &Recorded| request.arrival == Arrival::Complete;
+    let complete: Vec<String> =
+        upstream.requests().into_iter().filter(complete).map(|request| request.target).collect();
+    assert_eq!(complete, ["/v1/models"; 3]);
 }
 
 #[tokio::test]
-async fn endless_framing_is_refused() {
+async fn unbounded_framing_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let extension = format!("3;{}\r\nabc\r\n0\r\n\r\n", "x".repeat(40_000));
@@ -117,7 +136,7 @@ async fn endless_framing_is_refused() {
 }
 
 #[tokio::test]
-async fn what_the_standard_allows_passes() {
+async fn valid_chunks_pass() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for body in [

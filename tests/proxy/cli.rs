@@ -1,31 +1,22 @@
-//! The command itself: what it says, and with which exit code.
+//! The command line: output and exit codes.
 
-use crate::tidegate::command;
+use crate::support::command::{self, Output, command};
 use insta::assert_snapshot;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// What a command answered.
-struct Said {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-async fn run(directory: &TempDir, args: &[&str]) -> Said {
+async fn run(directory: &TempDir, args: &[&str]) -> Output {
     run_with(directory, args, &[]).await
 }
 
-async fn run_with(directory: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Said {
+/// Runs the command, and replaces the path of the directory by `DIR` in what it prints.
+async fn run_with(directory: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Output {
     let mut command = command(directory.path());
-    let output = command.args(args).envs(env.iter().copied()).output();
-    let output = crate::within("the command ends", output).await.unwrap();
-    let text = |bytes: Vec<u8>| {
-        String::from_utf8(bytes).unwrap().replace(&directory.path().display().to_string(), "DIR")
-    };
-    Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    let output = command::run(command.args(args).envs(env.iter().copied())).await;
+    let path = directory.path().display().to_string();
+    Output { code: output.code, out: output.out.replace(&path, "DIR"), err: output.err.replace(&path, "DIR") }
 }
 
 fn with_config(text: &str) -> TempDir {
@@ -37,44 +28,44 @@ fn with_config(text: &str) -> TempDir {
 #[tokio::test]
 async fn check_accepts_the_reference_configuration() {
     let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("proxy.toml");
-    let said = run(&TempDir::new().unwrap(), &["check", "--config", reference.to_str().unwrap()]).await;
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    assert!(said.out.ends_with("proxy.toml: valid, 1 route(s)\n"), "{}", said.out);
-    assert!(said.out.contains("route `default`, to default"), "{}", said.out);
+    let output = run(&TempDir::new().unwrap(), &["check", "--config", reference.to_str().unwrap()]).await;
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert!(output.out.ends_with("proxy.toml: valid, 1 route\n"), "{}", output.out);
+    assert!(output.out.contains("route `default`, upstream `default`"), "{}", output.out);
 }
 
 #[tokio::test]
-async fn check_shows_each_value_with_where_it_came_from() {
+async fn check_shows_where_each_value_came_from() {
     let config = "[server]\nmax_body = \"1MiB\"\n[context.mask]\nkeep = { turns = 3 }\n\
                   [[routes]]\nname = \"agents\"\n[routes.context.mask]\nkeep = { turns = 7 }\n";
     let directory = with_config(config);
     let args = ["check", "--changed", "--listen", "127.0.0.1:1234"];
-    let said = run_with(&directory, &args, &[("AGENT_CONTEXT_STRATEGY", "passthrough")]).await;
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
-    assert_snapshot!(said.out, @r#"
+    let output = run_with(&directory, &args, &[("AGENT_CONTEXT_STRATEGY", "passthrough")]).await;
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert_snapshot!(output.out, @r#"
     process
      server.listen    "127.0.0.1:1234"  --listen
      server.max_body  "1MiB"            proxy.toml:2
 
-    route `agents`, to default
+    route `agents`, upstream `default`
      name               "agents"       proxy.toml:6
      context.strategy   "passthrough"  AGENT_CONTEXT_STRATEGY
      context.mask.keep  { turns = 7 }  proxy.toml:8
 
-    proxy.toml: valid, 1 route(s)
+    proxy.toml: valid, 1 route
     "#);
 }
 
 #[tokio::test]
-async fn check_can_be_asked_about_one_route() {
+async fn check_can_show_one_route() {
     let directory = with_config("[[routes]]\nname = \"agents\"\n");
-    let said = run(&directory, &["check", "--route", "agents"]).await;
-    assert_eq!(said.code, Some(0));
-    assert!(said.out.starts_with("route `agents`") && said.out.contains("mask.keep"), "{}", said.out);
-    let said = run(&directory, &["check", "--route", "agent"]).await;
-    assert_eq!(said.code, Some(1));
-    assert_snapshot!(said.err, @r#"
-    there is no route `agent`
+    let output = run(&directory, &["check", "--route", "agents"]).await;
+    assert_eq!(output.code, Some(0));
+    assert!(output.out.starts_with("route `agents`") && output.out.contains("mask.keep"), "{}", output.out);
+    let output = run(&directory, &["check", "--route", "agent"]).await;
+    assert_eq!(output.code, Some(1));
+    assert_snapshot!(output.err, @r#"
+    no such route: `agent`
       hint: the routes are agents
     "#);
 }
@@ -85,9 +76,9 @@ async fn check_reports_every_mistake_with_its_line() {
         "[server]\nlisen = \"127.0.0.1:1\"\nmax_body = true\n\n[context.mask]\nkeep = { turns = 0 }\n\n\
          [[routes]]\nname = \"a\"\nupstream = \"defualt\"\n\n[upstreams.b]\nurl = \"${NOT_SET_ANYWHERE}\"\n",
     );
-    let said = run(&directory, &["check"]).await;
-    assert_eq!((said.code, said.out.as_str()), (Some(1), ""));
-    assert_snapshot!(said.err, @r#"
+    let output = run(&directory, &["check"]).await;
+    assert_eq!((output.code, output.out.as_str()), (Some(1), ""));
+    assert_snapshot!(output.err, @r#"
     proxy.toml:2: unknown key `server.lisen`
       hint: did you mean `listen`?
     proxy.toml:3: `server.max_body` is `true` but must be a size
@@ -102,49 +93,49 @@ async fn check_reports_every_mistake_with_its_line() {
 }
 
 #[tokio::test]
-async fn check_reports_a_file_that_is_no_toml_or_is_not_there() {
+async fn check_reports_invalid_toml_and_a_missing_file() {
     let directory = with_config("[server\n");
-    let said = run(&directory, &["check"]).await;
-    assert_eq!(said.code, Some(1));
-    assert_snapshot!(said.err, @r#"
+    let output = run(&directory, &["check"]).await;
+    assert_eq!(output.code, Some(1));
+    assert_snapshot!(output.err, @r#"
     proxy.toml:1: not valid TOML at column 8: unclosed table, expected `]`
-      hint: text needs quotes, and every line is `key = value` or `[section]`
+      hint: strings need quotes, and every line is `key = value` or `[section]`
     "#);
-    let said = run(&directory, &["check", "--config", "missing.toml"]).await;
-    assert_eq!(said.code, Some(1));
-    assert_snapshot!(said.err, @r#"
+    let output = run(&directory, &["check", "--config", "missing.toml"]).await;
+    assert_eq!(output.code, Some(1));
+    assert_snapshot!(output.err, @r#"
     missing.toml: cannot be read: No such file or directory (os error 2)
       hint: check the path and its permissions; without a file the defaults apply
     "#);
 }
 
 #[tokio::test]
-async fn serve_does_not_start_with_a_mistake() {
+async fn serve_does_not_start_with_an_invalid_file() {
     let directory = with_config("[server]\nmax_body = 0\n");
     for args in [vec![], vec!["serve"]] {
-        let said = run(&directory, &args).await;
-        assert_eq!(said.code, Some(1));
-        assert!(said.err.contains("proxy.toml:2") && said.err.contains("hint:"), "{}", said.err);
+        let output = run(&directory, &args).await;
+        assert_eq!(output.code, Some(1));
+        assert!(output.err.contains("proxy.toml:2") && output.err.contains("hint:"), "{}", output.err);
     }
 }
 
 #[tokio::test]
-async fn init_writes_a_file_that_check_accepts_and_replaces_none() {
+async fn init_writes_a_valid_file_and_overwrites_none() {
     let directory = TempDir::new().unwrap();
-    let said = run(&directory, &["init"]).await;
+    let output = run(&directory, &["init"]).await;
     assert_eq!(
-        (said.code, said.out.as_str()),
+        (output.code, output.out.as_str()),
         (Some(0), "wrote proxy.toml\nnext: tidegate check --config proxy.toml\n")
     );
-    let said = run(&directory, &["check", "--changed"]).await;
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let output = run(&directory, &["check", "--changed"]).await;
+    assert_eq!(output.code, Some(0), "{}", output.err);
 
     fs::write(directory.path().join("proxy.toml"), "# mine\n").unwrap();
-    let said = run(&directory, &["init"]).await;
-    assert_eq!(said.code, Some(1));
-    assert_snapshot!(said.err, @r#"
-    `proxy.toml` is there already
-      hint: name another file, or replace it with --force
+    let output = run(&directory, &["init"]).await;
+    assert_eq!(output.code, Some(1));
+    assert_snapshot!(output.err, @r#"
+    `proxy.toml` already exists
+      hint: choose another file, or overwrite it with --force
     "#);
     let kept = || fs::read_to_string(directory.path().join("proxy.toml")).unwrap();
     assert_eq!(kept(), "# mine\n");
@@ -175,28 +166,28 @@ async fn help_names_every_flag_and_its_variable() {
         (&["completions", "--help"], &["bash", "zsh", "fish"]),
     ];
     for (args, words) in cases {
-        let said = run(&directory, args).await;
-        assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+        let output = run(&directory, args).await;
+        assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
         for word in words {
-            assert!(said.out.contains(word), "{args:?} does not mention {word}:\n{}", said.out);
+            assert!(output.out.contains(word), "{args:?} does not mention {word}:\n{}", output.out);
         }
     }
 }
 
 #[tokio::test]
-async fn help_does_not_show_what_the_environment_holds() {
-    let said =
+async fn help_does_not_show_values_from_the_environment() {
+    let output =
         run_with(&TempDir::new().unwrap(), &["--help"], &[("TIDEGATE_STORE", "redis://:hunter2@r")]).await;
-    assert!(!said.out.contains("hunter2"));
+    assert!(!output.out.contains("hunter2"));
 }
 
 #[tokio::test]
-async fn completions_know_the_commands_and_their_flags() {
+async fn completions_contain_the_commands_and_flags() {
     let directory = TempDir::new().unwrap();
     for shell in ["bash", "zsh", "fish"] {
-        let said = run(&directory, &["completions", shell]).await;
-        assert_eq!(said.code, Some(0));
-        assert!(said.out.contains("check") && said.out.contains("upstream"), "{shell}");
+        let output = run(&directory, &["completions", shell]).await;
+        assert_eq!(output.code, Some(0));
+        assert!(output.out.contains("check") && output.out.contains("upstream"), "{shell}");
     }
     assert_eq!(run(&directory, &["completions", "csh"]).await.code, Some(2));
 }
@@ -205,64 +196,68 @@ async fn completions_know_the_commands_and_their_flags() {
 async fn a_mistyped_command_or_flag_is_a_usage_error() {
     let directory = TempDir::new().unwrap();
     for args in [["serv"], ["--lisen=x"]] {
-        let said = run(&directory, &args).await;
-        assert_eq!(said.code, Some(2));
-        assert!(said.err.contains("similar"), "{}", said.err);
+        let output = run(&directory, &args).await;
+        assert_eq!(output.code, Some(2));
+        assert!(output.err.contains("similar"), "{}", output.err);
     }
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_gives_a_hint() {
+async fn a_port_in_use_gives_a_hint() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let directory = TempDir::new().unwrap();
     for (listen, admin, flag) in
         [(address.as_str(), "127.0.0.1:0", "--listen"), ("127.0.0.1:0", &address, "--admin")]
     {
-        let said = run(&directory, &["serve", "--listen", listen, "--admin", admin]).await;
-        assert_eq!(said.code, Some(1));
-        let expected = [&address, "another process listens there", flag];
-        assert!(expected.iter().all(|word| said.err.contains(*word)), "{}", said.err);
+        let output = run(&directory, &["serve", "--listen", listen, "--admin", admin]).await;
+        assert_eq!(output.code, Some(1));
+        let expected = [&address, "another process is listening there", flag];
+        assert!(expected.iter().all(|word| output.err.contains(*word)), "{}", output.err);
     }
 }
 
 #[tokio::test]
-async fn an_admin_address_for_all_needs_a_token() {
+async fn a_public_admin_address_needs_a_token() {
     let directory = TempDir::new().unwrap();
     let args = ["serve", "--listen", "127.0.0.1:0", "--admin", "0.0.0.0:0"];
     for env in [&[][..], &[("TIDEGATE_ADMIN_TOKEN", "")]] {
-        let said = run_with(&directory, &args, env).await;
-        assert_eq!(said.code, Some(1));
-        assert!(said.err.contains("TIDEGATE_ADMIN_TOKEN") && said.err.contains("hint:"), "{}", said.err);
+        let output = run_with(&directory, &args, env).await;
+        assert_eq!(output.code, Some(1));
+        assert!(
+            output.err.contains("TIDEGATE_ADMIN_TOKEN") && output.err.contains("hint:"),
+            "{}",
+            output.err
+        );
     }
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_set_is_named() {
+async fn an_unset_api_key_variable_is_named() {
     let directory = with_config("[upstreams.default]\napi_key_env = \"NOT_SET_ANYWHERE\"\n");
-    let said = run(&directory, &["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).await;
-    assert_eq!(said.code, Some(1));
+    let output = run(&directory, &["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).await;
+    assert_eq!(output.code, Some(1));
     assert!(
-        said.err.contains("upstreams.default.api_key_env") && said.err.contains("NOT_SET_ANYWHERE"),
+        output.err.contains("upstreams.default.api_key_env") && output.err.contains("NOT_SET_ANYWHERE"),
         "{}",
-        said.err
+        output.err
     );
 }
 
 #[tokio::test]
-async fn the_environment_and_the_flags_can_stand_in_for_a_file() {
+async fn variables_and_flags_can_replace_a_file() {
     let directory = TempDir::new().unwrap();
     let env = [("TIDEGATE_LISTEN", "127.0.0.1:7001"), ("TIDEGATE_UPSTREAM", "http://model.test/v1")];
-    let said = run_with(&directory, &["check", "--changed", "--upstream", "http://other.test"], &env).await;
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    assert_snapshot!(said.out, @r#"
+    let output = run_with(&directory, &["check", "--changed", "--upstream", "http://other.test"], &env).await;
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert_snapshot!(output.out, @r#"
     process
      server.listen          "127.0.0.1:7001"     TIDEGATE_LISTEN
      upstreams.default.url  "http://other.test"  --upstream
 
-    route `default`, to default
-      nothing but defaults
+    route `default`, upstream `default`
+      only defaults
 
-    built-in defaults: valid, 1 route(s)
+    built-in defaults: valid, 1 route
     "#);
 }

@@ -1,7 +1,7 @@
-//! Compressed request bodies are understood, forwarded as they came, and bounded.
+//! Compressed request bodies are read, forwarded unchanged, and limited in size.
 
-use crate::client::{CHAT, QUESTION, exchange, post};
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, QUESTION, exchange, post};
+use crate::support::tidegate::Tidegate;
 use std::io::Write;
 use tidegate_testkit::{Answer, MockUpstream};
 
@@ -25,7 +25,7 @@ fn compressed(coding: &str, text: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn they_are_forwarded_as_they_came() {
+async fn compressed_bodies_are_forwarded_unchanged() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start(LIMIT, &upstream).await;
@@ -40,7 +40,7 @@ async fn they_are_forwarded_as_they_came() {
 }
 
 #[tokio::test]
-async fn the_model_inside_chooses_the_route() {
+async fn a_compressed_body_is_routed_by_its_model() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let config =
@@ -54,7 +54,7 @@ async fn the_model_inside_chooses_the_route() {
 }
 
 #[tokio::test]
-async fn a_few_bytes_that_stand_for_many_are_refused() {
+async fn decompression_bombs_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(LIMIT, &upstream).await;
     let text = vec![b' '; 10 * 1024 * 1024];
@@ -68,7 +68,7 @@ async fn a_few_bytes_that_stand_for_many_are_refused() {
 }
 
 #[tokio::test]
-async fn what_is_not_what_it_says_is_refused() {
+async fn corrupt_bodies_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start(LIMIT, &upstream).await;
     for coding in ["gzip", "br", "zstd"] {
@@ -88,7 +88,7 @@ async fn what_is_not_what_it_says_is_refused() {
 }
 
 #[tokio::test]
-async fn codings_that_nobody_asked_us_to_read_pass_untouched() {
+async fn unknown_codings_and_other_paths_pass_unchanged() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start(LIMIT, &upstream).await;

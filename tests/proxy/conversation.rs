@@ -1,11 +1,11 @@
-//! Requests that could be taken for another conversation, or for another request, are refused.
+//! Requests with an ambiguous conversation or body are refused.
 
-use crate::client::{CHAT, QUESTION, exchange, post, request};
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, QUESTION, exchange, post, request};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn a_conversation_id_that_cannot_be_one_is_refused() {
+async fn an_invalid_conversation_id_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let too_long = "a".repeat(129);
@@ -16,11 +16,11 @@ async fn a_conversation_id_that_cannot_be_one_is_refused() {
     let twice = [("x-conversation-id", "a"), ("x-conversation-id", "a")];
     let reply = exchange(tidegate.address, post(CHAT, &twice, QUESTION)).await;
     assert_eq!((reply.status, reply.error_code().as_str()), (400, "invalid_conversation_id"));
-    assert_eq!(upstream.connections(), 0, "nothing of it reached the upstream");
+    assert_eq!(upstream.connections(), 0, "nothing reached the upstream");
 }
 
 #[tokio::test]
-async fn a_good_one_is_said_back() {
+async fn a_valid_conversation_id_is_echoed() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let longest = "a".repeat(128);
@@ -31,7 +31,7 @@ async fn a_good_one_is_said_back() {
 }
 
 #[tokio::test]
-async fn the_header_can_have_another_name() {
+async fn the_conversation_header_is_configurable() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[conversation]\nheader = \"x-session\"\n", &upstream).await;
     let reply = exchange(tidegate.address, post(CHAT, &[("x-session", "s-1")], QUESTION)).await;
@@ -41,7 +41,7 @@ async fn the_header_can_have_another_name() {
 }
 
 #[tokio::test]
-async fn two_lists_of_messages_are_refused() {
+async fn duplicate_messages_members_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for body in [
@@ -56,7 +56,7 @@ async fn two_lists_of_messages_are_refused() {
 }
 
 #[tokio::test]
-async fn a_tunnel_is_refused() {
+async fn connect_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let reply = exchange(tidegate.address, request("CONNECT", "example.org:443", &[], b"")).await;

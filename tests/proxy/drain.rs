@@ -1,10 +1,10 @@
-//! SIGTERM: what is under way finishes, and nothing new begins.
+//! SIGTERM: open requests finish, and new ones are refused.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get};
-use crate::http2::{Http2Client, next_text, whole_text};
-use crate::reply::{End, error_code};
-use crate::tidegate::Tidegate;
-use crate::within;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get};
+use crate::support::http2::{Http2Client, next_text, whole_text};
+use crate::support::reply::{End, error_code};
+use crate::support::tidegate::Tidegate;
+use crate::support::within;
 use rustix::process::Signal;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ async fn until_refused(address: SocketAddr) {
 }
 
 #[tokio::test]
-async fn an_open_stream_finishes_and_nothing_new_begins() {
+async fn open_streams_finish_and_new_connections_are_refused() {
     let upstream = MockUpstream::start().await;
     let gate = Gate::new();
     upstream.answer(Answer::sse(["1"]).wait(&gate).event("[DONE]"));
@@ -45,7 +45,7 @@ async fn an_open_stream_finishes_and_nothing_new_begins() {
 }
 
 #[tokio::test]
-async fn idle_connections_hold_nothing_up() {
+async fn idle_connections_do_not_delay_shutdown() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     let mut used = Client::connect(tidegate.address).await;
@@ -63,7 +63,7 @@ async fn idle_connections_hold_nothing_up() {
 }
 
 #[tokio::test]
-async fn what_does_not_finish_in_time_ends_with_an_error() {
+async fn requests_over_the_drain_timeout_end_with_an_error() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("[server]\ndrain_timeout = \"300ms\"\n", &upstream).await;
     upstream.then(Answer::sse(["1"]).stall()).then(Answer::new(200).stall());
@@ -88,7 +88,7 @@ async fn what_does_not_finish_in_time_ends_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_at_once() {
+async fn a_second_signal_ends_the_process_at_once() {
     for (first, second) in [(Signal::TERM, Signal::TERM), (Signal::INT, Signal::TERM)] {
         let upstream = MockUpstream::start().await;
         upstream.answer(Answer::sse(["1"]).stall());

@@ -1,11 +1,11 @@
-//! `Expect: 100-continue`: the client asks before it sends a body.
+//! `Expect: 100-continue`: the client asks for permission before it sends a body.
 
-use crate::client::{CHAT, Client, QUESTION, post};
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, post};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::MockUpstream;
 
 #[tokio::test]
-async fn the_client_is_told_to_go_on_and_the_upstream_is_not_asked() {
+async fn tidegate_answers_100_continue_itself() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let length = QUESTION.len().to_string();
@@ -25,7 +25,7 @@ async fn the_client_is_told_to_go_on_and_the_upstream_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_body_that_would_be_refused_is_not_asked_for() {
+async fn a_body_over_the_limit_gets_no_100_continue() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[server]\nmax_body = \"64KiB\"\n", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;

@@ -1,14 +1,14 @@
-//! Requests whose length could be read in two ways are refused, and so is everything behind them.
+//! Requests of ambiguous length are refused, and so is everything after them on the connection.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, request};
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, request};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream};
 
-/// What an attacker hides in the body of a request, hoping that the next server takes it for a request.
+/// A request that an attacker hides in a body, for the next server to take it for a request.
 const SMUGGLED: &str = "POST /v1/smuggled HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n";
 
-/// Heads without their empty line, each with a reason to refuse it.
-const DOUBTFUL: &[(&str, &str)] = &[
+/// Heads without their empty line, each with the reason to refuse it.
+const AMBIGUOUS: &[(&str, &str)] = &[
     ("a length and a coding", "Content-Length: 6\r\nTransfer-Encoding: chunked"),
     ("a coding and a length", "Transfer-Encoding: chunked\r\nContent-Length: 6"),
     ("two lengths", "Content-Length: 6\r\nContent-Length: 7"),
@@ -19,7 +19,7 @@ const DOUBTFUL: &[(&str, &str)] = &[
     ("a hexadecimal length", "Content-Length: 0x6"),
     ("a length with a space inside", "Content-Length: 1 6"),
     ("an empty length", "Content-Length: "),
-    ("a length beyond all bounds", "Content-Length: 99999999999999999999999999"),
+    ("a length that overflows", "Content-Length: 99999999999999999999999999"),
     ("a coding that is not chunked", "Transfer-Encoding: gzip"),
     ("a coding before chunked", "Transfer-Encoding: gzip, chunked"),
     ("a coding after chunked", "Transfer-Encoding: chunked, identity"),
@@ -50,16 +50,16 @@ async fn assert_refused(tidegate: &Tidegate, upstream: &MockUpstream, what: &str
     let reply = client.reply().await;
     assert_eq!((reply.status, reply.error_code().as_str()), (400, "malformed_request"), "{what}");
     assert_eq!(reply.header("connection"), Some("close"), "{what}");
-    assert_eq!(client.until_closed().await, b"", "{what}: nothing is answered behind it");
+    assert_eq!(client.until_closed().await, b"", "{what}: the rest of the connection was answered");
     assert_eq!(upstream.received_bytes(), 0, "{what}: {:?}", upstream.requests());
 }
 
 #[tokio::test]
-async fn doubtful_heads_are_refused() {
+async fn ambiguous_heads_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for path in [CHAT, "/v1/embeddings"] {
-        for (what, lines) in DOUBTFUL {
+        for (what, lines) in AMBIGUOUS {
             let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n");
             assert_refused(&tidegate, &upstream, what, (head + "0\r\n\r\n" + SMUGGLED).as_bytes()).await;
         }
@@ -67,7 +67,7 @@ async fn doubtful_heads_are_refused() {
 }
 
 #[tokio::test]
-async fn doubtful_request_lines_are_refused() {
+async fn malformed_request_lines_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for line in [
@@ -95,7 +95,7 @@ async fn a_request_without_a_host_is_refused() {
 }
 
 #[tokio::test]
-async fn http_1_0_has_no_chunks() {
+async fn http_1_0_with_chunks_is_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let bytes =
@@ -121,14 +121,14 @@ async fn http_1_0_is_answered_and_closed() {
 }
 
 #[tokio::test]
-async fn a_sound_request_before_a_doubtful_one_is_answered() {
+async fn a_valid_request_before_an_ambiguous_one_is_answered() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
-    let doubtful = format!(
+    let ambiguous = format!(
         "POST {CHAT} HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\ncontent-length: 0\r\n\r\n{SMUGGLED}"
     );
-    client.send([chat(), doubtful.into_bytes()].concat()).await;
+    client.send([chat(), ambiguous.into_bytes()].concat()).await;
     assert_eq!(client.reply().await.status, 200);
     assert_eq!(client.reply().await.status, 400);
     assert_eq!(client.until_closed().await, b"");
@@ -150,11 +150,11 @@ async fn a_body_that_looks_like_a_request_is_a_body() {
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_reads_is_not_a_request() {
+async fn an_unread_body_is_not_parsed_as_a_request() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let length = SMUGGLED.len();
-    // Refused before its body is read: what follows on the connection must not be taken for a request.
+    // Refused before its body is read: the body must not be parsed as a request.
     let refused = format!("POST /v1/../x HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n{SMUGGLED}");
     let mut client = Client::connect(tidegate.address).await;
     let last = request("GET", "/v1/models", &[("connection", "close")], b"");
@@ -169,7 +169,7 @@ async fn a_body_that_nobody_reads_is_not_a_request() {
 }
 
 #[tokio::test]
-async fn the_word_for_a_refused_request_is_no_backdoor() {
+async fn a_client_may_use_the_method_name_refused() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start("", &upstream).await;

@@ -1,15 +1,15 @@
-//! Which headers travel on, and which belong to one connection.
+//! Which headers are forwarded, and which are hop-by-hop.
 
-use crate::client::{CHAT, QUESTION, chat, exchange, get, post, request};
-use crate::http2::Http2Client;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, QUESTION, chat, exchange, get, post, request};
+use crate::support::http2::Http2Client;
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]
-async fn headers_of_the_clients_connection_stop_here() {
+async fn the_clients_hop_by_hop_headers_are_not_forwarded() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
-    let mine = [
+    let headers = [
         ("Connection", "keep-alive, X-Mine"),
         ("connection", "x-also ,te"),
         ("X-Mine", "1"),
@@ -23,9 +23,9 @@ async fn headers_of_the_clients_connection_stop_here() {
         ("X-Stays", "yes"),
     ];
     for path in [CHAT, "/v1/embeddings"] {
-        exchange(tidegate.address, post(path, &mine, QUESTION)).await;
+        exchange(tidegate.address, post(path, &headers, QUESTION)).await;
         let arrived = upstream.next_request().await;
-        for (name, _) in &mine[..mine.len() - 1] {
+        for (name, _) in &headers[..headers.len() - 1] {
             assert_eq!(arrived.header(name), None, "{path}: {name}");
         }
         assert_eq!(arrived.header("x-stays"), Some("yes"));
@@ -33,7 +33,7 @@ async fn headers_of_the_clients_connection_stop_here() {
 }
 
 #[tokio::test]
-async fn headers_of_the_upstreams_connection_stop_here() {
+async fn the_upstreams_hop_by_hop_headers_are_not_forwarded() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let answer = Answer::json(200, "{}")
@@ -54,7 +54,7 @@ async fn headers_of_the_upstreams_connection_stop_here() {
 }
 
 #[tokio::test]
-async fn connection_cannot_take_credentials_or_the_content_type_away() {
+async fn connection_cannot_remove_credentials_or_the_content_type() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let headers = [
@@ -77,7 +77,7 @@ async fn connection_cannot_take_credentials_or_the_content_type_away() {
 }
 
 #[tokio::test]
-async fn the_host_is_the_upstreams() {
+async fn the_host_header_names_the_upstream() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for request in [chat(), get("/v1/models")] {
@@ -88,7 +88,7 @@ async fn the_host_is_the_upstreams() {
 }
 
 #[tokio::test]
-async fn headers_for_tidegate_stop_here_and_all_others_pass() {
+async fn only_tidegates_own_headers_are_removed() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let own = [("x-tidegate-bypass", "true"), ("X-Tidegate-Anything", "1")];
@@ -141,13 +141,13 @@ async fn every_answer_has_a_request_id() {
     let named = [("x-request-id", "mine-1")];
     let reply = exchange(tidegate.address, post(CHAT, &named, QUESTION)).await;
     assert_eq!(reply.headers_named("x-request-id"), ["mine-1"]);
-    // A refusal has it as well: it is what a user quotes.
+    // Refusals have it as well, for users to quote.
     let reply = exchange(tidegate.address, request("GET", "/v1/../x", &named, b"")).await;
     assert_eq!((reply.status, reply.headers_named("x-request-id")), (400, vec!["mine-1"]));
 }
 
 #[tokio::test]
-async fn crumbs_of_an_http2_cookie_are_joined() {
+async fn http2_cookie_crumbs_are_joined() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let client = Http2Client::connect(tidegate.address).await;

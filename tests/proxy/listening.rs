@@ -1,9 +1,9 @@
-//! What clients can speak: HTTP/1.1 and HTTP/2 on one port, with and without TLS.
+//! HTTP/1.1 and HTTP/2 on one port, with and without TLS.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, request};
-use crate::http2::{Http2Client, whole_text};
-use crate::tidegate::{Setup, Tidegate};
-use crate::within;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, request};
+use crate::support::http2::{Http2Client, whole_text};
+use crate::support::tidegate::{Setup, Tidegate};
+use crate::support::within;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::ServerName;
@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 #[tokio::test]
-async fn http1_and_http2_come_to_the_same_port() {
+async fn http1_and_http2_share_a_port() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     assert_eq!(exchange(tidegate.address, chat()).await.status, 200);
@@ -64,7 +64,7 @@ async fn http2_refusals_have_the_same_shape() {
 }
 
 #[tokio::test]
-async fn a_request_to_upgrade_is_answered_without_it() {
+async fn an_upgrade_request_is_answered_without_upgrading() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let headers = [
@@ -80,7 +80,7 @@ async fn a_request_to_upgrade_is_answered_without_it() {
 
 const TLS: &str = "[server.tls]\ncert = \"server.pem\"\nkey = \"server.key\"\n";
 
-/// Tidegate with a certificate of its own, and a client configuration that trusts it.
+/// Starts Tidegate with its own certificate. Also returns a client configuration that trusts it.
 async fn with_tls(upstream: &MockUpstream, more: &str) -> (Tidegate, ClientConfig) {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let setup = Setup::new(&format!("{more}{TLS}")).file("server.pem", &cert.pem());
@@ -94,7 +94,7 @@ async fn with_tls(upstream: &MockUpstream, more: &str) -> (Tidegate, ClientConfi
     (tidegate, builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-async fn shake_hands(tidegate: &Tidegate, mut config: ClientConfig, protocol: &[u8]) -> TlsStream<TcpStream> {
+async fn tls_connect(tidegate: &Tidegate, mut config: ClientConfig, protocol: &[u8]) -> TlsStream<TcpStream> {
     config.alpn_protocols = vec![protocol.to_vec()];
     let stream = TcpStream::connect(tidegate.address).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
@@ -102,15 +102,15 @@ async fn shake_hands(tidegate: &Tidegate, mut config: ClientConfig, protocol: &[
 }
 
 #[tokio::test]
-async fn tls_with_both_protocols() {
+async fn tls_serves_http1_and_http2() {
     let upstream = MockUpstream::start().await;
     let (tidegate, config) = with_tls(&upstream, "").await;
-    let stream = shake_hands(&tidegate, config.clone(), b"http/1.1").await;
+    let stream = tls_connect(&tidegate, config.clone(), b"http/1.1").await;
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"http/1.1".as_slice()));
     let mut client = Client::over(stream);
     client.send(chat()).await;
     assert_eq!(client.reply().await.status, 200);
-    let stream = shake_hands(&tidegate, config, b"h2").await;
+    let stream = tls_connect(&tidegate, config, b"h2").await;
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
     let client = Http2Client::over(stream).await;
     assert_eq!(client.send("POST", CHAT, QUESTION).await.unwrap().status(), 200);
@@ -118,27 +118,27 @@ async fn tls_with_both_protocols() {
 }
 
 #[tokio::test]
-async fn clear_text_to_a_tls_port_gets_nothing() {
+async fn clear_text_on_a_tls_port_gets_no_response() {
     let upstream = MockUpstream::start().await;
     let (tidegate, config) = with_tls(&upstream, "").await;
     let mut client = Client::connect(tidegate.address).await;
     client.send(chat()).await;
-    let said = client.until_closed().await;
-    assert!(!said.starts_with(b"HTTP/"), "{said:?}");
+    let received = client.until_closed().await;
+    assert!(!received.starts_with(b"HTTP/"), "{received:?}");
     assert_eq!(upstream.connections(), 0);
-    // And it goes on serving those who do speak TLS.
-    let mut client = Client::over(shake_hands(&tidegate, config, b"http/1.1").await);
+    // TLS clients are still served.
+    let mut client = Client::over(tls_connect(&tidegate, config, b"http/1.1").await);
     client.send(chat()).await;
     assert_eq!(client.reply().await.status, 200);
 }
 
 #[tokio::test]
-async fn a_handshake_that_is_too_slow_is_given_up() {
+async fn a_slow_tls_handshake_is_closed() {
     let upstream = MockUpstream::start().await;
     let (tidegate, _) = with_tls(&upstream, "[server]\nheader_timeout = \"200ms\"\n").await;
-    for beginning in [b"".as_slice(), b"\x16\x03\x01"] {
+    for start in [b"".as_slice(), b"\x16\x03\x01"] {
         let mut client = Client::connect(tidegate.address).await;
-        client.send(beginning).await;
+        client.send(start).await;
         client.until_closed().await;
     }
 }
@@ -151,10 +151,10 @@ async fn the_admin_address_is_not_the_proxy() {
     assert_eq!((reply.status, reply.text().as_str()), (200, "ok\n"));
     let reply = exchange(tidegate.admin, get("/readyz")).await;
     assert_eq!((reply.status, reply.text().as_str()), (200, "ready\n"));
-    // A name that is not this machine's is one that a web page has made up to reach it.
+    // An unknown host name could come from a web page that uses DNS rebinding.
     assert_eq!(exchange(tidegate.admin, chat()).await.status, 403);
     assert_eq!(upstream.connections(), 0);
-    // What is the admin's stays there: on the public address it is a path like any other.
+    // On the public address an admin path is forwarded like any other path.
     exchange(tidegate.address, get("/healthz")).await;
     assert_eq!(upstream.next_request().await.target, "/healthz");
 }

@@ -1,13 +1,13 @@
-//! Requests that are sound but unusual: they pass, or are refused in the same way as any other.
+//! Unusual requests pass or are refused like any other request.
 
-use crate::client::{CHAT, Client, QUESTION, exchange, get, post, request};
-use crate::http2::Http2Client;
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, exchange, get, post, request};
+use crate::support::http2::Http2Client;
+use crate::support::tidegate::Tidegate;
 use std::time::Duration;
 use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]
-async fn more_than_a_hundred_headers_are_refused_in_our_own_words() {
+async fn more_than_a_hundred_headers_are_refused() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let names: Vec<String> = (0..150).map(|number| format!("x-{number}")).collect();
@@ -19,7 +19,7 @@ async fn more_than_a_hundred_headers_are_refused_in_our_own_words() {
 }
 
 #[tokio::test]
-async fn a_head_may_be_as_large_as_the_configuration_says() {
+async fn the_head_limit_is_configurable() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[server]\nmax_header = \"2MiB\"\n", &upstream).await;
     let long = "x".repeat(1024 * 1024);
@@ -29,7 +29,7 @@ async fn a_head_may_be_as_large_as_the_configuration_says() {
 }
 
 #[tokio::test]
-async fn targets_that_are_no_uri_are_refused_like_any_other() {
+async fn targets_that_are_not_uris_are_refused() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     let targets = ["/v1/a<b>", "/v1/a`b", "/v1/a\u{1}b", "v1/models", "http://[/", "?x=1"];
@@ -43,7 +43,7 @@ async fn targets_that_are_no_uri_are_refused_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_target_for_the_whole_server_passes() {
+async fn the_asterisk_target_passes() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(204).header("allow", "GET"));
     let tidegate = Tidegate::start("", &upstream).await;
@@ -65,7 +65,7 @@ async fn a_request_without_a_body_stays_without_one() {
 }
 
 #[tokio::test]
-async fn empty_lines_before_a_request_are_forgiven() {
+async fn empty_lines_before_a_request_are_ignored() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -75,8 +75,8 @@ async fn empty_lines_before_a_request_are_forgiven() {
     }
 }
 
-/// Whether the upstream is told when a client leaves that has sent `more` behind its request.
-async fn can_leave_after(more: &[u8]) -> bool {
+/// Returns whether the upstream call ends when a client leaves after sending `more` behind its request.
+async fn is_cancelled_after(more: &[u8]) -> bool {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).stall());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -88,11 +88,11 @@ async fn can_leave_after(more: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn a_client_that_ends_its_body_with_a_line_break_can_leave() {
-    assert!(can_leave_after(b"\r\n").await);
+async fn leaving_after_a_trailing_line_break_ends_the_upstream_call() {
+    assert!(is_cancelled_after(b"\r\n").await);
 }
 
 #[tokio::test]
-async fn a_client_that_has_begun_its_next_request_can_leave() {
-    assert!(can_leave_after(b"GET /v1/mod").await);
+async fn leaving_after_a_partial_next_request_ends_the_upstream_call() {
+    assert!(is_cancelled_after(b"GET /v1/mod").await);
 }

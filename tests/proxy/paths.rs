@@ -1,11 +1,11 @@
-//! No spelling of a path gets around the route table, and none leads to another host.
+//! No spelling of a path bypasses the route table or leads to another host.
 
-use crate::client::{CHAT, QUESTION, exchange, get, post};
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, QUESTION, exchange, get, post};
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]
-async fn a_chat_completion_is_one_in_every_spelling() {
+async fn every_spelling_of_the_chat_path_is_recognized() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start("", &upstream).await;
@@ -27,11 +27,7 @@ async fn a_chat_completion_is_one_in_every_spelling() {
     ] {
         let reply = exchange(tidegate.address, post(path, &[], QUESTION)).await;
         assert_eq!((reply.status, reply.header("x-tidegate-route")), (200, Some("default")), "{path}");
-        assert_eq!(
-            upstream.next_request().await.target,
-            path,
-            "it is forwarded in the client's own spelling"
-        );
+        assert_eq!(upstream.next_request().await.target, path, "the spelling was changed");
     }
 }
 
@@ -112,7 +108,7 @@ async fn redirects_are_passed_on_and_not_followed() {
 }
 
 #[tokio::test]
-async fn the_base_path_comes_before_the_clients() {
+async fn the_upstreams_base_path_is_prepended() {
     for (base, asked, expected) in [
         ("", "/v1/models", "/v1/models"),
         ("/", "/v1/models", "/v1/models"),

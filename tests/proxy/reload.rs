@@ -1,7 +1,7 @@
-//! A changed configuration takes effect, a wrong one does not, and no request notices.
+//! A changed configuration takes effect, an invalid one does not, and no request fails.
 
-use crate::client::{Client, chat, exchange};
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{Client, chat, exchange};
+use crate::support::tidegate::{Setup, Tidegate};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -23,11 +23,11 @@ fn pointing_at(upstream: &MockUpstream) -> String {
     format!("[upstreams.default]\nurl = \"{}\"\n", upstream.url())
 }
 
-async fn who_answers(tidegate: &Tidegate) -> String {
+async fn answering_upstream(tidegate: &Tidegate) -> String {
     exchange(tidegate.address, chat()).await.text()
 }
 
-/// As an editor or a deployment tool does it: a new file takes the place of the old one.
+/// Replaces the file by renaming a new one over it, like an editor or a deployment tool.
 fn replace(path: &Path, text: &str) {
     let beside = path.with_extension("new");
     fs::write(&beside, text).unwrap();
@@ -35,28 +35,28 @@ fn replace(path: &Path, text: &str) {
 }
 
 #[tokio::test]
-async fn a_file_that_is_written_in_place() {
+async fn a_file_written_in_place_is_loaded() {
     let (a, b) = two_upstreams().await;
     let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
-    assert_eq!(who_answers(&tidegate).await, "a");
+    assert_eq!(answering_upstream(&tidegate).await, "a");
     fs::write(tidegate.config_file(), pointing_at(&b)).unwrap();
     tidegate.logged_times(RELOADED, 1).await;
-    assert_eq!(who_answers(&tidegate).await, "b");
+    assert_eq!(answering_upstream(&tidegate).await, "b");
 }
 
 #[tokio::test]
-async fn a_file_that_is_replaced_again_and_again() {
+async fn every_replacement_of_the_file_is_loaded() {
     let (a, b) = two_upstreams().await;
     let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
     for (count, upstream, name) in [(1, &b, "b"), (2, &a, "a"), (3, &b, "b")] {
         replace(&tidegate.config_file(), &pointing_at(upstream));
         tidegate.logged_times(RELOADED, count).await;
-        assert_eq!(who_answers(&tidegate).await, name);
+        assert_eq!(answering_upstream(&tidegate).await, name);
     }
 }
 
 #[tokio::test]
-async fn a_link_that_is_swapped_as_kubernetes_does_it() {
+async fn a_symlink_swapped_by_kubernetes_is_followed() {
     let (a, b) = two_upstreams().await;
     let setup = Setup::new("");
     let mount = setup.path().join("mount");
@@ -69,24 +69,24 @@ async fn a_link_that_is_swapped_as_kubernetes_does_it() {
     publish("..1", pointing_at(&a));
     symlink("..data/proxy.toml", mount.join("proxy.toml")).unwrap();
     let mut tidegate = setup.config("mount/proxy.toml").start().await;
-    assert_eq!(who_answers(&tidegate).await, "a");
+    assert_eq!(answering_upstream(&tidegate).await, "a");
     for (count, upstream, name) in [(1, &b, "b"), (2, &a, "a"), (3, &b, "b")] {
         publish(&format!("..{}", count + 1), pointing_at(upstream));
         fs::remove_dir_all(mount.join(format!("..{count}"))).unwrap();
         tidegate.logged_times(RELOADED, count).await;
-        assert_eq!(who_answers(&tidegate).await, name);
+        assert_eq!(answering_upstream(&tidegate).await, name);
     }
 }
 
 #[tokio::test]
-async fn a_hangup_reads_the_file_again() {
+async fn sighup_reloads_the_file() {
     let (a, _) = two_upstreams().await;
     let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
     for count in 1..3 {
         tidegate.signal(Signal::HUP);
         tidegate.logged_times(RELOADED, count).await;
     }
-    assert_eq!(who_answers(&tidegate).await, "a");
+    assert_eq!(answering_upstream(&tidegate).await, "a");
 }
 
 #[tokio::test]
@@ -99,36 +99,36 @@ async fn an_invalid_file_is_reported_and_changes_nothing() {
         (format!("{}api_key_env = \"NOT_SET_ANYWHERE\"\n", pointing_at(&b)), "NOT_SET_ANYWHERE"),
         (format!("{}ca = \"no-such.pem\"\n", pointing_at(&b).replace("http:", "https:")), "no-such.pem"),
     ];
-    for (count, (text, said)) in mistakes.iter().enumerate() {
+    for (count, (text, expected)) in mistakes.iter().enumerate() {
         replace(&tidegate.config_file(), text);
         tidegate.logged_times(INVALID, count + 1).await;
-        assert!(tidegate.output().contains(said), "{said}: {}", tidegate.output());
-        assert_eq!(who_answers(&tidegate).await, "a", "{text}");
+        assert!(tidegate.output().contains(expected), "{expected}: {}", tidegate.output());
+        assert_eq!(answering_upstream(&tidegate).await, "a", "{text}");
     }
-    // Once it is right again it counts again.
+    // A valid file is loaded again.
     replace(&tidegate.config_file(), &pointing_at(&b));
     tidegate.logged_times(RELOADED, 1).await;
-    assert_eq!(who_answers(&tidegate).await, "b");
+    assert_eq!(answering_upstream(&tidegate).await, "b");
 }
 
 #[tokio::test]
-async fn a_file_that_is_gone_changes_nothing() {
+async fn a_deleted_file_changes_nothing() {
     let (a, b) = two_upstreams().await;
     let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
     fs::remove_file(tidegate.config_file()).unwrap();
-    assert_eq!(who_answers(&tidegate).await, "a");
+    assert_eq!(answering_upstream(&tidegate).await, "a");
     fs::write(tidegate.config_file(), pointing_at(&b)).unwrap();
     tidegate.logged_times(RELOADED, 1).await;
-    assert_eq!(who_answers(&tidegate).await, "b");
+    assert_eq!(answering_upstream(&tidegate).await, "b");
 }
 
 #[tokio::test]
-async fn at_rest_the_file_is_not_read_again_and_again() {
+async fn an_unchanged_file_is_not_reread() {
     let (a, _) = two_upstreams().await;
     let tidegate = Setup::new(&pointing_at(&a)).start().await;
-    assert_eq!(who_answers(&tidegate).await, "a");
-    // Nothing can signal that nothing happens, so this looks on for a while: twice as long as a change takes to settle
-    // before the first look, and several times as long between the looks.
+    assert_eq!(answering_upstream(&tidegate).await, "a");
+    // There is no signal to wait for if nothing happens, so this observes for a while: before the first sample twice as long as
+    // a change takes to settle, and between samples several times as long.
     let mut ticks = tokio::time::interval(Duration::from_millis(200));
     let mut reads = Vec::new();
     for _ in 0..4 {
@@ -136,25 +136,25 @@ async fn at_rest_the_file_is_not_read_again_and_again() {
         reads.push(tidegate.system_reads());
     }
     let busy = reads[3] - reads[1];
-    assert!(busy < 5, "{busy} reads in 400 ms with nothing to do: {reads:?}");
+    assert!(busy < 5, "{busy} reads in 400 ms while idle: {reads:?}");
 }
 
 #[tokio::test]
-async fn flags_stay_above_the_file() {
+async fn flags_override_a_reloaded_file() {
     let (a, b) = two_upstreams().await;
     let mut tidegate = Setup::new("").upstream(&a.url()).start().await;
     fs::write(tidegate.config_file(), pointing_at(&b)).unwrap();
     tidegate.logged_times(RELOADED, 1).await;
-    assert_eq!(who_answers(&tidegate).await, "a");
+    assert_eq!(answering_upstream(&tidegate).await, "a");
 }
 
 #[tokio::test]
-async fn what_needs_a_restart_is_said() {
+async fn changes_that_need_a_restart_are_logged() {
     let (a, _) = two_upstreams().await;
     let mut tidegate = Setup::new(&pointing_at(&a)).start().await;
     replace(&tidegate.config_file(), &format!("{}[server]\nworkers = 3\n", pointing_at(&a)));
     tidegate.logged_message("need a restart").await;
-    assert_eq!(who_answers(&tidegate).await, "a");
+    assert_eq!(answering_upstream(&tidegate).await, "a");
 }
 
 #[tokio::test]
@@ -194,9 +194,9 @@ async fn no_request_fails_during_reloads() {
     stop.send_replace(true);
     for task in load {
         let [from_a, from_b] = task.await.unwrap();
-        assert!(from_a > 0 && from_b > 0, "{from_a} and {from_b}: both were asked while it ran");
+        assert!(from_a > 0 && from_b > 0, "{from_a} and {from_b}: one upstream was never used");
     }
-    // A stream goes on under the configuration that it began with.
+    // A stream continues under the configuration that it started with.
     gate.open();
     streaming.rest(&mut stream).await;
     assert_eq!(stream.text(), "data: 1\n\ndata: 2\n\n");

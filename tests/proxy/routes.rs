@@ -1,8 +1,8 @@
-//! `[[routes]]`: which requests, to which upstream. The first that matches wins.
+//! `[[routes]]`: the first route that matches a request chooses its upstream.
 
-use crate::client::{CHAT, exchange, get, post};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, exchange, get, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{Answer, MockUpstream};
 
 async fn ask(tidegate: &Tidegate, path: &str, headers: &[(&str, &str)], model: &str) -> Reply {
@@ -17,7 +17,7 @@ async fn named(name: &str) -> MockUpstream {
 }
 
 #[tokio::test]
-async fn the_first_route_that_matches_wins() {
+async fn the_first_matching_route_wins() {
     let (main, other) = (named("main").await, named("other").await);
     let config = format!(
         r#"
@@ -65,7 +65,7 @@ async fn the_first_route_that_matches_wins() {
 }
 
 #[tokio::test]
-async fn a_route_can_take_other_calls_too() {
+async fn a_route_can_match_other_calls() {
     let (main, other) = (named("main").await, named("other").await);
     let config = format!(
         "[upstreams.other]\nurl = \"{}/base\"\n[[routes]]\nname = \"vectors\"\n\
@@ -78,7 +78,7 @@ async fn a_route_can_take_other_calls_too() {
         assert_eq!(other.next_request().await.target, format!("/base{path}"));
     }
     assert_eq!(exchange(tidegate.address, get("/v1/models")).await.text(), "main");
-    // No route is for chat completions, so they pass like anything else.
+    // No route matches chat completions, so they pass through.
     let reply = ask(&tidegate, CHAT, &[], "m").await;
     assert_eq!((reply.text().as_str(), reply.header("x-tidegate-route")), ("main", None));
     let log = tidegate.access_log(5).await;

@@ -1,14 +1,14 @@
-//! Both directions move as soon as there is something to move.
+//! Data is forwarded in both directions as soon as it arrives.
 
-use crate::client::{CHAT, Client, chat, get, post, request};
-use crate::http2::{Http2Client, next_text};
-use crate::reply::End;
-use crate::tidegate::Tidegate;
-use crate::within;
+use crate::support::client::{CHAT, Client, chat, get, post, request};
+use crate::support::http2::{Http2Client, next_text};
+use crate::support::reply::End;
+use crate::support::tidegate::Tidegate;
+use crate::support::within;
 use http_body_util::BodyExt;
 use tidegate_testkit::{Answer, Gate, MockUpstream};
 
-/// Events of which each waits for its own gate, except the first.
+/// Events that each wait for a gate, except the first.
 fn gated_events() -> (Answer, Vec<Gate>) {
     let gates: Vec<Gate> = (0..3).map(|_| Gate::new()).collect();
     let mut answer = Answer::sse([r#"{"n":0}"#]);
@@ -19,7 +19,7 @@ fn gated_events() -> (Answer, Vec<Gate>) {
 }
 
 #[tokio::test]
-async fn each_chunk_is_there_before_the_next_is_sent() {
+async fn each_chunk_arrives_before_the_next_is_sent() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for request in [chat(), get("/v1/threads/runs")] {
@@ -35,7 +35,7 @@ async fn each_chunk_is_there_before_the_next_is_sent() {
             let expected = format!("data: {{\"n\":{}}}\n\n", number + 1);
             let mut arrived = client.piece(&mut reply).await.unwrap();
             if number + 1 == gates.len() {
-                // Nothing stands between the last event and the end, so they may come together.
+                // Nothing separates the last event from the end, so they may arrive together.
                 client.rest(&mut reply).await;
                 arrived.append(&mut reply.body);
                 assert_eq!(String::from_utf8(arrived).unwrap(), expected + "data: [DONE]\n\n");
@@ -48,7 +48,7 @@ async fn each_chunk_is_there_before_the_next_is_sent() {
 }
 
 #[tokio::test]
-async fn an_http2_client_gets_each_chunk_at_once_too() {
+async fn an_http2_client_gets_each_chunk_at_once() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let (answer, gates) = gated_events();
@@ -92,7 +92,7 @@ async fn uploads_reach_the_upstream_while_the_client_is_sending() {
         let before = upstream.received_bytes();
         client.send(request("POST", path, &headers, b"")).await;
         client.send([format!("{:x}\r\n", part.len()).as_bytes(), part, b"\r\n"].concat()).await;
-        // Nothing more is sent until all of the first part has arrived: a proxy that collects would wait for ever.
+        // Nothing more is sent until the first part has arrived: a buffering proxy would wait forever.
         upstream.until_received_bytes(before + part.len() as u64 + 100).await;
         client.send(b"7\r\n\r\n--b--\r\n0\r\n\r\n").await;
         assert_eq!(client.reply().await.status, 200);
@@ -104,7 +104,7 @@ async fn uploads_reach_the_upstream_while_the_client_is_sending() {
 }
 
 #[tokio::test]
-async fn an_upload_of_known_length_keeps_its_length() {
+async fn an_upload_keeps_its_content_length() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -121,7 +121,7 @@ async fn an_upload_of_known_length_keeps_its_length() {
 }
 
 #[tokio::test]
-async fn an_answer_may_come_before_the_upload_ends() {
+async fn a_response_can_arrive_before_the_upload_ends() {
     let upstream = MockUpstream::start().await;
     upstream.then(Answer::error(415, "unsupported", "not this one").before_body());
     let tidegate = Tidegate::start("", &upstream).await;
@@ -142,7 +142,7 @@ async fn trailers_reach_an_http2_client() {
 }
 
 #[tokio::test]
-async fn trailers_reach_an_http1_client_that_takes_them() {
+async fn trailers_reach_an_http1_client_that_accepts_them() {
     let upstream = MockUpstream::start().await;
     upstream.then(
         Answer::new(200).header("trailer", "x-checksum").chunked().chunk("body").trailer("x-checksum", "abc"),

@@ -1,14 +1,15 @@
-//! An upstream that cannot be reached, or takes too long.
+//! An upstream that is unreachable or too slow.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
-use crate::http2::{Http2Client, whole_text};
-use crate::reply::{End, error_code};
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::cores::quiet;
+use crate::support::http2::{Http2Client, whole_text};
+use crate::support::reply::{End, error_code};
+use crate::support::tidegate::{Setup, Tidegate};
 use std::time::{Duration, Instant};
 use tidegate_testkit::{Answer, Gate, MockUpstream, TcpProxy, Unreachable};
 
 #[tokio::test]
-async fn an_upstream_that_refuses_connections() {
+async fn a_refused_connection_is_upstream_unreachable() {
     let upstream = MockUpstream::start().await;
     let proxy = TcpProxy::start(upstream.address()).await;
     let tidegate = Setup::new("").upstream(&proxy.url()).start().await;
@@ -17,14 +18,18 @@ async fn an_upstream_that_refuses_connections() {
         let reply = exchange(tidegate.address, request).await;
         assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
         let port = proxy.address().port().to_string();
-        assert!(!reply.text().contains(&port), "where the upstream is concerns nobody: {}", reply.text());
+        assert!(
+            !reply.text().contains(&port),
+            "the response reveals the upstream's address: {}",
+            reply.text()
+        );
     }
     proxy.accept();
     assert_eq!(exchange(tidegate.address, chat()).await.status, 200);
 }
 
 #[tokio::test]
-async fn an_upstream_that_does_not_answer_a_connection() {
+async fn a_connect_timeout_is_upstream_unreachable() {
     let nowhere = Unreachable::start();
     let config = "[upstreams.default]\nconnect_timeout = \"200ms\"\n";
     let tidegate = Setup::new(config).upstream(&nowhere.url()).start().await;
@@ -35,19 +40,19 @@ async fn an_upstream_that_does_not_answer_a_connection() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_exist() {
+async fn an_unknown_host_is_unreachable() {
     let tidegate = Setup::new("").upstream("http://nobody.invalid:1").start().await;
     let reply = exchange(tidegate.address, chat()).await;
     assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
 }
 
-const IMPATIENT: &str = "[upstreams.default]\nfirst_byte_timeout = \"250ms\"\n";
+const FIRST_BYTE_TIMEOUT: &str = "[upstreams.default]\nfirst_byte_timeout = \"250ms\"\n";
 
 #[tokio::test]
-async fn an_upstream_that_does_not_begin_to_answer() {
+async fn a_missing_first_byte_is_upstream_timeout() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).stall());
-    let tidegate = Tidegate::start(IMPATIENT, &upstream).await;
+    let tidegate = Tidegate::start(FIRST_BYTE_TIMEOUT, &upstream).await;
     for request in [chat(), get("/v1/models")] {
         let reply = exchange(tidegate.address, request).await;
         assert_eq!((reply.status, reply.error_code().as_str()), (504, "upstream_timeout"));
@@ -57,9 +62,10 @@ async fn an_upstream_that_does_not_begin_to_answer() {
 }
 
 #[tokio::test]
-async fn a_long_upload_is_not_a_slow_upstream() {
+async fn a_long_upload_does_not_time_out_the_upstream() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
-    let tidegate = Tidegate::start(IMPATIENT, &upstream).await;
+    let tidegate = Tidegate::start(FIRST_BYTE_TIMEOUT, &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
     client.send(request("POST", "/v1/files", &[("transfer-encoding", "chunked")], b"")).await;
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
@@ -73,7 +79,7 @@ async fn a_long_upload_is_not_a_slow_upstream() {
 }
 
 #[tokio::test]
-async fn a_timeout_of_one_call_leaves_an_http2_connection_alone() {
+async fn a_timeout_does_not_close_a_shared_http2_connection() {
     let upstream = MockUpstream::start_h2c().await;
     let config =
         "[upstreams.default]\nfirst_byte_timeout = \"250ms\"\nprotocol = \"http2\"\n[server]\nworkers = 1\n";
@@ -90,24 +96,24 @@ async fn a_timeout_of_one_call_leaves_an_http2_connection_alone() {
     assert_eq!(upstream.connections(), 1);
 }
 
-const RESTLESS: &str = "[upstreams.default]\nidle_timeout = \"250ms\"\n";
+const IDLE_TIMEOUT: &str = "[upstreams.default]\nidle_timeout = \"250ms\"\n";
 
-/// What a stream looks like when it had to be ended, given what the upstream sent of it.
+/// Asserts that a stream ends with one error event of this code after what the upstream sent.
 fn assert_ended_by(text: &str, sent: &str, code: &str) {
     let added = text.strip_prefix(sent).unwrap_or_else(|| panic!("{text:?} does not begin with {sent:?}"));
     let event = added.trim_start_matches('\n');
     let finished = sent.to_owned() + &added[..added.len() - event.len()];
     let is_finished = ["\n\n", "\r\n\r\n"].iter().any(|end| finished.ends_with(end));
-    assert!(sent.is_empty() || is_finished, "the event before is finished: {text:?}");
+    assert!(sent.is_empty() || is_finished, "the previous event is not finished: {text:?}");
     let payload = event.strip_prefix("data: ").and_then(|event| event.strip_suffix("\n\n"));
-    let payload = payload.unwrap_or_else(|| panic!("one event: {text:?}"));
+    let payload = payload.unwrap_or_else(|| panic!("not exactly one event: {text:?}"));
     assert_eq!(error_code(&serde_json::from_str(payload).unwrap()), code);
 }
 
 #[tokio::test]
-async fn a_stream_that_stops_ends_with_one_error_event() {
+async fn a_stalled_stream_ends_with_one_error_event() {
     let upstream = MockUpstream::start().await;
-    let tidegate = Tidegate::start(RESTLESS, &upstream).await;
+    let tidegate = Tidegate::start(IDLE_TIMEOUT, &upstream).await;
     for sent in
         ["data: {\"a\":1}\n\n", "data: {\"a\":1}\n\ndata: {\"b\"", "data: {}\n", "data: {}\r\n\r\n", ""]
     {
@@ -122,19 +128,19 @@ async fn a_stream_that_stops_ends_with_one_error_event() {
 }
 
 #[tokio::test]
-async fn an_http2_client_gets_that_event_too() {
+async fn an_http2_client_gets_the_error_event() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::sse(["{}"]).stall());
-    let tidegate = Tidegate::start(RESTLESS, &upstream).await;
+    let tidegate = Tidegate::start(IDLE_TIMEOUT, &upstream).await;
     let client = Http2Client::connect(tidegate.address).await;
     let text = whole_text(client.send("POST", CHAT, QUESTION).await.unwrap()).await;
     assert_ended_by(&text, "data: {}\n\n", "upstream_timeout");
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_stream_is_broken_off() {
+async fn a_stalled_response_that_is_not_a_stream_is_cut_off() {
     let upstream = MockUpstream::start().await;
-    let tidegate = Tidegate::start(RESTLESS, &upstream).await;
+    let tidegate = Tidegate::start(IDLE_TIMEOUT, &upstream).await;
     let json = || Answer::new(200).header("content-type", "application/json");
     for answer in [json().declared_length(100), json().chunked()] {
         upstream.then(answer.chunk("{\"half\":").stall());
@@ -144,14 +150,15 @@ async fn an_answer_that_is_no_stream_is_broken_off() {
 }
 
 #[tokio::test]
-async fn a_slow_but_steady_stream_goes_on() {
+async fn a_slow_but_steady_stream_does_not_time_out() {
+    let _quiet = quiet().await;
     let upstream = MockUpstream::start().await;
     let mut answer = Answer::sse(["0"]);
     for number in 1..6 {
         answer = answer.pause(Duration::from_millis(100)).event(&number.to_string());
     }
     upstream.answer(answer);
-    let tidegate = Tidegate::start(RESTLESS, &upstream).await;
+    let tidegate = Tidegate::start(IDLE_TIMEOUT, &upstream).await;
     let reply = exchange(tidegate.address, post(CHAT, &[], QUESTION)).await;
     assert_eq!(reply.end, End::Complete);
     assert!(reply.text().ends_with("data: 5\n\n"), "{}", reply.text());

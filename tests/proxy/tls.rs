@@ -1,8 +1,9 @@
-//! TLS and HTTP/2 on the way out.
+//! TLS and HTTP/2 to the upstream.
 
-use crate::client::{chat, exchange, get};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate, command};
+use crate::support::client::{chat, exchange, get};
+use crate::support::command::{command, run};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{Listen, MockUpstream, Recording, Version};
 
 async fn listening(listen: Listen) -> MockUpstream {
@@ -19,7 +20,7 @@ fn assert_unreachable(reply: &Reply) {
 }
 
 #[tokio::test]
-async fn an_upstream_with_its_own_ca_speaks_what_it_offers() {
+async fn the_protocol_is_negotiated_with_an_upstream_with_its_own_ca() {
     for (listen, more, version) in [
         (Listen::Tls, "", Version::Http2),
         (Listen::TlsHttp1, "", Version::Http11),
@@ -40,20 +41,37 @@ async fn an_upstream_with_its_own_ca_speaks_what_it_offers() {
     }
 }
 
+/// HTTP/2 servers such as nginx end a stream with an empty frame after the last byte.
 #[tokio::test]
-async fn an_upstream_that_nobody_vouches_for_is_not_talked_to() {
-    let (upstream, stranger) = (listening(Listen::Tls).await, listening(Listen::Tls).await);
-    let by_system = Tidegate::start("", &upstream).await;
-    assert_unreachable(&exchange(by_system.address, chat()).await);
+async fn an_answer_of_known_length_is_complete_before_its_stream_ends() {
+    let upstream = listening(Listen::Tls).await;
+    let tidegate = trusting(&upstream, "[server]\nworkers = 1\n").await;
+    let times = 200;
+    for _ in 0..times {
+        let reply = exchange(tidegate.address, chat()).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert!(reply.header("content-length").is_some());
+    }
+    assert_eq!(upstream.connections(), 1, "streams were reset until the connection broke");
+    let log = tidegate.stop().await;
+    let answered = log.lines().filter(|line| line.contains("\"outcome\":\"answered\"")).count();
+    assert_eq!(answered, times, "{log}");
+}
+
+#[tokio::test]
+async fn an_untrusted_certificate_is_rejected() {
+    let (upstream, other) = (listening(Listen::Tls).await, listening(Listen::Tls).await);
+    let with_system_roots = Tidegate::start("", &upstream).await;
+    assert_unreachable(&exchange(with_system_roots.address, chat()).await);
     let config = "[upstreams.default]\nca = \"ca.pem\"\n";
-    let setup = Setup::new(config).file("ca.pem", stranger.ca_pem()).upstream(&upstream.url());
-    let by_another = setup.start().await;
-    assert_unreachable(&exchange(by_another.address, chat()).await);
+    let setup = Setup::new(config).file("ca.pem", other.ca_pem()).upstream(&upstream.url());
+    let with_another_ca = setup.start().await;
+    assert_unreachable(&exchange(with_another_ca.address, chat()).await);
     assert_eq!(upstream.requests().len(), 0);
 }
 
 #[tokio::test]
-async fn a_certificate_for_another_name_does_not_count() {
+async fn a_certificate_for_another_name_is_rejected() {
     let upstream = MockUpstream::bind(([127, 0, 0, 2], 0).into(), Listen::Tls, Recording::On).await;
     let config = "[upstreams.default]\nca = \"ca.pem\"\n";
     let url = format!("https://{}", upstream.address());
@@ -71,7 +89,7 @@ async fn an_upstream_that_does_not_speak_tls_is_unreachable() {
 }
 
 #[tokio::test]
-async fn http2_without_tls_by_prior_knowledge() {
+async fn http2_works_without_tls_by_prior_knowledge() {
     let upstream = MockUpstream::start_h2c().await;
     let tidegate = Tidegate::start("[upstreams.default]\nprotocol = \"http2\"\n", &upstream).await;
     for request in [chat(), get("/v1/models?x=1")] {
@@ -83,7 +101,7 @@ async fn http2_without_tls_by_prior_knowledge() {
 }
 
 #[tokio::test]
-async fn a_ca_file_that_cannot_be_read_is_refused_at_the_start() {
+async fn an_unreadable_ca_file_is_refused_at_startup() {
     let upstream = listening(Listen::Tls).await;
     for text in [None, Some(""), Some("-----BEGIN CERTIFICATE-----\nnot base64\n-----END CERTIFICATE-----\n")]
     {
@@ -94,10 +112,8 @@ async fn a_ca_file_that_cannot_be_read_is_refused_at_the_start() {
             std::fs::write(directory.path().join("ca.pem"), text).unwrap();
         }
         let mut serve = command(directory.path());
-        let output =
-            serve.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]).output().await.unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("ca.pem"), "{said}");
+        let output = run(serve.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])).await;
+        assert_eq!(output.code, Some(1), "{}", output.err);
+        assert!(output.err.contains("ca.pem"), "{}", output.err);
     }
 }

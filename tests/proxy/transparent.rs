@@ -1,11 +1,11 @@
-//! What needs no edit passes byte for byte, in both directions.
+//! Requests without edits and all responses pass byte for byte.
 
-use crate::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
-use crate::reply::End;
-use crate::tidegate::Tidegate;
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post, request};
+use crate::support::reply::End;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{Answer, MockUpstream, filler};
 
-/// Bodies that a JSON library would not give back as they were.
+/// Bodies that a JSON library would not reproduce.
 const ODD_BODIES: &[(&str, &[u8])] = &[
     ("whitespace and key order", b" {\r\n\t\"stream\" : false ,\n\"messages\":[ {\"content\":\"hi\" , \"role\":\"user\"} ]\n , \"model\":\"gpt-4o\"}\n\n"),
     ("numbers", br#"{"model":"gpt-4o","seed":123456789012345678901234567890,"top_p":1.0,"n":1E0,"x":-0,"messages":[{"role":"user","content":"hi"}]}"#),
@@ -22,7 +22,7 @@ const ODD_BODIES: &[(&str, &[u8])] = &[
 ];
 
 #[tokio::test]
-async fn odd_bodies_reach_the_upstream_as_they_are() {
+async fn odd_bodies_reach_the_upstream_unchanged() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start("", &upstream).await;
@@ -51,7 +51,7 @@ async fn a_chunked_chat_completion_arrives_whole() {
 }
 
 #[tokio::test]
-async fn the_answer_comes_back_as_it_is() {
+async fn the_response_is_passed_on_unchanged() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let answer = b"HTTP/1.1 418 Short And Stout\r\nSet-Cookie: a=1\r\nX-Accent: caf\xe9 \xff\r\nset-cookie: b=2\r\n\
@@ -79,7 +79,7 @@ async fn the_answer_comes_back_as_it_is() {
 }
 
 #[tokio::test]
-async fn an_error_of_the_upstream_is_its_own() {
+async fn upstream_errors_are_passed_on_unchanged() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     for status in [400, 401, 404, 409, 429, 500, 502, 503, 529] {
@@ -90,11 +90,11 @@ async fn an_error_of_the_upstream_is_its_own() {
         assert_eq!((reply.status, reply.text()), (status, body));
         assert_eq!((reply.header("retry-after"), reply.header("x-should-retry")), (Some("7"), Some("false")));
     }
-    assert_eq!(upstream.requests().len(), 9, "nothing is tried twice");
+    assert_eq!(upstream.requests().len(), 9, "a request was retried");
 }
 
 #[tokio::test]
-async fn answers_without_a_body_keep_their_headers() {
+async fn responses_without_a_body_keep_their_headers() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -112,7 +112,7 @@ async fn answers_without_a_body_keep_their_headers() {
 }
 
 #[tokio::test]
-async fn every_other_call_passes_in_its_own_spelling() {
+async fn other_calls_keep_their_method_and_target() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start("", &upstream).await;
@@ -151,7 +151,7 @@ async fn every_other_call_passes_in_its_own_spelling() {
 }
 
 #[tokio::test]
-async fn large_bodies_pass_whole() {
+async fn large_bodies_pass_unchanged() {
     const SIZE: usize = 5 * 1024 * 1024;
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).fill(SIZE as u64));
@@ -159,13 +159,16 @@ async fn large_bodies_pass_whole() {
     let mut client = Client::connect(tidegate.address).await;
     client.send(post("/v1/files", &[("content-type", "application/octet-stream")], filler(SIZE))).await;
     let reply = client.reply().await;
-    assert!(reply.body == filler(SIZE), "the answer is what the upstream sent");
+    assert!(reply.body == filler(SIZE), "the response differs from what the upstream sent");
     assert_eq!(reply.header("content-length"), Some(SIZE.to_string().as_str()));
-    assert!(upstream.next_request().await.body == filler(SIZE), "the upload is what the client sent");
+    assert!(
+        upstream.next_request().await.body == filler(SIZE),
+        "the upload differs from what the client sent"
+    );
 }
 
 #[tokio::test]
-async fn requests_on_one_connection_are_answered_in_turn() {
+async fn pipelined_requests_are_answered_in_order() {
     let upstream = MockUpstream::start().await;
     upstream.script(|request| Answer::json(200, &request.target));
     let tidegate = Tidegate::start("", &upstream).await;
@@ -175,5 +178,5 @@ async fn requests_on_one_connection_are_answered_in_turn() {
     for expected in ["/v1/a", "/v1/b", CHAT, "/v1/d"] {
         assert_eq!(client.reply().await.text(), expected);
     }
-    assert_eq!(upstream.connections(), 1, "the connection to the upstream is used again");
+    assert_eq!(upstream.connections(), 1, "the connection to the upstream is not reused");
 }

@@ -1,6 +1,6 @@
-//! What is said about the policies.
+//! The comparison of policies.
 
-use crate::command::{figures, policy, replay};
+use super::command::{figures, policy, replay};
 use tidegate_testkit::Trajectory;
 
 fn runs(turns: usize) -> Vec<String> {
@@ -13,34 +13,34 @@ fn ratio(found: &serde_json::Value, price: usize, name: &str) -> f64 {
 }
 
 #[test]
-fn break_even_is_the_cheapest_pace_whatever_cached_input_costs() {
+fn break_even_is_the_cheapest_pace_at_every_cache_price() {
     let found = figures(None, &runs(60), &["--price", "1,0.5,0.1,0.1/1.25"]);
     assert_eq!((&found["conversations"], &found["requests"]), (&4.into(), &244.into()));
     for price in 0..4 {
         let [own, every_turn, batch] = ["masking:break_even", "masking:every_turn", "masking:batch=10"]
             .map(|name| ratio(&found, price, name));
-        // A fixed batch can be lucky by a hair; nothing is cheaper by more than that.
+        // A fixed batch can be cheaper by chance, but by at most two percent.
         assert!(own <= every_turn && own <= batch * 1.02 && own < 1.0, "{price}: {own} {every_turn} {batch}");
     }
-    // A tenth is where the classic window costs more than it saves.
+    // At a tenth of the price, a rolling window costs more than it saves.
     assert!(ratio(&found, 2, "masking:every_turn") > 1.5);
     assert_eq!(ratio(&found, 0, "raw"), 1.0);
 }
 
 #[test]
-fn the_table_has_a_row_for_each_policy_and_says_what_was_assumed() {
-    let said = replay(None, &runs(20), &["--price", "0.1"]);
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+fn the_table_has_a_row_for_each_policy_and_states_assumptions() {
+    let output = replay(None, &runs(20), &["--price", "0.1"]);
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
     for part in [
         "4 conversations, 84 requests, gpt-4o",
-        "30s between two is assumed",
+        "assuming 30s between requests",
         "shorter than",
         "10m",
         "cached input ×0.1",
     ] {
-        assert!(said.out.contains(part), "{part} is not in:\n{}", said.out);
+        assert!(output.out.contains(part), "{part} is not in:\n{}", output.out);
     }
-    let rows = said.out.lines().map(|line| line.split_whitespace().next().unwrap_or_default());
+    let rows = output.out.lines().map(|line| line.split_whitespace().next().unwrap_or_default());
     let rows: Vec<&str> = rows.skip_while(|first| *first != "policy").skip(1).collect();
     let names = [
         "raw",
@@ -55,7 +55,7 @@ fn the_table_has_a_row_for_each_policy_and_says_what_was_assumed() {
 }
 
 #[test]
-fn what_is_recommended_is_the_cheapest_and_valid_configuration() {
+fn the_recommendation_is_the_cheapest_valid_configuration() {
     let lines = runs(60);
     let found = figures(
         None,
@@ -72,7 +72,7 @@ fn what_is_recommended_is_the_cheapest_and_valid_configuration() {
             "{other_name} is cheaper than {name}"
         );
     }
-    // The snippet is a configuration, and under it the route is what was recommended.
+    // With the snippet as its configuration, the route has the cost that was promised.
     let snippet = best["snippet"].as_str().unwrap();
     let again = figures(Some(snippet), &lines, &["--price", "0.1", "--policy", "route:default"]);
     assert_eq!(ratio(&again, 0, "route:default"), own, "{snippet}");
@@ -81,7 +81,7 @@ fn what_is_recommended_is_the_cheapest_and_valid_configuration() {
 }
 
 #[test]
-fn a_gap_longer_than_the_cache_lives_makes_every_request_a_miss() {
+fn a_gap_longer_than_the_cache_lifetime_makes_every_request_a_miss() {
     let found = figures(None, &runs(20), &["--gap", "11m"]);
     assert_eq!(policy(&found, 0, "raw")["tokens_cached"], 0);
     assert_eq!(
@@ -91,7 +91,7 @@ fn a_gap_longer_than_the_cache_lives_makes_every_request_a_miss() {
 }
 
 #[test]
-fn a_model_that_nobody_knows_costs_no_dollars_and_still_compares() {
+fn an_unknown_model_has_no_cost_but_is_compared() {
     let found = figures(None, &runs(20), &["--model", "my-own-model", "--price", "0.1"]);
     assert!(policy(&found, 0, "raw")["cost_usd"].is_null());
     assert!(ratio(&found, 0, "masking:every_turn") > 0.0);
@@ -99,7 +99,7 @@ fn a_model_that_nobody_knows_costs_no_dollars_and_still_compares() {
 }
 
 #[test]
-fn an_llm_is_not_asked_and_that_is_said() {
+fn the_built_in_summarizer_replaces_an_llm_with_a_note() {
     let config = "[summarizers.small]\nkind = \"llm\"\nmodel = \"gpt-5-mini\"\n[context]\nstrategy = \"hybrid\"\n\
                   [context.fold]\nsummarizer = \"small\"\nwhen = { turns = 5 }\n";
     let found = figures(Some(config), &runs(20), &["--policy", "route:default"]);

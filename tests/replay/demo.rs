@@ -1,9 +1,9 @@
-//! `tidegate demo`: the proxy at work with nothing but the binary.
+//! `tidegate demo` needs nothing but the binary.
 
-use crate::client::exchange;
-use crate::command::{figures, policy};
-use crate::tidegate::command;
-use crate::within;
+use super::command::{figures, policy};
+use crate::support::client::admin;
+use crate::support::command::{command, run};
+use crate::support::within;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -14,14 +14,13 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 async fn demo(args: &[&str]) -> String {
     let directory = TempDir::new().unwrap();
     let mut command = command(directory.path());
-    let output = within("the demo", command.arg("demo").args(args).output()).await.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "it leaves files behind");
-    String::from_utf8(output.stdout).unwrap()
+    let output = run(command.arg("demo").args(args)).await;
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "it left files behind");
+    output.out
 }
 
-/// The lines of turns: what was asked with, and what was forwarded.
+/// The tokens of each turn, before and after the edits.
 fn turns(shown: &str) -> Vec<(u64, u64)> {
     let number = |text: &str| text.replace(',', "").parse::<u64>().ok();
     let turn = |line: &str| {
@@ -33,7 +32,7 @@ fn turns(shown: &str) -> Vec<(u64, u64)> {
 }
 
 #[tokio::test]
-async fn every_turn_is_told_and_the_sums_are_those_of_a_replay() {
+async fn every_turn_is_printed_and_the_sums_match_a_replay() {
     let shown = demo(&["--exit"]).await;
     let turns = turns(&shown);
     assert!(turns.len() > 30, "{shown}");
@@ -52,24 +51,23 @@ async fn every_turn_is_told_and_the_sums_are_those_of_a_replay() {
 }
 
 #[tokio::test]
-async fn it_stays_until_it_is_told_to_end_and_can_be_asked() {
+async fn the_demo_serves_its_admin_api_until_interrupted() {
     let directory = TempDir::new().unwrap();
     let mut command = command(directory.path());
     let mut child = command.args(["demo", "--strategy", "hybrid"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let admin: SocketAddr = loop {
+    let address: SocketAddr = loop {
         let line = within("a line of the demo", lines.next_line()).await.unwrap().expect("it ended");
         let words: Vec<&str> = line.split_whitespace().collect();
         if let ["admin", url, ..] = words.as_slice() {
             break url.strip_prefix("http://").unwrap().parse().unwrap();
         }
     };
-    let path = "GET /api/conversations/demo HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    let page: Value = serde_json::from_str(&exchange(admin, path).await.text()).unwrap();
+    let page: Value = admin(address, "/api/conversations/demo").await.json();
     assert_eq!(page["conversation"]["strategy"], "hybrid", "{page}");
     assert!(page["conversation"]["requests"].as_u64() > Some(30), "{page}");
     assert!(page["conversation"]["cached_tokens"].as_u64() > Some(100_000), "{page}");
     let id = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
     kill_process(id, Signal::INT).unwrap();
-    assert!(within("its end", child.wait()).await.unwrap().success());
+    assert!(within("the demo ends", child.wait()).await.unwrap().success());
 }

@@ -1,24 +1,26 @@
-//! What is edited in a replay is what the running proxy forwards for the same conversation, byte for byte.
+//! A replay edits a conversation byte for byte like the running proxy.
 
-use crate::client::{CHAT, exchange, post};
-use crate::command::replay;
-use crate::tidegate::{Setup, Tidegate};
+use super::command::replay_in;
+use crate::support::client::{CHAT, admin, exchange, post};
+use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream, Trajectory, until};
 
-/// Replays the lines under the configuration's own route, sends every request that the replay has reconstructed to a real proxy in
-/// front of an upstream, and compares what arrives there. Gives what was edited, all requests together.
-async fn is_what_the_proxy_forwards(context: &str, lines: &[String]) -> Seen {
+/// Replays the lines under the configured route, sends each reconstructed request to a real proxy, and compares what reaches the
+/// upstream. Returns the totals.
+async fn assert_matches_proxy(context: &str, lines: &[String]) -> Edits {
     let config = format!("[store]\nurl = \"memory:\"\n{context}");
     let args = ["--policy", "route:default", "--gap", "1ms", "--forwarded", "forwarded.jsonl"];
-    let said = replay(Some(&config), lines, &args);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let text = std::fs::read_to_string(said.directory.path().join("forwarded.jsonl")).unwrap();
+    let directory = TempDir::new().unwrap();
+    let output = replay_in(&directory, Some(&config), lines, &args);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let text = std::fs::read_to_string(directory.path().join("forwarded.jsonl")).unwrap();
     let upstream = MockUpstream::start().await;
     let answer = json!({ "choices": [{ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": "ok" } }] });
     upstream.answer(Answer::json(200, answer.to_string()));
     let tidegate = Setup::new(&config).upstream(&upstream.url()).start().await;
-    let mut seen = Seen::default();
+    let mut edits = Edits::default();
     for line in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
         if line["policy"] != "route:default" {
             continue;
@@ -30,24 +32,24 @@ async fn is_what_the_proxy_forwards(context: &str, lines: &[String]) -> Seen {
                 assert_eq!(reply.status, 200, "{}", reply.text());
                 let arrived = String::from_utf8(upstream.next_request().await.body).unwrap();
                 assert_eq!(arrived, forwarded, "request {} of {id}", line["request"]);
-                seen.count(sent, forwarded);
+                edits.count(sent, forwarded);
             }
             None => {
                 assert_eq!(reply.status, 422, "request {} of {id}: {}", line["request"], reply.text());
-                seen.refused += 1;
+                edits.refused += 1;
             }
         }
-        // A summary in the background is there for the next request, and no earlier.
+        // A background summary is available from the next request on.
         let summaries = line["summaries"].as_u64().unwrap();
-        summarized(&tidegate, id, summaries).await;
-        seen.summaries = seen.summaries.max(summaries);
+        until_summarized(&tidegate, id, summaries).await;
+        edits.summaries = edits.summaries.max(summaries);
     }
-    seen
+    edits
 }
 
-/// What happened to the requests of a test, so that none of them passes because nothing happened.
+/// Counts edits, so that a test cannot pass because nothing was edited.
 #[derive(Debug, Default)]
-struct Seen {
+struct Edits {
     requests: usize,
     edited: usize,
     masked: usize,
@@ -57,7 +59,7 @@ struct Seen {
     summaries: u64,
 }
 
-impl Seen {
+impl Edits {
     fn count(&mut self, sent: &str, forwarded: &str) {
         self.requests += 1;
         self.edited += usize::from(sent != forwarded);
@@ -67,14 +69,14 @@ impl Seen {
     }
 }
 
-/// Waits until the conversation has so many summaries.
-async fn summarized(tidegate: &Tidegate, id: &str, wanted: u64) {
+/// Waits until the conversation has this many summaries.
+async fn until_summarized(tidegate: &Tidegate, id: &str, wanted: u64) {
     if wanted == 0 {
         return;
     }
-    let ask = format!("GET /api/conversations/{id} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let path = format!("/api/conversations/{id}");
     until("a summary in the background", async || {
-        let reply = exchange(tidegate.admin, ask.clone()).await;
+        let reply = admin(tidegate.admin, &path).await;
         let page: Value = serde_json::from_str(&reply.text()).unwrap_or_default();
         page["summaries"].as_array().is_some_and(|summaries| summaries.len() as u64 >= wanted)
     })
@@ -87,86 +89,86 @@ fn runs(turns: usize, question_every: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn masks_at_every_pace() {
+async fn masks_match_the_proxy_at_every_pace() {
     for pace in ["\"every_turn\"", "{ batch = 4 }", "\"break_even\""] {
-        let seen = is_what_the_proxy_forwards(
+        let edits = assert_matches_proxy(
             &format!("[context.mask]\nkeep = {{ turns = 3 }}\npace = {pace}\n"),
             &runs(24, 0),
         )
         .await;
-        assert!(seen.masked > 20 && seen.edited > 10 && seen.requests == 50, "{pace}: {seen:?}");
+        assert!(edits.masked > 20 && edits.edited > 10 && edits.requests == 50, "{pace}: {edits:?}");
     }
 }
 
 #[tokio::test]
-async fn summaries_in_the_background() {
+async fn background_summaries_match_the_proxy() {
     let context = "[context]\nstrategy = \"summarization\"\n[context.fold]\nwhen = { user_turns = 3 }\nkeep = { turns = 3 }\n";
-    let seen = is_what_the_proxy_forwards(context, &runs(24, 2)).await;
-    assert!(seen.with_summary > 20 && seen.summaries >= 3, "{seen:?}");
+    let edits = assert_matches_proxy(context, &runs(24, 2)).await;
+    assert!(edits.with_summary > 20 && edits.summaries >= 3, "{edits:?}");
 }
 
 #[tokio::test]
-async fn summaries_that_wait_until_they_pay() {
+async fn break_even_summaries_match_the_proxy() {
     let context = "[context]\nstrategy = \"hybrid\"\n[context.mask]\nkeep = { turns = 5 }\n";
-    let seen = is_what_the_proxy_forwards(context, &runs(30, 2)).await;
-    assert!(seen.with_summary > 10 && seen.masked > 0, "{seen:?}");
+    let edits = assert_matches_proxy(context, &runs(30, 2)).await;
+    assert!(edits.with_summary > 10 && edits.masked > 0, "{edits:?}");
 }
 
 #[tokio::test]
-async fn summaries_without_which_a_request_would_not_fit() {
+async fn summaries_that_the_budget_requires_match_the_proxy() {
     let context = "[context]\nstrategy = \"hybrid\"\n[context.fold]\nmode = \"inline\"\n[context.budget]\nmax_input = 5000\n";
-    let seen = is_what_the_proxy_forwards(context, &runs(24, 0)).await;
-    assert!(seen.with_summary > 10 && seen.summaries >= 2, "{seen:?}");
+    let edits = assert_matches_proxy(context, &runs(24, 0)).await;
+    assert!(edits.with_summary > 10 && edits.summaries >= 2, "{edits:?}");
 }
 
 #[tokio::test]
-async fn a_head_and_a_tail() {
+async fn windows_match_the_proxy() {
     let context = "[context]\nstrategy = \"window\"\n[context.budget]\nmax_input = 6000\n";
-    let seen = is_what_the_proxy_forwards(context, &runs(24, 0)).await;
-    assert!(seen.with_marker > 5, "{seen:?}");
+    let edits = assert_matches_proxy(context, &runs(24, 0)).await;
+    assert!(edits.with_marker > 5, "{edits:?}");
 }
 
 #[tokio::test]
-async fn refusals() {
+async fn refusals_match_the_proxy() {
     let context = "[context.mask]\nkeep = { turns = 5 }\n[context.budget]\nmax_input = 4000\n";
-    let seen = is_what_the_proxy_forwards(context, &runs(20, 0)).await;
-    assert!(seen.refused > 2 && seen.edited > 2, "{seen:?}");
+    let edits = assert_matches_proxy(context, &runs(20, 0)).await;
+    assert!(edits.refused > 2 && edits.edited > 2, "{edits:?}");
 }
 
 #[tokio::test]
-async fn every_profile_that_leaves_the_history_to_the_client() {
-    // Windows that are soon full; stories keep 10,500 tokens for something else.
+async fn every_profile_with_client_side_history_matches_the_proxy() {
+    // Small windows; the story profile reserves 10,500 tokens.
     for (profile, window) in
         [("agent", 16_384), ("budgeted-chat", 16_384), ("story", 22_000), ("assistant", 16_384)]
     {
         let context =
             format!("[context]\nprofile = \"{profile}\"\n[context.budget]\nfallback_window = {window}\n");
-        // A model that nobody knows has the window that is given here.
+        // An unknown model has the fallback window.
         let lines: Vec<String> = runs(24, 3).iter().map(|line| line.replace("gpt-4o", "harbour-1")).collect();
-        let seen = is_what_the_proxy_forwards(&context, &lines).await;
-        assert!(seen.edited > 2 && seen.requests + seen.refused == 50, "{profile}: {seen:?}");
+        let edits = assert_matches_proxy(&context, &lines).await;
+        assert!(edits.edited > 2 && edits.requests + edits.refused == 50, "{profile}: {edits:?}");
     }
 }
 
 #[tokio::test]
-async fn observations_of_a_text_protocol_in_odd_json_with_times() {
+async fn text_protocol_observations_match_the_proxy() {
     let mut messages = vec![r#"{"role":"user", "content":"Mend it, \u00e9t c\u00e6tera."}"#.to_owned()];
     for turn in 0..12 {
         let output = "one line of output\\n".repeat(30);
         messages.push(format!(r#"{{"content" : "look {turn}", "role":"assistant","x_n":1.50e3}}"#));
-        // Two turns a second, so that the cache stays warm in both.
+        // Two turns a second, so that the cache stays warm.
         let at = 1_700_000_000.0 + f64::from(turn) / 2.0;
         messages.push(format!(r#"{{"timestamp":{at},"role":"user","content":"OBSERVATION: {output}"}}"#));
     }
     messages.push(r#"{"role":"assistant","content":"done"}"#.to_owned());
     let line = format!(r#"{{"id":"odd","model":"gpt-4o","messages":[ {} ]}}"#, messages.join(" , "));
     let context = "[context.observations]\nuser_pattern = '^OBSERVATION:'\n[context.mask]\nkeep = { turns = 2 }\npace = \"every_turn\"\n";
-    let seen = is_what_the_proxy_forwards(context, &[line]).await;
-    assert!(seen.masked > 20 && seen.requests == 13, "{seen:?}");
+    let edits = assert_matches_proxy(context, &[line]).await;
+    assert!(edits.masked > 20 && edits.requests == 13, "{edits:?}");
 }
 
 #[tokio::test]
-async fn a_log_of_requests() {
+async fn request_logs_match_the_proxy() {
     let shape = Trajectory { turns: 12, output: 250.0, system: 100, ..Trajectory::default() };
     let mut lines = Vec::new();
     let histories: Vec<Vec<Value>> = (1..=2).map(|seed| shape.messages(seed)).collect();
@@ -179,8 +181,7 @@ async fn a_log_of_requests() {
             );
         }
     }
-    let seen =
-        is_what_the_proxy_forwards("[context.mask]\nkeep = { turns = 2 }\npace = \"every_turn\"\n", &lines)
-            .await;
-    assert!(seen.requests == 22 && seen.masked > 20, "{seen:?}");
+    let edits =
+        assert_matches_proxy("[context.mask]\nkeep = { turns = 2 }\npace = \"every_turn\"\n", &lines).await;
+    assert!(edits.requests == 22 && edits.masked > 20, "{edits:?}");
 }

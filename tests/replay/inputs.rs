@@ -1,28 +1,31 @@
-//! What can be replayed, and what is said of what cannot.
+//! Valid and invalid inputs of `tidegate replay`.
 
-use crate::client::{CHAT, exchange, post};
-use crate::command::{figures, policy, replay};
-use crate::tidegate::Setup;
+use super::command::{figures, policy, replay, replay_in};
+use crate::support::client::{CHAT, admin, exchange, post};
+use crate::support::tidegate::Setup;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream, Trajectory};
 
-fn said(role: &str, text: &str) -> Value {
+fn message(role: &str, text: &str) -> Value {
     json!({ "role": role, "content": text })
 }
 
 #[test]
-fn a_request_is_everything_before_an_assistant_message() {
+fn each_assistant_message_makes_one_request() {
     let messages = [
-        said("system", "s"),
-        said("user", "a"),
-        said("assistant", "b"),
-        said("user", "c"),
-        said("assistant", "d"),
+        message("system", "s"),
+        message("user", "a"),
+        message("assistant", "b"),
+        message("user", "c"),
+        message("assistant", "d"),
     ];
     let line = json!({ "id": 7, "model": "gpt-4o", "messages": messages, "tools": [] }).to_string();
-    let out = replay(None, &[line], &["--forwarded", "out.jsonl", "--policy", "masking"]);
-    assert_eq!(out.code, Some(0), "{}", out.err);
-    let lines = std::fs::read_to_string(out.directory.path().join("out.jsonl")).unwrap();
+    let directory = TempDir::new().unwrap();
+    let args = ["--forwarded", "out.jsonl", "--policy", "masking"];
+    let output = replay_in(&directory, None, &[line], &args);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let lines = std::fs::read_to_string(directory.path().join("out.jsonl")).unwrap();
     let sent: Vec<Value> = lines
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
@@ -34,17 +37,17 @@ fn a_request_is_everything_before_an_assistant_message() {
 }
 
 #[test]
-fn requests_of_a_log_are_put_together_by_what_they_begin_with() {
+fn logged_requests_are_grouped_by_their_prefix() {
     let first = [
-        said("user", "a"),
-        said("assistant", "b"),
-        said("user", "c"),
-        said("assistant", "d"),
-        said("user", "e"),
+        message("user", "a"),
+        message("assistant", "b"),
+        message("user", "c"),
+        message("assistant", "d"),
+        message("user", "e"),
     ];
-    let other = [said("user", "other"), said("assistant", "x"), said("user", "y")];
+    let other = [message("user", "other"), message("assistant", "x"), message("user", "y")];
     let body = |messages: &[Value], clock: u32| {
-        let messages = [&[said("system", &format!("It is {clock}."))], messages].concat();
+        let messages = [&[message("system", &format!("It is {clock}."))], messages].concat();
         json!({ "model": "gpt-4o", "messages": messages }).to_string()
     };
     let lines = [
@@ -68,7 +71,7 @@ fn requests_of_a_log_are_put_together_by_what_they_begin_with() {
 }
 
 #[test]
-fn a_pause_that_the_times_show_empties_the_cache() {
+fn a_pause_in_the_timestamps_empties_the_cache() {
     let shape = Trajectory { turns: 6, output: 300.0, system: 1_500, ..Trajectory::default() };
     let timed = |pause: u64| {
         let mut messages = shape.messages(1);
@@ -82,39 +85,40 @@ fn a_pause_that_the_times_show_empties_the_cache() {
         policy(&found, 0, "raw")["tokens_cached"].as_u64().unwrap()
     };
     assert!(timed(3_600) < timed(0));
-    // A time is no part of a request, so that its tokens are those of a conversation without any.
+    // Timestamps are not part of a request, so that they do not change its tokens.
     let plain = figures(None, &[shape.line(1)], &[]);
     assert_eq!(policy(&plain, 0, "raw")["tokens_cached"].as_u64().unwrap(), timed(0));
 }
 
 #[tokio::test]
-async fn what_was_kept_can_be_replayed() {
+async fn an_exported_conversation_can_be_replayed() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::chat("It is high."));
     let tidegate = Setup::new("[store]\nurl = \"memory:\"\n").upstream(&upstream.url()).start().await;
     let mut messages = Vec::new();
     for turn in 0..3 {
-        messages.push(said("user", &format!("What is the tide at {turn}?")));
+        messages.push(message("user", &format!("What is the tide at {turn}?")));
         let body = json!({ "model": "gpt-4o", "messages": messages }).to_string();
         let reply = exchange(tidegate.address, post(CHAT, &[("x-conversation-id", "kept")], body)).await;
         assert_eq!(reply.status, 200);
-        messages.push(said("assistant", "It is high."));
+        messages.push(message("assistant", "It is high."));
     }
-    let path = "GET /api/conversations/kept/export HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    let export = exchange(tidegate.admin, path.to_owned()).await.text();
+    let export = admin(tidegate.admin, "/api/conversations/kept/export").await.text();
     let found = figures(None, &[export.trim().to_owned()], &[]);
-    // The last request counts whether or not its answer has been recorded by now.
+    // The last request counts whether or not its answer has been recorded yet.
     assert_eq!((&found["requests"], &found["untimed"]), (&3.into(), &0.into()));
     assert_eq!(found["each"][0]["id"], "kept");
 }
 
 #[test]
-fn what_is_pinned_stands_in_every_request_that_a_policy_edits() {
-    let messages = [said("user", "a"), said("assistant", "b")];
+fn pinned_memory_is_in_every_request_that_a_policy_edits() {
+    let messages = [message("user", "a"), message("assistant", "b")];
     let line =
         json!({ "id": "n", "model": "gpt-4o", "memory": "Deploys are on Fridays.", "messages": messages });
-    let out = replay(None, &[line.to_string()], &["--forwarded", "out.jsonl", "--policy", "masking"]);
-    let lines = std::fs::read_to_string(out.directory.path().join("out.jsonl")).unwrap();
+    let directory = TempDir::new().unwrap();
+    let args = ["--forwarded", "out.jsonl", "--policy", "masking"];
+    replay_in(&directory, None, &[line.to_string()], &args);
+    let lines = std::fs::read_to_string(directory.path().join("out.jsonl")).unwrap();
     let forwarded = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let has_it: Vec<bool> =
         forwarded.map(|line| line["forwarded"].as_str().unwrap().contains("on Fridays")).collect();
@@ -122,7 +126,7 @@ fn what_is_pinned_stands_in_every_request_that_a_policy_edits() {
 }
 
 #[test]
-fn a_limit_of_turns_refuses_as_in_the_proxy_and_never_raw() {
+fn a_turn_limit_refuses_as_in_the_proxy_but_never_raw() {
     let line = Trajectory { turns: 9, output: 50.0, ..Trajectory::default() }.line(1);
     let found = figures(Some("[context.limits]\nmax_turns = 4\n"), &[line], &[]);
     assert_eq!(policy(&found, 0, "raw")["refused"], 0);
@@ -130,26 +134,30 @@ fn a_limit_of_turns_refuses_as_in_the_proxy_and_never_raw() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_named_with_its_line() {
+fn invalid_input_is_reported_with_its_line() {
     let good = Trajectory { turns: 1, ..Trajectory::default() }.line(1);
     let cases = [
-        ("{", "runs.jsonl:1: it is no JSON object"),
-        ("[1]", "runs.jsonl:1: it is no JSON object"),
-        ("{\"text\":1}", "runs.jsonl:1: there are no `messages` in it"),
+        ("{", "runs.jsonl:1: not a JSON object"),
+        ("[1]", "runs.jsonl:1: not a JSON object"),
+        ("{\"text\":1}", "runs.jsonl:1: there are no `messages`"),
         ("{\"id\":1,\"messages\":[{\"content\":\"x\"}]}", "runs.jsonl:1: message 0 has no `role`"),
         ("{\"messages\":[1]}", "runs.jsonl:1: "),
-        ("", "runs.jsonl: there is no conversation in it"),
-        ("{\"id\":1,\"messages\":[]}", "there is no request in it"),
+        ("", "runs.jsonl: there are no conversations"),
+        ("{\"id\":1,\"messages\":[]}", "the input has no requests"),
     ];
     for (line, expected) in cases {
-        let said = replay(None, &[line.to_owned()], &[]);
-        assert_eq!(said.code, Some(1), "{line}");
-        assert!(said.err.starts_with(expected) && said.err.contains("\n  hint: "), "{line}: {}", said.err);
+        let output = replay(None, &[line.to_owned()], &[]);
+        assert_eq!(output.code, Some(1), "{line}");
+        assert!(
+            output.err.starts_with(expected) && output.err.contains("\n  hint: "),
+            "{line}: {}",
+            output.err
+        );
     }
     let many: Vec<String> =
         std::iter::repeat_n(good.clone(), 300).chain(["{\"id\":2}".to_owned(), good]).collect();
-    let said = replay(None, &many, &[]);
-    assert!(said.err.starts_with("runs.jsonl:301: there are no `messages`"), "{}", said.err);
+    let output = replay(None, &many, &[]);
+    assert!(output.err.starts_with("runs.jsonl:301: there are no `messages`"), "{}", output.err);
     let none = replay(None, &[], &["missing.jsonl"]);
     assert_eq!(none.code, Some(1));
 }
@@ -159,9 +167,9 @@ fn wrong_usage_is_explained() {
     for (args, expected) in [
         (["--policy", "rolling"], "masking:every_turn"),
         (["--price", "cheap"], "0.1/1.25"),
-        (["--policy", "route:none"], "there is no route `none`"),
+        (["--policy", "route:none"], "no such route: `none`"),
     ] {
-        let said = replay(None, &[Trajectory::default().line(1)], &args);
-        assert!(said.code != Some(0) && said.err.contains(expected), "{args:?}: {}", said.err);
+        let output = replay(None, &[Trajectory::default().line(1)], &args);
+        assert!(output.code != Some(0) && output.err.contains(expected), "{args:?}: {}", output.err);
     }
 }

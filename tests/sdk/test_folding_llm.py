@@ -1,5 +1,5 @@
-"""A conversation that is too long for its model: sixty turns with tools, a real small LLM with a window of 2,048 tokens, its own
-count of what it was sent, and its own cache."""
+"""A conversation that is too long for its model: sixty turns with tools on a real small LLM with a window of 2,048 tokens, checked by
+its own token counts and its own cache."""
 
 import dataclasses
 import json
@@ -64,12 +64,12 @@ class Turn:
 
 
 @dataclasses.dataclass
-class Talk:
+class Conversation:
     turns: list[Turn]
-    # What reached the LLM: the conversation, and the questions of the summarizer.
+    # The requests that reached the LLM: the conversation, and the calls of the summarizer.
     chats: list[Exchange]
     questions: list[Exchange]
-    # As the admin address tells them.
+    # From the admin API.
     summaries: list[dict]
 
 
@@ -87,7 +87,7 @@ def small_window(tmp_path_factory: pytest.TempPathFactory):
 
 
 def history(turn: int) -> list[dict]:
-    """What the client has before it asks turn `turn`: every turn before it had a call, its result and an answer."""
+    """The messages of turn `turn`: every earlier turn had a call, its result and an answer."""
     messages = [SYSTEM]
     for number in range(turn):
         call = {"name": "sound", "arguments": json.dumps({"berth": number})}
@@ -126,8 +126,8 @@ def ask(client: OpenAI, turn: int) -> Turn:
     )
 
 
-def talk(llm: Server, directory: pathlib.Path, strategy: str, summarizer: str) -> Talk:
-    """The whole conversation. A turn that is refused raises."""
+def converse(llm: Server, directory: pathlib.Path, strategy: str, summarizer: str) -> Conversation:
+    """Sends the whole conversation. Raises if a turn is refused."""
     policy = POLICY.replace("STRATEGY", strategy).replace("SUMMARIZER", summarizer)
     config = policy + ONLY_THE_MODEL + MODEL_AS_SUMMARIZER
     with (
@@ -137,54 +137,54 @@ def talk(llm: Server, directory: pathlib.Path, strategy: str, summarizer: str) -
     ):
         turns = [ask(client, turn) for turn in range(TURNS)]
         summaries = get_json(f"{server.admin}/api/conversations/{CONVERSATION}")["summaries"]
-    is_question = [exchange.request["max_tokens"] != ANSWER for exchange in recorder.exchanges]
-    chats = [exchange for exchange, asks in zip(recorder.exchanges, is_question) if not asks]
-    questions = [exchange for exchange, asks in zip(recorder.exchanges, is_question) if asks]
-    return Talk(turns, chats, questions, summaries)
+    is_summarizer_call = [exchange.request["max_tokens"] != ANSWER for exchange in recorder.exchanges]
+    chats = [exchange for exchange, is_call in zip(recorder.exchanges, is_summarizer_call) if not is_call]
+    questions = [exchange for exchange, is_call in zip(recorder.exchanges, is_summarizer_call) if is_call]
+    return Conversation(turns, chats, questions, summaries)
 
 
-def test_without_tidegate_it_does_not_fit(small_window):
+def test_without_tidegate_the_conversation_does_not_fit(small_window):
     with client_of(small_window) as client, pytest.raises(BadRequestError) as refusal:
         ask(client, TURNS - 1)
     assert json.loads(refusal.value.response.text)["error"]["type"] == "exceed_context_size_error"
 
 
-def test_folded_by_the_built_in_summarizer(small_window, tmp_path):
-    result = talk(small_window, tmp_path, "hybrid", "extractive")
-    holds(result)
+def test_the_built_in_summarizer_makes_it_fit(small_window, tmp_path):
+    result = converse(small_window, tmp_path, "hybrid", "extractive")
+    assert_folded(result)
     assert result.questions == []
     assert {summary["author"] for summary in result.summaries} == {"extractive"}
 
 
-def test_folded_by_the_model_itself(small_window, tmp_path):
-    # Without masking: each batch of it would have the LLM read most of the prompt anew, and this run is about summaries.
-    result = talk(small_window, tmp_path, "summarization", "small")
-    holds(result)
+def test_the_model_itself_as_summarizer_makes_it_fit(small_window, tmp_path):
+    # Without masking, each batch of which would make the LLM read most of the prompt again.
+    result = converse(small_window, tmp_path, "summarization", "small")
+    assert_folded(result)
     assert {summary["author"] for summary in result.summaries} == {"smollm2"}
     assert sum(summary["calls"] for summary in result.summaries) == len(result.questions)
     assert [question.status for question in result.questions] == [200] * len(result.questions)
     for question in result.questions:
         assert question.answer["usage"]["total_tokens"] <= WINDOW
-    # How good its summaries are is its own affair, but what it wrote is what it was shown from then on.
+    # The quality of the summaries is not tested, only that they are used.
     for summary in result.summaries:
-        said = summary["summary"]["summary_text"].splitlines()
+        lines = summary["summary"]["summary_text"].splitlines()
         shown = [record for chat in result.chats for record in records(chat.request["messages"])]
-        assert said and any(all(line in record["content"] for line in said) for record in shown), summary
+        assert lines and any(all(line in record["content"] for line in lines) for record in shown), summary
 
 
-def holds(result: Talk) -> None:
+def assert_folded(result: Conversation) -> None:
     assert len(result.turns) == len(result.chats) == TURNS
     assert [chat.status for chat in result.chats] == [200] * TURNS
     assert [turn.degraded for turn in result.turns if turn.degraded] == []
     assert max(turn.prompt_tokens for turn in result.turns) + ANSWER <= WINDOW
     assert result.turns[-1].edits["folded"] > 0 and len(result.summaries) >= 2
     for number, chat in enumerate(result.chats):
-        keeps_what_must_stay(number, chat.request["messages"])
+        assert_protected_messages(number, chat.request["messages"])
     assert cached_share(result.turns) >= 0.9
 
 
-def keeps_what_must_stay(turn: int, messages: list[dict]) -> None:
-    """The instructions, the task and the question verbatim, no half of a call, and a summary where messages are missing."""
+def assert_protected_messages(turn: int, messages: list[dict]) -> None:
+    """Asserts that the instructions, the task and the question are unchanged, calls have results, and a summary replaces messages."""
     assert messages[0] == SYSTEM
     assert {"role": "user", "content": TASK} in messages
     assert messages[-1] == history(turn)[-1]
@@ -199,9 +199,9 @@ def records(messages: list[dict]) -> list[dict]:
 
 
 def cached_share(turns: list[Turn]) -> float:
-    """Of what could be found in the server's cache between two decisions, how much was.
+    """The share of cacheable tokens that were cached, between two decisions.
 
-    What could be found is the prompt before, but for the few tokens at its end that ask for the answer."""
+    The previous prompt is cacheable, except for the few tokens at its end that prompt for the answer."""
     possible = found = 0
     for before, turn in zip(turns, turns[1:]):
         if turn.edits == before.edits:
@@ -211,5 +211,5 @@ def cached_share(turns: list[Turn]) -> float:
     return found / possible
 
 
-# `<|im_start|>assistant` and a line break, as the model's template has it.
+# `<|im_start|>assistant` and a line break, from the model's template.
 GENERATION_PROMPT = 4

@@ -1,4 +1,4 @@
-"""openai-python, chat completions: what comes through Tidegate is what the upstream says, in every way of asking."""
+"""openai-python, chat completions: every kind of call gives the same result through Tidegate."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from typing import Literal
 from openai import pydantic_function_tool
 from pydantic import BaseModel
 
-from harness.mock import wish
+from harness.mock import scripted
 from harness.sdk import plain, same, same_async
 
 ASK = {
@@ -180,7 +180,7 @@ def test_parallel_tool_calls_and_their_results(sides):
 
     def ask(client):
         first = client.chat.completions.create(
-            **ASK, tools=TOOLS, parallel_tool_calls=True, extra_headers=wish(status=200, body=body)
+            **ASK, tools=TOOLS, parallel_tool_calls=True, extra_headers=scripted(status=200, body=body)
         )
         asked = first.choices[0].message
         results = [
@@ -211,7 +211,7 @@ def test_streamed_parallel_tool_calls(sides):
         for delta in deltas
     ]
     body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
-    headers = wish(status=200, headers={"content-type": "text/event-stream"}, body=body)
+    headers = scripted(status=200, headers={"content-type": "text/event-stream"}, body=body)
 
     def ask(client):
         with client.chat.completions.stream(**ASK, tools=TOOLS, extra_headers=headers) as stream:

@@ -1,4 +1,4 @@
-"""openai-python when things go wrong: the upstream's errors, retries, time-outs, broken streams, clients that leave."""
+"""openai-python failures: upstream errors, retries, timeouts, broken streams, clients that disconnect."""
 
 import asyncio
 import json
@@ -6,12 +6,12 @@ import json
 import openai
 import pytest
 
-from harness.mock import failing, open_connections, wish
+from harness.mock import failing, open_connections, scripted
 from harness.process import poll
 from harness.sdk import async_client_of, client_of, plain, same, same_async
 
 ASK = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "one two three four five six seven"}]}
-# An abandoned call must end at the upstream at once; this leaves room for a busy machine, not for a time-out.
+# An abandoned call must end at the upstream at once. This tolerates a busy machine, but is shorter than a timeout.
 LEAVING_DEADLINE = 2.0
 
 
@@ -32,14 +32,14 @@ LEAVING_DEADLINE = 2.0
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_error_keeps_its_status_headers_and_words(sides, status, error, stream):
+def test_an_error_keeps_its_status_headers_and_message(sides, status, error, stream):
     body = {"error": {"message": "No, ünlikely.", "type": "a_type", "param": "messages", "code": "a_code", "more": 1}}
     headers = {"retry-after": "17", "x-ratelimit-remaining-requests": "0", "x-request-id": "req_of_the_upstream"}
 
     def ask(client):
         with pytest.raises(error) as raised:
             client.chat.completions.create(
-                **ASK, stream=stream, extra_headers=wish(status=status, headers=headers, body=body)
+                **ASK, stream=stream, extra_headers=scripted(status=status, headers=headers, body=body)
             )
         seen = raised.value
         kept = {name: seen.response.headers[name] for name in headers}
@@ -52,7 +52,7 @@ def test_an_error_keeps_its_status_headers_and_words(sides, status, error, strea
 
 def test_an_error_that_is_not_json(sides):
     def ask(client):
-        headers = wish(status=502, headers={"content-type": "text/html"}, body="<h1>Bad gateway</h1>")
+        headers = scripted(status=502, headers={"content-type": "text/html"}, body="<h1>Bad gateway</h1>")
         with pytest.raises(openai.InternalServerError) as raised:
             client.chat.completions.create(**ASK, extra_headers=headers)
         return str(raised.value), raised.value.response.text, raised.value.response.headers["content-type"]
@@ -71,7 +71,7 @@ def test_an_unknown_path(sides):
 
 def test_a_redirect_is_passed_on_and_not_followed(sides):
     def ask(client):
-        headers = wish(status=307, headers={"location": "/v1/models"}, body="")
+        headers = scripted(status=307, headers={"location": "/v1/models"}, body="")
         with pytest.raises(openai.APIStatusError) as raised:
             client.get("/moved", cast_to=object, options={"headers": headers, "follow_redirects": False})
         return raised.value.status_code, raised.value.response.headers["location"]
@@ -107,12 +107,12 @@ def test_a_failing_stream_is_retried(sides):
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422])
-def test_what_is_not_retried_reaches_the_upstream_once(sides, status):
+def test_an_error_that_is_not_retried_reaches_the_upstream_once(sides, status):
     def ask(client):
         headers = failing(status, 1)
         with pytest.raises(openai.APIStatusError):
             client.chat.completions.create(**ASK, extra_headers=headers)
-        # The upstream fails only the first request it gets with these headers, so this one must be its second.
+        # The upstream fails only the first request with these headers, so this one must be the second.
         return client.chat.completions.create(**ASK, extra_headers=headers)
 
     assert same(sides, ask, max_retries=2)["choices"]
@@ -127,50 +127,50 @@ def test_the_upstream_forbids_a_retry(sides):
     same(sides, ask, max_retries=2)
 
 
-def test_a_client_that_gives_up_before_the_first_byte(fresh_sides):
+def test_a_timeout_before_the_first_byte_ends_the_upstream_call(fresh_sides):
     for side in (fresh_sides.direct, fresh_sides.through):
         with client_of(side, timeout=0.3) as client:
             with pytest.raises(openai.APITimeoutError):
-                client.chat.completions.create(**ASK, extra_headers=wish(stall="before_first_byte"))
-            upstream_is_left_alone(fresh_sides)
+                client.chat.completions.create(**ASK, extra_headers=scripted(stall="before_first_byte"))
+            upstream_call_has_ended(fresh_sides)
 
 
 @pytest.mark.parametrize("path", ["/chat/completions", "/embeddings"])
-def test_a_client_that_is_cancelled_before_the_first_byte(fresh_sides, path):
+def test_a_cancellation_before_the_first_byte_ends_the_upstream_call(fresh_sides, path):
     async def ask(side):
         async with async_client_of(side) as client:
-            options = {"headers": wish(stall="before_first_byte")}
+            options = {"headers": scripted(stall="before_first_byte")}
             call = asyncio.create_task(client.post(path, cast_to=object, body=ASK, options=options))
             await asyncio.to_thread(upstream_is_busy, fresh_sides)
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
-            await asyncio.to_thread(upstream_is_left_alone, fresh_sides)
+            await asyncio.to_thread(upstream_call_has_ended, fresh_sides)
 
     for side in (fresh_sides.direct, fresh_sides.through):
         asyncio.run(ask(side))
 
 
-def test_a_client_that_leaves_in_mid_stream(fresh_sides):
+def test_leaving_mid_stream_ends_the_upstream_call(fresh_sides):
     for side in (fresh_sides.direct, fresh_sides.through):
         with client_of(side) as client:
-            stream = client.chat.completions.create(**ASK, stream=True, extra_headers=wish(stall_after_events=3))
+            stream = client.chat.completions.create(**ASK, stream=True, extra_headers=scripted(stall_after_events=3))
             chunks = iter(stream)
             words = [next(chunks).choices[0].delta.content for _ in range(3)]
             assert words == ["", "You ", "said: "]
             stream.close()
-            upstream_is_left_alone(fresh_sides)
+            upstream_call_has_ended(fresh_sides)
 
 
-def test_an_event_arrives_while_the_next_is_not_even_sent(sides):
+def test_an_event_arrives_before_the_next_is_sent(sides):
     def ask(client):
-        stream = client.chat.completions.create(**ASK, stream=True, extra_headers=wish(stall_after_events=1))
+        stream = client.chat.completions.create(**ASK, stream=True, extra_headers=scripted(stall_after_events=1))
         with stream:
             return next(iter(stream))
 
     assert same(sides, ask)["choices"][0]["delta"]["role"] == "assistant"
 
 
-def test_a_stream_that_breaks_between_two_events_says_so(sides):
+def test_a_stream_that_breaks_between_two_events_raises(sides):
     limit = sum(len(event) for event in stream_events(sides)[:4])
 
     direct, cause = read_until_it_breaks(sides.direct, limit)
@@ -178,14 +178,14 @@ def test_a_stream_that_breaks_between_two_events_says_so(sides):
     through, cause = read_until_it_breaks(sides.through, limit)
     assert through == direct
     assert len(through) == 4
-    # What is a torn connection directly is an error event from Tidegate, which the SDK turns into its own exception.
+    # Directly it is a broken connection. Tidegate sends an error event, for which the SDK raises its own exception.
     assert isinstance(cause, openai.APIError) and not isinstance(cause, openai.APIConnectionError)
     assert {"message", "type", "param", "code"} <= cause.body.keys()
 
 
-@pytest.mark.parametrize("torn_bytes", [1, 7, 40])
-def test_a_stream_that_breaks_within_an_event_never_ends_well(sides, torn_bytes):
-    limit = len(stream_events(sides)[0]) + torn_bytes
+@pytest.mark.parametrize("missing_bytes", [1, 7, 40])
+def test_a_stream_that_breaks_within_an_event_raises(sides, missing_bytes):
+    limit = len(stream_events(sides)[0]) + missing_bytes
 
     direct, _ = read_until_it_breaks(sides.direct, limit)
     through, _ = read_until_it_breaks(sides.through, limit)
@@ -194,7 +194,7 @@ def test_a_stream_that_breaks_within_an_event_never_ends_well(sides, torn_bytes)
 
 
 def stream_events(sides):
-    """The bytes of each event of the whole stream, with the blank line that ends it."""
+    """The bytes of each event of the stream, with its blank line."""
     with client_of(sides.direct) as client:
         body = client.chat.completions.with_raw_response.create(**ASK, stream=True).http_response.read()
     return [event + b"\n\n" for event in body.split(b"\n\n")]
@@ -203,7 +203,7 @@ def stream_events(sides):
 def read_until_it_breaks(side, limit):
     chunks = []
     with client_of(side) as client:
-        stream = client.chat.completions.create(**ASK, stream=True, extra_headers=wish(break_after_bytes=limit))
+        stream = client.chat.completions.create(**ASK, stream=True, extra_headers=scripted(break_after_bytes=limit))
         with pytest.raises((openai.APIError, json.JSONDecodeError)) as raised:
             for chunk in stream:
                 chunks.append(plain(chunk))
@@ -214,6 +214,6 @@ def upstream_is_busy(sides):
     poll(lambda: open_connections(sides.direct) > 0, "a connection to the upstream", 5.0)
 
 
-def upstream_is_left_alone(sides):
-    """A call that was given up cannot be reused, so its connection to the upstream must be gone."""
+def upstream_call_has_ended(sides):
+    """The connection of an abandoned call cannot be reused, so it must be closed."""
     poll(lambda: open_connections(sides.direct) == 0, "the upstream's connection to close", LEAVING_DEADLINE)

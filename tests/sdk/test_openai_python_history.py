@@ -1,4 +1,4 @@
-"""openai-python on a route that keeps the history: the client sends only what is new, and reads its state back."""
+"""openai-python on a route that stores the history: the client sends only new messages, and reads its state."""
 
 import json
 import urllib.request
@@ -41,7 +41,7 @@ def state_of(server: Server, key: str = API_KEY) -> dict:
 
 
 def received(client: OpenAI, *messages: dict) -> list[dict]:
-    """What reaches the upstream with these messages."""
+    """The messages that reach the upstream if these are sent."""
     echo = client.chat.completions.with_raw_response.create(
         model="gpt-4o-mini", messages=[SYSTEM, *messages], extra_headers=ECHO
     )
@@ -68,14 +68,14 @@ def test_every_kind_of_answer_is_remembered(server):
     assert sent[-1]["content"] == "Thank you."
 
 
-def test_a_retry_of_the_sdk_is_said_once(server):
+def test_a_retry_of_the_sdk_is_stored_once(server):
     with pilot(server, max_retries=2) as client:
         ask(client, user("How deep is berth 1?"), extra_headers=failing(500, 2))
         sent = received(client, user("And berth 2?"))
     assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
 
 
-def test_the_state_is_its_owner_s(server):
+def test_only_the_owner_can_read_the_state(server):
     with pilot(server) as client:
         for berth in range(8):
             ask(client, user(f"How deep is berth {berth}? The chart says {berth} metres, {'more or less, ' * 12} I think."))
@@ -86,7 +86,7 @@ def test_the_state_is_its_owner_s(server):
     assert state_of(server, "sk-somebody-else")["messages"] == 0
 
 
-def test_without_a_conversation_there_is_nothing_to_continue(server):
+def test_a_request_without_a_conversation_is_refused(server):
     with client_of(server) as client, pytest.raises(BadRequestError) as refusal:
         ask(client, user("How deep is berth 1?"))
     assert refusal.value.code == "conversation_id_required"

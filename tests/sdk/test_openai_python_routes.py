@@ -1,4 +1,4 @@
-"""openai-python, everything that is not a chat completion of ours: it passes both ways untouched. And the headers."""
+"""openai-python, other calls than chat completions: they pass unchanged in both directions. Also headers."""
 
 import base64
 import hashlib
@@ -7,13 +7,13 @@ import random
 
 from openai import AzureOpenAI, OpenAI
 
-from harness.mock import ECHO, wish
+from harness.mock import ECHO, scripted
 from harness.sdk import API_KEY, TIMEOUT, client_of, plain, same, same_async
 
 ASK = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "When is high water?"}]}
-# Headers of the connection, and not of the message: a proxy has its own.
+# Headers of the connection, which a proxy replaces.
 OF_THE_CONNECTION = {"connection", "keep-alive", "te", "transfer-encoding", "upgrade", "proxy-connection"}
-# What a proxy may add for the upstream's logs and traces.
+# Headers that a proxy may add for logs and traces.
 OF_A_PROXY = {"via", "forwarded", "x-forwarded-for", "x-forwarded-proto", "traceparent", "x-request-id"}
 
 
@@ -41,7 +41,7 @@ def test_embeddings(sides):
     assert packed["data"][0]["embedding"] == spelt["data"][0]["embedding"]
 
 
-def test_a_file_goes_up_and_comes_down(sides):
+def test_a_file_can_be_uploaded_and_downloaded(sides):
     content = random.Random(1).randbytes(1_000_000)
 
     def ask(client):
@@ -61,7 +61,7 @@ def test_the_bytes_of_a_form(sides):
         answer = client.files.with_raw_response.create(file=file, purpose="user_data", extra_headers=ECHO)
         echo = answer.http_response.json()
         body = base64.b64decode(echo["body_base64"])
-        # The SDK makes up a new boundary for each form; all else must be the same.
+        # The SDK generates a boundary for each form; everything else must be the same.
         boundary = received(echo)["headers"]["content-type"].partition("boundary=")[2].encode()
         return echo["body_bytes"], body.count(content), body.replace(content, b"").replace(boundary, b"")
 
@@ -78,7 +78,7 @@ def test_the_bytes_of_a_binary_body(sides):
     assert base64.b64decode(same(sides, ask)["body_base64"]) == content
 
 
-def test_a_file_streamed_down(sides):
+def test_a_streamed_download(sides):
     def ask(client):
         with client.files.with_streaming_response.content("file-3000000") as response:
             digest = hashlib.sha256()
@@ -157,8 +157,8 @@ def test_the_client_receives_the_upstreams_headers(sides):
     ours = {"openai-processing-ms": "12", "x-ratelimit-limit-tokens": "1000", "openai-version": "2020-10-01"}
 
     def ask(client):
-        answer = client.chat.completions.with_raw_response.create(**ASK, extra_headers=wish(headers=ours))
-        # A proxy adds the `date` if the upstream sends none.
+        answer = client.chat.completions.with_raw_response.create(**ASK, extra_headers=scripted(headers=ours))
+        # A proxy adds `date` if the upstream sends none.
         names = answer.headers.keys() - OF_THE_CONNECTION - {"date"}
         return {name: answer.headers[name] for name in sorted(names) if not name.startswith("x-tidegate-")}
 
@@ -173,15 +173,15 @@ def test_the_request_id(sides):
     assert same(sides, ask) == "abc-123"
 
 
-def test_a_request_id_although_the_upstream_has_none(sides):
+def test_a_request_id_is_added_if_the_upstream_has_none(sides):
     body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}
     with client_of(sides.through) as client:
-        answer = client.chat.completions.create(**ASK, extra_headers=wish(status=200, body=body))
+        answer = client.chat.completions.create(**ASK, extra_headers=scripted(status=200, body=body))
     assert answer._request_id
 
 
 def received(echo):
-    """What the mock says it got, without what belongs to the connection or to a proxy."""
+    """The request that the mock received, without headers of the connection or of a proxy."""
     pairs = [(name.lower(), value) for name, value in echo["headers"]]
     ignored = OF_THE_CONNECTION | OF_A_PROXY | {"host", "x-mock"}
     headers = {name: value for name, value in pairs if name not in ignored}

@@ -1,4 +1,4 @@
-"""openai-python with a real small LLM behind Tidegate: real tokens, a real prompt cache, one real slot."""
+"""openai-python with a real small LLM behind Tidegate: real tokens, a real prompt cache, one slot."""
 
 import asyncio
 import json
@@ -21,9 +21,9 @@ ASK = {
     "seed": 7,
     "max_tokens": 24,
 }
-# Differs between two calls of the same server; `timings` is llama.cpp's own stopwatch.
+# Differs between calls to the same server. `timings` is from llama.cpp.
 PER_CALL = ("id", "created", "timings")
-# The second of two equal prompts finds the first one in the server's cache.
+# The second of two equal prompts is cached.
 CACHE = ("prompt_tokens_details",)
 
 
@@ -82,7 +82,7 @@ def test_a_repeated_prompt_hits_the_servers_cache(llm_sides):
         return answer.usage.prompt_tokens_details.cached_tokens
 
     def ask(client):
-        # A prompt of its own, so that nothing another test has sent is found in the cache.
+        # A unique prompt, so that it is not in the cache from another test.
         first = [{"role": "user", "content": f"{uuid.uuid4()} is the name of a ship. " + "The sea is calm. " * 30}]
         more = [*first, {"role": "assistant", "content": "Noted."}, {"role": "user", "content": "What is its name?"}]
         cold, repeated, grown = (cached_tokens(client, messages) for messages in (first, first, more))
@@ -113,7 +113,7 @@ def test_structured_output(llm_sides):
 
 
 def test_tools(llm_sides):
-    # A model this small rarely calls one on its own, so the call is part of what it is given.
+    # A model this small rarely calls a tool, so the conversation already has the call.
     tool = {"type": "function", "function": {"name": "berth", "description": "Finds a berth.", "parameters": BERTH}}
     call = {"id": "call_1", "type": "function", "function": {"name": "berth", "arguments": '{"depth": 9}'}}
     history = [
@@ -130,7 +130,7 @@ def test_tools(llm_sides):
     assert message["content"] or message["tool_calls"]
 
 
-def test_a_too_long_prompt_is_refused_in_the_servers_own_words(llm_sides):
+def test_the_servers_refusal_of_a_long_prompt_is_passed_on(llm_sides):
     def ask(client):
         with pytest.raises(BadRequestError) as refusal:
             client.chat.completions.create(**{**ASK, "messages": [{"role": "user", "content": "tide " * 5000}]})
@@ -141,12 +141,12 @@ def test_a_too_long_prompt_is_refused_in_the_servers_own_words(llm_sides):
     assert json.loads(text)["error"]["type"] == "exceed_context_size_error"
 
 
-# The server needs many times longer than this for so many tokens.
+# The server needs many times longer than this for that many tokens.
 SLOT_DEADLINE = 15.0
 ENDLESS = {**ASK, "max_tokens": 3500, "stream": True, "extra_body": {"ignore_eos": True}}
 
 
-def test_a_client_that_leaves_frees_the_slot(llm_sides):
+def test_a_disconnected_client_frees_the_slot(llm_sides):
     for side in (llm_sides.direct, llm_sides.through):
         with client_of(side) as client:
             stream = client.chat.completions.create(**ENDLESS)

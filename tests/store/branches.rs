@@ -1,11 +1,11 @@
-//! An edited history, a regenerated answer, a branch, a retry: never another branch's decision.
+//! Edited histories, regenerated answers, branches and retries never get another branch's decision.
 //!
-//! Random trees of requests in one conversation, through two processes on one Redis. What is forwarded for each request must be,
-//! byte for byte, what is forwarded when nothing but its own ancestors was ever sent.
+//! Sends random trees of requests in one conversation through two processes on one Redis. Each forwarded request must equal, byte for
+//! byte, the one that is forwarded if only its ancestors were sent before.
 
-use crate::agent::{Message, body, conversation, output};
-use crate::client::{CHAT, exchange, post};
-use crate::turns::{start, upstream};
+use super::turns::{start, upstream};
+use crate::support::agent::{Message, body, conversation, output};
+use crate::support::client::{CHAT, exchange, post};
 use std::net::SocketAddr;
 use tidegate_testkit::{MockUpstream, RedisServer};
 
@@ -21,20 +21,20 @@ struct Node {
 async fn no_request_gets_the_decision_of_another_branch() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let processes = [start(&redis.url(), &upstream).await, start(&redis.url(), &upstream).await];
-    let lonely = start("memory:", &upstream).await;
+    let separate = start("memory:", &upstream).await;
     let mut branched = 0;
     for seed in 0..TREES {
         let tree = tree(seed);
         for (index, node) in tree.iter().enumerate() {
             let process = processes[(index + usize::from(seed % 2 == 0)) % 2].address;
             let forwarded = forward(process, &upstream, &format!("tree-{seed}"), node).await;
-            // The same request where only its ancestors were sent before.
+            // The same request after only its ancestors.
             let alone = format!("alone-{seed}-{index}");
             let mut last = Vec::new();
             for ancestor in ancestors(&tree, index) {
-                last = forward(lonely.address, &upstream, &alone, &tree[ancestor]).await;
+                last = forward(separate.address, &upstream, &alone, &tree[ancestor]).await;
             }
-            assert!(forwarded == last, "tree {seed}, request {index} was forwarded otherwise than alone");
+            assert!(forwarded == last, "tree {seed}, request {index} was forwarded differently than alone");
             branched += usize::from(index > 0 && !continues(node, &tree[index - 1]));
         }
     }
@@ -48,7 +48,7 @@ async fn forward(process: SocketAddr, upstream: &MockUpstream, name: &str, node:
     upstream.next_request().await.body
 }
 
-/// The requests that lead to one, itself last: all before it that it repeats whole.
+/// The requests that are prefixes of this one, ending with itself.
 fn ancestors(tree: &[Node], index: usize) -> Vec<usize> {
     (0..=index).filter(|&earlier| continues(&tree[index], &tree[earlier])).collect()
 }
@@ -59,8 +59,7 @@ fn continues(later: &Node, earlier: &Node) -> bool {
     later.messages.len() >= length && written(&later.messages[..length]) == written(&earlier.messages)
 }
 
-/// Every request continues an earlier one: by turns of its own, by the same turns with one of them told otherwise, or not at
-/// all, which is a retry.
+/// Every request continues an earlier one with new turns, changes one of its turns, or repeats it as a retry.
 fn tree(seed: u64) -> Vec<Node> {
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut draw = move |below: usize| {
@@ -76,10 +75,10 @@ fn tree(seed: u64) -> Vec<Node> {
         match draw(6) {
             0 => {}
             1 if messages.len() > 4 => {
-                // A result that is told otherwise makes everything from there on another history.
+                // A changed result makes everything after it a different history.
                 let at = 3 + 2 * draw((messages.len() - 2) / 2);
-                let told = Message::new("", &format!("told otherwise by {}", tree.len()), "");
-                messages[at].content = told.content;
+                let changed = Message::new("", &format!("changed by {}", tree.len()), "");
+                messages[at].content = changed.content;
                 tree.push(Node { messages });
                 continue;
             }
@@ -87,7 +86,7 @@ fn tree(seed: u64) -> Vec<Node> {
                 for _ in 0..=draw(2) {
                     let number = (messages.len() - 2) / 2;
                     let mut more = conversation(number + 1).split_off(messages.len());
-                    // What the same turn of another branch did not say.
+                    // Different from the same turn of another branch.
                     let text = format!("{} in request {}", output(number), tree.len());
                     more[1].content = serde_json::to_string(&text).unwrap();
                     messages.extend(more);

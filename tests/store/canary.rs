@@ -1,9 +1,10 @@
-//! A key and a prompt that must not turn up anywhere: sent on every path, through every kind of failure.
+//! Sends a key and a prompt on every path and through every failure, and checks that they do not leak.
 
-use crate::agent::{Message, body, conversation};
-use crate::client::{CHAT, Client, exchange, post};
-use crate::tidegate::Setup;
-use crate::turns::{admin, config, start, until, upstream};
+use super::turns::{config, start, upstream};
+use crate::support::agent::{Message, body, conversation};
+use crate::support::client::{CHAT, Client, admin, exchange, post};
+use crate::support::tidegate::Setup;
+use crate::support::until;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -32,8 +33,8 @@ fn bodies() -> Vec<String> {
     ]
 }
 
-/// Every body, under good and bad ids, on every path, whole and broken off. The answers are the client's own.
-async fn sing(process: SocketAddr) {
+/// Sends every body under valid and invalid ids, on every path, complete and truncated.
+async fn send_canaries(process: SocketAddr) {
     let key = format!("Bearer {KEY}");
     let bad = format!("{PROMPT} with spaces");
     for body in bodies() {
@@ -47,7 +48,7 @@ async fn sing(process: SocketAddr) {
         exchange(process, post(CHAT, &gzip, &body)).await;
         let strategy = [("authorization", key.as_str()), ("x-tidegate-strategy", PROMPT)];
         exchange(process, post(CHAT, &strategy, &body)).await;
-        // A client that leaves in the middle of its body.
+        // A client that disconnects mid-body.
         let mut client = Client::connect(process).await;
         let whole = post(CHAT, &[("authorization", &key)], &body);
         client.send(&whole[..whole.len() - 3]).await;
@@ -58,7 +59,7 @@ async fn sing(process: SocketAddr) {
     exchange(process, query).await;
 }
 
-fn is_clean(what: &str, text: &str) {
+fn assert_clean(what: &str, text: &str) {
     for canary in [KEY, PROMPT] {
         let at = text.find(canary);
         assert!(
@@ -69,7 +70,7 @@ fn is_clean(what: &str, text: &str) {
     }
 }
 
-/// Every key of Redis with all that is under it, and its name.
+/// Every key of Redis with its name and contents.
 async fn redis_contents(redis: &RedisServer) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for key in redis.cli(&["--scan"]).await.lines() {
@@ -86,7 +87,7 @@ async fn redis_contents(redis: &RedisServer) -> Vec<(String, String)> {
     all
 }
 
-async fn everywhere(encrypted: bool) {
+async fn assert_clean_everywhere(encrypted: bool) {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let mut setup =
         Setup::new(&format!("[log]\nlevel = \"trace\"\n{}", config(&redis.url()))).upstream(&upstream.url());
@@ -94,15 +95,15 @@ async fn everywhere(encrypted: bool) {
         setup = setup.env("TIDEGATE_STORE_KEY", &"5a".repeat(32));
     }
     let tidegate = setup.start().await;
-    sing(tidegate.address).await;
-    // Another tenant has a conversation of the same name.
+    send_canaries(tidegate.address).await;
+    // Another tenant has a conversation with the same name.
     let other = [("authorization", "Bearer other"), ("x-conversation-id", NAME)];
     exchange(tidegate.address, post(CHAT, &other, body("gpt-4o", &conversation(3), &[]))).await;
     upstream.answer(Answer::json(500, format!("{{\"error\":{{\"message\":\"{PROMPT} {KEY}\"}}}}").as_str()));
-    sing(tidegate.address).await;
+    send_canaries(tidegate.address).await;
 
-    let all = async || -> Value { admin(&tidegate, "/api/conversations?limit=500").await.json() };
-    let (all, _) = until("it is counted", Duration::from_secs(5), all, |all| {
+    let all = async || -> Value { admin(tidegate.admin, "/api/conversations?limit=500").await.json() };
+    let all = until("it is counted", Duration::from_secs(5), all, |all| {
         all["conversations"]
             .as_array()
             .is_some_and(|all| all.iter().filter(|one| one["name"] == NAME).count() == 2)
@@ -113,15 +114,15 @@ async fn everywhere(encrypted: bool) {
         all.iter().filter(|one| one["name"] == NAME).max_by_key(|one| one["first"].as_u64()).unwrap();
     let (id, tenant) = (stranger["id"].as_str().unwrap(), stranger["tenant"].as_str().unwrap());
     for path in ["", "/messages", "/export"] {
-        let reply = admin(&tidegate, &format!("/api/conversations/{id}{path}?tenant={tenant}")).await;
+        let reply = admin(tidegate.admin, &format!("/api/conversations/{id}{path}?tenant={tenant}")).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
-        is_clean(path, &reply.text());
+        assert_clean(path, &reply.text());
     }
-    let listed = admin(&tidegate, &format!("/api/conversations?tenant={tenant}")).await.text();
+    let listed = admin(tidegate.admin, &format!("/api/conversations?tenant={tenant}")).await.text();
     assert!(listed.contains(id));
-    is_clean("another tenant's list", &listed);
-    is_clean("metrics", &admin(&tidegate, "/metrics").await.text());
-    is_clean("readiness", &admin(&tidegate, "/readyz").await.text());
+    assert_clean("another tenant's list", &listed);
+    assert_clean("metrics", &admin(tidegate.admin, "/metrics").await.text());
+    assert_clean("readiness", &admin(tidegate.admin, "/readyz").await.text());
 
     let contents = redis_contents(&redis).await;
     assert!(contents.iter().any(|(key, _)| key.ends_with(":m")));
@@ -131,35 +132,35 @@ async fn everywhere(encrypted: bool) {
             recorded |= content.contains(PROMPT);
             assert!(!content.contains(KEY), "the API key is in {key}");
         } else {
-            is_clean(key, content);
+            assert_clean(key, content);
         }
     }
-    assert_eq!(recorded, !encrypted, "the timeline has what was said, readable only if it is not encrypted");
+    assert_eq!(recorded, !encrypted, "the timeline is readable unless it is encrypted");
 
-    // The store goes away in the middle of it all.
+    // The same while the store is down.
     redis.kill();
-    sing(tidegate.address).await;
-    is_clean("the log", &tidegate.stop().await);
+    send_canaries(tidegate.address).await;
+    assert_clean("the log", &tidegate.stop().await);
 }
 
 #[tokio::test]
-async fn only_the_timeline_has_what_was_said() {
-    everywhere(false).await;
+async fn content_is_only_in_the_timeline() {
+    assert_clean_everywhere(false).await;
 }
 
 #[tokio::test]
-async fn with_a_key_not_even_the_timeline() {
-    everywhere(true).await;
+async fn with_an_encryption_key_content_is_nowhere() {
+    assert_clean_everywhere(true).await;
 }
 
 #[tokio::test]
-async fn credentials_of_the_store_are_not_told() {
+async fn store_credentials_are_not_exposed() {
     let upstream = upstream().await;
     let redis = RedisServer::with(&[&format!("requirepass {KEY}")]).await;
     let wrong = redis.url().replace("redis://", &format!("redis://:{PROMPT}@"));
     let mut tidegate = start(&wrong, &upstream).await;
     exchange(tidegate.address, post(CHAT, &[], body("gpt-4o", &conversation(1), &[]))).await;
-    tidegate.logged_message("without their store").await;
-    is_clean("readiness", &admin(&tidegate, "/readyz").await.text());
-    is_clean("the log", &tidegate.stop().await);
+    tidegate.logged_message("serving from local cache").await;
+    assert_clean("readiness", &admin(tidegate.admin, "/readyz").await.text());
+    assert_clean("the log", &tidegate.stop().await);
 }

@@ -1,12 +1,13 @@
-//! The default: a directory beside the process. It can be killed at any time.
+//! The default store, a directory. The process can be killed at any time.
 
-use crate::tidegate::Setup;
-use crate::turns::{REMEMBERED, config, degraded, edits, start, turn, upstream};
+use super::turns::{REMEMBERED, config, degraded, edits, start, turn, upstream};
+use crate::support::command::{Output, command, run};
+use crate::support::tidegate::Setup;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
 #[tokio::test]
-async fn a_killed_process_has_forgotten_nothing() {
+async fn a_killed_process_loses_nothing() {
     let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
     let url = format!("embedded:{}", directory.path().join("data").display());
     let mut first = start(&url, &upstream).await;
@@ -20,35 +21,32 @@ async fn a_killed_process_has_forgotten_nothing() {
 }
 
 #[tokio::test]
-async fn a_directory_that_another_process_has_is_refused_by_name() {
+async fn a_directory_in_use_is_refused() {
     let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
     let url = format!("embedded:{}", directory.path().display());
     let _first = start(&url, &upstream).await;
-    let second = crate::tidegate::command(directory.path())
-        .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", &url])
-        .output()
-        .await
-        .unwrap();
-    let said = String::from_utf8(second.stderr).unwrap();
-    assert_eq!(second.status.code(), Some(1), "{said}");
-    assert!(said.contains("in use") && said.contains("hint:") && said.contains("--store"), "{said}");
+    let mut second = command(directory.path());
+    let args = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", &url];
+    let Output { code, err, .. } = run(second.args(args)).await;
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("in use") && err.contains("hint:") && err.contains("--store"), "{err}");
 }
 
 #[tokio::test]
-async fn the_default_directory_is_not_worth_failing_for() {
+async fn an_unusable_default_directory_is_not_fatal() {
     let upstream = upstream().await;
     let first = Setup::new("").upstream(&upstream.url()).start().await;
     let beside = first.config_file().parent().unwrap().to_owned();
     assert!(beside.join("tidegate-data").is_dir());
-    // A file where the directory should be: there is no way to write.
+    // A file at the path of the directory makes it unusable.
     let blocked = Setup::new("").file("tidegate-data", "not a directory").upstream(&upstream.url());
     let mut blocked = blocked.start().await;
-    blocked.logged_message("a restart forgets them").await;
+    blocked.logged_message("keeping conversations in memory until restart").await;
     assert_eq!(degraded(&turn(blocked.address, "a", 3).await), None);
 }
 
 #[tokio::test]
-async fn what_is_not_recorded_is_not_on_disk() {
+async fn without_raw_recording_no_message_is_on_disk() {
     let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
     let url = format!("embedded:{}", directory.path().display());
     let quiet = config(&url).replace("[store]", "[store]\nraw = false");

@@ -1,8 +1,11 @@
-//! A master dies under load. No request fails or waits longer than the store's timeout, and within two seconds of the promotion
-//! the store is used again.
+//! A master dies under load. No request fails or waits longer than the store timeout, and the store is used again within two seconds
+//! of the promotion.
 
-use crate::load::{Load, Sent};
-use crate::turns::{SLACK, STORE_TIMEOUT, degraded, start, turn, until, upstream};
+use super::load::{Load, Sent};
+use super::turns::{SLACK, STORE_TIMEOUT, degraded, start, turn, upstream};
+use crate::support::cores::quiet;
+use crate::support::tidegate::Tidegate;
+use crate::support::until;
 use std::time::Duration;
 use tidegate_testkit::{RedisCluster, Sentinels};
 use tokio::time::Instant;
@@ -11,6 +14,7 @@ const CLIENTS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_promotes_a_replica() {
+    let _quiet = quiet().await;
     let (cluster, upstream) = (RedisCluster::start().await, upstream().await);
     let tidegate = start(&cluster.url(), &upstream).await;
     let ask = async || turn(tidegate.address, "a", 3).await;
@@ -22,12 +26,13 @@ async fn a_cluster_promotes_a_replica() {
     let old = cluster.kill_master_of(&key).await;
     cluster.wait_promotion(&key, old).await;
     let promoted = Instant::now();
-    back_in_time(&tidegate, promoted).await;
-    nobody_waited(&load.stop().await);
+    assert_recovered(&tidegate, promoted).await;
+    assert_no_long_wait(&load.stop().await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sentinels_promote_a_replica() {
+    let _quiet = quiet().await;
     let (sentinels, upstream) = (Sentinels::start().await, upstream().await);
     let tidegate = start(&sentinels.url(""), &upstream).await;
     let ask = async || turn(tidegate.address, "a", 3).await;
@@ -37,12 +42,12 @@ async fn sentinels_promote_a_replica() {
     let old = sentinels.kill_master().await;
     sentinels.wait_promotion(old).await;
     let promoted = Instant::now();
-    back_in_time(&tidegate, promoted).await;
-    nobody_waited(&load.stop().await);
+    assert_recovered(&tidegate, promoted).await;
+    assert_no_long_wait(&load.stop().await);
 }
 
-/// Requests of many conversations, so that every server of a cluster is asked, are served with the store again.
-async fn back_in_time(tidegate: &crate::tidegate::Tidegate, promoted: Instant) {
+/// Asserts that requests of many conversations, on every server of a cluster, use the store again.
+async fn assert_recovered(tidegate: &Tidegate, promoted: Instant) {
     let all = async || {
         let mut without = 0;
         for number in 0..16 {
@@ -56,7 +61,7 @@ async fn back_in_time(tidegate: &crate::tidegate::Tidegate, promoted: Instant) {
     assert!(took < Duration::from_secs(2) + SLACK, "it took {took:?} after the promotion");
 }
 
-fn nobody_waited(sent: &[Sent]) {
+fn assert_no_long_wait(sent: &[Sent]) {
     assert!(sent.iter().any(|one| one.degraded.is_some()), "the failover was not noticed");
     assert!(sent.iter().any(|one| one.degraded.is_none()), "nothing was served with the store");
     let longest = sent.iter().map(|one| one.took).max().unwrap();

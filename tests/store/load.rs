@@ -1,7 +1,8 @@
-//! Requests while something happens, and what is left of them.
+//! Background load, and the messages recorded for a conversation.
 
-use crate::tidegate::Tidegate;
-use crate::turns::{admin, degraded, timed_turn};
+use super::turns::{degraded, timed_turn};
+use crate::support::client::admin;
+use crate::support::tidegate::Tidegate;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Clients that send turn after turn until they are told to stop.
+/// Clients that send turns until they are stopped.
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     clients: JoinSet<Vec<Sent>>,
@@ -33,7 +34,7 @@ impl Load {
                 let mut sent = Vec::new();
                 let mut number = 0;
                 while !stop.load(Ordering::Relaxed) {
-                    // Conversations of their own, so that a cluster has some on every server.
+                    // Many conversations, so that a cluster has some on every server.
                     let name = format!("load-{client}-{}", number / 5);
                     let at = Instant::now();
                     let (reply, took) = timed_turn(process, &name, 3 + number % 5).await;
@@ -46,7 +47,7 @@ impl Load {
         Load { stop, clients: set }
     }
 
-    /// All that was sent, in order of time.
+    /// Stops the clients. Returns all requests in order of time.
     pub(crate) async fn stop(self) -> Vec<Sent> {
         self.stop.store(true, Ordering::Relaxed);
         let mut all: Vec<Sent> = self.clients.join_all().await.into_iter().flatten().collect();
@@ -55,12 +56,12 @@ impl Load {
     }
 }
 
-/// Every message of a conversation, in order, as the admin address gives it.
+/// Every recorded message of a conversation, in order, from the admin API.
 pub(crate) async fn timeline(process: &Tidegate, id: &str) -> Vec<Value> {
     let mut messages = Vec::new();
     loop {
         let path = format!("/api/conversations/{id}/messages?offset={}&limit=500", messages.len());
-        let page: Value = admin(process, &path).await.json();
+        let page: Value = admin(process.admin, &path).await.json();
         let Some(page) = page["messages"].as_array().filter(|page| !page.is_empty()) else { return messages };
         messages.extend(page.iter().cloned());
     }

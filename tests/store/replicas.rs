@@ -1,11 +1,12 @@
-//! Two processes on one Redis behave as one.
+//! Two processes on one Redis behave like one.
 
-use crate::agent::{Message, body};
-use crate::client::{CHAT, Client, post};
-use crate::load::timeline;
-use crate::tidegate::Setup;
-use crate::turns::{REMEMBERED, admin, config, degraded, edits, start, start_patient, turn, until, upstream};
-use crate::within;
+use super::load::timeline;
+use super::turns::{REMEMBERED, config, degraded, edits, start, start_patient, turn, upstream};
+use crate::support::agent::{Message, body};
+use crate::support::client::{CHAT, Client, admin, post};
+use crate::support::cores::busy;
+use crate::support::tidegate::Setup;
+use crate::support::{until, within};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use tidegate_testkit::{Answer, RedisServer};
 use tokio::task::JoinSet;
 
 #[tokio::test]
-async fn what_one_decides_the_other_repeats() {
+async fn processes_share_decisions() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let one = start(&redis.url(), &upstream).await;
     let other = start(&redis.url(), &upstream).await;
@@ -22,13 +23,13 @@ async fn what_one_decides_the_other_repeats() {
     let reply = turn(other.address, "a", 4).await;
     assert_eq!((degraded(&reply), edits(&reply)), (None, REMEMBERED));
     drop((one, other));
-    // And so does a third, when both are gone.
+    // So does a third process after both have ended.
     let third = start(&redis.url(), &upstream).await;
     assert_eq!(edits(&turn(third.address, "a", 4).await), REMEMBERED);
 }
 
 #[tokio::test]
-async fn every_key_has_the_time_to_live_and_one_slot_per_conversation() {
+async fn every_key_has_a_ttl_and_a_conversation_has_one_slot() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let tidegate = start(&redis.url(), &upstream).await;
     turn(tidegate.address, "a", 3).await;
@@ -47,10 +48,9 @@ async fn every_key_has_the_time_to_live_and_one_slot_per_conversation() {
     assert_eq!(tags.len(), 1, "{keys}");
 }
 
-/// The upstream has the request while its journal is still being written, and the client has the whole answer only when it
-/// is.
+/// The request is forwarded while its turn is being stored, and the response ends only once it is stored.
 #[tokio::test]
-async fn the_answer_ends_when_what_it_leaves_is_safe() {
+async fn the_response_ends_after_its_turn_is_stored() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let patient = config(&redis.url()).replace("250ms", "10s");
     let tidegate = Setup::new(&patient).upstream(&upstream.url()).start().await;
@@ -66,21 +66,21 @@ async fn the_answer_ends_when_what_it_leaves_is_safe() {
         let number = if stream { 5 } else { 4 };
         let mut answer = Box::pin(turn(tidegate.address, "a", number));
         tokio::select! {
-            reply = &mut answer => panic!("it ended before it was safe: {reply:?}"),
-            // It arrives although nothing can be written; and the answer is there, but for its end.
-            _ = async { upstream.next_request().await; settled(&redis).await } => {}
+            reply = &mut answer => panic!("it ended before it was stored: {reply:?}"),
+            // The request is forwarded although nothing can be written.
+            _ = async { upstream.next_request().await; until_write_is_blocked(&redis).await } => {}
         }
         redis.cli(&["CLIENT", "UNPAUSE"]).await;
-        assert_eq!(degraded(&within("the answer ends", answer).await), None);
+        assert_eq!(degraded(&within("the response ends", answer).await), None);
         let after: usize = redis.cli(&["LLEN", &list]).await.trim().parse().unwrap();
-        assert_eq!(after, before + 1, "the answer ended before it was written");
-        // So that the next round waits for a request of its own.
+        assert_eq!(after, before + 1, "the response ended before the turn was written");
+        // So that the next round waits for its own request.
         turn(tidegate.address, "a", 3).await;
     }
 }
 
-/// Until Redis holds somebody's write back.
-async fn settled(redis: &RedisServer) {
+/// Waits until a write is blocked in Redis.
+async fn until_write_is_blocked(redis: &RedisServer) {
     let blocked = async || redis.cli(&["INFO", "clients"]).await;
     let is_blocked = |info: &String| info.lines().any(|line| line.trim() == "blocked_clients:1");
     until("a write waits", Duration::from_secs(5), blocked, is_blocked).await;
@@ -89,11 +89,12 @@ async fn settled(redis: &RedisServer) {
 const TASKS: usize = 64;
 const TURNS: usize = 10_000;
 
-/// 64 branches of one conversation at once, each turn through the process that did not serve the one before.
+/// 64 concurrent branches of one conversation, with turns that alternate between two processes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_turns_at_once_lose_and_double_nothing() {
+async fn ten_thousand_concurrent_turns_are_each_recorded_once() {
+    let _busy = busy().await;
     let (redis, upstream) = (RedisServer::start().await, Arc::new(upstream().await));
-    // What a store does not take in time is counted as lost. None is lost while it has time.
+    // A write that times out is dropped, so the timeout is long.
     let processes =
         [start_patient(&redis.url(), &upstream).await, start_patient(&redis.url(), &upstream).await];
     let addresses = processes.each_ref().map(|process| process.address);
@@ -118,29 +119,29 @@ async fn ten_thousand_turns_at_once_lose_and_double_nothing() {
     let sent: usize = tasks.join_all().await.into_iter().sum();
     assert_eq!(sent, TURNS);
 
-    let heads = async || -> Value { admin(&processes[0], "/api/conversations?limit=2").await.json() };
+    let heads = async || -> Value { admin(processes[0].admin, "/api/conversations?limit=2").await.json() };
     let is_counted = |heads: &Value| heads["conversations"][0]["requests"] == TURNS;
-    let (heads, _) = until("all are counted", Duration::from_secs(20), heads, is_counted).await;
+    let heads = until("all are counted", Duration::from_secs(20), heads, is_counted).await;
     assert_eq!(heads["total"], 1);
     let head = &heads["conversations"][0];
     assert_eq!((&head["turns"], &head["prompt_tokens"]), (&TURNS.into(), &(100 * TURNS).into()));
 
     let timeline = timeline(&processes[1], head["id"].as_str().unwrap()).await;
-    // The task, and for each turn its question and its answer.
+    // The task, and a question and an answer per turn.
     assert_eq!(timeline.len(), 1 + 2 * TURNS);
     let ids: HashSet<&str> = timeline.iter().map(|message| message["id"].as_str().unwrap()).collect();
-    assert_eq!(ids.len(), timeline.len(), "a message is there twice");
+    assert_eq!(ids.len(), timeline.len(), "a message was recorded twice");
     let position = |message: &Value| message["position"].as_u64().unwrap();
     assert!(timeline.windows(2).all(|pair| position(&pair[0]) <= position(&pair[1])), "out of order");
-    // Every message stands behind one that is there.
+    // The parent of every message was recorded.
     let root = "0".repeat(64);
     for message in &timeline {
         let parent = message["parent"].as_str().unwrap();
         assert!(parent == root || ids.contains(parent), "{message}");
     }
-    let said: HashSet<&str> =
+    let contents: HashSet<&str> =
         timeline.iter().filter_map(|message| message["message"]["content"].as_str()).collect();
     for task in 0..TASKS {
-        assert!(said.contains(format!("task {task}, step {}", TURNS / TASKS - 1).as_str()));
+        assert!(contents.contains(format!("task {task}, step {}", TURNS / TASKS - 1).as_str()));
     }
 }

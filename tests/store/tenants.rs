@@ -1,9 +1,10 @@
-//! Equal names under different API keys never meet.
+//! Conversations with the same name under different API keys are separate.
 
-use crate::agent::{body, conversation};
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::turns::{NEW, REMEMBERED, admin, edits, start, until, upstream};
+use super::turns::{NEW, REMEMBERED, edits, start, upstream};
+use crate::support::agent::{body, conversation};
+use crate::support::client::{CHAT, admin, exchange, post};
+use crate::support::reply::Reply;
+use crate::support::until;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,7 +16,7 @@ async fn turn(process: SocketAddr, key: &str, number: usize) -> Reply {
 }
 
 #[tokio::test]
-async fn two_keys_with_one_name_are_two_conversations_everywhere() {
+async fn one_name_under_two_keys_is_two_conversations() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let one = start(&redis.url(), &upstream).await;
     let other = start(&redis.url(), &upstream).await;
@@ -23,18 +24,18 @@ async fn two_keys_with_one_name_are_two_conversations_everywhere() {
     assert_eq!(edits(&turn(other.address, "Bearer bob", 4).await), NEW);
     assert_eq!(edits(&turn(other.address, "Bearer ada", 4).await), REMEMBERED);
 
-    let list = async || -> Value { admin(&one, "/api/conversations").await.json() };
-    let (list, _) = until("both are listed", Duration::from_secs(5), list, |list| list["total"] == 2).await;
+    let list = async || -> Value { admin(one.admin, "/api/conversations").await.json() };
+    let list = until("both are listed", Duration::from_secs(5), list, |list| list["total"] == 2).await;
     let conversation = |index: usize| &list["conversations"][index];
     assert_eq!((&conversation(0)["name"], &conversation(1)["name"]), (&"same".into(), &"same".into()));
     assert_ne!(conversation(0)["id"], conversation(1)["id"]);
     assert_ne!(conversation(0)["tenant"], conversation(1)["tenant"]);
-    // One tenant's view does not reach the other's conversation, even by its id.
+    // One tenant cannot read the other's conversation, even by its id.
     let tenant = conversation(0)["tenant"].as_str().unwrap();
     for (index, status) in [(0, 200), (1, 404)] {
         let id = conversation(index)["id"].as_str().unwrap();
         for path in ["", "/messages", "/export"] {
-            let reply = admin(&one, &format!("/api/conversations/{id}{path}?tenant={tenant}")).await;
+            let reply = admin(one.admin, &format!("/api/conversations/{id}{path}?tenant={tenant}")).await;
             assert_eq!(reply.status, status, "{path}: {}", reply.text());
         }
     }

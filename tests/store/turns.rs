@@ -1,25 +1,25 @@
-//! Turns of a conversation whose memory can be seen from outside. A batch of two moves the frontier at the third turn, and
-//! at the fourth one more result has left the window: who remembers the third turn waits; who does not masks all three.
+//! Turns that show whether a process remembers the conversation. With a batch of two, the third turn moves the frontier. At the
+//! fourth turn one more result is outside the window: a process that remembers the third turn postpones it, another masks all three.
 
-use crate::agent::{body, conversation};
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::agent::{body, conversation};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use std::net::SocketAddr;
 use std::time::Duration;
-use tidegate_testkit::{Answer, MockUpstream, until_ok};
+use tidegate_testkit::{Answer, MockUpstream};
 use tokio::time::Instant;
 
 pub(crate) const REMEMBERED: Option<&str> = Some("masked=2,folded=0,dropped=0");
 pub(crate) const NEW: Option<&str> = Some("masked=3,folded=0,dropped=0");
 
-/// The longest that these tests let a request wait for the store.
+/// The store timeout in these tests.
 pub(crate) const STORE_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// What the machine may add to any wait while other tests have its cores.
+/// Tolerance for delays of a busy machine.
 pub(crate) const SLACK: Duration = Duration::from_millis(400);
 
-/// The settings of a process on this store.
+/// The configuration of a process on this store.
 pub(crate) fn config(store: &str) -> String {
     format!(
         "[store]\nurl = \"{store}\"\ntimeout = \"{}ms\"\n[context.mask]\nkeep = {{ turns = 1 }}\npace = {{ batch = 2 }}\n",
@@ -31,19 +31,19 @@ pub(crate) async fn start(store: &str, upstream: &MockUpstream) -> Tidegate {
     Setup::new(&config(store)).upstream(&upstream.url()).start().await
 }
 
-/// A process that waits for its store however busy the machine is.
+/// Starts a process whose store timeout is too long to expire on a busy machine.
 pub(crate) async fn start_patient(store: &str, upstream: &MockUpstream) -> Tidegate {
     let patient = config(store).replace(&format!("{}ms", STORE_TIMEOUT.as_millis()), "30s");
     Setup::new(&patient).upstream(&upstream.url()).start().await
 }
 
-/// An upstream that always says the same.
+/// An upstream with a fixed answer.
 pub(crate) async fn upstream() -> MockUpstream {
     let upstream = MockUpstream::start().await;
-    let said = r#"{"id":"c","object":"chat.completion","model":"gpt-4o","choices":[{"index":0,"finish_reason":"stop",
+    let answer = r#"{"id":"c","object":"chat.completion","model":"gpt-4o","choices":[{"index":0,"finish_reason":"stop",
         "message":{"role":"assistant","content":"ok"}}],"usage":{"prompt_tokens":100,"completion_tokens":1,"total_tokens":101,
         "prompt_tokens_details":{"cached_tokens":64}}}"#;
-    upstream.answer(Answer::json(200, said));
+    upstream.answer(Answer::json(200, answer));
     upstream
 }
 
@@ -53,7 +53,7 @@ pub(crate) async fn turn(process: SocketAddr, name: &str, number: usize) -> Repl
     exchange(process, post(CHAT, &headers, body("gpt-4o", &conversation(number), &[]))).await
 }
 
-/// A turn, and how long it took.
+/// A turn, and the time that it took.
 pub(crate) async fn timed_turn(process: SocketAddr, name: &str, number: usize) -> (Reply, Duration) {
     let begun = Instant::now();
     let reply = turn(process, name, number).await;
@@ -67,25 +67,4 @@ pub(crate) fn degraded(reply: &Reply) -> Option<&str> {
 
 pub(crate) fn edits(reply: &Reply) -> Option<&str> {
     reply.header("x-tidegate-edits")
-}
-
-/// One answer of the admin address.
-pub(crate) async fn admin(process: &Tidegate, path: &str) -> Reply {
-    exchange(process.admin, format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
-        .await
-}
-
-/// Asks again until something is so, and fails with its last answer if it does not become so in time.
-pub(crate) async fn until<T: std::fmt::Debug>(
-    what: &str,
-    limit: Duration,
-    ask: impl AsyncFn() -> T,
-    so: impl Fn(&T) -> bool,
-) -> (T, Duration) {
-    let begun = Instant::now();
-    let asked = async || {
-        let answer = ask().await;
-        if so(&answer) { Ok(answer) } else { Err(answer) }
-    };
-    (until_ok(what, limit, asked).await, begun.elapsed())
 }

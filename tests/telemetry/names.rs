@@ -1,8 +1,9 @@
-//! Every name that operators build upon, on `/metrics` and at a collector.
+//! The metric names that operators rely on, on `/metrics` and at a collector.
 
-use crate::scene::{MASKING, ask, counted, page, traced, upstream, value};
-use crate::talk::{body, chat};
-use crate::tidegate::Tidegate;
+use super::scene::{MASKING, ask, page, traced, until_counted, upstream};
+use crate::support::chat::{body, chat};
+use crate::support::metrics::value;
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::OtlpReceiver;
 
 const NAMES: [&str; 14] = [
@@ -23,10 +24,10 @@ const NAMES: [&str; 14] = [
 ];
 
 #[tokio::test]
-async fn are_on_the_page() {
+async fn every_name_is_on_the_metrics_page() {
     let upstream = upstream().await;
     let tidegate = Tidegate::start(MASKING, &upstream).await;
-    // What counts is there from the start, so that the first time is a change that can be seen.
+    // Counters start at zero, so that the first increment is visible.
     let before = page(&tidegate).await;
     for name in NAMES.iter().filter(|name| !name.contains('.')) {
         assert_eq!(value(&before, name, &[]), Some(0.0), "{name} in\n{before}");
@@ -35,7 +36,7 @@ async fn are_on_the_page() {
     let edits = reply.header("x-tidegate-edits").unwrap();
     let masked: f64 = edits.strip_prefix("masked=").unwrap().split(',').next().unwrap().parse().unwrap();
     assert!(masked > 0.0);
-    let page = counted(&tidegate, 1.0).await;
+    let page = until_counted(&tidegate, 1.0).await;
     for name in NAMES {
         let name = match name.replace('.', "_") {
             name if name.ends_with("duration") || name.ends_with("chunk") => name + "_seconds",
@@ -68,7 +69,7 @@ async fn are_on_the_page() {
 }
 
 #[tokio::test]
-async fn are_at_a_collector() {
+async fn every_name_reaches_a_collector() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let tidegate = traced(MASKING, &upstream, &collector.http_url()).start().await;
     ask(&tidegate, "n", body(&chat(3)), &[]).await;

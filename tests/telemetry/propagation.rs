@@ -1,8 +1,8 @@
-//! The trace that a request belongs to, on its way in and out.
+//! Trace context is read from the request and passed to the upstream.
 
-use crate::scene::{MASKING, ask, one, request, traced, upstream};
-use crate::talk::{body, chat};
-use crate::tidegate::Tidegate;
+use super::scene::{MASKING, ask, one, request, traced, upstream};
+use crate::support::chat::{body, chat};
+use crate::support::tidegate::Tidegate;
 use tidegate_testkit::{MockUpstream, OtlpReceiver};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -15,7 +15,7 @@ async fn header(upstream: &MockUpstream, name: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn the_upstream_continues_the_clients_trace_from_our_call() {
+async fn the_upstream_continues_the_clients_trace() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let tidegate = traced(MASKING, &upstream, &collector.http_url()).start().await;
     ask(&tidegate, "p", body(&chat(1)), &[("traceparent", PARENT), ("tracestate", STATE)]).await;
@@ -31,14 +31,14 @@ async fn the_upstream_continues_the_clients_trace_from_our_call() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_want_to_be_traced_is_not() {
+async fn an_unsampled_request_is_not_traced() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let tidegate = traced(MASKING, &upstream, &collector.http_url()).start().await;
     let unsampled = PARENT.replace("-01", "-00");
     ask(&tidegate, "p", body(&chat(1)), &[("traceparent", &unsampled)]).await;
     let passed = header(&upstream, "traceparent").await.unwrap();
     assert!(passed.starts_with(&format!("00-{TRACE}-")) && passed.ends_with("-00"), "{passed}");
-    // The next one is, and it comes after.
+    // A later request is traced.
     let other = PARENT.replace(TRACE, &TRACE.replace('0', "1"));
     ask(&tidegate, "p", body(&chat(1)), &[("traceparent", &other)]).await;
     let spans = request(&collector, &TRACE.replace('0', "1")).await;
@@ -48,12 +48,12 @@ async fn a_client_that_does_not_want_to_be_traced_is_not() {
 }
 
 #[tokio::test]
-async fn a_share_of_requests_can_be_traced() {
+async fn the_sample_ratio_spares_requests_that_are_already_sampled() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let settings = format!("{MASKING}[telemetry]\nsample_ratio = 0.0\n");
     let tidegate = traced(&settings, &upstream, &collector.http_url()).start().await;
     ask(&tidegate, "p", body(&chat(1)), &[]).await;
-    // Who asks to be traced is.
+    // A sampled parent is traced despite the ratio.
     ask(&tidegate, "p", body(&chat(1)), &[("traceparent", PARENT)]).await;
     let spans = request(&collector, TRACE).await;
     assert!(!spans.is_empty());
@@ -62,7 +62,7 @@ async fn a_share_of_requests_can_be_traced() {
 }
 
 #[tokio::test]
-async fn without_a_collector_the_header_passes_as_it_came() {
+async fn without_a_collector_traceparent_passes_unchanged() {
     let upstream = upstream().await;
     let tidegate = Tidegate::start(MASKING, &upstream).await;
     ask(&tidegate, "p", body(&chat(1)), &[("traceparent", PARENT)]).await;

@@ -1,24 +1,25 @@
-//! The processes of a test: Tidegate, an upstream, a collector.
+//! Starts the processes of a test: Tidegate, an upstream, a collector.
 
-use crate::client::{CHAT, exchange, post};
-use crate::reply::Reply;
-use crate::tidegate::{Setup, Tidegate};
+use crate::support::client::{CHAT, admin, exchange, post};
+use crate::support::metrics::value;
+use crate::support::reply::Reply;
+use crate::support::tidegate::{Setup, Tidegate};
 use tidegate_testkit::{Answer, MockUpstream, OtlpReceiver, SpanFacts, SpanKind, until};
 
-/// What every key, prompt and answer of these tests has in it, so that it can be looked for.
+/// A word in every key, prompt and answer of these tests, to search for.
 pub(crate) const SECRET: &str = "barnacle";
 
 pub(crate) const MASKING: &str =
     "[store]\nurl = \"memory:\"\n[context.mask]\nkeep = { turns = 1 }\npace = \"every_turn\"\n";
 
-/// An upstream that always says the same, and what it took.
+/// An upstream with a fixed answer and usage.
 pub(crate) async fn upstream() -> MockUpstream {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, answer(2_000, 1_024)));
     upstream
 }
 
-/// A completion of the model that was asked for.
+/// A completion with this usage.
 pub(crate) fn answer(prompt: u64, cached: u64) -> String {
     format!(
         r#"{{"id":"chatcmpl-7","object":"chat.completion","model":"gpt-4o-2024-08-06","choices":[{{"index":0,"finish_reason":"stop",
@@ -28,7 +29,7 @@ pub(crate) fn answer(prompt: u64, cached: u64) -> String {
     )
 }
 
-/// A process that sends everything to the collector at once.
+/// A process that exports to the collector without delay.
 pub(crate) fn traced(settings: &str, upstream: &MockUpstream, collector: &str) -> Setup {
     Setup::new(settings)
         .upstream(&upstream.url())
@@ -37,7 +38,7 @@ pub(crate) fn traced(settings: &str, upstream: &MockUpstream, collector: &str) -
         .env("OTEL_METRIC_EXPORT_INTERVAL", "50")
 }
 
-/// One more turn of the conversation `name`.
+/// Sends a turn of the conversation `name`.
 pub(crate) async fn ask(tidegate: &Tidegate, name: &str, body: String, more: &[(&str, &str)]) -> Reply {
     let key = format!("Bearer {SECRET}-key");
     let mut headers = vec![("x-conversation-id", name), ("authorization", key.as_str())];
@@ -45,7 +46,7 @@ pub(crate) async fn ask(tidegate: &Tidegate, name: &str, body: String, more: &[(
     exchange(tidegate.address, post(CHAT, &headers, body)).await
 }
 
-/// The spans of one request, which are all there once the last of them is.
+/// Waits for all spans of one request.
 pub(crate) async fn request(collector: &OtlpReceiver, trace: &str) -> Vec<SpanFacts> {
     let of_trace = |spans: &[SpanFacts]| -> Vec<SpanFacts> {
         spans.iter().filter(|span| span.trace == trace).cloned().collect()
@@ -66,24 +67,13 @@ pub(crate) fn one<'a>(spans: &'a [SpanFacts], name: &str) -> &'a SpanFacts {
     one
 }
 
-/// The page of metrics.
+/// The `/metrics` page.
 pub(crate) async fn page(tidegate: &Tidegate) -> String {
-    let asked = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".to_owned();
-    exchange(tidegate.admin, asked).await.text()
+    admin(tidegate.admin, "/metrics").await.text()
 }
 
-/// The value of a metric with these labels among its own, all such series together; nothing if there is none.
-pub(crate) fn value(page: &str, name: &str, labels: &[&str]) -> Option<f64> {
-    let values = page.lines().filter_map(|line| {
-        let rest = line.strip_prefix(name).filter(|rest| rest.starts_with([' ', '{']))?;
-        let (found, value) = rest.rsplit_once(' ')?;
-        labels.iter().all(|label| found.contains(label)).then(|| value.parse::<f64>().unwrap())
-    });
-    values.reduce(|sum, value| sum + value)
-}
-
-/// Waits until so many requests are wholly counted, which they are a moment after their answers.
-pub(crate) async fn counted(tidegate: &Tidegate, requests: f64) -> String {
+/// Waits until this many requests are counted, which happens shortly after their responses.
+pub(crate) async fn until_counted(tidegate: &Tidegate, requests: f64) -> String {
     until(&format!("{requests} requests are counted"), async || {
         let page = page(tidegate).await;
         let tokens = value(&page, "gen_ai_client_token_usage_count", &["input"]);

@@ -1,7 +1,7 @@
-//! The spans of a conversation, as a collector gets them.
+//! The spans that a collector receives.
 
-use crate::scene::{MASKING, ask, one, request, traced, upstream};
-use crate::talk::{body, chat};
+use super::scene::{MASKING, ask, one, request, traced, upstream};
+use crate::support::chat::{body, chat};
 use tidegate_testkit::{Answer, Fact, MockUpstream, OtlpReceiver, SpanFacts, SpanKind};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -11,14 +11,14 @@ const FOLDING: &str = "[store]\nurl = \"memory:\"\n[context]\nstrategy = \"summa
     when = { user_turns = 4 }\nkeep = { user_turns = 2 }\nmode = \"inline\"\n";
 
 #[tokio::test]
-async fn of_a_request_that_folds_over_grpc() {
+async fn a_request_that_folds_is_traced_over_grpc() {
     let collector = OtlpReceiver::start().await;
     let url = collector.grpc_url();
     fold(&collector, &url, "grpc").await;
 }
 
 #[tokio::test]
-async fn of_a_request_that_folds_over_http() {
+async fn a_request_that_folds_is_traced_over_http() {
     let collector = OtlpReceiver::start().await;
     let url = collector.http_url();
     fold(&collector, &url, "http/protobuf").await;
@@ -47,15 +47,15 @@ async fn fold(collector: &OtlpReceiver, url: &str, protocol: &str) {
 
     let call = one(&spans, "chat gpt-4o");
     assert_eq!((call.kind, &call.parent), (SpanKind::Client, &server.id));
-    upstream_call(call, &upstream);
-    plan(server);
+    assert_upstream_call(call, &upstream);
+    assert_plan(server);
     let service = Fact::Text("tidegate".to_owned());
     assert_eq!(server.resource.get("service.name"), Some(&service));
     assert!(server.resource.contains_key("service.version"));
 }
 
-/// What the conventions for generative models say about a call.
-fn upstream_call(call: &SpanFacts, upstream: &MockUpstream) {
+/// Asserts the GenAI semantic conventions of the upstream call.
+fn assert_upstream_call(call: &SpanFacts, upstream: &MockUpstream) {
     for (key, wanted) in [
         ("gen_ai.operation.name", "chat"),
         ("gen_ai.provider.name", "openai"),
@@ -81,8 +81,8 @@ fn upstream_call(call: &SpanFacts, upstream: &MockUpstream) {
     assert!(!call.is_error);
 }
 
-/// What was done to the request.
-fn plan(server: &SpanFacts) {
+/// Asserts the attributes that describe the edits.
+fn assert_plan(server: &SpanFacts) {
     for (key, wanted) in [
         ("tidegate.route", "default"),
         ("tidegate.strategy", "summarization"),
@@ -117,7 +117,7 @@ fn plan(server: &SpanFacts) {
 }
 
 #[tokio::test]
-async fn of_a_fold_that_nobody_waits_for() {
+async fn a_background_fold_is_a_child_of_its_request() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let settings = FOLDING.replace("inline", "background");
     let tidegate =
@@ -137,7 +137,7 @@ async fn of_a_fold_that_nobody_waits_for() {
 }
 
 #[tokio::test]
-async fn of_a_refusal() {
+async fn a_refusal_is_an_event_and_not_an_error() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let settings = format!("{MASKING}[context.budget]\nmax_input = 50\n");
     let tidegate = traced(&settings, &upstream, &collector.http_url()).start().await;
@@ -152,12 +152,12 @@ async fn of_a_refusal() {
     assert_eq!(server.events[0].name, "tidegate.refused");
     let code = Fact::Text("context_budget_exceeded".to_owned());
     assert_eq!(server.events[0].attributes["tidegate.reason"], code);
-    assert!(!server.is_error, "what the client did wrong is no error of the server's");
+    assert!(!server.is_error, "a client error is reported as a server error");
     assert!(spans.iter().all(|span| span.kind != SpanKind::Client), "nothing was sent");
 }
 
 #[tokio::test]
-async fn of_a_plateau() {
+async fn a_plateau_is_an_event() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let settings = format!("{MASKING}[context.limits]\nplateau_window = 2\n");
     let tidegate = traced(&settings, &upstream, &collector.http_url()).start().await;
@@ -178,7 +178,7 @@ async fn of_a_plateau() {
 }
 
 #[tokio::test]
-async fn of_a_stream_and_of_an_error() {
+async fn streams_and_upstream_errors_are_traced() {
     let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
     let tidegate = traced(MASKING, &upstream, &collector.http_url()).start().await;
     upstream.then(Answer::chat("streamed"));
@@ -198,5 +198,8 @@ async fn of_a_stream_and_of_an_error() {
     let spans: Vec<SpanFacts> = spans.into_iter().filter(|span| span.trace == other).collect();
     let call = one(&spans, "chat gpt-4o");
     assert_eq!((call.text("error.type"), call.is_error), (Some("429"), true));
-    assert!(!one(&spans, "POST /v1/chat/completions").is_error, "the upstream's error is passed on");
+    assert!(
+        !one(&spans, "POST /v1/chat/completions").is_error,
+        "an upstream error is reported as a server error"
+    );
 }

@@ -1,4 +1,4 @@
-"""50 MB through Tidegate with curl, up and down: every byte arrives, and Tidegate's memory stays flat."""
+"""Transfers 50 MB through Tidegate with curl in both directions: every byte arrives, and memory stays flat."""
 
 import base64
 import hashlib
@@ -25,7 +25,7 @@ def file(tmp_path_factory):
     return path
 
 
-def test_a_plain_upload(fresh_sides, file):
+def test_a_plain_upload_arrives_with_flat_memory(fresh_sides, file):
     headers = ["-H", "content-type: application/octet-stream", "-H", f"x-mock: {ECHO['x-mock']}"]
     with flat_memory(fresh_sides.through):
         answer = curl(*headers, "--data-binary", f"@{file}", f"{fresh_sides.through.origin}/v1/uploads/1/parts")
@@ -34,7 +34,7 @@ def test_a_plain_upload(fresh_sides, file):
     assert digest(base64.b64decode(echo["body_base64"])) == digest(file.read_bytes())
 
 
-def test_a_chunked_upload(fresh_sides, file):
+def test_a_chunked_upload_arrives_with_flat_memory(fresh_sides, file):
     headers = ["-H", "transfer-encoding: chunked", "-H", "content-type: application/octet-stream"]
     headers += ["-H", f"x-mock: {ECHO['x-mock']}"]
     with flat_memory(fresh_sides.through):
@@ -42,7 +42,7 @@ def test_a_chunked_upload(fresh_sides, file):
     assert digest(base64.b64decode(json.loads(answer)["body_base64"])) == digest(file.read_bytes())
 
 
-def test_a_form_upload(fresh_sides, file):
+def test_a_form_upload_arrives_with_flat_memory(fresh_sides, file):
     url = f"{fresh_sides.through.origin}/v1/files"
     form = ["-F", "purpose=user_data", "-F", f"file=@{file};type=application/octet-stream"]
     with flat_memory(fresh_sides.through):
@@ -54,7 +54,7 @@ def test_a_form_upload(fresh_sides, file):
 
 
 @pytest.mark.parametrize("protocol", ["--http1.1", "--http2-prior-knowledge"])
-def test_a_download(fresh_sides, tmp_path, protocol):
+def test_a_download_arrives_with_flat_memory(fresh_sides, tmp_path, protocol):
     path = f"/v1/files/file-{SIZE}/content"
     direct, through = tmp_path / "direct", tmp_path / "through"
     curl("--output", direct, f"{fresh_sides.direct.origin}{path}")
@@ -65,7 +65,7 @@ def test_a_download(fresh_sides, tmp_path, protocol):
 
 
 def test_a_slow_reader_does_not_fill_memory(fresh_sides, tmp_path):
-    """The upstream could send it all at once; a client that takes it slowly must slow the upstream down."""
+    """A client that reads slowly must slow down the upstream."""
     path = f"/v1/files/file-{SIZE}/content"
     with flat_memory(fresh_sides.through):
         curl("--limit-rate", "25M", "--output", tmp_path / "slow", f"{fresh_sides.through.origin}{path}")
@@ -82,7 +82,7 @@ def curl(*arguments: str | pathlib.Path) -> bytes:
 @contextmanager
 def flat_memory(server: Server) -> Iterator[None]:
     """Asserts that the peak memory of the process grows by less than the limit while the block runs."""
-    # One small call first: the threads, pools and buffers that any first request brings are not the transfer's.
+    # A small call first, so that one-time allocations of the first request are not counted.
     curl(f"{server.origin}/v1/models")
     before = peak_kib(server)
     yield

@@ -1,4 +1,4 @@
-// The addresses of views. An id and a number are all that ever stands in them.
+// Links to views. They contain only ids and numbers.
 import { element } from './dom.js';
 
 export const conversationLink = id => `#/conversations/${id}`;

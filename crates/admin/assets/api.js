@@ -1,10 +1,10 @@
-// Talks to the server. Views get data or an error with a message to show; whether the server is there at all, and
-// whether we are still admitted, is told once, on `link`, and the shell listens.
+// The API client. Views get data or an error with a message to show. Losing the server or the session is reported once,
+// as an event on `connection`, which the shell handles.
 
-/** Fires `lost`, `back` and `unauthorized`. */
-export const link = new EventTarget();
+/** Fires `lost`, `restored` and `unauthorized`. */
+export const connection = new EventTarget();
 
-/** The server answered, and refused. */
+/** The server returned an error. */
 class Refused extends Error {
   constructor(status, message, code) {
     super(message);
@@ -13,70 +13,70 @@ class Refused extends Error {
   }
 }
 
-/** Nothing answered. */
-class Lost extends Error {}
+/** The server did not respond. */
+class Unreachable extends Error {}
 
-let away = false;
+let isLost = false;
 const lost = () => {
-  if (!away) link.dispatchEvent(new Event('lost'));
-  away = true;
+  if (!isLost) connection.dispatchEvent(new Event('lost'));
+  isLost = true;
 };
-export const back = () => {
-  if (away) link.dispatchEvent(new Event('back'));
-  away = false;
+export const restored = () => {
+  if (isLost) connection.dispatchEvent(new Event('restored'));
+  isLost = false;
 };
 
-/** A query of what is set: the server refuses empty parameters. */
+/** Builds a query string without empty parameters, which the server rejects. */
 export const query = parameters => {
   const set = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== '');
   return set.length === 0 ? '' : `?${new URLSearchParams(set)}`;
 };
 
-const refusal = async answer => {
-  const body = await answer.json().catch(() => null);
-  return new Refused(answer.status, body?.error?.message ?? `the server answered with status ${answer.status}`, body?.error?.code ?? null);
+const refusal = async response => {
+  const body = await response.json().catch(() => null);
+  return new Refused(response.status, body?.error?.message ?? `the server returned status ${response.status}`, body?.error?.code ?? null);
 };
 
-/** One call. Gives the JSON of the answer (null if it has none), or throws Refused, Lost or the abort of `signal`. */
+/** Sends a request. Returns the JSON of the response (null if it is empty), or throws Refused, Unreachable or the abort of `signal`. */
 export const call = async (method, path, { body, signal, quiet = false } = {}) => {
   const headers = body === undefined ? {} : { 'content-type': 'application/json' };
-  let answer, data;
+  let response, data;
   try {
-    answer = await fetch(path, { method, headers, body, signal, cache: 'no-store', credentials: 'same-origin' });
-    if (answer.ok) data = answer.status === 204 ? null : await answer.json();
+    response = await fetch(path, { method, headers, body, signal, cache: 'no-store', credentials: 'same-origin' });
+    if (response.ok) data = response.status === 204 ? null : await response.json();
   } catch (error) {
     if (signal?.aborted) throw error;
     lost();
-    throw new Lost('The server does not answer.');
+    throw new Unreachable('The server does not respond.');
   }
-  back();
-  if (answer.ok) return data;
-  if (answer.status === 401 && !quiet) link.dispatchEvent(new Event('unauthorized'));
-  throw await refusal(answer);
+  restored();
+  if (response.ok) return data;
+  if (response.status === 401 && !quiet) connection.dispatchEvent(new Event('unauthorized'));
+  throw await refusal(response);
 };
 
 export const get = (path, parameters = {}, signal = undefined) => call('GET', path + query(parameters), { signal });
 
-/** Ends early, and quietly, if the view is left. */
+/** Waits. Resolves early if the view is closed. */
 export const pause = (ms, signal) => new Promise(done => {
   const timer = setTimeout(done, ms);
   signal?.addEventListener('abort', () => { clearTimeout(timer); done(); }, { once: true });
 });
 
-/** Runs `work` until the server answers. A view that is opened while the server restarts fills itself when it is back. */
-export const persist = async (signal, work) => {
+/** Repeats `work` while the server is unreachable, so that a view opened during a restart loads once the server is back. */
+export const retryWhileUnreachable = async (signal, work) => {
   for (let wait = 1000; ; wait = Math.min(wait * 2, 15000)) {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof Lost) || signal.aborted) throw error;
+      if (!(error instanceof Unreachable) || signal.aborted) throw error;
       await pause(wait, signal);
       if (signal.aborted) throw error;
     }
   }
 };
 
-/** Runs `work` and hands its error to `show`, unless the view was left meanwhile or the sign-in form has taken its place. */
+/** Runs `work` and passes an error to `show`, unless the view was closed meanwhile or the sign-in form replaces it. */
 export const attempt = async (signal, work, show) => {
   try {
     await work();

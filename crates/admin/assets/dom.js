@@ -1,64 +1,64 @@
-// The one place where elements are made. Every text goes in as a text node, never as markup, so that a
-// conversation full of markup is only read.
+// The only place that creates elements. All text is inserted as text nodes, never as markup, so that markup in a
+// conversation is inert.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-// What comes from the API never decides where a link leads: only views of this page and our own API are allowed.
+// Data from the API must not decide where a link leads: only views of this page and its API are allowed.
 const OWN_LINK = /^(#|\/api\/)/;
 
 const set = (node, key, value) => {
   if (value === null || value === undefined || value === false) return;
-  if (key.startsWith('on') || key === 'style' || key === 'src') throw new Error(`attribute \`${key}\` is not for markup`);
-  if (key === 'href' && !OWN_LINK.test(value)) throw new Error('links lead to this page or its API only');
+  if (key.startsWith('on') || key === 'style' || key === 'src') throw new Error(`attribute \`${key}\` is not allowed`);
+  if (key === 'href' && !OWN_LINK.test(value)) throw new Error('links may only point to this page or its API');
   node.setAttribute(key, value === true ? '' : String(value));
 };
 
 const fill = (node, properties, children) => {
   for (const [key, value] of Object.entries(properties)) {
-    if (key === 'on') for (const [event, heard] of Object.entries(value)) node.addEventListener(event, heard);
-    else if (key === 'data') for (const [name, what] of Object.entries(value)) set(node, `data-${name}`, what);
+    if (key === 'on') for (const [event, listener] of Object.entries(value)) node.addEventListener(event, listener);
+    else if (key === 'data') for (const [name, content] of Object.entries(value)) set(node, `data-${name}`, content);
     else set(node, key, value);
   }
   node.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false));
   return node;
 };
 
-/** Makes an element: attributes, `on` for listeners, `data` for data attributes, then children (strings become text). */
+/** Creates an element: attributes, `on` for listeners, `data` for data attributes, then children (strings become text). */
 export const element = (name, properties = {}, ...children) => fill(document.createElement(name), properties, children);
 
-/** The same in SVG. */
+/** Creates an SVG element. */
 export const svg = (name, properties = {}, ...children) => fill(document.createElementNS(SVG, name), properties, children);
 
 /** Text for screen readers only. */
-export const unseen = text => element('span', { class: 'unseen' }, text);
+export const screenReaderOnly = text => element('span', { class: 'unseen' }, text);
 
-/** A box that scrolls sideways on its own, so that the page never does; a `tall` one also downwards. It takes the focus, else a keyboard could not scroll it. */
+/** A box that scrolls horizontally, so that the page never does; a `tall` one also scrolls vertically. It is focusable, because a keyboard could not scroll it otherwise. */
 export const scrollBox = (label, child, { tall = false } = {}) => element('div', { class: tall ? 'scroll tall' : 'scroll', role: 'region', 'aria-label': label, tabindex: 0 }, child);
 
-/** Sets a text only if it differs: a live region or a selection is not disturbed by the same words again. */
-export const say = (node, text) => {
+/** Sets the text only if it differs, so that live regions and selections are not disturbed. */
+export const setText = (node, text) => {
   if (node.textContent !== text) node.textContent = text;
 };
 
-/** A small coloured label. The tone is one of the classes in app.css; the words say the same as the colour. */
+/** A small coloured label. `tone` is a class in app.css; the text conveys the same as the colour. */
 export const badge = (text, tone = '', title = null) => element('span', { class: `badge ${tone}`, title }, text);
 
-let made = 0;
+let lastId = 0;
 
-/** A fresh id, to tie a label to its control. */
-const freshId = word => `${word}-${made += 1}`;
+/** A unique id that ties a label to its control. */
+const uniqueId = prefix => `${prefix}-${lastId += 1}`;
 
 /** A label with its control below it. */
 export const field = (label, control, hint = null) => {
-  control.id ||= freshId('field');
+  control.id ||= uniqueId('field');
   return element('div', { class: 'field' }, element('label', { for: control.id }, label), control, hint);
 };
 
-/** A checkbox with its words. */
+/** A checkbox with its label. */
 export const check = (label, box) => element('label', { class: 'check' }, box, label);
 
-/** Fills a select with [value, text] pairs and keeps what is chosen, even if it is not offered any more. */
-export const offer = (select, choices) => {
+/** Fills a select with [value, text] pairs. Keeps the current choice, even if it is no longer among them. */
+export const setOptions = (select, choices) => {
   const chosen = select.value;
   const all = choices.some(([value]) => value === chosen) || chosen === '' ? choices : [...choices, [chosen, chosen]];
   const same = all.length === select.options.length && all.every(([value, text], i) => select.options[i].value === value && select.options[i].text === text);
@@ -67,14 +67,14 @@ export const offer = (select, choices) => {
   select.value = all.some(([value]) => value === chosen) ? chosen : all[0]?.[0] ?? '';
 };
 
-/** Disables a button or not. If it has the focus, `other` gets it: a disabled button would drop it to the top of the page. */
-export const disable = (button, isOver, other) => {
-  const had = document.activeElement === button;
-  button.disabled = isOver;
-  if (had && isOver && !other.disabled) other.focus();
+/** Enables or disables a button. If the disabled button has the focus, `other` gets it; otherwise it would jump to the top of the page. */
+export const setDisabled = (button, isDisabled, other) => {
+  const hadFocus = document.activeElement === button;
+  button.disabled = isDisabled;
+  if (hadFocus && isDisabled && !other.disabled) other.focus();
 };
 
-/** Renders into `place` anew and gives the focus back to the control that has the same id; `fallback` gets it if that one is disabled or gone. */
+/** Renders and returns the focus to the control in `place` with the same id, or to `fallback` if it is disabled or gone. */
 export const keepFocus = (place, render, fallback) => {
   const id = place.contains(document.activeElement) ? document.activeElement.id : '';
   render();

@@ -1,4 +1,4 @@
-// Numbers, money and times for people. Whatever is null is unknown, and unknown is `n/a`: never a zero.
+// Formats numbers, money and times for people. Null means unknown and is shown as `n/a`, never as zero.
 import { element } from './dom.js';
 
 const NA = 'n/a';
@@ -11,7 +11,7 @@ const signed = (number, text) => (number < 0 ? MINUS + text : text);
 /** 1,234,567 */
 export const count = number => (known(number) ? signed(number, whole.format(Math.abs(number))) : NA);
 
-/** 9,876 or 12.3 k or 1.23 M: for cards and axes, where the exact number stands in a title. */
+/** 9,876 or 12.3 k or 1.23 M: for cards and axes, with the exact number in a title. */
 export const short = number => {
   if (!known(number)) return NA;
   const size = Math.abs(number);
@@ -31,7 +31,7 @@ export const money = dollars => {
   return signed(dollars, `$${text}`);
 };
 
-/** 41.7 % of the whole, or n/a of nothing. */
+/** 41.7 %, or n/a if the whole is zero. */
 export const percent = (part, of) => (known(part) && known(of) && of !== 0 ? share(part / of) : NA);
 export const share = ratio => (known(ratio) ? signed(ratio, `${fine.format(Math.abs(ratio) * 100)} %`) : NA);
 
@@ -44,13 +44,13 @@ export const micros = time => {
 };
 export const millis = time => (known(time) ? micros(time * 1000) : NA);
 
-/** How much less was forwarded than sent, as words: `41.7 % saved`, `0.3 % more`. */
+/** The reduction from sent to forwarded tokens: `41.7 % saved`, `0.3 % more`. */
 export const saving = (before, after) => {
   if (!known(before) || !known(after) || before === 0) return NA;
   return after > before ? `${share((after - before) / before)} more` : `${share((before - after) / before)} saved`;
 };
 
-/** What a conversation or a turn was not billed (what summaries cost is only in the overview's figure); unknown if either cost is. */
+/** The avoided cost of a conversation or turn, before the cost of summaries; null if either cost is unknown. */
 export const avoided = ({ cost_usd: billed, unedited_cost_usd: unedited }) => (known(billed) && known(unedited) ? unedited - billed : null);
 
 /** `1 turn`, `2 turns`. */
@@ -74,8 +74,8 @@ export const span = ms => {
 };
 export const ago = (ms, now = Date.now()) => (now - ms < 5000 ? 'just now' : `${span(now - ms)} ago`);
 
-/** A <time> that shows `text` and says the full time in its title. */
+/** A <time> element that shows `text`, with the full time in its title. */
 export const timeOf = (ms, text = fullTime(ms)) => element('time', { datetime: new Date(ms).toISOString(), title: fullTime(ms) }, text);
 
-/** A number shortened, with the exact one in the title. */
+/** A shortened number with the exact one in its title. */
 export const shortened = number => element('span', { title: count(number) }, short(number));

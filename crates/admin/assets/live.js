@@ -1,11 +1,11 @@
-// The live stream of the overview. It also is the pulse of the other views: when requests went by, they read again.
-import { back, call, query } from './api.js';
+// The live event stream of the overview. Other views use it to reload when there were new requests.
+import { call, query, restored } from './api.js';
 
-// Kept here, so that a page that was paused stays so when another view is opened.
+// Module state, so that the page stays paused when another view is opened.
 let paused = false;
 export const isPaused = () => paused;
 
-/** Runs `work` for every call, but never twice at once: what is called for meanwhile is done once, afterwards. */
+/** Wraps `work` so that it never runs concurrently: calls made while it runs lead to one more run afterwards. */
 export const oneAtATime = work => {
   let running = false, again = false;
   const run = async () => {
@@ -20,11 +20,11 @@ export const oneAtATime = work => {
 };
 
 /**
- * Follows the stream until `signal` aborts. `tick` gets each event; `again` is called when the stream is there once more
- * after a gap (points are missing then); `change` hears whether it is open. Returns `pause`, `resume` and `aim` (other
- * parameters).
+ * Follows the stream until `signal` aborts. `tick` receives each event; `reconnected` is called when the stream opens after a
+ * gap, in which points were missed; `change` receives whether the stream is open. Returns `pause`, `resume` and
+ * `setParameters`.
  */
-export const follow = (signal, parameters, { tick, again = () => {}, change = () => {} }) => {
+export const follow = (signal, parameters, { tick, reconnected = () => {}, change = () => {} }) => {
   let source = null, timer = 0, wait = 1000, gap = false;
 
   const stop = () => {
@@ -35,7 +35,7 @@ export const follow = (signal, parameters, { tick, again = () => {}, change = ()
 
   const open = () => {
     stop();
-    // A hidden tab holds no stream: a browser has but a few connections for each host, and other tabs need them.
+    // A hidden tab holds no stream: browsers allow few connections per host, and other tabs need them.
     if (paused || signal.aborted || document.hidden) {
       gap = true;
       return;
@@ -43,13 +43,13 @@ export const follow = (signal, parameters, { tick, again = () => {}, change = ()
     source = new EventSource(`/api/overview/live${query(parameters)}`);
     source.addEventListener('open', () => {
       wait = 1000;
-      back();
+      restored();
       change(true);
-      if (gap) again();
+      if (gap) reconnected();
       gap = false;
     });
     source.addEventListener('tick', event => tick(JSON.parse(event.data)));
-    // The browser's own reconnecting gives up at the first answer that is no stream (401, 503); ours goes on, ever more slowly.
+    // The browser stops reconnecting after a response that is not a stream (401, 503); this retries with a backoff.
     source.addEventListener('error', () => {
       stop();
       gap = true;
@@ -58,7 +58,7 @@ export const follow = (signal, parameters, { tick, again = () => {}, change = ()
     });
   };
 
-  // An ordinary call can tell an expired sign-in and a server that only has no stream to spare from one that is away.
+  // An ordinary request tells an expired session or a server without a free stream from an unreachable server.
   const probe = async () => {
     const next = await call('GET', '/api/config', { signal }).then(() => open, () => probe);
     if (signal.aborted || source !== null) return;
@@ -71,9 +71,9 @@ export const follow = (signal, parameters, { tick, again = () => {}, change = ()
   signal.addEventListener('abort', stop, { once: true });
   open();
   return {
-    // The timer stays: a server that is away is still asked for, and the banner goes when it is back.
+    // The timer stays: an unreachable server is still probed, and the banner disappears when it is back.
     pause: () => { paused = true; gap = true; source?.close(); source = null; },
     resume: () => { paused = false; open(); },
-    aim: next => { parameters = next; open(); },
+    setParameters: next => { parameters = next; open(); },
   };
 };

@@ -1,7 +1,7 @@
-// The shell: which view the fragment names, who may see it, and where the focus goes. A fragment holds an id at most,
-// never a name or a word of a conversation: addresses end up in histories and logs.
-import { link } from './api.js';
-import { element, say } from './dom.js';
+// The shell: picks the view for the URL fragment, shows the sign-in form and manages the focus. A fragment contains at most
+// an id, never a name or content of a conversation, because URLs end up in histories and logs.
+import { connection } from './api.js';
+import { element, setText } from './dom.js';
 import { session, signIn, signOut } from './session.js';
 import { configuration } from './views/configuration.js';
 import { conversation } from './views/conversation.js';
@@ -19,30 +19,30 @@ const ROUTES = [
   [/^#\/configuration$/, configuration, 'configuration'],
 ];
 
-const at = id => document.getElementById(id);
-const [main, banner, leave] = [at('main'), at('banner'), at('sign-out')];
+const byId = id => document.getElementById(id);
+const [main, banner, signOutButton] = [byId('main'), byId('banner'), byId('sign-out')];
 
-// All that a view starts (calls, streams, timers, observers, listeners) ends with its signal.
+// Everything a view starts (requests, streams, timers, observers, listeners) ends with its signal.
 let view = new AbortController();
 
-const put = ({ section, title }, focus) => {
+const show = ({ section, title }, focus) => {
   main.replaceChildren(section);
   document.title = `${title} · Tidegate`;
   scrollTo(0, 0);
   if (focus) section.querySelector('h1').focus({ preventScroll: true });
 };
 
-const missing = () => ({
+const notFound = () => ({
   title: 'Not found',
   section: element('section', { data: { view: 'missing' }, 'aria-labelledby': 'title' },
-    element('h1', { id: 'title', tabindex: -1 }, 'There is no such page'),
+    element('h1', { id: 'title', tabindex: -1 }, 'Page not found'),
     element('p', {}, element('a', { href: '#/' }, 'Go to the overview'))),
 });
 
-const mark = name => {
-  for (const one of document.querySelectorAll('[data-nav]')) {
-    if (one.dataset.nav === name) one.setAttribute('aria-current', 'page');
-    else one.removeAttribute('aria-current');
+const markCurrent = name => {
+  for (const link of document.querySelectorAll('[data-nav]')) {
+    if (link.dataset.nav === name) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
   }
 };
 
@@ -51,17 +51,17 @@ const route = focus => {
   view = new AbortController();
   const address = location.hash === '' ? '#/' : location.hash;
   const found = ROUTES.map(([pattern, open, nav]) => ({ match: pattern.exec(address), open, nav })).find(({ match }) => match);
-  mark(found?.nav ?? null);
-  put(found ? found.open({ signal: view.signal, parameters: found.match.slice(1) }) : missing(), focus);
+  markCurrent(found?.nav ?? null);
+  show(found ? found.open({ signal: view.signal, parameters: found.match.slice(1) }) : notFound(), focus);
 };
 
-const askForToken = () => {
+const showSignIn = () => {
   if (main.querySelector('[data-view="sign-in"]')) return;
   view.abort();
-  leave.hidden = true;
-  mark(null);
-  put(signIn(() => { leave.hidden = false; route(true); }), false);
-  at('token').focus();
+  signOutButton.hidden = true;
+  markCurrent(null);
+  show(signIn(() => { signOutButton.hidden = false; route(true); }), false);
+  byId('token').focus();
 };
 
 const start = async () => {
@@ -70,9 +70,9 @@ const start = async () => {
   try {
     const { token_required: required, admitted } = await session(signal);
     if (signal.aborted) return;
-    leave.hidden = !(required && admitted);
-    if (required && !admitted) askForToken();
-    // The first view leaves the focus at the top of the page, where the skip link is.
+    signOutButton.hidden = !(required && admitted);
+    if (required && !admitted) showSignIn();
+    // The first view leaves the focus at the top of the page, on the skip link.
     else route(false);
   } catch (error) {
     if (!signal.aborted) main.replaceChildren(element('p', { class: 'loading', role: 'alert' }, error.message));
@@ -84,21 +84,21 @@ addEventListener('hashchange', () => {
   if (main.querySelector('[data-view="sign-in"]')) return;
   route(true);
 });
-at('skip').addEventListener('click', event => {
-  // Not by the fragment, which belongs to the views.
+byId('skip').addEventListener('click', event => {
+  // The fragment belongs to the views, so the skip link cannot use it.
   event.preventDefault();
   main.focus();
 });
-leave.addEventListener('click', async () => {
+signOutButton.addEventListener('click', async () => {
   try {
     await signOut();
-    askForToken();
+    showSignIn();
   } catch (error) {
-    say(banner, error.message);
+    setText(banner, error.message);
   }
 });
-link.addEventListener('unauthorized', askForToken);
-link.addEventListener('lost', () => say(banner, 'Connection lost, trying again…'));
-link.addEventListener('back', () => say(banner, ''));
+connection.addEventListener('unauthorized', showSignIn);
+connection.addEventListener('lost', () => setText(banner, 'Connection lost, reconnecting…'));
+connection.addEventListener('restored', () => setText(banner, ''));
 
 start();

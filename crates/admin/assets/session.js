@@ -1,13 +1,13 @@
-// Signing in and out. The token is sent once and lives in a cookie that scripts cannot read; nothing is kept here.
-import { call, persist } from './api.js';
+// Signing in and out. The token is sent once and exchanged for a cookie that scripts cannot read; nothing is stored here.
+import { call, retryWhileUnreachable } from './api.js';
 import { element, field } from './dom.js';
 
-/** { token_required, admitted, version }; waits for the server if it is away. */
-export const session = signal => persist(signal, () => call('GET', '/api/session', { signal }));
+/** { token_required, admitted, version }; waits while the server is unreachable. */
+export const session = signal => retryWhileUnreachable(signal, () => call('GET', '/api/session', { signal }));
 
 export const signOut = () => call('DELETE', '/api/session', { quiet: true });
 
-/** The form in place of a view; `done` is called once the token was accepted. */
+/** The sign-in form; `done` is called once the token was accepted. */
 export const signIn = done => {
   const token = element('input', { type: 'password', id: 'token', name: 'token', autocomplete: 'current-password', required: true, 'aria-describedby': 'token-error' });
   const error = element('p', { id: 'token-error', class: 'error', role: 'alert' });
@@ -23,7 +23,7 @@ export const signIn = done => {
       token.value = '';
       done();
     } catch (refused) {
-      error.textContent = refused.status === 401 ? 'This token is not the right one.' : refused.message;
+      error.textContent = refused.status === 401 ? 'Wrong token.' : refused.message;
       token.setAttribute('aria-invalid', 'true');
       token.focus();
       token.select();
@@ -34,9 +34,9 @@ export const signIn = done => {
 
   const section = element('section', { class: 'sign-in', data: { view: 'sign-in' }, 'aria-labelledby': 'title' },
     element('h1', { id: 'title', tabindex: -1 }, 'Sign in'),
-    element('p', { class: 'sub' }, 'This address asks for the admin token (', element('code', {}, 'TIDEGATE_ADMIN_TOKEN'), ').'),
+    element('p', { class: 'sub' }, 'Enter the admin token (', element('code', {}, 'TIDEGATE_ADMIN_TOKEN'), ').'),
     element('form', { method: 'post', on: { submit: send } },
-      // Nobody types it: password managers keep a token under a name.
+      // Hidden: password managers need a user name to store the token under.
       element('input', { type: 'text', name: 'username', autocomplete: 'username', value: 'admin', hidden: true }),
       field('Admin token', token, error), submit));
   return { section, title: 'Sign in' };

@@ -1,11 +1,11 @@
-// A table that is updated in place: rows are known by a key and cells are only rebuilt when what they say has changed.
-// So the focus, the selection and the scroll position survive a live update.
+// A table that is updated in place: rows are identified by a key, and a cell is only rebuilt when its content changed.
+// This preserves the focus, the selection and the scroll position during live updates.
 import { element } from './dom.js';
 
 /**
- * Columns are { label, of, sign, kind, head, title }: `of(row)` gives a text, a node or a list of them, `sign(row)` what it
- * depends on (needed where `of` gives nodes), `kind` is a class such as `number`, `head` makes it the row's header.
- * `cards` lets narrow screens show each row as a card; the roles keep it a table for screen readers then.
+ * Columns are { label, of, sign, kind, head, title }: `of(row)` returns a text, a node or a list of them; `sign(row)` returns
+ * the value it depends on (required if `of` returns nodes); `kind` is a class such as `number`; `head` makes it the row header.
+ * With `cards`, narrow screens show each row as a card; the roles keep it a table for screen readers.
  */
 export const table = ({ caption, columns, key, attributes = () => ({}), cards = false }) => {
   const role = name => (cards ? name : null);
@@ -45,7 +45,7 @@ export const table = ({ caption, columns, key, attributes = () => ({}), cards = 
       const name = key(row);
       if (!known.has(name)) known.set(name, make(row));
       const line = refresh(known.get(name), row);
-      // Moving a row takes the focus from it, so only those out of place are moved.
+      // Moving a row takes the focus from it, so only misplaced rows are moved.
       if (body.children[place] !== line) body.insertBefore(line, body.children[place] ?? null);
     });
   };

@@ -1,8 +1,9 @@
-//! The dashboard's files, which are in the binary.
+//! The dashboard's files, embedded in the binary.
 //!
-//! A debug build reads them from the source tree instead, so that a change shows with the next reload of the page.
+//! A debug build reads them from the source tree instead, so that a change shows on the next reload of the
+//! page.
 
-use crate::reply::{self, Answer};
+use crate::response::{self, FullResponse};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -21,45 +22,45 @@ struct Assets;
 
 const PREFIX: &str = "/assets/";
 
-/// Nothing but our own files and our own API, no markup made of texts, and no other page around ours.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+/// Allows only the dashboard's own files and API, forbids markup built from strings, and forbids framing.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The file that a path means; none if it means none.
-pub(crate) fn named(path: &str) -> Option<&str> {
+/// Returns the name of the asset that `path` refers to, or `None` if there is none.
+pub(crate) fn find(path: &str) -> Option<&str> {
     match path {
         "/" | "/index.html" => Some("index.html"),
         _ => path.strip_prefix(PREFIX).filter(|name| Assets::iter().any(|known| known == *name)),
     }
 }
 
-pub(crate) fn answer(name: &str, headers: &HeaderMap) -> Option<Answer> {
+pub(crate) fn respond(name: &str, headers: &HeaderMap) -> Option<FullResponse> {
     let file = Assets::get(name)?;
     let tag = format!("\"{}\"", blake3::hash(&file.data).to_hex().split_at(32).0);
-    let is_known = headers.get_all(IF_NONE_MATCH).iter().any(|tags| {
+    let is_fresh = headers.get_all(IF_NONE_MATCH).iter().any(|tags| {
         let tags = tags.to_str().unwrap_or_default();
-        tags.split(',').any(|one| one.trim().trim_start_matches("W/") == tag)
+        tags.split(',').any(|candidate| candidate.trim().trim_start_matches("W/") == tag)
     });
-    let is_zipped = accepts_gzip(headers);
-    let mut answer = if is_known {
-        reply::empty(StatusCode::NOT_MODIFIED)
-    } else if is_zipped {
-        reply::of(StatusCode::OK, kind(name), zipped(&tag, &file.data))
+    let is_gzipped = accepts_gzip(headers);
+    let mut response = if is_fresh {
+        response::empty(StatusCode::NOT_MODIFIED)
+    } else if is_gzipped {
+        response::with_body(StatusCode::OK, content_type(name), gzipped(&tag, &file.data))
     } else {
-        reply::of(StatusCode::OK, kind(name), file.data.into_owned())
+        response::with_body(StatusCode::OK, content_type(name), file.data.into_owned())
     };
-    let head = answer.headers_mut();
-    if is_zipped && !is_known {
-        head.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    let response_headers = response.headers_mut();
+    if is_gzipped && !is_fresh {
+        response_headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    head.insert(VARY, HeaderValue::from_static("accept-encoding"));
-    // It is asked for every time, and sent only when it is another one: an upgrade shows at once.
-    head.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    head.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    response_headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    // Revalidated on every load, so that an upgrade shows at once.
+    response_headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response_headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_POLICY));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
-        head.insert(ETAG, tag);
+        response_headers.insert(ETAG, tag);
     }
-    Some(answer)
+    Some(response)
 }
 
 fn accepts_gzip(headers: &HeaderMap) -> bool {
@@ -71,21 +72,21 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Each file is compressed once.
-fn zipped(tag: &str, data: &[u8]) -> Bytes {
-    static DONE: LazyLock<Mutex<HashMap<String, Bytes>>> = LazyLock::new(Mutex::default);
-    let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let zipped = done.entry(tag.to_owned()).or_insert_with(|| {
+/// Compresses each file once and caches the result by its tag.
+fn gzipped(tag: &str, data: &[u8]) -> Bytes {
+    static CACHE: LazyLock<Mutex<HashMap<String, Bytes>>> = LazyLock::new(Mutex::default);
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let compressed = cache.entry(tag.to_owned()).or_insert_with(|| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         // Writing into memory does not fail.
         let _ = encoder.write_all(data);
         encoder.finish().unwrap_or_default().into()
     });
-    zipped.clone()
+    compressed.clone()
 }
 
-fn kind(name: &str) -> &'static str {
-    match name.rsplit_once('.').map(|(_, end)| end) {
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("html") => "text/html; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
@@ -103,19 +104,19 @@ mod tests {
     }
 
     #[test]
-    fn everything_together_is_small() {
-        let size: usize = all().iter().map(|(name, data)| zipped(name, data).len()).sum();
+    fn all_assets_together_stay_under_the_size_limit() {
+        let size: usize = all().iter().map(|(name, data)| gzipped(name, data).len()).sum();
         assert!(size < 300 * 1024, "{size}");
     }
 
     #[test]
-    fn nothing_is_loaded_from_elsewhere_and_no_markup_is_made_of_texts() {
+    fn assets_load_nothing_external_and_never_build_markup_from_strings() {
         for (name, data) in all() {
             if name.starts_with("vendor/") {
                 continue;
             }
             let text = String::from_utf8(data).unwrap().replace("http://www.w3.org/2000/svg", "");
-            for way in [
+            for forbidden in [
                 "https://",
                 "//cdn",
                 "@import",
@@ -131,34 +132,34 @@ mod tests {
                 "onclick=",
                 "javascript:",
             ] {
-                assert!(!text.contains(way), "{name}: {way}");
+                assert!(!text.contains(forbidden), "{name}: {forbidden}");
             }
         }
     }
 
     #[test]
-    fn what_the_page_names_is_there() {
+    fn every_asset_the_page_refers_to_exists() {
         let page = String::from_utf8(Assets::get("index.html").unwrap().data.into_owned()).unwrap();
-        let mut named = page.split('"').filter(|part| part.starts_with(PREFIX)).peekable();
-        assert!(named.peek().is_some());
-        for path in named {
-            assert!(super::named(path).is_some(), "{path}");
+        let mut paths = page.split('"').filter(|part| part.starts_with(PREFIX)).peekable();
+        assert!(paths.peek().is_some());
+        for path in paths {
+            assert!(find(path).is_some(), "{path}");
         }
-        assert_eq!(super::named("/assets/../Cargo.toml"), None);
-        assert_eq!(super::named("/assets/"), None);
+        assert_eq!(find("/assets/../Cargo.toml"), None);
+        assert_eq!(find("/assets/"), None);
     }
 
     #[test]
-    fn a_file_that_is_known_is_not_sent_again() {
+    fn a_cached_asset_is_revalidated_without_resending_it() {
         let mut headers = HeaderMap::new();
-        let first = answer("index.html", &headers).unwrap();
+        let first = respond("index.html", &headers).unwrap();
         assert!(first.headers().contains_key(CONTENT_SECURITY_POLICY));
         assert_eq!(first.headers().get(CONTENT_ENCODING), None);
         headers.insert(ACCEPT_ENCODING, "br, gzip;q=0.8".parse().unwrap());
-        assert_eq!(answer("index.html", &headers).unwrap().headers()[CONTENT_ENCODING], "gzip");
+        assert_eq!(respond("index.html", &headers).unwrap().headers()[CONTENT_ENCODING], "gzip");
         headers.insert(ACCEPT_ENCODING, "gzip;q=0".parse().unwrap());
-        assert_eq!(answer("index.html", &headers).unwrap().headers().get(CONTENT_ENCODING), None);
+        assert_eq!(respond("index.html", &headers).unwrap().headers().get(CONTENT_ENCODING), None);
         headers.insert(IF_NONE_MATCH, first.headers()[ETAG].clone());
-        assert_eq!(answer("index.html", &headers).unwrap().status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(respond("index.html", &headers).unwrap().status(), StatusCode::NOT_MODIFIED);
     }
 }

@@ -1,6 +1,6 @@
-//! Who may ask.
+//! Authorizes requests to the admin address.
 
-use crate::problem::Problem;
+use crate::error::ApiError;
 use crate::session::is_signed_in;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
@@ -9,12 +9,12 @@ use std::fmt;
 use std::net::IpAddr;
 use subtle::ConstantTimeEq;
 
-/// The token that every request needs. Only its hash is kept: it cannot be printed, and a comparison says nothing about
-/// its length.
+/// The admin token. Only its hash is kept, so that it cannot be printed and comparing it reveals nothing
+/// about its length.
 #[derive(Clone)]
 pub struct Token {
     hash: [u8; 32],
-    /// What cookies are signed with.
+    /// Signs session cookies.
     key: [u8; 32],
 }
 
@@ -29,16 +29,17 @@ impl Token {
         self.hash.ct_eq(&hash(presented)).into()
     }
 
-    /// What a cookie that counts until then has to show.
+    /// The signature of a session cookie that expires at `until`.
     pub(crate) fn signature(&self, until: u64) -> String {
         blake3::keyed_hash(&self.key, &until.to_be_bytes()).to_hex().to_string()
     }
 
-    pub(crate) fn has_signed(&self, until: u64, signature: &str) -> bool {
+    pub(crate) fn verify(&self, until: u64, signature: &str) -> bool {
         self.signature(until).as_bytes().ct_eq(signature.as_bytes()).into()
     }
 
-    /// Cookies do not tell ports apart: two processes with different tokens on one machine have different ones.
+    /// The cookie's name depends on the token: cookies are not separated by port, and two processes with
+    /// different tokens on one host must not overwrite each other's.
     pub(crate) fn cookie_name(&self) -> String {
         let name = blake3::keyed_hash(&self.key, b"cookie").to_hex();
         format!("tidegate_{}", name.split_at(8).0)
@@ -55,39 +56,41 @@ fn hash(token: &[u8]) -> [u8; 32] {
     *blake3::hash(token).as_bytes()
 }
 
-/// Lets a request pass that carries the token, or the cookie that was given for it. Without one to carry, the address is open to this machine alone; then the
-/// danger is a web page in this machine's browser, which is kept out by what browsers cannot leave out.
-pub(crate) fn admit(
+/// Authorizes a request by its bearer token or session cookie.
+///
+/// Without a configured token the address is open to loopback clients only. The danger then is a web page in
+/// a local browser, which the `Host` and `Origin` checks keep out.
+pub(crate) fn authorize(
     token: Option<&Token>,
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
     now: u64,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     match (token, bearer(headers)) {
-        (Some(token), Some(presented)) if !token.matches(presented) => return Err(Problem::WrongToken),
-        (Some(token), None) if !is_signed_in(token, headers, now) => return Err(Problem::NoToken),
+        (Some(token), Some(presented)) if !token.matches(presented) => return Err(ApiError::WrongToken),
+        (Some(token), None) if !is_signed_in(token, headers, now) => return Err(ApiError::MissingToken),
         (Some(_), _) | (None, _) => {}
     }
-    admit_stranger(token, method, uri, headers)
+    authorize_public(token, method, uri, headers)
 }
 
-/// Lets a request pass for what everybody may ask who can reach the address: the page that asks for the token, and signing in.
-pub(crate) fn admit_stranger(
+/// Authorizes a request that needs no token: the dashboard's files and signing in.
+pub(crate) fn authorize_public(
     token: Option<&Token>,
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let host = host(headers);
-    // A name that a page's owner points at this machine is still that name in the header.
-    let is_foreign = !host.as_ref().is_some_and(is_loopback) || !uri.authority().is_none_or(is_loopback);
-    if token.is_none() && is_foreign {
-        return Err(Problem::ForeignHost);
+    // A DNS name rebound to this machine still shows in the header.
+    let is_remote_name = !host.as_ref().is_some_and(is_loopback) || !uri.authority().is_none_or(is_loopback);
+    if token.is_none() && is_remote_name {
+        return Err(ApiError::NonLoopbackHost);
     }
-    // One rule for all that changes something, with a token or without: a page that was told the token is still a page.
-    if !method.is_safe() && is_from_elsewhere(headers, host.as_ref()) {
-        return Err(Problem::ForeignSite);
+    // Applies with a token too: a page that has the token is still a page of another site.
+    if !method.is_safe() && is_cross_site(headers, host.as_ref()) {
+        return Err(ApiError::CrossSite);
     }
     Ok(())
 }
@@ -97,7 +100,7 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
 }
 
-/// The one host that the request names.
+/// Returns the request's host, or `None` unless there is exactly one valid `Host` header.
 fn host(headers: &HeaderMap) -> Option<Authority> {
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next()?.to_str().ok()?.parse().ok()?;
@@ -111,8 +114,9 @@ fn is_loopback(authority: &Authority) -> bool {
     is_name || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether a browser says that a page of another site asks. What is no browser says nothing.
-fn is_from_elsewhere(headers: &HeaderMap, host: Option<&Authority>) -> bool {
+/// Whether a browser marks the request as coming from another site. Clients other than browsers send neither
+/// header.
+fn is_cross_site(headers: &HeaderMap, host: Option<&Authority>) -> bool {
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     let same_site = matches!(site, None | Some(b"same-origin" | b"none"));
     let same_origin = headers.get(ORIGIN).is_none_or(|origin| {
@@ -127,36 +131,32 @@ fn is_from_elsewhere(headers: &HeaderMap, host: Option<&Authority>) -> bool {
 mod tests {
     use super::*;
 
-    fn admitted(
-        token: Option<&str>,
-        method: Method,
-        headers: &[(&'static str, &str)],
-    ) -> Result<(), Problem> {
+    fn check(token: Option<&str>, method: Method, headers: &[(&'static str, &str)]) -> Result<(), ApiError> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        admit(token.map(Token::new).as_ref(), &method, &Uri::from_static("/metrics"), &map, 0)
+        authorize(token.map(Token::new).as_ref(), &method, &Uri::from_static("/metrics"), &map, 0)
     }
 
     #[test]
-    fn the_token_must_be_the_one() {
-        let with = |value: &str| admitted(Some("s3cret"), Method::GET, &[("authorization", value)]);
+    fn only_the_exact_token_is_accepted() {
+        let with = |value: &str| check(Some("s3cret"), Method::GET, &[("authorization", value)]);
         assert_eq!(with("Bearer s3cret"), Ok(()));
         assert_eq!(with("bearer s3cret"), Ok(()));
         for wrong in ["Bearer s3cre", "Bearer s3cret2", "Bearer ", "Bearer S3CRET"] {
-            assert_eq!(with(wrong), Err(Problem::WrongToken), "{wrong:?}");
+            assert_eq!(with(wrong), Err(ApiError::WrongToken), "{wrong:?}");
         }
         for none in ["", "s3cret", "Basic s3cret", "Bearer"] {
-            assert_eq!(with(none), Err(Problem::NoToken), "{none:?}");
+            assert_eq!(with(none), Err(ApiError::MissingToken), "{none:?}");
         }
-        assert_eq!(admitted(Some("s3cret"), Method::GET, &[("host", "localhost")]), Err(Problem::NoToken));
+        assert_eq!(check(Some("s3cret"), Method::GET, &[("host", "localhost")]), Err(ApiError::MissingToken));
         assert!(!format!("{:?}", Token::new("s3cret")).contains("s3cret"));
     }
 
     #[test]
-    fn without_one_only_loopback_names_are_answered() {
-        let at = |host: &str| admitted(None, Method::GET, &[("host", host)]);
+    fn without_a_token_only_loopback_hosts_are_accepted() {
+        let at = |host: &str| check(None, Method::GET, &[("host", host)]);
         for good in
             ["localhost", "LOCALHOST:9090", "a.localhost:1", "127.0.0.1:9090", "127.9.9.9", "[::1]:9090"]
         {
@@ -164,50 +164,54 @@ mod tests {
         }
         let bad = ["evil.test", "localhost.evil.test", "127.0.0.1.evil.test", "10.0.0.1:9090", "[::2]", ""];
         for bad in bad {
-            assert_eq!(at(bad), Err(Problem::ForeignHost), "{bad}");
+            assert_eq!(at(bad), Err(ApiError::NonLoopbackHost), "{bad}");
         }
-        assert_eq!(admitted(None, Method::GET, &[]), Err(Problem::ForeignHost));
+        assert_eq!(check(None, Method::GET, &[]), Err(ApiError::NonLoopbackHost));
         let two = [("host", "localhost"), ("host", "evil.test")];
-        assert_eq!(admitted(None, Method::GET, &two), Err(Problem::ForeignHost));
+        assert_eq!(check(None, Method::GET, &two), Err(ApiError::NonLoopbackHost));
     }
 
     #[test]
-    fn the_name_in_the_request_line_counts_too() {
+    fn the_host_in_the_request_line_is_checked_too() {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, "localhost".parse().unwrap());
         let uri = Uri::from_static("http://evil.test/metrics");
-        assert_eq!(admit(None, &Method::GET, &uri, &headers, 0), Err(Problem::ForeignHost));
+        assert_eq!(authorize(None, &Method::GET, &uri, &headers, 0), Err(ApiError::NonLoopbackHost));
     }
 
     #[test]
-    fn a_page_of_another_site_changes_nothing() {
+    fn a_cross_site_page_cannot_change_anything() {
         for (method, token) in [Method::DELETE, Method::PUT, Method::POST, Method::PATCH]
             .into_iter()
             .flat_map(|method| [(method.clone(), None), (method, Some("s3cret"))])
         {
             let change = |name, value| {
                 let usual = [("host", "localhost:9090"), ("authorization", "Bearer s3cret"), (name, value)];
-                admitted(token, method.clone(), &usual)
+                check(token, method.clone(), &usual)
             };
             assert_eq!(change("origin", "http://localhost:9090"), Ok(()));
             assert_eq!(change("sec-fetch-site", "same-origin"), Ok(()));
             assert_eq!(change("accept", "*/*"), Ok(()));
             for origin in ["http://evil.test", "http://localhost:8080", "null", "http://localhost", "é"] {
-                assert_eq!(change("origin", origin), Err(Problem::ForeignSite), "{method} {origin}");
+                assert_eq!(change("origin", origin), Err(ApiError::CrossSite), "{method} {origin}");
             }
             for site in ["cross-site", "same-site", "?"] {
-                assert_eq!(change("sec-fetch-site", site), Err(Problem::ForeignSite), "{method} {site}");
+                assert_eq!(change("sec-fetch-site", site), Err(ApiError::CrossSite), "{method} {site}");
             }
         }
         let read = [("host", "localhost:9090"), ("origin", "http://evil.test")];
-        assert_eq!(admitted(None, Method::GET, &read), Ok(()), "nothing lets the page see the answer");
+        assert_eq!(
+            check(None, Method::GET, &read),
+            Ok(()),
+            "the browser does not let the page read the response"
+        );
     }
 
     #[test]
-    fn who_has_no_token_does_not_learn_where_pages_may_come_from() {
+    fn the_token_is_checked_before_the_origin() {
         let page = [("host", "localhost"), ("origin", "http://evil.test"), ("authorization", "Bearer x")];
-        assert_eq!(admitted(Some("s3cret"), Method::PUT, &page), Err(Problem::WrongToken));
-        let nowhere = [("authorization", "Bearer s3cret"), ("origin", "http://evil.test")];
-        assert_eq!(admitted(Some("s3cret"), Method::PUT, &nowhere), Err(Problem::ForeignSite));
+        assert_eq!(check(Some("s3cret"), Method::PUT, &page), Err(ApiError::WrongToken));
+        let authorized = [("authorization", "Bearer s3cret"), ("origin", "http://evil.test")];
+        assert_eq!(check(Some("s3cret"), Method::PUT, &authorized), Err(ApiError::CrossSite));
     }
 }

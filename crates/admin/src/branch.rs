@@ -1,54 +1,54 @@
-//! Conversations that can be sent again, made from the messages that were recorded.
+//! Rebuilds conversations from their recorded messages, so that they can be sent again.
 //!
-//! A client that edits its history or regenerates an answer makes a branch. Every branch is one line of JSON:
+//! A client that edits its history or regenerates a response creates a branch. Every branch is exported as one
+//! line of JSON:
 //!
 //! ```json
 //! {"id":"NAME","model":"gpt-4o","messages":[…],"times":[…]}
 //! ```
 //!
-//! The first line is the branch that was continued last, the next ones have the ids `NAME#2`, `NAME#3` and so on, the
-//! newest first. Messages are the client's own bytes, in the order in which they were sent, and `"times"` says of each when it
-//! was recorded, in milliseconds since 1970. Three more members are there
-//! only when they say something: `"branches": n` on the first line if there are more than are written, `"memory": "…"` on
-//! the first line if something is pinned to the conversation, and `"incomplete": true` where the messages before the first
-//! one have expired or cannot be read.
+//! The first line is the most recently continued branch. The following ones have the ids `NAME#2`, `NAME#3` and so
+//! on, newest first. Messages are the client's own bytes in the order in which they were sent, and `"times"` holds
+//! the time each was recorded, in milliseconds since 1970. Three members are optional: `"branches": n` on the first
+//! line if there are more branches than were exported, `"memory": "…"` on the first line if a note is pinned to the
+//! conversation, and `"incomplete": true` on a branch whose first messages have expired or cannot be read.
 
-use crate::page::Summary;
+use crate::page::ConversationSummary;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tidegate_engine::Digest;
 use tidegate_store::{MessageId, RawMessage};
-use tidegate_wire::{facts, read_message};
+use tidegate_wire::Dialect;
 
-/// Every branch repeats what it shares with the others, so that an agent that regenerates every answer would make an
-/// export grow with the square of its length.
-const MOST_BRANCHES: usize = 100;
+/// The maximum number of exported branches. Each branch repeats the prefix it shares with the others, so an
+/// agent that regenerates every response would make the export grow quadratically.
+const MAX_BRANCHES: usize = 100;
 
-/// All branches, one line each.
-pub(crate) fn lines(
-    summary: &Summary,
+/// Exports all branches, one line of JSON each.
+pub(crate) fn export_lines(
+    summary: &ConversationSummary,
     memory: Option<&str>,
     messages: &[RawMessage],
 ) -> serde_json::Result<Vec<u8>> {
-    let tree = Tree::of(messages);
+    let tree = MessageTree::new(messages);
     let leaves = tree.leaves();
     let name = if summary.name.is_empty() { &summary.id } else { &summary.name };
     let mut lines = Vec::new();
-    for (number, leaf) in (1..).zip(leaves.iter().take(MOST_BRANCHES)) {
+    for (number, leaf) in (1..).zip(leaves.iter().take(MAX_BRANCHES)) {
         let id = if number == 1 { name.clone() } else { format!("{name}#{number}") };
         let branch = tree.branch(leaf);
         lines.extend_from_slice(b"{\"id\":");
         serde_json::to_writer(&mut lines, &id)?;
         lines.extend_from_slice(b",\"model\":");
         serde_json::to_writer(&mut lines, &summary.model)?;
-        if number == 1 && leaves.len() > MOST_BRANCHES {
+        if number == 1 && leaves.len() > MAX_BRANCHES {
             lines.extend_from_slice(format!(",\"branches\":{}", leaves.len()).as_bytes());
         }
         if let Some(memory) = memory.filter(|_| number == 1) {
             lines.extend_from_slice(b",\"memory\":");
             serde_json::to_writer(&mut lines, memory)?;
         }
-        if !branch.is_whole {
+        if !branch.is_complete {
             lines.extend_from_slice(b",\"incomplete\":true");
         }
         lines.extend_from_slice(b",\"messages\":[");
@@ -56,7 +56,7 @@ pub(crate) fn lines(
             if index > 0 {
                 lines.push(b',');
             }
-            write(&mut lines, message)?;
+            write_message(&mut lines, message)?;
         }
         let times: Vec<u64> = branch.messages.iter().map(|message| message.at).collect();
         lines.extend_from_slice(b"],\"times\":");
@@ -66,14 +66,16 @@ pub(crate) fn lines(
     Ok(lines)
 }
 
-/// The messages of the request that ended with the message `end`, at the time `at`, in order: none if that one is not there.
-pub(crate) fn of_turn<'a>(messages: &'a [RawMessage], end: &str, at: u64) -> Vec<&'a RawMessage> {
-    let tree = Tree::of(messages);
+/// Returns the messages of the request recorded at `at` whose last message is `end`, in order. Empty if `end`
+/// is not recorded.
+pub(crate) fn turn_messages<'a>(messages: &'a [RawMessage], end: &str, at: u64) -> Vec<&'a RawMessage> {
+    let tree = MessageTree::new(messages);
     let Ok(end) = end.parse::<Digest>() else { return Vec::new() };
-    match tree.spoken.get(&MessageId(end.0)) {
+    match tree.messages.get(&MessageId(end.0)) {
         Some(leaf) => {
-            let mut messages = tree.ending(Some(leaf), at).messages;
-            // An instruction that came later stands in for one that is missing in an export; here it was not there.
+            let mut messages = tree.branch_ending_at(Some(leaf), at).messages;
+            // An export uses a later instruction in place of a missing one. The request of this turn did not
+            // contain it.
             messages.retain(|message| message.at <= at || !is_instruction(message));
             messages
         }
@@ -81,8 +83,8 @@ pub(crate) fn of_turn<'a>(messages: &'a [RawMessage], end: &str, at: u64) -> Vec
     }
 }
 
-/// A request that holds them.
-pub(crate) fn body(model: &str, messages: &[&RawMessage]) -> Vec<u8> {
+/// Builds a request body from recorded messages.
+pub(crate) fn request_body(model: &str, messages: &[&RawMessage]) -> Vec<u8> {
     let mut body = b"{\"model\":".to_vec();
     // Writing into memory does not fail.
     let _ = serde_json::to_writer(&mut body, model);
@@ -97,8 +99,9 @@ pub(crate) fn body(model: &str, messages: &[&RawMessage]) -> Vec<u8> {
     body
 }
 
-/// A message on one line. A line break in JSON that stands for one is escaped, so the others are only white space.
-fn write(lines: &mut Vec<u8>, message: &RawMessage) -> serde_json::Result<()> {
+/// Writes a message on one line. Line breaks inside JSON strings are escaped, so any raw one is only white
+/// space.
+fn write_message(lines: &mut Vec<u8>, message: &RawMessage) -> serde_json::Result<()> {
     match serde_json::from_slice::<&RawValue>(&message.json) {
         Ok(raw) => {
             let spaced =
@@ -106,48 +109,49 @@ fn write(lines: &mut Vec<u8>, message: &RawMessage) -> serde_json::Result<()> {
             lines.extend(spaced);
             Ok(())
         }
-        // Not to be lost, although it cannot be sent.
+        // Exported as a string rather than lost, although it cannot be sent again.
         Err(_) => serde_json::to_writer(lines, &String::from_utf8_lossy(&message.json)),
     }
 }
 
-/// What one request would hold.
+/// One path through the message tree.
 #[derive(Debug)]
 struct Branch<'a> {
     messages: Vec<&'a RawMessage>,
-    /// Whether nothing is missing before the first message.
-    is_whole: bool,
+    /// Whether the branch goes back to the start of the conversation.
+    is_complete: bool,
 }
 
-/// Messages by the one before them.
+/// Messages linked by their parents.
 #[derive(Debug)]
-struct Tree<'a> {
-    spoken: HashMap<MessageId, &'a RawMessage>,
-    /// Outside the chain, by the message that they came behind.
+struct MessageTree<'a> {
+    messages: HashMap<MessageId, &'a RawMessage>,
+    /// System and developer messages, by the message they follow. They are not part of the digest chain.
     instructions: HashMap<MessageId, Vec<&'a RawMessage>>,
 }
 
-/// Stands before the first message.
+/// The parent of the first message.
 const START: MessageId = MessageId([0; 32]);
 
-impl<'a> Tree<'a> {
-    fn of(messages: &'a [RawMessage]) -> Tree<'a> {
-        let mut tree = Tree { spoken: HashMap::new(), instructions: HashMap::new() };
+impl<'a> MessageTree<'a> {
+    fn new(messages: &'a [RawMessage]) -> MessageTree<'a> {
+        let mut tree = MessageTree { messages: HashMap::new(), instructions: HashMap::new() };
         for message in messages {
             if is_instruction(message) {
                 tree.instructions.entry(message.parent).or_default().push(message);
             } else {
-                tree.spoken.insert(message.id, message);
+                tree.messages.insert(message.id, message);
             }
         }
         tree
     }
 
-    /// The last message of every branch, the newest first. Instructions alone are a branch too.
+    /// The last message of every branch, newest first. Instructions alone are a branch too, with `None` as
+    /// its leaf.
     fn leaves(&self) -> Vec<Option<&'a RawMessage>> {
-        let parents: HashSet<MessageId> = self.spoken.values().map(|message| message.parent).collect();
+        let parents: HashSet<MessageId> = self.messages.values().map(|message| message.parent).collect();
         let mut leaves: Vec<&RawMessage> =
-            self.spoken.values().copied().filter(|message| !parents.contains(&message.id)).collect();
+            self.messages.values().copied().filter(|message| !parents.contains(&message.id)).collect();
         leaves.sort_by_key(|leaf| std::cmp::Reverse((leaf.at, leaf.position, leaf.id)));
         if leaves.is_empty() && self.instructions.contains_key(&START) {
             return vec![None];
@@ -156,49 +160,49 @@ impl<'a> Tree<'a> {
     }
 
     fn branch(&self, leaf: &Option<&'a RawMessage>) -> Branch<'a> {
-        self.ending(*leaf, leaf.map_or(u64::MAX, |leaf| leaf.at))
+        self.branch_ending_at(*leaf, leaf.map_or(u64::MAX, |leaf| leaf.at))
     }
 
-    /// What led to a message, with the instructions as they were at a time.
-    fn ending(&self, leaf: Option<&'a RawMessage>, at: u64) -> Branch<'a> {
+    /// Returns the branch that ends at `leaf`, with the instructions in effect at time `at`.
+    fn branch_ending_at(&self, leaf: Option<&'a RawMessage>, at: u64) -> Branch<'a> {
         let mut chain = Vec::new();
         let mut next = leaf;
-        // The bound only matters for a damaged store, in which a message could stand before itself.
-        while let Some(message) = next.filter(|_| chain.len() < self.spoken.len()) {
+        // Bounded in case a damaged store contains a cycle.
+        while let Some(message) = next.filter(|_| chain.len() < self.messages.len()) {
             chain.push(message);
-            next = self.spoken.get(&message.parent).copied();
+            next = self.messages.get(&message.parent).copied();
         }
         chain.reverse();
         let first = chain.first().map_or(START, |first| first.parent);
-        let mut messages = self.instructions_behind(first, at);
+        let mut messages = self.instructions_after(first, at);
         for message in chain {
             messages.push(message);
-            messages.extend(self.instructions_behind(message.id, at));
+            messages.extend(self.instructions_after(message.id, at));
         }
-        Branch { messages, is_whole: first == START }
+        Branch { messages, is_complete: first == START }
     }
 
-    /// The instructions between a message and the next. One with a clock in it is another in every request: the one that
-    /// this branch had last stands for all at its place.
-    fn instructions_behind(&self, id: MessageId, end: u64) -> Vec<&'a RawMessage> {
-        let mut places: BTreeMap<u32, &RawMessage> = BTreeMap::new();
-        for one in self.instructions.get(&id).into_iter().flatten().copied() {
-            let place = places.entry(one.position).or_insert(one);
-            let is_better = match (one.at <= end, place.at <= end) {
-                (true, true) => one.at > place.at,
-                (false, false) => one.at < place.at,
+    /// Returns the instructions between a message and the next. An instruction that contains a clock differs
+    /// in every request: the latest version that this branch had is used for each position.
+    fn instructions_after(&self, id: MessageId, end: u64) -> Vec<&'a RawMessage> {
+        let mut positions: BTreeMap<u32, &RawMessage> = BTreeMap::new();
+        for candidate in self.instructions.get(&id).into_iter().flatten().copied() {
+            let current = positions.entry(candidate.position).or_insert(candidate);
+            let is_better = match (candidate.at <= end, current.at <= end) {
+                (true, true) => candidate.at > current.at,
+                (false, false) => candidate.at < current.at,
                 (in_time, _) => in_time,
             };
             if is_better {
-                *place = one;
+                *current = candidate;
             }
         }
-        places.into_values().collect()
+        positions.into_values().collect()
     }
 }
 
 fn is_instruction(message: &RawMessage) -> bool {
-    read_message(&message.json).is_ok_and(|view| facts(&view).role.is_instruction())
+    Dialect::Chat.read_facts(&message.json).is_ok_and(|facts| facts.role.is_instruction())
 }
 
 #[cfg(test)]
@@ -206,20 +210,24 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// A message named by one byte behind another.
+    /// A message whose id and parent are named by one byte each.
     fn message(id: u8, parent: u8, position: u32, at: u64, json: &str) -> RawMessage {
         let json = json.to_owned().into();
         RawMessage { id: MessageId([id; 32]), parent: MessageId([parent; 32]), position, at, json }
     }
 
-    fn said(role: &str, text: &str) -> String {
+    fn json(role: &str, text: &str) -> String {
         format!("{{\"role\":\"{role}\",\"content\":\"{text}\"}}")
     }
 
-    /// The ids of all lines and what their messages say.
+    /// The id of each exported line and the texts of its messages.
     fn exported(messages: &[RawMessage]) -> Vec<(String, String)> {
-        let summary = Summary { name: "n".to_owned(), model: "m".to_owned(), ..Summary::default() };
-        let text = String::from_utf8(lines(&summary, None, messages).unwrap()).unwrap();
+        let summary = ConversationSummary {
+            name: "n".to_owned(),
+            model: "m".to_owned(),
+            ..ConversationSummary::default()
+        };
+        let text = String::from_utf8(export_lines(&summary, None, messages).unwrap()).unwrap();
         let one = |line: &str| {
             let line: Value = serde_json::from_str(line).unwrap();
             assert_eq!(line["model"], "m");
@@ -236,79 +244,80 @@ mod tests {
     }
 
     #[test]
-    fn every_branch_is_a_line_and_the_one_continued_last_is_the_first() {
+    fn each_branch_is_a_line_and_the_latest_comes_first() {
         let messages = [
-            message(9, 0, 0, 10, &said("system", "be")),
-            message(1, 0, 1, 10, &said("user", "ask")),
-            message(2, 1, 2, 11, &said("assistant", "no")),
-            message(3, 1, 2, 12, &said("assistant", "yes")),
-            message(4, 3, 3, 13, &said("user", "more")),
+            message(9, 0, 0, 10, &json("system", "be")),
+            message(1, 0, 1, 10, &json("user", "ask")),
+            message(2, 1, 2, 11, &json("assistant", "no")),
+            message(3, 1, 2, 12, &json("assistant", "yes")),
+            message(4, 3, 3, 13, &json("user", "more")),
         ];
         assert_eq!(exported(&messages), expected(&[("n", "be ask yes more"), ("n#2", "be ask no")]));
     }
 
     #[test]
-    fn an_instruction_that_changes_stands_once_at_its_place() {
+    fn a_changing_instruction_appears_once_at_its_position() {
         let messages = [
-            message(9, 0, 0, 10, &said("system", "nine")),
-            message(8, 0, 0, 20, &said("system", "ten")),
-            message(7, 0, 1, 10, &said("developer", "dev")),
-            message(1, 0, 2, 10, &said("user", "ask")),
-            message(6, 1, 3, 20, &said("system", "mid")),
-            message(2, 1, 4, 20, &said("user", "more")),
-            message(3, 1, 3, 11, &said("assistant", "old")),
+            message(9, 0, 0, 10, &json("system", "nine")),
+            message(8, 0, 0, 20, &json("system", "ten")),
+            message(7, 0, 1, 10, &json("developer", "dev")),
+            message(1, 0, 2, 10, &json("user", "ask")),
+            message(6, 1, 3, 20, &json("system", "mid")),
+            message(2, 1, 4, 20, &json("user", "more")),
+            message(3, 1, 3, 11, &json("assistant", "old")),
         ];
         let lines = [("n", "ten dev ask mid more"), ("n#2", "nine dev ask mid old")];
-        // The instruction in the middle came later than the second branch, which has no other at that place.
+        // The instruction in the middle is newer than the second branch, which has no other at that position.
         assert_eq!(exported(&messages), expected(&lines));
     }
 
     #[test]
-    fn a_turn_is_what_led_to_its_end_with_the_instructions_of_its_time() {
+    fn a_turn_has_its_messages_and_the_instructions_of_its_time() {
         let messages = [
-            message(9, 0, 0, 10, &said("system", "nine")),
-            message(8, 0, 0, 20, &said("system", "ten")),
-            message(1, 0, 1, 10, &said("user", "ask")),
-            message(2, 1, 2, 11, &said("assistant", "no")),
-            message(3, 1, 2, 12, &said("assistant", "yes")),
-            message(4, 3, 3, 20, &said("user", "more")),
+            message(9, 0, 0, 10, &json("system", "nine")),
+            message(8, 0, 0, 20, &json("system", "ten")),
+            message(1, 0, 1, 10, &json("user", "ask")),
+            message(2, 1, 2, 11, &json("assistant", "no")),
+            message(3, 1, 2, 12, &json("assistant", "yes")),
+            message(4, 3, 3, 20, &json("user", "more")),
         ];
         let turn = |end: u8, at| {
-            let turn = of_turn(&messages, &Digest([end; 32]).to_string(), at);
-            let body: Value = serde_json::from_slice(&body("m", &turn)).unwrap();
+            let turn = turn_messages(&messages, &Digest([end; 32]).to_string(), at);
+            let body: Value = serde_json::from_slice(&request_body("m", &turn)).unwrap();
             let texts: Vec<&str> = body["messages"]
                 .as_array()
                 .unwrap()
                 .iter()
-                .filter_map(|one| one["content"].as_str())
+                .filter_map(|message| message["content"].as_str())
                 .collect();
             texts.join(" ")
         };
         assert_eq!(turn(1, 10), "nine ask");
         assert_eq!(turn(4, 20), "ten ask yes more");
         assert_eq!(turn(2, 15), "nine ask no");
-        assert_eq!(turn(1, 5), "ask", "both instructions came later");
-        assert_eq!((turn(7, 20), of_turn(&messages, "", 20)), (String::new(), Vec::new()));
+        assert_eq!(turn(1, 5), "ask", "both instructions are newer");
+        assert_eq!((turn(7, 20), turn_messages(&messages, "", 20)), (String::new(), Vec::new()));
     }
 
     #[test]
-    fn what_is_missing_is_said_and_a_loop_ends() {
+    fn missing_messages_are_marked_and_cycles_end() {
         let messages =
-            [message(2, 1, 2, 11, &said("assistant", "a")), message(3, 2, 3, 12, &said("user", "b"))];
+            [message(2, 1, 2, 11, &json("assistant", "a")), message(3, 2, 3, 12, &json("user", "b"))];
         assert_eq!(exported(&messages), expected(&[("n", "…a b")]));
         assert_eq!(exported(&[]), []);
-        let looped = [message(1, 2, 0, 1, "{}"), message(2, 1, 1, 1, "{}"), message(3, 2, 2, 2, "{}")];
-        assert_eq!(exported(&looped).len(), 1);
-        let alone = [message(9, 0, 0, 10, &said("system", "be"))];
+        let cycle = [message(1, 2, 0, 1, "{}"), message(2, 1, 1, 1, "{}"), message(3, 2, 2, 2, "{}")];
+        assert_eq!(exported(&cycle).len(), 1);
+        let alone = [message(9, 0, 0, 10, &json("system", "be"))];
         assert_eq!(exported(&alone), expected(&[("n", "be")]));
     }
 
     #[test]
-    fn a_message_is_its_own_bytes_on_one_line() {
+    fn a_message_keeps_its_bytes_on_one_line() {
         let odd = "{\"role\" : \"user\",\r\n \"content\":\"a\\nb\",\"n\":1.50e3}";
-        let summary = Summary { id: "k".to_owned(), ..Summary::default() };
-        let text =
-            |json| String::from_utf8(lines(&summary, None, &[message(1, 0, 0, 1, json)]).unwrap()).unwrap();
+        let summary = ConversationSummary { id: "k".to_owned(), ..ConversationSummary::default() };
+        let text = |json| {
+            String::from_utf8(export_lines(&summary, None, &[message(1, 0, 0, 1, json)]).unwrap()).unwrap()
+        };
         assert_eq!(
             text(odd),
             "{\"id\":\"k\",\"model\":\"\",\"messages\":[{\"role\" : \"user\",   \"content\":\"a\\nb\",\"n\":1.50e3}],\"times\":[1]}\n"
@@ -320,26 +329,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pinned_stands_on_the_first_line_alone() {
+    fn pinned_memory_is_only_on_the_first_line() {
         let messages = [
-            message(1, 0, 0, 1, &said("user", "ask")),
-            message(2, 1, 1, 2, &said("assistant", "a")),
-            message(3, 1, 1, 3, &said("assistant", "b")),
+            message(1, 0, 0, 1, &json("user", "ask")),
+            message(2, 1, 1, 2, &json("assistant", "a")),
+            message(3, 1, 1, 3, &json("assistant", "b")),
         ];
-        let summary = Summary { name: "n".to_owned(), ..Summary::default() };
-        let text = String::from_utf8(lines(&summary, Some("two\nlines"), &messages).unwrap()).unwrap();
+        let summary = ConversationSummary { name: "n".to_owned(), ..ConversationSummary::default() };
+        let text = String::from_utf8(export_lines(&summary, Some("two\nlines"), &messages).unwrap()).unwrap();
         let read: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((read[0]["memory"].as_str(), read[1].get("memory")), (Some("two\nlines"), None), "{text}");
     }
 
     #[test]
-    fn branches_without_end_are_cut_and_counted() {
-        let mut messages = vec![message(1, 0, 0, 1, &said("user", "ask"))];
+    fn excess_branches_are_counted_but_not_exported() {
+        let mut messages = vec![message(1, 0, 0, 1, &json("user", "ask"))];
         for number in 0..150 {
-            messages.push(message(number + 50, 1, 1, u64::from(number), &said("assistant", "x")));
+            messages.push(message(number + 50, 1, 1, u64::from(number), &json("assistant", "x")));
         }
-        let summary = Summary { name: "n".to_owned(), ..Summary::default() };
-        let text = String::from_utf8(lines(&summary, None, &messages).unwrap()).unwrap();
+        let summary = ConversationSummary { name: "n".to_owned(), ..ConversationSummary::default() };
+        let text = String::from_utf8(export_lines(&summary, None, &messages).unwrap()).unwrap();
         assert_eq!(text.lines().count(), 100);
         assert!(text.starts_with("{\"id\":\"n\",\"model\":\"\",\"branches\":150,\"messages\""), "{text}");
     }

@@ -1,10 +1,10 @@
-//! Asking for conversations from a command.
+//! A client of the conversations API, for commands.
 
 use crate::api;
 use crate::find::Filter;
 use crate::page::{ConversationPage, MemoryPage, MessagePage, TurnPage};
-use crate::reply::{JSON, LINES, TEXT};
-use crate::target::{MOST, ROOT};
+use crate::response::{JSON, NDJSON, TEXT};
+use crate::target::{MAX_LIMIT, ROOT};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -24,36 +24,36 @@ use tidegate_store::Conversations;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Whoever can tell about conversations.
+/// Where a command reads conversations from.
 pub enum Source {
-    /// The process that listens on this admin address.
+    /// A running process, through its admin address.
     Running { address: SocketAddr, token: Option<String> },
-    /// A store that this process has opened. It is asked by the code that answers over HTTP.
+    /// A store opened by this process. It goes through the same code that serves HTTP.
     Opened(Arc<Conversations>),
 }
 
-/// Why there is no answer.
+/// Why a request to the admin API failed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum AdminError {
-    #[error("cannot ask {address}: {reason}")]
+    #[error("cannot reach the admin address {address}: {reason}")]
     Unreachable { address: SocketAddr, reason: String },
-    #[error("{address} answers, but not as the admin address of a Tidegate does")]
-    Foreign { address: SocketAddr },
-    /// The message and the code are of the answer.
+    #[error("{address} responded, but is not the admin address of a Tidegate process")]
+    NotTidegate { address: SocketAddr },
+    /// The message and code of the error response.
     #[error("{message}")]
     Refused { status: u16, code: String, message: String },
-    #[error("the store gave an answer that cannot be read")]
-    Garbled,
+    #[error("cannot parse the response from the store")]
+    InvalidResponse,
 }
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The other side waits ten seconds for its store, and then has much to send.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// The server waits up to ten seconds for its store, and the response may be large.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Source {
-    /// The process that listens there; none if nobody does.
-    pub async fn reach(address: SocketAddr, token: Option<String>) -> Result<Option<Source>, AdminError> {
-        match connect(address).await {
+    /// Connects to the process at `address`. Returns `None` if the connection is refused.
+    pub async fn connect(address: SocketAddr, token: Option<String>) -> Result<Option<Source>, AdminError> {
+        match open_stream(address).await {
             Ok(_) => Ok(Some(Source::Running { address, token })),
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(None),
             Err(error) => Err(AdminError::Unreachable { address, reason: error.to_string() }),
@@ -78,81 +78,81 @@ impl Source {
             ("search", filter.search.as_deref()),
             ("hint", filter.with_hint.then_some("1")),
         ];
-        self.read(&target("", &parameters)).await
+        self.get_json(&target("", &parameters)).await
     }
 
-    /// A conversation and its turns from `offset` on.
+    /// Returns a conversation and a page of its turns, starting at `offset`.
     pub async fn conversation(
         &self,
         id: &str,
         tenant: Option<&str>,
         offset: usize,
     ) -> Result<TurnPage, AdminError> {
-        let (offset, limit) = (offset.to_string(), MOST.to_string());
+        let (offset, limit) = (offset.to_string(), MAX_LIMIT.to_string());
         let parameters =
             [("tenant", tenant), ("turns_offset", Some(offset.as_str())), ("turns_limit", Some(&limit))];
-        self.read(&target(&format!("/{}", escaped(id)), &parameters)).await
+        self.get_json(&target(&format!("/{}", escaped(id)), &parameters)).await
     }
 
-    /// The messages of a conversation from `offset` on.
+    /// Returns a page of a conversation's messages, starting at `offset`.
     pub async fn messages(
         &self,
         id: &str,
         tenant: Option<&str>,
         offset: usize,
     ) -> Result<MessagePage, AdminError> {
-        let (offset, limit) = (offset.to_string(), MOST.to_string());
+        let (offset, limit) = (offset.to_string(), MAX_LIMIT.to_string());
         let parameters = [("tenant", tenant), ("offset", Some(offset.as_str())), ("limit", Some(&limit))];
-        self.read(&target(&format!("/{}/messages", escaped(id)), &parameters)).await
+        self.get_json(&target(&format!("/{}/messages", escaped(id)), &parameters)).await
     }
 
-    /// Every branch as one line of JSON.
+    /// Exports every branch as one line of JSON.
     pub async fn export(&self, id: &str, tenant: Option<&str>) -> Result<Bytes, AdminError> {
         let target = target(&format!("/{}/export", escaped(id)), &[("tenant", tenant)]);
-        let answer = self.ask(Method::GET, &target, None).await?;
-        self.accepted(answer, LINES)
+        let response = self.send(Method::GET, &target, None).await?;
+        self.expect_ok(response, NDJSON)
     }
 
-    /// Forgets a conversation. `id` must be whole.
+    /// Deletes a conversation. `id` must be its full 32 digits.
     pub async fn delete(&self, id: &str, tenant: Option<&str>) -> Result<(), AdminError> {
         let target = target(&format!("/{}", escaped(id)), &[("tenant", tenant)]);
-        let answer = self.ask(Method::DELETE, &target, None).await?;
-        self.done(&answer)
+        let response = self.send(Method::DELETE, &target, None).await?;
+        self.expect_no_content(&response)
     }
 
-    /// What is pinned to a conversation.
+    /// Returns the memory pinned to a conversation.
     pub async fn pinned(&self, id: &str, tenant: Option<&str>) -> Result<MemoryPage, AdminError> {
-        self.read(&memory(id, tenant)).await
+        self.get_json(&memory_target(id, tenant)).await
     }
 
-    /// Pins a text to a conversation, in the place of the one that was; none takes it away.
+    /// Pins a memory to a conversation, replacing any previous one. `None` removes it.
     pub async fn pin(&self, id: &str, tenant: Option<&str>, text: Option<&str>) -> Result<(), AdminError> {
         let method = if text.is_some() { Method::PUT } else { Method::DELETE };
-        let answer = self.ask(method, &memory(id, tenant), text).await?;
-        self.done(&answer)
+        let response = self.send(method, &memory_target(id, tenant), text).await?;
+        self.expect_no_content(&response)
     }
 
-    async fn read<T: DeserializeOwned>(&self, target: &str) -> Result<T, AdminError> {
-        let answer = self.ask(Method::GET, target, None).await?;
-        let body = self.accepted(answer, JSON)?;
-        serde_json::from_slice(&body).map_err(|_| self.garbled())
+    async fn get_json<T: DeserializeOwned>(&self, target: &str) -> Result<T, AdminError> {
+        let response = self.send(Method::GET, target, None).await?;
+        let body = self.expect_ok(response, JSON)?;
+        serde_json::from_slice(&body).map_err(|_| self.invalid_response())
     }
 
-    fn accepted(&self, answer: Response<Bytes>, kind: &str) -> Result<Bytes, AdminError> {
-        if answer.status() != StatusCode::OK {
-            return Err(self.refused(&answer));
+    fn expect_ok(&self, response: Response<Bytes>, kind: &str) -> Result<Bytes, AdminError> {
+        if response.status() != StatusCode::OK {
+            return Err(self.refused(&response));
         }
-        // Another server may well have a page for any path.
+        // Another server may respond to any path with a page of its own.
         let is_expected =
-            answer.headers().get(CONTENT_TYPE).is_some_and(|given| given.as_bytes() == kind.as_bytes());
-        if is_expected { Ok(answer.into_body()) } else { Err(self.garbled()) }
+            response.headers().get(CONTENT_TYPE).is_some_and(|given| given.as_bytes() == kind.as_bytes());
+        if is_expected { Ok(response.into_body()) } else { Err(self.invalid_response()) }
     }
 
-    fn done(&self, answer: &Response<Bytes>) -> Result<(), AdminError> {
-        if answer.status() == StatusCode::NO_CONTENT { Ok(()) } else { Err(self.refused(answer)) }
+    fn expect_no_content(&self, response: &Response<Bytes>) -> Result<(), AdminError> {
+        if response.status() == StatusCode::NO_CONTENT { Ok(()) } else { Err(self.refused(response)) }
     }
 
-    fn refused(&self, answer: &Response<Bytes>) -> AdminError {
+    fn refused(&self, response: &Response<Bytes>) -> AdminError {
         #[derive(Deserialize)]
         struct Envelope {
             error: Detail,
@@ -162,22 +162,22 @@ impl Source {
             message: String,
             code: String,
         }
-        let status = answer.status().as_u16();
-        match serde_json::from_slice(answer.body()) {
+        let status = response.status().as_u16();
+        match serde_json::from_slice(response.body()) {
             Ok(Envelope { error: Detail { message, code } }) => AdminError::Refused { status, code, message },
-            Err(_) => self.garbled(),
+            Err(_) => self.invalid_response(),
         }
     }
 
-    fn garbled(&self) -> AdminError {
+    fn invalid_response(&self) -> AdminError {
         match self {
-            Source::Running { address, .. } => AdminError::Foreign { address: *address },
-            Source::Opened(_) => AdminError::Garbled,
+            Source::Running { address, .. } => AdminError::NotTidegate { address: *address },
+            Source::Opened(_) => AdminError::InvalidResponse,
         }
     }
 
-    /// Asks, with a text behind the question if there is one.
-    async fn ask(
+    /// Sends a request, with a plain-text body if given.
+    async fn send(
         &self,
         method: Method,
         target: &str,
@@ -188,22 +188,22 @@ impl Source {
             request = request.header(CONTENT_TYPE, TEXT);
         }
         let body = Full::from(text.unwrap_or_default().to_owned());
-        let request = request.body(body).map_err(|_| AdminError::Garbled)?;
+        let request = request.body(body).map_err(|_| AdminError::InvalidResponse)?;
         match self {
             Source::Running { address, token } => {
-                let asked = timeout(ANSWER_TIMEOUT, over_http(*address, token.as_deref(), request));
-                let answer = asked.await.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
-                answer.map_err(|reason| AdminError::Unreachable { address: *address, reason })
+                let sent = timeout(RESPONSE_TIMEOUT, over_http(*address, token.as_deref(), request));
+                let response = sent.await.unwrap_or_else(|_| Err("timed out".to_owned()));
+                response.map_err(|reason| AdminError::Unreachable { address: *address, reason })
             }
             Source::Opened(conversations) => {
-                let answer = api::answer(conversations, None, request).await;
-                whole(answer.unwrap_or_else(|problem| problem.response())).await
+                let response = api::handle(conversations, None, request).await;
+                collect(response.unwrap_or_else(|error| error.response())).await
             }
         }
     }
 }
 
-/// The token stays out of logs.
+/// Omits the token, so that it cannot reach a log.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -213,8 +213,8 @@ impl fmt::Debug for Source {
     }
 }
 
-async fn whole(answer: Response<Full<Bytes>>) -> Result<Response<Bytes>, AdminError> {
-    let (parts, body) = answer.into_parts();
+async fn collect(response: Response<Full<Bytes>>) -> Result<Response<Bytes>, AdminError> {
+    let (parts, body) = response.into_parts();
     let Ok(body) = body.collect().await;
     Ok(Response::from_parts(parts, body.to_bytes()))
 }
@@ -224,32 +224,32 @@ async fn over_http(
     token: Option<&str>,
     mut request: Request<Full<Bytes>>,
 ) -> Result<Response<Bytes>, String> {
-    let stream = connect(address).await.map_err(|error| error.to_string())?;
+    let stream = open_stream(address).await.map_err(|error| error.to_string())?;
     let http = http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
     let (mut sender, connection) = http;
-    // It ends with the sender, and what goes wrong is told to whoever waits for the answer.
+    // Ends when the sender is dropped. Errors reach the caller through `send_request`.
     tokio::spawn(async move { drop(connection.await) });
     let value = |text: String| {
         HeaderValue::from_str(&text)
-            .map_err(|_| "the admin token has characters that a header cannot carry".to_owned())
+            .map_err(|_| "the admin token contains characters that are not allowed in a header".to_owned())
     };
     request.headers_mut().insert(HOST, value(address.to_string())?);
     if let Some(token) = token {
         request.headers_mut().insert(AUTHORIZATION, value(format!("Bearer {token}"))?);
     }
-    let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
-    let (parts, body) = answer.into_parts();
+    let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+    let (parts, body) = response.into_parts();
     let body = body.collect().await.map_err(|error| error.to_string())?;
     Ok(Response::from_parts(parts, body.to_bytes()))
 }
 
-async fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
+async fn open_stream(address: SocketAddr) -> std::io::Result<TcpStream> {
     timeout(CONNECT_TIMEOUT, TcpStream::connect(address))
         .await
-        .unwrap_or_else(|_| Err(std::io::Error::new(ErrorKind::TimedOut, "it did not answer in time")))
+        .unwrap_or_else(|_| Err(std::io::Error::new(ErrorKind::TimedOut, "timed out")))
 }
 
-/// The path and the parameters that are given.
+/// Builds a request target from a path and the parameters that have a value.
 fn target(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     for (name, value) in parameters {
@@ -260,7 +260,7 @@ fn target(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
     format!("{ROOT}{path}?{}", query.finish())
 }
 
-fn memory(id: &str, tenant: Option<&str>) -> String {
+fn memory_target(id: &str, tenant: Option<&str>) -> String {
     target(&format!("/{}/memory", escaped(id)), &[("tenant", tenant)])
 }
 

@@ -1,4 +1,4 @@
-//! The configuration in force, value by value, with where each came from.
+//! The configuration page: every active value and its origin.
 
 use crate::reloads::{Reload, Reloads};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use tidegate_config::{Origin, Resolved, Settings};
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ConfigurationPage {
     file: Option<String>,
-    /// What is not of a route.
+    /// Settings that do not belong to a route.
     process: Vec<Setting>,
     routes: Vec<RoutePage>,
     warnings: Vec<String>,
@@ -19,26 +19,26 @@ struct RoutePage {
     name: String,
     upstream: String,
     values: Vec<Setting>,
-    /// Its policy as a text that can be changed and tried.
+    /// The route's policy as TOML, which `/api/explain` accepts back with changes.
     policy: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct Setting {
     key: String,
-    /// As TOML, without passwords, and with `${…}` as it is written.
+    /// As TOML, with passwords removed and `${…}` unexpanded.
     value: String,
-    origin: From,
+    origin: ValueOrigin,
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct From {
+struct ValueOrigin {
     kind: &'static str,
     text: String,
 }
 
 impl ConfigurationPage {
-    pub(crate) fn of(settings: &Settings, reloads: &Reloads) -> ConfigurationPage {
+    pub(crate) fn new(settings: &Settings, reloads: &Reloads) -> ConfigurationPage {
         let process = settings.resolved.iter().filter(|value| !value.path.starts_with("routes["));
         let route = |(number, route): (usize, &tidegate_config::Route)| {
             let prefix = format!("routes[{number}].");
@@ -46,13 +46,13 @@ impl ConfigurationPage {
             RoutePage {
                 name: route.name.clone(),
                 upstream: route.upstream.name.clone(),
-                values: values.map(|value| Setting::of(value, &prefix)).collect(),
+                values: values.map(|value| Setting::new(value, &prefix)).collect(),
                 policy: settings.policy_text(number),
             }
         };
         ConfigurationPage {
             file: reloads.file.clone(),
-            process: process.map(|value| Setting::of(value, "")).collect(),
+            process: process.map(|value| Setting::new(value, "")).collect(),
             routes: settings.routes.iter().enumerate().map(route).collect(),
             warnings: settings.warnings.clone(),
             reload: reloads.last(),
@@ -61,7 +61,7 @@ impl ConfigurationPage {
 }
 
 impl Setting {
-    fn of(value: &Resolved, prefix: &str) -> Setting {
+    fn new(value: &Resolved, prefix: &str) -> Setting {
         let kind = match &value.origin {
             Origin::Default => "default",
             Origin::Profile(_) => "profile",
@@ -72,7 +72,7 @@ impl Setting {
         Setting {
             key: value.path.strip_prefix(prefix).unwrap_or(&value.path).to_owned(),
             value: value.value.clone(),
-            origin: From { kind, text: value.origin.to_string() },
+            origin: ValueOrigin { kind, text: value.origin.to_string() },
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Finding conversations in the store, which knows them by their key and by their age.
+//! Finds conversations. The store only looks up by key and lists by age; everything else is a bounded scan.
 
-use crate::page::{ConversationPage, Summary};
-use crate::problem::{Candidate, Problem};
+use crate::error::{ApiError, Candidate};
+use crate::page::{ConversationPage, ConversationSummary};
 use std::collections::BTreeMap;
 use tidegate_store::{ConversationKey, Conversations, Head};
 
-/// Which conversations are wanted. What is not given is any.
+/// Selects conversations. `None` matches any value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     pub tenant: Option<String>,
@@ -13,33 +13,33 @@ pub struct Filter {
     pub route: Option<String>,
     pub model: Option<String>,
     pub strategy: Option<String>,
-    /// Words that must all occur in its id, its name or one of its other labels, in capitals or not.
+    /// Words that must all occur in the id or a label of the conversation, ignoring case.
     pub search: Option<String>,
-    /// Only those whose last turn had a stop hint.
+    /// Only conversations whose last turn had a stop hint.
     pub with_hint: bool,
 }
 
-/// So many are looked at for one answer. Whoever wants more goes on from `next`.
-const MOST_SCANNED: usize = 10_000;
+/// The maximum number of conversations scanned per request. Clients continue from `next`.
+const MAX_SCANNED: usize = 10_000;
 
-/// So many are asked of the store at once where all have to be looked at.
-const SCANNED_AT_ONCE: usize = 2_500;
+/// The number of conversations fetched from the store at a time during a scan.
+const SCAN_BATCH: usize = 2_500;
 
-/// So few digits mean too many conversations.
-const SHORTEST_PREFIX: usize = 6;
+/// The minimum number of digits in an id prefix; shorter ones would match too many conversations.
+const MIN_PREFIX: usize = 6;
 
 pub(crate) async fn list(
     conversations: &Conversations,
     filter: &Filter,
     offset: usize,
     limit: usize,
-) -> Result<ConversationPage, Problem> {
+) -> Result<ConversationPage, ApiError> {
     if *filter == Filter::default() {
         let listing = conversations.list(offset, limit).await?;
         let end = offset.saturating_add(listing.conversations.len());
         let next = (!listing.conversations.is_empty() && end < listing.total).then_some(end);
-        let found: Vec<Summary> =
-            listing.conversations.iter().map(|(key, head)| Summary::of(*key, head)).collect();
+        let found: Vec<ConversationSummary> =
+            listing.conversations.iter().map(|(key, head)| ConversationSummary::new(*key, head)).collect();
         let scanned = found.len();
         return Ok(ConversationPage {
             conversations: found,
@@ -51,10 +51,10 @@ pub(crate) async fn list(
         });
     }
     let mut found = Vec::new();
-    let matcher = Matcher::of(filter);
+    let matcher = Matcher::new(filter);
     let scan = scan(conversations, offset, |key, head| {
         if matcher.matches(key, head) {
-            found.push(Summary::of(key, head));
+            found.push(ConversationSummary::new(key, head));
         }
         found.len() < limit
     });
@@ -62,59 +62,59 @@ pub(crate) async fn list(
     Ok(ConversationPage { conversations: found, total: None, offset, limit, scanned, next })
 }
 
-/// The one conversation that `id` means: its key, the beginning of its key, or its name.
+/// Finds the conversation that `id` names: its key, a prefix of its key, or its name.
 ///
-/// A key goes first, so that nobody can take another's place by calling a conversation like one. All else must be the only
-/// one of its kind.
-pub(crate) async fn one(
+/// A full key takes precedence, so that a client cannot impersonate a conversation by using its key as a
+/// name. A prefix or name must be unambiguous.
+pub(crate) async fn find_one(
     conversations: &Conversations,
     id: &str,
     tenant: Option<&str>,
-) -> Result<(ConversationKey, Head), Problem> {
-    if let Some(found) = by_key(conversations, id, tenant).await? {
+) -> Result<(ConversationKey, Head), ApiError> {
+    if let Some(found) = find_by_key(conversations, id, tenant).await? {
         return Ok(found);
     }
     let prefix = id.to_ascii_lowercase();
-    let is_prefix = id.len() >= SHORTEST_PREFIX && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let meant = Filter { tenant: tenant.map(str::to_owned), ..Filter::default() };
-    let meant = Matcher::of(&meant);
+    let is_prefix = id.len() >= MIN_PREFIX && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let filter = Filter { tenant: tenant.map(str::to_owned), ..Filter::default() };
+    let matcher = Matcher::new(&filter);
     let mut found = BTreeMap::new();
     let scan = scan(conversations, 0, |key, head| {
-        let is_it = head.labels.get("name").is_some_and(|name| name == id)
+        let is_named = head.labels.get("name").is_some_and(|name| name == id)
             || (is_prefix && key.to_string().starts_with(&prefix));
-        if is_it && meant.matches(key, head) {
+        if is_named && matcher.matches(key, head) {
             found.insert(key, head.clone());
         }
         true
     });
     let (scanned, next) = scan.await?;
     match found.len() {
-        0 if next.is_some() => Err(Problem::NotAmongNewest { scanned }),
-        0 | 1 => found.pop_first().ok_or(Problem::NoConversation),
-        _ => Err(Problem::Ambiguous { candidates: found.iter().map(candidate).collect() }),
+        0 if next.is_some() => Err(ApiError::NotAmongNewest { scanned }),
+        0 | 1 => found.pop_first().ok_or(ApiError::ConversationNotFound),
+        _ => Err(ApiError::AmbiguousId { candidates: found.iter().map(candidate).collect() }),
     }
 }
 
-/// The conversation with this key, if `id` is one.
-pub(crate) async fn by_key(
+/// Returns the conversation whose full key is `id`, if it exists and belongs to the tenant.
+pub(crate) async fn find_by_key(
     conversations: &Conversations,
     id: &str,
     tenant: Option<&str>,
-) -> Result<Option<(ConversationKey, Head)>, Problem> {
+) -> Result<Option<(ConversationKey, Head)>, ApiError> {
     let Ok(key) = id.parse::<ConversationKey>() else { return Ok(None) };
-    let meant = Filter { tenant: tenant.map(str::to_owned), ..Filter::default() };
+    let filter = Filter { tenant: tenant.map(str::to_owned), ..Filter::default() };
     let head = conversations.head(key).await?;
-    Ok(head.filter(|head| Matcher::of(&meant).matches(key, head)).map(|head| (key, head)))
+    Ok(head.filter(|head| Matcher::new(&filter).matches(key, head)).map(|head| (key, head)))
 }
 
-/// A filter that is ready to be asked thousands of times.
+/// A filter with its search words prepared once for a whole scan.
 struct Matcher<'a> {
     filter: &'a Filter,
     words: Vec<String>,
 }
 
 impl<'a> Matcher<'a> {
-    fn of(filter: &'a Filter) -> Matcher<'a> {
+    fn new(filter: &'a Filter) -> Matcher<'a> {
         let words = filter.search.as_deref().unwrap_or_default().split_whitespace();
         Matcher { filter, words: words.map(str::to_lowercase).collect() }
     }
@@ -150,22 +150,23 @@ fn candidate((key, head): (&ConversationKey, &Head)) -> Candidate {
     Candidate { id: key.to_string(), tenant }
 }
 
-/// Shows conversations to `look`, the newest first, until it has seen enough. How many it saw, and where to go on.
+/// Calls `visit` for conversations, newest first, until it returns `false` or [`MAX_SCANNED`] is reached.
+/// Returns the number visited and the offset to continue from.
 async fn scan(
     conversations: &Conversations,
     offset: usize,
-    mut look: impl FnMut(ConversationKey, &Head) -> bool,
-) -> Result<(usize, Option<usize>), Problem> {
+    mut visit: impl FnMut(ConversationKey, &Head) -> bool,
+) -> Result<(usize, Option<usize>), ApiError> {
     let mut scanned = 0;
     loop {
-        let at = offset.saturating_add(scanned);
-        let listing = conversations.list(at, SCANNED_AT_ONCE).await?;
+        let start = offset.saturating_add(scanned);
+        let listing = conversations.list(start, SCAN_BATCH).await?;
         if listing.conversations.is_empty() {
             return Ok((scanned, None));
         }
         for (key, head) in &listing.conversations {
             scanned += 1;
-            if !look(*key, head) || scanned == MOST_SCANNED {
+            if !visit(*key, head) || scanned == MAX_SCANNED {
                 let next = offset.saturating_add(scanned);
                 return Ok((scanned, (next < listing.total).then_some(next)));
             }

@@ -1,35 +1,36 @@
-//! The address for operators: is this process alive, what has it done, what was said in which conversation, and what would it do?
+//! The admin address: health and readiness probes, metrics, the admin API and the dashboard.
 //!
-//! [`serve`] answers on the admin address. `/healthz` and `/readyz` need no token, because whoever probes them has none and
-//! learns one word; neither do the dashboard's own files, one of which asks for it. Everything else needs the token where there is one, as a
-//! bearer or as the cookie that signing in gives, and is closed to web pages but ours where there is none.
-//! [`Source`] asks the same questions from a command: of a running process, or of a store that nobody else has open, by
-//! the same code.
+//! [`serve`] runs it. `/healthz` and `/readyz` need no token, because probes have none and learn nothing but a
+//! status; neither do the dashboard's own files, which include the sign-in form. Everything else requires the token
+//! if one is configured, either as a bearer token or as the session cookie that signing in sets. Without a token,
+//! only loopback clients are served, and no web pages of other sites.
+//! [`Source`] is a client of the same API for commands: it talks to a running process, or to a store that no other
+//! process has open, through the same code.
 //!
-//! | request | answer |
+//! | request | response |
 //! | --- | --- |
 //! | `GET /` and `/assets/…` | the dashboard |
-//! | `GET /api/overview?range=&route=&model=` | what this process has done lately, over time, by route and by model |
-//! | `GET /api/overview/live` | the same while it changes, as server-sent events |
-//! | `GET /api/conversations?offset=&limit=&tenant=&name=&route=&model=&strategy=&search=&hint=` | a [`ConversationPage`], the newest first |
+//! | `GET /api/overview?range=&route=&model=` | recent figures of this process over time, by route and by model |
+//! | `GET /api/overview/live` | the same as server-sent events |
+//! | `GET /api/conversations?offset=&limit=&tenant=&name=&route=&model=&strategy=&search=&hint=` | a [`ConversationPage`], newest first |
 //! | `GET /api/conversations/{id}?turns_offset=&turns_limit=` | a [`TurnPage`]: every figure of every turn, the summaries, the memory |
-//! | `GET /api/conversations/{id}/turns/{number}?offset=&limit=` | one turn: its plan with its reasons, the summary as it stood, what changed |
+//! | `GET /api/conversations/{id}/turns/{number}?offset=&limit=` | one turn: its plan with reasons, the summary it used, what changed |
 //! | `GET /api/conversations/{id}/messages?offset=&limit=` | a [`MessagePage`]: the raw timeline |
-//! | `GET /api/conversations/{id}/export` | one line of JSON a branch: `id`, `model`, `messages` |
-//! | `GET /api/conversations/{id}/memory` | a [`MemoryPage`]: what is pinned to it |
+//! | `GET /api/conversations/{id}/export` | one line of JSON per branch: `id`, `model`, `messages` |
+//! | `GET /api/conversations/{id}/memory` | a [`MemoryPage`]: the pinned memory |
 //! | `PUT /api/conversations/{id}/memory` | `204`; the body is `{"memory": "…"}`, or the text itself as `text/plain` |
 //! | `DELETE /api/conversations/{id}/memory` | `204` |
 //! | `DELETE /api/conversations/{id}` | `204` |
-//! | `POST /api/explain` | what would happen to a request, as `tidegate explain` says it |
-//! | `GET /api/config` | the configuration in force, with where each value came from, and the last reload |
-//! | `GET`, `POST`, `DELETE /api/session` | whether a token is needed; signing in and out |
-//! | `GET /api/openapi.json` | all of this, described for machines |
-//! | `GET /metrics` | what was counted, as Prometheus reads it |
+//! | `POST /api/explain` | what the proxy would do with a request, as `tidegate explain --json` prints it |
+//! | `GET /api/config` | the active configuration with the origin of each value, and the last reload |
+//! | `GET`, `POST`, `DELETE /api/session` | whether a token is required; sign in; sign out |
+//! | `GET /api/openapi.json` | the OpenAPI description of all of this |
+//! | `GET /metrics` | the metrics in the Prometheus text format |
 //!
-//! `{id}` is the 32 digits of a conversation, the beginning of them, or what its client calls it; to delete it, all of them.
-//! With `?tenant=` the conversations of all other tenants are not there. Nothing is changed for a page of another site.
+//! `{id}` is the 32 digits of a conversation's key, a prefix of them, or the name its client gave it; deleting takes
+//! all 32 digits. With `?tenant=`, conversations of other tenants are invisible. Cross-site requests change nothing.
 //!
-//! This crate never touches a request on its way, and never writes a path or a message into a log.
+//! This crate never touches a proxied request, and never logs a path or a message.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -47,34 +48,35 @@
 mod api;
 mod assets;
 mod auth;
+mod body;
 mod branch;
-mod chronicle;
 mod client;
 mod configuration;
-mod desk;
+mod error;
+mod event_stream;
+mod explain;
 mod find;
-mod incoming;
-mod live;
+mod history;
 mod memory;
 mod overview;
 mod page;
-mod problem;
 mod reloads;
-mod reply;
+mod response;
+mod router;
 mod serve;
 mod session;
 mod target;
 #[cfg(test)]
 mod tests;
-mod try_it;
 mod turn;
 
 pub use auth::Token;
 pub use client::{AdminError, Source};
 pub use find::Filter;
-pub use memory::MEMORY_BYTES;
+pub use memory::MAX_MEMORY_BYTES;
 pub use page::{
-    ConversationPage, FoldEntry, MemoryPage, MessageEntry, MessagePage, Summary, TurnPage, Unreadable,
+    ConversationPage, ConversationSummary, FoldEntry, MemoryPage, MessageEntry, MessagePage, TurnPage,
+    UnreadableCounts,
 };
 pub use reloads::{Reload, ReloadOutcome, Reloads};
 pub use serve::{Admin, Readiness, serve};

@@ -1,25 +1,25 @@
-//! What this process has done lately, as one page of figures.
+//! The overview: recent request figures of this process.
 
-use crate::chronicle::{Came, Chronicle, Pair, Range, first_step};
+use crate::history::{History, Range, SeriesKey, StepTallies, first_step};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_telemetry::Tally;
 
-/// What is looked at.
+/// The range and filters of an overview.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct View {
+pub(crate) struct OverviewQuery {
     pub(crate) range: Range,
     pub(crate) route: Option<String>,
     pub(crate) model: Option<String>,
 }
 
-/// What is true of the process now.
+/// The current state of the process.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Process {
     pub(crate) version: &'static str,
-    /// When it began to count.
+    /// When it started counting, in milliseconds since 1970.
     pub(crate) started: u64,
     pub(crate) store: String,
     pub(crate) store_degraded: Option<&'static str>,
@@ -27,7 +27,7 @@ pub(crate) struct Process {
     pub(crate) draining: bool,
 }
 
-/// What requests add up to, as it is told. Null is what nobody knows.
+/// The JSON form of a [`Tally`]. Unknown values are null.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Figures {
     requests: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Figures {
     cost_usd: Option<f64>,
     unedited_cost_usd: Option<f64>,
     summarizer_cost_usd: f64,
-    /// Net of summarizers; less than nothing where editing has cost.
+    /// Net of summarizer costs; negative if editing cost more than it saved.
     avoided_usd: Option<f64>,
     unpriced: u64,
     masked: u64,
@@ -52,22 +52,22 @@ pub(crate) struct Figures {
     overhead_p99_us: Option<f64>,
 }
 
-/// Figures with a name: of a route, or of a model.
+/// The figures of one route or model.
 #[derive(Clone, Debug, Serialize)]
-struct Named {
+struct NamedFigures {
     name: String,
     #[serde(flatten)]
     figures: Figures,
 }
 
-/// How often something happened.
+/// The number of requests with one reason or code.
 #[derive(Clone, Debug, Serialize)]
-struct Counted {
+struct ReasonCount {
     name: &'static str,
     count: u64,
 }
 
-/// One step, with when it began.
+/// One step with its start time.
 #[derive(Clone, Debug, Serialize)]
 struct Point {
     t: u64,
@@ -75,14 +75,14 @@ struct Point {
     figures: Figures,
 }
 
-/// The figures of a range: all together, by route, by model.
+/// The figures of a range: in total, by route and by model.
 #[derive(Clone, Debug, Serialize)]
-struct Sums {
+struct RangeFigures {
     totals: Figures,
-    routes: Vec<Named>,
-    models: Vec<Named>,
-    degraded: Vec<Counted>,
-    refusals: Vec<Counted>,
+    routes: Vec<NamedFigures>,
+    models: Vec<NamedFigures>,
+    degraded: Vec<ReasonCount>,
+    refusals: Vec<ReasonCount>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -92,101 +92,126 @@ pub(crate) struct Overview {
     step: u64,
     process: Process,
     #[serde(flatten)]
-    sums: Sums,
-    /// One list a figure, and `t` with when each step began: what a plot is made of.
+    figures: RangeFigures,
+    /// One array per figure, plus `t` with the start of each step: the columns of a plot.
     series: Value,
 }
 
-/// What has changed since the last one.
+/// An update to an [`Overview`]: the latest step and the new totals.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Tick {
+pub(crate) struct OverviewUpdate {
     now: u64,
     step: u64,
     process: Process,
     point: Point,
     #[serde(flatten)]
-    sums: Sums,
+    figures: RangeFigures,
 }
 
 impl Overview {
-    pub(crate) fn of(chronicle: &Chronicle, view: &View, process: Process, now: u64) -> Overview {
-        let (step, count) = view.range.steps();
-        let steps = chronicle.steps(view.range, now);
+    pub(crate) fn new(history: &History, query: &OverviewQuery, process: Process, now: u64) -> Overview {
+        let (step, count) = query.range.steps();
+        let steps = history.steps(query.range, now);
         let first = first_step(step, count, now);
-        let came: BTreeMap<u64, Tally> =
-            steps.iter().map(|(at, came)| (*at, total(came.iter(), view))).collect();
-        let nothing = Tally::default();
+        let by_step: BTreeMap<u64, Tally> =
+            steps.iter().map(|(at, tallies)| (*at, total(tallies.iter(), query))).collect();
+        let empty = Tally::default();
         let times = (0..count).map(|number| first + number * step);
-        let points = times.map(|t| Point::of(t, came.get(&t).unwrap_or(&nothing)));
+        let points = times.map(|t| Point::new(t, by_step.get(&t).unwrap_or(&empty)));
         let series = columns(points);
-        Overview { now, range: view.range.name(), step, process, sums: Sums::of(&steps, view), series }
+        Overview {
+            now,
+            range: query.range.name(),
+            step,
+            process,
+            figures: RangeFigures::new(&steps, query),
+            series,
+        }
     }
 }
 
-impl Tick {
-    pub(crate) fn of(chronicle: &Chronicle, view: &View, process: Process, now: u64) -> Tick {
-        let (step, _) = view.range.steps();
-        let steps = chronicle.steps(view.range, now);
-        // The last step is told again while it grows.
+impl OverviewUpdate {
+    pub(crate) fn new(
+        history: &History,
+        query: &OverviewQuery,
+        process: Process,
+        now: u64,
+    ) -> OverviewUpdate {
+        let (step, _) = query.range.steps();
+        let steps = history.steps(query.range, now);
+        // The last step is sent again while it grows.
         let t = now - now % step;
         let newest = steps.last().filter(|(at, _)| *at >= t);
-        let tally = newest.map(|(_, came)| total(came.iter(), view)).unwrap_or_default();
-        Tick { now, step, process, point: Point::of(t, &tally), sums: Sums::of(&steps, view) }
+        let tally = newest.map(|(_, tallies)| total(tallies.iter(), query)).unwrap_or_default();
+        OverviewUpdate {
+            now,
+            step,
+            process,
+            point: Point::new(t, &tally),
+            figures: RangeFigures::new(&steps, query),
+        }
     }
 }
 
 impl Point {
-    fn of(t: u64, tally: &Tally) -> Point {
-        Point { t, figures: Figures::of(tally) }
+    fn new(t: u64, tally: &Tally) -> Point {
+        Point { t, figures: Figures::new(tally) }
     }
 }
 
-impl Sums {
-    fn of(steps: &[(u64, Arc<Came>)], view: &View) -> Sums {
-        let mut pairs: BTreeMap<&Arc<Pair>, Tally> = BTreeMap::new();
-        for (pair, tally) in steps.iter().flat_map(|(_, came)| came.iter()) {
-            let sum = pairs.entry(pair).or_default();
+impl RangeFigures {
+    fn new(steps: &[(u64, Arc<StepTallies>)], query: &OverviewQuery) -> RangeFigures {
+        let mut series: BTreeMap<&Arc<SeriesKey>, Tally> = BTreeMap::new();
+        for (key, tally) in steps.iter().flat_map(|(_, tallies)| tallies.iter()) {
+            let sum = series.entry(key).or_default();
             *sum = sum.plus(tally);
         }
-        let totals = total(pairs.iter().map(|(pair, tally)| (*pair, tally)), view);
-        // A route is chosen among all routes, and a model among all models: each table shows what the other filter leaves.
-        let by_route = View { route: None, ..view.clone() };
-        let by_model = View { model: None, ..view.clone() };
-        let counted = |counts: &BTreeMap<&'static str, u64>| {
-            counts.iter().map(|(name, count)| Counted { name, count: *count }).collect()
+        let totals = total(series.iter().map(|(key, tally)| (*key, tally)), query);
+        // The route table ignores the route filter and the model table the model filter, so that each still
+        // lists every choice.
+        let by_route = OverviewQuery { route: None, ..query.clone() };
+        let by_model = OverviewQuery { model: None, ..query.clone() };
+        let counts = |by_reason: &BTreeMap<&'static str, u64>| {
+            by_reason.iter().map(|(name, count)| ReasonCount { name, count: *count }).collect()
         };
-        Sums {
-            routes: named(&pairs, &by_route, |pair| &pair.route),
-            models: named(&pairs, &by_model, |pair| &pair.model),
-            degraded: counted(&totals.degraded),
-            refusals: counted(&totals.refusals),
-            totals: Figures::of(&totals),
+        RangeFigures {
+            routes: grouped(&series, &by_route, |key| &key.route),
+            models: grouped(&series, &by_model, |key| &key.model),
+            degraded: counts(&totals.degraded),
+            refusals: counts(&totals.refusals),
+            totals: Figures::new(&totals),
         }
     }
 }
 
-fn named(pairs: &BTreeMap<&Arc<Pair>, Tally>, view: &View, name: fn(&Pair) -> &String) -> Vec<Named> {
+fn grouped(
+    series: &BTreeMap<&Arc<SeriesKey>, Tally>,
+    query: &OverviewQuery,
+    name: fn(&SeriesKey) -> &String,
+) -> Vec<NamedFigures> {
     let mut sums: BTreeMap<&String, Tally> = BTreeMap::new();
-    for (pair, tally) in pairs.iter().filter(|(pair, _)| view.shows(pair)) {
-        let sum = sums.entry(name(pair)).or_default();
+    for (key, tally) in series.iter().filter(|(key, _)| query.matches(key)) {
+        let sum = sums.entry(name(key)).or_default();
         *sum = sum.plus(tally);
     }
-    sums.into_iter().map(|(name, tally)| Named { name: name.clone(), figures: Figures::of(&tally) }).collect()
+    sums.into_iter()
+        .map(|(name, tally)| NamedFigures { name: name.clone(), figures: Figures::new(&tally) })
+        .collect()
 }
 
-fn total<'a>(came: impl Iterator<Item = (&'a Arc<Pair>, &'a Tally)>, view: &View) -> Tally {
-    came.filter(|(pair, _)| view.shows(pair)).fold(Tally::default(), |sum, (_, tally)| sum.plus(tally))
+fn total<'a>(tallies: impl Iterator<Item = (&'a Arc<SeriesKey>, &'a Tally)>, query: &OverviewQuery) -> Tally {
+    tallies.filter(|(key, _)| query.matches(key)).fold(Tally::default(), |sum, (_, tally)| sum.plus(tally))
 }
 
-impl View {
-    fn shows(&self, pair: &Pair) -> bool {
+impl OverviewQuery {
+    fn matches(&self, key: &SeriesKey) -> bool {
         let is = |wanted: &Option<String>, name: &String| wanted.as_ref().is_none_or(|wanted| wanted == name);
-        is(&self.route, &pair.route) && is(&self.model, &pair.model)
+        is(&self.route, &key.route) && is(&self.model, &key.model)
     }
 }
 
 impl Figures {
-    fn of(tally: &Tally) -> Figures {
+    fn new(tally: &Tally) -> Figures {
         let costs = tally.costs();
         let summarizer_cost_usd = tally.summarizer_cost();
         Figures {
@@ -213,11 +238,11 @@ impl Figures {
     }
 }
 
-/// Points turned by a quarter: a list for each member.
+/// Transposes points into one array per member.
 fn columns(points: impl Iterator<Item = Point>) -> Value {
     let mut columns: Map<String, Value> = Map::new();
     for point in points {
-        // A point is numbers and nulls under names: it is an object.
+        // A `Point` always serializes to an object.
         let Ok(Value::Object(point)) = serde_json::to_value(point) else { continue };
         for (name, value) in point {
             if let Value::Array(column) = columns.entry(name).or_insert_with(|| Value::Array(Vec::new())) {

@@ -1,4 +1,5 @@
-//! What is answered. The server writes these and the command reads them, so that they cannot disagree.
+//! The JSON pages of the API. The server serializes these types and the client deserializes them, so that
+//! they cannot disagree.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,13 +7,13 @@ use serde_json::value::RawValue;
 use tidegate_context::TurnRecord;
 use tidegate_store::{ConversationKey, Head, Pinned, RawMessage, RecordError, StoredFold};
 
-/// One conversation without what was said in it. Times are milliseconds since 1970.
+/// A conversation without its messages. Times are milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Summary {
-    /// The 32 digits that it is kept under.
+pub struct ConversationSummary {
+    /// The 32 digits of its key.
     pub id: String,
-    /// What its client calls it.
+    /// The name its client gave it.
     pub name: String,
     pub tenant: String,
     pub route: String,
@@ -27,78 +28,80 @@ pub struct Summary {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub cached_tokens: u64,
-    /// What its turns cost, as far as their prices are known; null where none is.
+    /// The cost of the turns whose price is known; null if none is.
     pub cost_usd: Option<f64>,
-    /// What they would have cost as the client sent them, estimated; null where that is. An older process does not tell.
+    /// The estimated cost of the same turns unedited. Older versions do not report it.
     #[serde(default)]
     pub unedited_cost_usd: Option<f64>,
-    /// How many turns had brought nothing new at its last one, where that was worth a hint.
+    /// The number of turns without progress reported by the last turn, if it had a stop hint.
     pub stop_hint: Option<u32>,
-    /// Requests that were refused, and that went without something they should have had.
+    /// Refused requests.
     pub refusals: u64,
+    /// Requests forwarded without something they should have had, such as stored memory.
     pub degraded: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConversationPage {
-    pub conversations: Vec<Summary>,
-    /// How many there are; unknown under a filter, for which all of them would have to be read.
+    pub conversations: Vec<ConversationSummary>,
+    /// The total number; null with a filter, because counting would read every conversation.
     pub total: Option<usize>,
     pub offset: usize,
     pub limit: usize,
-    /// How many were looked at for this page.
+    /// The number of conversations examined for this page.
     pub scanned: usize,
-    /// The offset to go on from; none at the end.
+    /// The offset to continue from; null at the end.
     pub next: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnPage {
-    pub conversation: Summary,
-    /// What is pinned to it.
+    pub conversation: ConversationSummary,
+    /// The memory pinned to it.
     #[serde(flatten)]
     pub memory: MemoryPage,
-    /// The oldest first, with everything that was recorded of each.
+    /// One page of turns, oldest first, as recorded.
     pub turns: Vec<TurnRecord>,
     pub turns_total: usize,
     pub turns_offset: usize,
     pub turns_limit: usize,
-    /// All of them on every page, the newest last. An older process has none to tell.
+    /// All summaries, newest last, on every page. Older versions do not report them.
     #[serde(default)]
     pub summaries: Vec<FoldEntry>,
-    /// Why they may not be all; absent if they are.
+    /// Why the list may be incomplete; absent if it is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summaries_degraded: Option<String>,
 }
 
-/// What is pinned to a conversation: it is in every request that is edited at all.
+/// The memory pinned to a conversation. Tidegate adds it to every request that it edits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemoryPage {
-    /// Null if nothing is.
+    /// Null if nothing is pinned.
     pub memory: Option<String>,
-    /// Why what is there cannot be read; absent otherwise.
+    /// Why the pinned memory cannot be read; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_degraded: Option<String>,
 }
 
-/// What stands for old messages of the conversation.
+/// A summary that replaces old messages of the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FoldEntry {
     /// The id of the last message that it covers.
     pub covers: String,
-    /// How many messages that is.
+    /// The number of messages it covers.
     pub covered: u32,
-    /// When it was made.
+    /// When it was written.
     pub at: u64,
-    /// Who wrote it: a model, or `extractive`.
+    /// The model that wrote it, or `extractive`.
     pub author: String,
-    /// What that cost.
+    /// The number of summarizer calls it took.
     pub calls: u32,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
-    /// Lists of entries, each with a `text`, and a `summary_text`; null if it cannot be read.
+    /// The summary's fields, as lists of entries with a `text`, and its `summary_text`; null if it cannot be
+    /// read.
     pub summary: Value,
 }
 
@@ -110,45 +113,45 @@ pub struct MessagePage {
     pub limit: usize,
     /// Whether messages are recorded at all (`store.raw`).
     pub recorded: bool,
-    pub unreadable: Unreadable,
+    pub unreadable: UnreadableCounts,
 }
 
-/// A message with its place. Exactly one of `message` and `text` is there.
+/// A recorded message. Exactly one of `message` and `text` is present.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MessageEntry {
-    /// The digest of the conversation up to it, in hexadecimal digits.
+    /// The digest of the conversation up to this message, in hexadecimal.
     pub id: String,
-    /// The message before it; all zeros before the first.
+    /// The id of the previous message; all zeros for the first.
     pub parent: String,
-    /// Its index in the request that brought it.
+    /// Its index in the request that first contained it.
     pub position: u32,
     /// When it was first seen.
     pub at: u64,
-    /// The client's own bytes.
+    /// The message as the client sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Box<RawValue>>,
-    /// The same where they are no JSON.
+    /// The same as a string, if it is not valid JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// Messages that are there and cannot be shown, by reason.
+/// The number of stored messages that cannot be read, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Unreadable {
+pub struct UnreadableCounts {
     pub count: usize,
-    /// Encrypted with a key that is not given.
+    /// Encrypted with a key that is not configured.
     pub no_key: usize,
     pub damaged: usize,
     /// Written by a newer version.
     pub newer: usize,
 }
 
-impl Summary {
-    pub(crate) fn of(key: ConversationKey, head: &Head) -> Summary {
+impl ConversationSummary {
+    pub(crate) fn new(key: ConversationKey, head: &Head) -> ConversationSummary {
         let label = |name| head.labels.get(name).cloned().unwrap_or_default();
         let count = |name| head.counts.get(name).copied().unwrap_or_default();
-        Summary {
+        ConversationSummary {
             id: key.to_string(),
             name: label("name"),
             tenant: label("tenant"),
@@ -173,22 +176,22 @@ impl Summary {
     }
 }
 
-/// A turn whose price is not known adds nothing, so that nothing at all means that none was.
+/// Turns without a known price add zero, so zero means that no price was known.
 fn usd(nano: u64) -> Option<f64> {
-    // Billions of dollars would have to be spent before a float is off by a billionth.
+    // A float is exact to a billionth up to billions of dollars.
     #[expect(clippy::cast_precision_loss, reason = "see above")]
     (nano > 0).then(|| nano as f64 / 1e9)
 }
 
 impl MemoryPage {
-    pub(crate) fn of(pinned: Pinned) -> MemoryPage {
+    pub(crate) fn new(pinned: Pinned) -> MemoryPage {
         let memory_degraded = pinned.unreadable.map(|error| error.reason().to_owned());
         MemoryPage { memory: pinned.text, memory_degraded }
     }
 }
 
 impl MessageEntry {
-    pub(crate) fn of(message: &RawMessage) -> MessageEntry {
+    pub(crate) fn new(message: &RawMessage) -> MessageEntry {
         let raw = serde_json::from_slice::<Box<RawValue>>(&message.json).ok();
         let text = raw.is_none().then(|| String::from_utf8_lossy(&message.json).into_owned());
         MessageEntry {
@@ -203,16 +206,16 @@ impl MessageEntry {
 }
 
 impl FoldEntry {
-    pub(crate) fn of(fold: &StoredFold) -> FoldEntry {
-        // The rest of what is stored is for whoever folds again.
-        let told: FoldEntry = serde_json::from_slice(&fold.state).unwrap_or_default();
-        FoldEntry { covers: fold.covers.to_string(), covered: fold.covered, at: fold.at.0, ..told }
+    pub(crate) fn new(fold: &StoredFold) -> FoldEntry {
+        // The remaining members are only needed to fold again.
+        let stored: FoldEntry = serde_json::from_slice(&fold.state).unwrap_or_default();
+        FoldEntry { covers: fold.covers.to_string(), covered: fold.covered, at: fold.at.0, ..stored }
     }
 }
 
-impl Unreadable {
-    pub(crate) fn of(errors: &[RecordError]) -> Unreadable {
-        let mut unreadable = Unreadable { count: errors.len(), ..Unreadable::default() };
+impl UnreadableCounts {
+    pub(crate) fn new(errors: &[RecordError]) -> UnreadableCounts {
+        let mut unreadable = UnreadableCounts { count: errors.len(), ..UnreadableCounts::default() };
         for error in errors {
             match error {
                 RecordError::NoKey => unreadable.no_key += 1,

@@ -1,10 +1,10 @@
 use serde::Serialize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What became of the configuration the last time that it was read. Whoever reads it writes here, and the configuration's page tells it.
+/// The outcome of the latest configuration reload: written by the reloader, shown on the configuration page.
 #[derive(Debug)]
 pub struct Reloads {
-    /// The file; none where there is none.
+    /// The configuration file, if there is one.
     pub(crate) file: Option<String>,
     last: Mutex<Reload>,
 }
@@ -14,19 +14,19 @@ pub struct Reload {
     /// Milliseconds since 1970.
     pub at: u64,
     pub outcome: ReloadOutcome,
-    /// What is wrong with it, where it was rejected.
+    /// The configuration errors, if it was rejected.
     pub errors: Option<String>,
-    /// Whether it changes something that only a restart puts in force.
+    /// Whether some changes take effect only after a restart.
     pub needs_restart: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReloadOutcome {
-    /// It has not been read since the start.
+    /// Not reloaded since the start.
     Started,
     Reloaded,
-    /// It is invalid, and the one before it stays in force.
+    /// The new configuration is invalid; the previous one stays active.
     Rejected,
 }
 
@@ -37,17 +37,17 @@ impl Reloads {
         Reloads { file, last: Mutex::new(last) }
     }
 
-    /// It was read again.
-    pub fn note(&self, reload: Reload) {
-        *self.state() = reload;
+    /// Records a reload.
+    pub fn record(&self, reload: Reload) {
+        *self.lock() = reload;
     }
 
     pub(crate) fn last(&self) -> Reload {
-        self.state().clone()
+        self.lock().clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, Reload> {
-        // It is replaced as a whole.
+    fn lock(&self) -> MutexGuard<'_, Reload> {
+        // The value is only replaced as a whole, so a poisoned lock holds a valid one.
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! The admin address.
+//! The HTTP server on the admin address.
 
 use crate::auth::Token;
-use crate::desk::Desk;
 use crate::reloads::Reloads;
+use crate::router::Router;
 use http::Request;
 use http_body_util::Either;
 use hyper::body::Incoming;
@@ -17,105 +17,106 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegate_config::Settings;
 use tidegate_store::Conversations;
-use tidegate_telemetry::Tallied;
+use tidegate_telemetry::ModelTally;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-/// What the admin address tells about. The closures are asked at every request.
+/// What the admin address serves. The closures are called for every request that needs them.
 pub struct Admin {
     pub readiness: Box<dyn Fn() -> Readiness + Send + Sync>,
     pub conversations: Arc<Conversations>,
-    /// Without one, only this machine may ask, and no web page but ours.
+    /// Without a token, only loopback requests are accepted, and none from web pages of other sites.
     pub token: Option<Token>,
-    /// What `/metrics` says.
+    /// Renders the body of `/metrics`.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
-    /// What requests have added up to since the start.
-    pub tallies: Box<dyn Fn() -> Vec<Tallied> + Send + Sync>,
-    /// The configuration in force.
+    /// The totals of all requests since the start, by route and model.
+    pub tallies: Box<dyn Fn() -> Vec<ModelTally> + Send + Sync>,
+    /// The active configuration.
     pub settings: Box<dyn Fn() -> Arc<Settings> + Send + Sync>,
     pub reloads: Arc<Reloads>,
 }
 
-/// Whether this process wants new requests.
+/// Whether this process accepts new requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
-    /// It finishes what it has and then ends.
+    /// Finishing open requests before it exits.
     Draining,
 }
 
-/// So many connections at once; the next ones wait. Far more than probes, a scraper and some people need, and few
-/// enough that those who hold theirs open cannot take the files that requests need.
-const MOST_CONNECTIONS: usize = 128;
+/// The maximum number of open connections; further ones wait. Far more than probes, a scraper and a few
+/// people need, and few enough that idle connections cannot exhaust the file descriptors that proxied
+/// requests need.
+const MAX_CONNECTIONS: usize = 128;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// A request is a line and some headers, but for what is pinned, and that has a bound of its own.
+/// Limits the request line and headers. Bodies have limits of their own.
 const HEAD_BYTES: usize = 32 * 1024;
-/// How long a connection is kept, and how much longer an answer may take that began in time. Whoever does not read what
-/// was asked for gives up the place then.
-const LIFE: Duration = Duration::from_secs(300);
-const GRACE: Duration = Duration::from_secs(60);
+/// How long a connection may stay open, and how much longer a response that has begun may take. A client that
+/// stops reading loses its connection then.
+const CONNECTION_LIFETIME: Duration = Duration::from_secs(300);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(60);
 
-/// Serves the admin address until it is dropped.
+/// Serves the admin address until the future is dropped.
 pub async fn serve(listener: TcpListener, admin: Admin) {
-    let desk = Arc::new(Desk::new(admin));
+    let router = Arc::new(Router::new(admin));
     tokio::select! {
-        () = desk.keep_time() => {}
-        () = accept(listener, &desk) => {}
+        () = router.sample_forever() => {}
+        () = accept(listener, &router) => {}
     }
 }
 
-async fn accept(listener: TcpListener, desk: &Arc<Desk>) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+async fn accept(listener: TcpListener, router: &Arc<Router>) {
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        // Nobody closes it, so there is always a place some day.
-        let place = places.clone().acquire_owned().await;
+        // The semaphore is never closed, so this only waits.
+        let permit = permits.clone().acquire_owned().await;
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                warn!(%error, "cannot accept a connection on the admin address");
+                warn!(%error, "cannot accept connection on the admin address");
                 sleep(Duration::from_millis(50)).await;
                 continue;
             }
         };
-        let desk = desk.clone();
+        let router = router.clone();
         tokio::spawn(async move {
-            converse(stream, desk).await;
-            drop(place);
+            serve_connection(stream, router).await;
+            drop(permit);
         });
     }
 }
 
-async fn converse(stream: TcpStream, desk: Arc<Desk>) {
-    let is_listening = Arc::new(AtomicBool::new(false));
-    let listens = is_listening.clone();
+async fn serve_connection(stream: TcpStream, router: Arc<Router>) {
+    let is_streaming = Arc::new(AtomicBool::new(false));
+    let streaming = is_streaming.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let (desk, listens) = (desk.clone(), listens.clone());
+        let (router, streaming) = (router.clone(), streaming.clone());
         async move {
-            let answer = desk.answer(request).await;
-            listens.store(matches!(answer.body(), Either::Right(_)), Ordering::Relaxed);
-            Ok::<_, Infallible>(answer)
+            let response = router.handle(request).await;
+            streaming.store(matches!(response.body(), Either::Right(_)), Ordering::Relaxed);
+            Ok::<_, Infallible>(response)
         }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(HEAD_BYTES);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
-    let ended = loop {
-        match timeout(LIFE, connection.as_mut()).await {
-            Ok(ended) => break Ok(ended),
-            // Events go on for longer. There are few such connections, and they end by themselves.
-            Err(_) if is_listening.load(Ordering::Relaxed) => {}
+    let result = loop {
+        match timeout(CONNECTION_LIFETIME, connection.as_mut()).await {
+            Ok(result) => break Ok(result),
+            // Event streams outlive this limit. They are few, and `EventStream` ends them after a while.
+            Err(_) if is_streaming.load(Ordering::Relaxed) => {}
             Err(_) => {
                 connection.as_mut().graceful_shutdown();
-                break timeout(GRACE, connection).await;
+                break timeout(SHUTDOWN_GRACE, connection).await;
             }
         }
     };
-    match ended {
+    match result {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!(%error, "admin connection ended"),
-        Err(_) => debug!("admin connection ended: nobody read the answer"),
+        Err(_) => debug!("admin connection ended: client stopped reading"),
     }
 }
 

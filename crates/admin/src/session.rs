@@ -1,12 +1,13 @@
-//! Signing in with a browser, which cannot send a header of its own with every request.
+//! Sessions for browsers, which cannot send the token in a header with every request.
 //!
-//! Whoever shows the token gets a cookie that says until when it counts, under a signature that only the token can make. Nothing is kept
-//! of it here, so that all replicas with the same token take it, and a restart ends nobody's work.
+//! Signing in with the token sets a cookie with an expiry time and a signature that only a holder of the
+//! token can make. The server keeps no session state, so the cookie is valid on all replicas with the same
+//! token and survives restarts.
 
 use crate::auth::Token;
-use crate::incoming::{self, Format};
-use crate::problem::Problem;
-use crate::reply::{self, Answer};
+use crate::body::{self, BodyFormat};
+use crate::error::ApiError;
+use crate::response::{self, FullResponse};
 use bytes::Bytes;
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
@@ -14,56 +15,56 @@ use hyper::body::Body;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How long somebody stays signed in.
-const LIFE: Duration = Duration::from_secs(12 * 60 * 60);
+/// How long a session lasts.
+const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// A token is some characters.
-const MOST_BYTES: usize = 16 * 1024;
+/// The maximum size of a sign-in body.
+const MAX_BODY_BYTES: usize = 16 * 1024;
 
-/// What anybody may know.
+/// The session status, readable without a token.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct State {
+pub(crate) struct SessionStatus {
     pub(crate) token_required: bool,
-    /// Whether this request would be let in.
+    /// Whether this request is authorized.
     pub(crate) admitted: bool,
     pub(crate) version: &'static str,
 }
 
-/// Takes a token and gives a cookie for it.
+/// Checks the token and sets the session cookie.
 pub(crate) async fn sign_in<B: Body<Data = Bytes>>(
     token: Option<&Token>,
     headers: &HeaderMap,
     body: B,
     now: u64,
-) -> Result<Answer, Problem> {
+) -> Result<FullResponse, ApiError> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Sent {
+    struct SignInBody {
         token: String,
     }
-    if Format::of(headers) != Some(Format::Json) {
-        return Err(Problem::NotJson);
+    if BodyFormat::from_headers(headers) != Some(BodyFormat::Json) {
+        return Err(ApiError::JsonRequired);
     }
-    let shape = Problem::Session;
-    let body = incoming::read(body, MOST_BYTES, shape.clone(), shape.clone()).await?;
-    let Sent { token: presented } = serde_json::from_slice(&body).map_err(|_| shape)?;
-    // Where there is no token, everybody who gets here is let in already.
-    let Some(token) = token else { return Ok(reply::no_content()) };
+    let invalid = ApiError::InvalidSession;
+    let body = body::read(body, MAX_BODY_BYTES, invalid.clone(), invalid.clone()).await?;
+    let SignInBody { token: presented } = serde_json::from_slice(&body).map_err(|_| invalid)?;
+    // Without a configured token, every client that gets here is already authorized.
+    let Some(token) = token else { return Ok(response::no_content()) };
     if !token.matches(presented.trim().as_bytes()) {
-        return Err(Problem::WrongToken);
+        return Err(ApiError::WrongToken);
     }
-    let until = now.saturating_add(u64::try_from(LIFE.as_millis()).unwrap_or(u64::MAX));
-    Ok(with_cookie(&cookie(token, &format!("{until:x}.{}", token.signature(until)), LIFE)))
+    let until = now.saturating_add(u64::try_from(LIFETIME.as_millis()).unwrap_or(u64::MAX));
+    Ok(with_cookie(&cookie(token, &format!("{until:x}.{}", token.signature(until)), LIFETIME)))
 }
 
-pub(crate) fn sign_out(token: Option<&Token>) -> Answer {
+pub(crate) fn sign_out(token: Option<&Token>) -> FullResponse {
     match token {
         Some(token) => with_cookie(&cookie(token, "", Duration::ZERO)),
-        None => reply::no_content(),
+        None => response::no_content(),
     }
 }
 
-/// Whether a cookie lets its bearer in.
+/// Whether the request carries a valid session cookie.
 pub(crate) fn is_signed_in(token: &Token, headers: &HeaderMap, now: u64) -> bool {
     let name = token.cookie_name();
     let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
@@ -71,23 +72,23 @@ pub(crate) fn is_signed_in(token: &Token, headers: &HeaderMap, now: u64) -> bool
         let Some((given, value)) = cookie.trim().split_once('=') else { return false };
         let Some((until, signature)) = value.split_once('.').filter(|_| given == name) else { return false };
         let until = u64::from_str_radix(until, 16).unwrap_or(0);
-        until > now && token.has_signed(until, signature)
+        until > now && token.verify(until, signature)
     })
 }
 
-/// No script can read it, and no other site can have it sent.
-fn cookie(token: &Token, value: &str, life: Duration) -> String {
+/// `HttpOnly` hides the cookie from scripts; `SameSite=Strict` keeps it out of cross-site requests.
+fn cookie(token: &Token, value: &str, max_age: Duration) -> String {
     let name = token.cookie_name();
-    format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}", life.as_secs())
+    format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}", max_age.as_secs())
 }
 
-fn with_cookie(cookie: &str) -> Answer {
-    let mut answer = reply::no_content();
-    // It is made of digits.
+fn with_cookie(cookie: &str) -> FullResponse {
+    let mut response = response::no_content();
+    // Always valid: the cookie consists of ASCII letters, digits and punctuation.
     if let Ok(cookie) = HeaderValue::from_str(cookie) {
-        answer.headers_mut().insert(SET_COOKIE, cookie);
+        response.headers_mut().insert(SET_COOKIE, cookie);
     }
-    answer
+    response
 }
 
 #[cfg(test)]
@@ -101,18 +102,18 @@ mod tests {
         HeaderMap::from_iter([(name, value.parse().unwrap())])
     }
 
-    async fn signed(token: &Token, presented: &str) -> Result<Answer, Problem> {
+    async fn try_sign_in(token: &Token, presented: &str) -> Result<FullResponse, ApiError> {
         let body = serde_json::json!({ "token": presented }).to_string();
         let headers = headers(CONTENT_TYPE, "application/json");
         sign_in(Some(token), &headers, Full::new(Bytes::from(body)), 1_000).await
     }
 
     #[tokio::test]
-    async fn a_cookie_lets_in_until_it_ends_and_only_where_its_token_is() {
+    async fn a_cookie_is_valid_until_it_expires_and_only_for_its_token() {
         let token = Token::new("s3cret");
-        assert_eq!(signed(&token, "s3cre").await.unwrap_err(), Problem::WrongToken);
-        let answer = signed(&token, " s3cret\n").await.unwrap();
-        let set = answer.headers()[SET_COOKIE].to_str().unwrap().to_owned();
+        assert_eq!(try_sign_in(&token, "s3cre").await.unwrap_err(), ApiError::WrongToken);
+        let response = try_sign_in(&token, " s3cret\n").await.unwrap();
+        let set = response.headers()[SET_COOKIE].to_str().unwrap().to_owned();
         assert!(set.ends_with("; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200"), "{set}");
         assert!(!set.contains("s3cret"));
         let pair = set.split(';').next().unwrap();
@@ -124,10 +125,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_can_make_or_stretch_one() {
+    async fn a_cookie_cannot_be_forged_or_extended() {
         let token = Token::new("s3cret");
-        let answer = signed(&token, "s3cret").await.unwrap();
-        let pair = answer.headers()[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+        let response = try_sign_in(&token, "s3cret").await.unwrap();
+        let pair = response.headers()[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
         let (name, value) = pair.split_once('=').unwrap();
         let (until, signature) = value.split_once('.').unwrap();
         for forged in [
@@ -146,16 +147,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_token_is_refused_and_signing_out_ends_the_cookie() {
+    async fn malformed_sign_ins_are_refused_and_signing_out_clears_the_cookie() {
         let token = Token::new("s3cret");
         let send = async |kind: &str, body: &'static str| {
             let body = Full::new(Bytes::from_static(body.as_bytes()));
-            sign_in(Some(&token), &headers(CONTENT_TYPE, kind), body, 0).await.map(|answer| answer.status())
+            sign_in(Some(&token), &headers(CONTENT_TYPE, kind), body, 0)
+                .await
+                .map(|response| response.status())
         };
         assert_eq!(send("application/json", "{\"token\":\"s3cret\"}").await, Ok(StatusCode::NO_CONTENT));
-        assert_eq!(send("text/plain", "{\"token\":\"s3cret\"}").await, Err(Problem::NotJson));
+        assert_eq!(send("text/plain", "{\"token\":\"s3cret\"}").await, Err(ApiError::JsonRequired));
         for bad in ["", "s3cret", "{}", "{\"token\":1}", "{\"token\":\"s3cret\",\"more\":1}"] {
-            assert_eq!(send("application/json", bad).await, Err(Problem::Session), "{bad}");
+            assert_eq!(send("application/json", bad).await, Err(ApiError::InvalidSession), "{bad}");
         }
         let out = sign_out(Some(&token));
         assert!(out.headers()[SET_COOKIE].to_str().unwrap().contains("=; Path=/;"));

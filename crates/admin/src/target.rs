@@ -1,11 +1,11 @@
-//! What is asked for: the path and the parameters behind it.
+//! Parses request targets: the path below `/api/conversations`, and query parameters.
 
-use crate::problem::Problem;
+use crate::error::ApiError;
 use http::{Method, Uri};
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 
-/// What of the conversations is asked for.
+/// The resource that a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     List,
@@ -19,28 +19,28 @@ pub(crate) enum Target {
 pub(crate) const ROOT: &str = "/api/conversations";
 
 impl Target {
-    pub(crate) fn of(path: &str) -> Result<Target, Problem> {
-        let rest = path.strip_prefix(ROOT).ok_or(Problem::UnknownPath)?;
+    pub(crate) fn parse(path: &str) -> Result<Target, ApiError> {
+        let rest = path.strip_prefix(ROOT).ok_or(ApiError::UnknownPath)?;
         if rest.is_empty() || rest == "/" {
             return Ok(Target::List);
         }
-        let rest = rest.strip_prefix('/').ok_or(Problem::UnknownPath)?;
+        let rest = rest.strip_prefix('/').ok_or(ApiError::UnknownPath)?;
         let (id, part) = rest.split_once('/').map_or((rest, None), |(id, part)| (id, Some(part)));
-        let id = percent_decode_str(id).decode_utf8().map_err(|_| Problem::UnknownPath)?.into_owned();
+        let id = percent_decode_str(id).decode_utf8().map_err(|_| ApiError::UnknownPath)?.into_owned();
         match part {
-            _ if id.is_empty() => Err(Problem::UnknownPath),
+            _ if id.is_empty() => Err(ApiError::UnknownPath),
             None => Ok(Target::Conversation(id)),
             Some("messages") => Ok(Target::Messages(id)),
             Some("export") => Ok(Target::Export(id)),
             Some("memory") => Ok(Target::Memory(id)),
             Some(part) => {
                 let number = part.strip_prefix("turns/").and_then(|number| number.parse().ok());
-                number.map(|number| Target::Turn(id, number)).ok_or(Problem::UnknownPath)
+                number.map(|number| Target::Turn(id, number)).ok_or(ApiError::UnknownPath)
             }
         }
     }
 
-    /// What can be done with it.
+    /// The methods it allows.
     pub(crate) fn allow(&self) -> &'static str {
         match self {
             Target::Conversation(_) => "GET, HEAD, DELETE",
@@ -50,7 +50,7 @@ impl Target {
     }
 }
 
-/// What a method does, if it is one of ours.
+/// What a method does to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Read,
@@ -59,78 +59,83 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    pub(crate) fn of(method: &Method, allow: &'static str) -> Result<Verb, Problem> {
+    pub(crate) fn parse(method: &Method, allow: &'static str) -> Result<Verb, ApiError> {
         match *method {
             Method::GET | Method::HEAD => Ok(Verb::Read),
             Method::PUT if allow.contains("PUT") => Ok(Verb::Replace),
             Method::DELETE if allow.ends_with("DELETE") => Ok(Verb::Delete),
-            _ => Err(Problem::Method { allow }),
+            _ => Err(ApiError::MethodNotAllowed { allow }),
         }
     }
 }
 
-/// The parameters of a request. One that nobody asked for is refused: a misspelled `tenant` would show everybody's.
+/// The query parameters of a request. Unknown ones are rejected: a misspelled `tenant` would otherwise list
+/// every tenant.
 #[derive(Debug)]
-pub(crate) struct Parameters(BTreeMap<String, String>);
+pub(crate) struct QueryParams(BTreeMap<String, String>);
 
-/// The most that one answer holds, and what it holds unless asked otherwise.
-pub(crate) const MOST: usize = 500;
-const USUAL: usize = 50;
+/// The maximum page size.
+pub(crate) const MAX_LIMIT: usize = 500;
+/// The page size if none is given.
+const DEFAULT_LIMIT: usize = 50;
 
-impl Parameters {
-    pub(crate) fn of(uri: &Uri, known: &[&str]) -> Result<Parameters, Problem> {
+impl QueryParams {
+    pub(crate) fn parse(uri: &Uri, known: &[&str]) -> Result<QueryParams, ApiError> {
         let mut parameters = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
             if !known.contains(&name.as_ref()) {
-                return Err(Problem::parameter(&name, format!("is not one of {}", known.join(", "))));
+                return Err(ApiError::invalid_parameter(
+                    &name,
+                    format!("is unknown; expected one of: {}", known.join(", ")),
+                ));
             }
             if parameters.insert(name.clone().into_owned(), value.into_owned()).is_some() {
-                return Err(Problem::parameter(&name, "is there twice"));
+                return Err(ApiError::invalid_parameter(&name, "is given twice"));
             }
         }
-        Ok(Parameters(parameters))
+        Ok(QueryParams(parameters))
     }
 
-    /// An empty one is refused: a script whose variable is not set would get everything.
-    pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, Problem> {
+    /// Rejects an empty value: a script with an unset variable would otherwise select everything.
+    pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, ApiError> {
         match self.0.get(name).map(String::as_str) {
-            Some("") => Err(Problem::parameter(name, "is empty; leave it out to mean all")),
+            Some("") => Err(ApiError::invalid_parameter(name, "is empty; omit it to select all")),
             value => Ok(value),
         }
     }
 
-    pub(crate) fn offset(&self, name: &str) -> Result<usize, Problem> {
-        self.number(name, 0, 0..=usize::MAX, "a number from 0 on")
+    pub(crate) fn offset(&self, name: &str) -> Result<usize, ApiError> {
+        self.number(name, 0, 0..=usize::MAX, "a non-negative number")
     }
 
-    pub(crate) fn limit(&self, name: &str) -> Result<usize, Problem> {
-        self.limit_or(name, USUAL)
+    pub(crate) fn limit(&self, name: &str) -> Result<usize, ApiError> {
+        self.limit_or(name, DEFAULT_LIMIT)
     }
 
-    pub(crate) fn limit_or(&self, name: &str, usual: usize) -> Result<usize, Problem> {
-        self.number(name, usual, 1..=MOST, &format!("a number from 1 to {MOST}"))
+    pub(crate) fn limit_or(&self, name: &str, default: usize) -> Result<usize, ApiError> {
+        self.number(name, default, 1..=MAX_LIMIT, &format!("a number from 1 to {MAX_LIMIT}"))
     }
 
-    /// One of few words; the first where it is not given.
-    pub(crate) fn choice<T: Copy + Default>(&self, name: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
+    /// Returns the choice with the given name, or the default if the parameter is absent.
+    pub(crate) fn choice<T: Copy + Default>(&self, name: &str, choices: &[(&str, T)]) -> Result<T, ApiError> {
         let Some(value) = self.0.get(name) else { return Ok(T::default()) };
-        let found = choices.iter().find(|(word, _)| word == value).map(|(_, choice)| *choice);
+        let found = choices.iter().find(|(name, _)| name == value).map(|(_, choice)| *choice);
         found.ok_or_else(|| {
-            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-            Problem::parameter(name, format!("must be one of {}", words.join(", ")))
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            ApiError::invalid_parameter(name, format!("must be one of {}", names.join(", ")))
         })
     }
 
     fn number(
         &self,
         name: &str,
-        usual: usize,
+        default: usize,
         range: std::ops::RangeInclusive<usize>,
-        wanted: &str,
-    ) -> Result<usize, Problem> {
-        let Some(value) = self.0.get(name) else { return Ok(usual) };
+        expected: &str,
+    ) -> Result<usize, ApiError> {
+        let Some(value) = self.0.get(name) else { return Ok(default) };
         let number = value.parse().ok().filter(|number| range.contains(number));
-        number.ok_or_else(|| Problem::parameter(name, format!("must be {wanted}")))
+        number.ok_or_else(|| ApiError::invalid_parameter(name, format!("must be {expected}")))
     }
 }
 
@@ -139,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_name_what_there_is() {
+    fn paths_name_resources() {
         let good = [
             ("/api/conversations", Target::List),
             ("/api/conversations/", Target::List),
@@ -150,7 +155,7 @@ mod tests {
             ("/api/conversations/a/turns/12", Target::Turn("a".to_owned(), 12)),
         ];
         for (path, target) in good {
-            assert_eq!(Target::of(path), Ok(target), "{path}");
+            assert_eq!(Target::parse(path), Ok(target), "{path}");
         }
         for bad in [
             "/",
@@ -164,15 +169,15 @@ mod tests {
             "/api/conversations/a/turns/1/2",
             "/api/conversations/%ff",
         ] {
-            assert_eq!(Target::of(bad), Err(Problem::UnknownPath), "{bad}");
+            assert_eq!(Target::parse(bad), Err(ApiError::UnknownPath), "{bad}");
         }
     }
 
     #[test]
-    fn parameters_are_known_and_once_and_in_range() {
+    fn parameters_must_be_known_unique_and_in_range() {
         let parameters = |query: &str| {
             let uri = format!("/?{query}").parse().unwrap();
-            let all = Parameters::of(&uri, &["offset", "limit", "tenant"])?;
+            let all = QueryParams::parse(&uri, &["offset", "limit", "tenant"])?;
             Ok((all.offset("offset")?, all.limit("limit")?, all.text("tenant")?.map(str::to_owned)))
         };
         assert_eq!(parameters(""), Ok((0, 50, None)));
@@ -186,22 +191,28 @@ mod tests {
             ("tenat=a", "tenat"),
             ("tenant=a&tenant=b", "tenant"),
         ] {
-            let problem: Problem = parameters(bad).unwrap_err();
-            assert!(matches!(&problem, Problem::Parameter { name: named, .. } if named == name), "{bad}");
+            let error: ApiError = parameters(bad).unwrap_err();
+            assert!(
+                matches!(&error, ApiError::InvalidParameter { name: named, .. } if named == name),
+                "{bad}"
+            );
         }
     }
 
     #[test]
-    fn only_what_can_be_changed_is_changed() {
-        let verb = |path: &str, method: Method| Verb::of(&method, Target::of(path).unwrap().allow());
+    fn each_target_allows_only_its_methods() {
+        let verb = |path: &str, method: Method| Verb::parse(&method, Target::parse(path).unwrap().allow());
         assert_eq!(verb("/api/conversations/a/memory", Method::PUT), Ok(Verb::Replace));
         assert_eq!(verb("/api/conversations/a/memory", Method::DELETE), Ok(Verb::Delete));
-        for fixed in ["/api/conversations", "/api/conversations/a", "/api/conversations/a/export"] {
-            assert!(verb(fixed, Method::PUT).is_err(), "{fixed}");
+        for read_only in ["/api/conversations", "/api/conversations/a", "/api/conversations/a/export"] {
+            assert!(verb(read_only, Method::PUT).is_err(), "{read_only}");
         }
         assert_eq!(verb("/api/conversations/a", Method::DELETE), Ok(Verb::Delete));
         assert_eq!(verb("/api/conversations/a", Method::HEAD), Ok(Verb::Read));
-        assert_eq!(verb("/api/conversations", Method::DELETE), Err(Problem::Method { allow: "GET, HEAD" }));
+        assert_eq!(
+            verb("/api/conversations", Method::DELETE),
+            Err(ApiError::MethodNotAllowed { allow: "GET, HEAD" })
+        );
         assert!(verb("/api/conversations/a", Method::POST).is_err());
     }
 }

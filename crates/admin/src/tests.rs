@@ -1,18 +1,18 @@
-//! Questions and answers over the code that both the address and the command use.
+//! Tests of the API through the router and through [`Source`](crate::Source).
 
+mod client;
 mod configuration;
-mod explaining;
-mod finding;
+mod explain;
+mod find;
 mod memory;
 mod overview;
 mod probes;
-mod reading;
-mod sessions;
+mod session;
 mod summaries;
 mod turn;
 mod turns;
 
-use crate::desk::Desk;
+use crate::router::Router;
 use crate::{Admin, AdminError, Readiness, Reloads};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Either, Full};
@@ -22,13 +22,13 @@ use std::time::Duration;
 use tidegate_config::{Flags, Source, load};
 use tidegate_context::{TurnRecord, encode_turn};
 use tidegate_store::{ConversationKey, Conversations, MemoryStore, Options, Turn};
-use tidegate_telemetry::Tallied;
+use tidegate_telemetry::ModelTally;
 
 fn options() -> Options {
     Options { timeout: Duration::from_millis(250), raw: true, keyring: None }
 }
 
-fn memory() -> Arc<MemoryStore> {
+fn memory_store() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new(Duration::from_secs(3600)))
 }
 
@@ -36,11 +36,11 @@ fn admin(conversations: Arc<Conversations>) -> Admin {
     admin_with(conversations, "", Vec::new)
 }
 
-/// With a configuration, and what was counted.
+/// An admin service with a configuration and request totals.
 fn admin_with(
     conversations: Arc<Conversations>,
     file: &str,
-    tallies: impl Fn() -> Vec<Tallied> + Send + Sync + 'static,
+    tallies: impl Fn() -> Vec<ModelTally> + Send + Sync + 'static,
 ) -> Admin {
     let settings = load(Source::new("proxy.toml", file), &Flags::default(), &|_| None);
     let settings = Arc::new(settings.unwrap());
@@ -55,12 +55,12 @@ fn admin_with(
     }
 }
 
-fn desk(admin: Admin) -> Arc<Desk> {
-    Arc::new(Desk::new(admin))
+fn test_router(admin: Admin) -> Arc<Router> {
+    Arc::new(Router::new(admin))
 }
 
-/// A conversation with one turn: the key begins with `key`, the rest of it are zeros.
-async fn turn(
+/// Records a conversation with one turn. Its key is `key` followed by zeros.
+async fn record_turn(
     conversations: &Arc<Conversations>,
     key: u32,
     tenant: &str,
@@ -83,12 +83,12 @@ async fn turn(
     key
 }
 
-async fn ask(desk: &Arc<Desk>, method: Method, target: &str) -> (u16, String) {
-    send(desk, method, target, &[], "").await
+async fn call(router: &Arc<Router>, method: Method, target: &str) -> (u16, String) {
+    send(router, method, target, &[], "").await
 }
 
 async fn send(
-    desk: &Arc<Desk>,
+    router: &Arc<Router>,
     method: Method,
     target: &str,
     headers: &[(&str, &str)],
@@ -98,21 +98,21 @@ async fn send(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let answer = desk.answer(request.body(Full::new(body.into())).unwrap()).await;
-    assert_eq!(answer.headers()["cache-control"], "no-store", "{target}");
-    assert_eq!(answer.headers()["x-frame-options"], "DENY", "{target}");
-    let status = answer.status().as_u16();
-    let Either::Left(body) = answer.into_body() else { panic!("{target} has no end") };
+    let response = router.handle(request.body(Full::new(body.into())).unwrap()).await;
+    assert_eq!(response.headers()["cache-control"], "no-store", "{target}");
+    assert_eq!(response.headers()["x-frame-options"], "DENY", "{target}");
+    let status = response.status().as_u16();
+    let Either::Left(body) = response.into_body() else { panic!("{target} is a stream") };
     let Ok(body) = body.collect().await;
     (status, String::from_utf8(body.to_bytes().to_vec()).unwrap())
 }
 
-fn code(body: &str) -> String {
+fn error_code(body: &str) -> String {
     let body: Value = serde_json::from_str(body).unwrap();
     body["error"]["code"].as_str().unwrap().to_owned()
 }
 
-fn refusal(error: AdminError) -> (u16, String) {
+fn refused(error: AdminError) -> (u16, String) {
     match error {
         AdminError::Refused { status, code, .. } => (status, code),
         other => panic!("{other:?}"),

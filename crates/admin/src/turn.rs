@@ -1,65 +1,65 @@
-//! One turn of a conversation: its plan with its reasons, and what changed on the way.
+//! Explains one recorded turn: its plan, the reasons, and what changed in each message.
 
 use crate::branch;
-use crate::page::{FoldEntry, Summary};
-use crate::problem::Problem;
-use crate::try_it::{Explained, Page};
+use crate::error::ApiError;
+use crate::explain::{ExplanationPage, PageParams};
+use crate::page::{ConversationSummary, FoldEntry};
 use serde::Serialize;
 use std::sync::Arc;
-use tidegate_config::{Settings, strategy_named};
+use tidegate_config::{Settings, strategy_from_name};
 use tidegate_context::{ConversationState, FoldState, SavedFold, TurnRecord, model_table};
 use tidegate_engine::{Cause, Memory};
 use tidegate_explain::{Case, Failure, Past, Request, figures, grouped};
 use tidegate_store::{Recalled, StoredFold, Timeline};
-use tidegate_wire::Reader;
+use tidegate_wire::{Dialect, Reader};
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct TurnDetail {
-    conversation: Summary,
-    /// From 1 on.
+    conversation: ConversationSummary,
+    /// Counted from 1.
     number: usize,
     turns_total: usize,
     turn: TurnRecord,
-    /// Why something new was decided, where it was.
+    /// Why this turn made a new decision, if it did.
     cause: Option<String>,
-    /// The summary as it stood.
+    /// The summary that this turn used.
     summary: Option<FoldEntry>,
-    /// Nothing where the messages are not there; `missing` says why.
+    /// Empty if the messages are not available; `missing` says why.
     #[serde(flatten)]
-    explained: Explained,
+    explanation: ExplanationPage,
     missing: Option<String>,
 }
 
-/// Everything that a turn is told from.
+/// Everything needed to explain a turn.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) conversation: Summary,
+pub(crate) struct TurnInputs {
+    pub(crate) conversation: ConversationSummary,
     pub(crate) turns: Vec<TurnRecord>,
     pub(crate) recalled: Recalled,
-    /// None where messages are not recorded.
+    /// `None` if messages are not recorded.
     pub(crate) timeline: Option<Timeline>,
 }
 
-impl Found {
-    /// Works it out. This can take a while: not for the thread that answers probes.
-    pub(crate) fn detail(
+impl TurnInputs {
+    /// Explains turn `number`. CPU-bound: must not run on the admin thread.
+    pub(crate) fn explain(
         self,
         number: usize,
-        page: Page,
+        page: PageParams,
         settings: &Settings,
         reader: &Reader,
-    ) -> Result<TurnDetail, Problem> {
-        let Found { conversation, turns, recalled, timeline } = self;
+    ) -> Result<TurnDetail, ApiError> {
+        let TurnInputs { conversation, turns, recalled, timeline } = self;
         let turns_total = turns.len();
-        let place = number.checked_sub(1);
-        let turn = place.and_then(|place| turns.into_iter().nth(place));
-        let turn = turn.ok_or(Problem::NoTurn { turns: turns_total })?;
-        let explained = explained(&turn, &recalled, timeline.as_ref(), page, settings, reader);
-        let (explained, missing) = match explained {
-            Ok(explained) => (explained, None),
-            Err(missing) => (Explained::nothing(turn.messages, page), Some(missing)),
+        let index = number.checked_sub(1);
+        let turn = index.and_then(|index| turns.into_iter().nth(index));
+        let turn = turn.ok_or(ApiError::TurnNotFound { turns: turns_total })?;
+        let explained = explain_recorded(&turn, &recalled, timeline.as_ref(), page, settings, reader);
+        let (explanation, missing) = match explained {
+            Ok(explanation) => (explanation, None),
+            Err(missing) => (ExplanationPage::empty(turn.messages, page), Some(missing)),
         };
-        let cause = turn.trigger.as_deref().and_then(Cause::named);
+        let cause = turn.trigger.as_deref().and_then(Cause::from_name);
         Ok(TurnDetail {
             conversation,
             number,
@@ -69,71 +69,69 @@ impl Found {
                 .folds
                 .iter()
                 .find(|fold| fold.covers.to_string() == turn.covers)
-                .map(FoldEntry::of),
+                .map(FoldEntry::new),
             turn,
-            explained,
+            explanation,
             missing,
         })
     }
 }
 
-/// The plan, put back together with its messages, or why it cannot be.
-fn explained(
+/// Reunites the recorded plan with its messages, or says why that is not possible.
+fn explain_recorded(
     turn: &TurnRecord,
     recalled: &Recalled,
     timeline: Option<&Timeline>,
-    page: Page,
+    page: PageParams,
     settings: &Settings,
     reader: &Reader,
-) -> Result<Explained, String> {
+) -> Result<ExplanationPage, String> {
     let Some(timeline) = timeline else {
         return Err("`store.raw` is false: messages are not recorded".to_owned());
     };
     if turn.overflow_rejected {
-        return Err("the messages of a request that is refused are not recorded".to_owned());
+        return Err("the messages of a refused request are not recorded".to_owned());
     }
     if turn.safe == 0 {
+        return Err("an earlier version recorded this turn without the messages of its plan".to_owned());
+    }
+    let messages = branch::turn_messages(&timeline.messages, &turn.end, turn.at);
+    if messages.len() > turn.messages {
         return Err(
-            "it was recorded by an earlier version, which did not tell which messages its plan named"
+            "the client has changed its instructions since, and the ones of this turn are not recorded"
                 .to_owned(),
         );
     }
-    let messages = branch::of_turn(&timeline.messages, &turn.end, turn.at);
-    if messages.len() > turn.messages {
-        return Err(
-            "its client has left out instructions since, and which ones it had is not recorded".to_owned()
-        );
-    }
     if messages.len() < turn.messages {
-        let (there, all) = (grouped(messages.len() as u64), grouped(turn.messages as u64));
+        let (available, all) = (grouped(messages.len() as u64), grouped(turn.messages as u64));
         return Err(format!(
-            "{there} of its {all} messages are there: the others have expired or cannot be read"
+            "only {available} of its {all} messages are available; the others have expired or cannot be read"
         ));
     }
     let number = settings.routes.iter().position(|route| route.name == turn.route);
-    let number = number.ok_or_else(|| format!("there is no longer a route `{}`", turn.route))?;
-    // Whether it was edited at all is a matter of then, not of now.
-    let then = (settings.routes[number].context.observe != turn.observed).then(|| {
-        let mut then = settings.clone();
-        Arc::make_mut(&mut then.routes[number].context).observe = turn.observed;
-        then
+    let number = number.ok_or_else(|| format!("the route `{}` no longer exists", turn.route))?;
+    // Whether the turn was only observed follows from its record, not from today's configuration.
+    let at_the_time = (settings.routes[number].context.observe != turn.observed).then(|| {
+        let mut settings = settings.clone();
+        Arc::make_mut(&mut settings.routes[number].context).observe = turn.observed;
+        settings
     });
-    let settings = then.as_ref().unwrap_or(settings);
+    let settings = at_the_time.as_ref().unwrap_or(settings);
     let route = &settings.routes[number];
-    let strategy = strategy_named(&turn.strategy).unwrap_or(route.context.strategy);
-    let body = branch::body(&turn.model, &messages);
+    let strategy = strategy_from_name(&turn.strategy).unwrap_or(route.context.strategy);
+    let body = branch::request_body(&turn.model, &messages);
     let unreadable = || "its messages cannot be read".to_owned();
-    let outline = reader.outline(&body).map_err(|_| unreadable())?;
+    let outline = reader.outline(Dialect::Chat, &body).map_err(|_| unreadable())?;
     let model = model_table(&settings.models).lookup(&turn.model);
     let request = Request { body: &body, outline: &outline, settings, route, strategy, model: &model };
     let folds = recalled.folds.iter().filter_map(decoded).collect();
     let state = ConversationState::new(Memory::default(), folds, recalled.pinned.clone());
     let past = Past { turn, state };
     match Case::recorded(reader, request, past) {
-        Ok(case) => Ok(Explained::of(&case, page)),
+        Ok(case) => Ok(ExplanationPage::new(&case, page)),
         Err(Failure::Unreadable(_)) => Err(unreadable()),
         Err(Failure::Plan(_) | Failure::Internal) => {
-            Err("what was recorded of its plan does not fit its messages".to_owned())
+            Err("its recorded plan does not match its messages".to_owned())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What can be typed after `tidegate conversations`.
+//! The command line of `tidegate conversations`.
 
 use crate::args::ConfigArgs;
 use clap::{Args, Subcommand};
@@ -7,50 +7,52 @@ use std::path::PathBuf;
 pub(crate) const MORE: &str = "\
 Examples:
   tidegate conversations list                         the newest 50
-  tidegate conversations list --search 'gpt-5 agents' of this model and route
-  tidegate conversations show 3f9a2c                  one of them: figures, turns, what was said
-  tidegate conversations show build-7 --full | less   by its name, nothing shortened
-  tidegate conversations export build-7 -o run.jsonl  to send it again, or to keep it
+  tidegate conversations list --search 'gpt-5 agents' for this model and route
+  tidegate conversations show 3f9a2c                  one of them: figures, turns and messages
+  tidegate conversations show build-7 --full | less   by its name, without shortening
+  tidegate conversations export build-7 -o run.jsonl  to replay it or keep a copy
   tidegate conversations memory build-7 --set 'Deploys are on Fridays.'
-                                                      what every request of it is to carry
+                                                      a note for every request
   tidegate conversations list --json | jq -r '.conversations[].id'
   tidegate conversations delete build-7 --tenant 1d0c5e2f9a7b4c36
-                                                      one of two conversations with the same name
+                                                      if two tenants use the same name
 
 An ID is the 32 digits of a conversation, the first 6 or more of them, or its name.
-Names belong to tenants: if several use the same, the answer lists their ids, and --tenant or an
-id says which one.
+Tenants choose names independently: if a name is ambiguous, the error lists the matching ids; use
+one of them, or --tenant.
 
 Exit codes:
-  0  done    1  something is wrong    2  wrong usage    4  no such conversation, or several";
+  0  success    1  error    2  wrong usage    4  no such conversation, or ambiguous ID";
 
 const EXPORT_MORE: &str = "\
-Format: one line of JSON for every branch of the conversation,
+Format: one line of JSON per branch of the conversation,
   {\"id\":\"NAME\",\"model\":\"gpt-4o\",\"messages\":[...],\"times\":[...]}
-with the messages as the client sent them, nothing masked, and when each was recorded, in
-milliseconds since 1970. `tidegate replay` reads it. The first line is the branch that
-was continued last; those that were left (an edited question, a regenerated answer) follow as
-NAME#2, NAME#3 and so on, the newest first, at most 100. The first line has \"branches\" with
-their number if there are more, and \"memory\" if a text is pinned. A line with
-\"incomplete\": true lacks its beginning, because it has expired or cannot be decrypted.";
+with the messages as the client sent them, unmasked, and the time each was recorded, in
+milliseconds since 1970. `tidegate replay` reads this format. The first line is the most recent
+branch; abandoned ones (an edited question, a regenerated response) follow as NAME#2, NAME#3 and
+so on, newest first, at most 100. The first line has \"branches\" with the total number if there
+are more, and \"memory\" if a note is pinned. In a line with \"incomplete\": true, the first messages
+have expired or cannot be decrypted.";
 
 const MEMORY_MORE: &str = "\
 Examples:
   tidegate conversations memory build-7               print it
   tidegate conversations memory build-7 --set \"Answer in French.\"
   tidegate conversations memory build-7 --file notes.md
-  tidegate conversations memory build-7 > notes.md    to edit it, and to pin it again with --file
+  tidegate conversations memory build-7 > notes.md    to edit it and pin it again with --file
   my-notes | tidegate conversations memory build-7 --file -
-                                                      a text that no list of processes shows
+                                                      keeps the text out of the process list
   tidegate conversations memory build-7 --clear
 
-The memory stands behind the system messages, under the heading `## Your Memory`, in every
-request of the conversation that Tidegate may edit (so not under the strategy `passthrough`). It
+Tidegate inserts the memory after the system messages, under the heading `## Your Memory`, in every
+request of the conversation that it may edit (so not with the strategy `passthrough`). The memory
 is never masked, summarized or dropped, and it counts towards the budget. The limits of
-`context.blocks` shorten what is sent, not what is kept. It takes effect with the next request,
-outlives restarts, is encrypted like messages are, and ends with the conversation.
+`context.blocks` shorten what is sent, not what is stored. A change takes effect with the next
+request. The memory survives restarts, is encrypted like messages, and is deleted with the
+conversation.
 
-A memory is UTF-8 text of at most 64 KiB. To print nothing is no error: nothing is pinned then.";
+A memory is UTF-8 text of at most 64 KiB. If nothing is pinned, nothing is printed and the exit
+code is 0.";
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConversationsArgs {
@@ -60,28 +62,27 @@ pub(crate) struct ConversationsArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ConversationsCommand {
-    /// The newest conversations, with what was saved in them
+    /// List the newest conversations with their savings
     List(ListArgs),
-    /// One conversation: its figures, its turns, its summaries, and what was said
+    /// Show one conversation: its figures, turns, summaries, memory and messages
     ///
-    /// A message that the last turn masked is marked and still shown: what was kept from the model is here. So is its memory,
-    /// if it has one.
+    /// Messages that the last turn masked are marked and still shown.
     Show(ShowArgs),
-    /// One conversation as JSONL that can be sent again
+    /// Export one conversation as JSON Lines that can be replayed
     #[command(after_long_help = EXPORT_MORE)]
     Export(ExportArgs),
-    /// What is always in the context of one conversation: print it, or pin another text
+    /// Print or change the note that is pinned to one conversation
     #[command(after_long_help = MEMORY_MORE)]
     Memory(MemoryArgs),
-    /// Forget a conversation: its messages, its turns, its counts, its memory and what was decided about it
+    /// Delete a conversation with its messages, turns, counts, memory and decisions
     Delete(DeleteArgs),
 }
 
 #[derive(Clone, Debug, Args)]
-pub(crate) struct WhoseArgs {
+pub(crate) struct TargetArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
-    /// Only of this tenant, as `list` shows it; those of all others are not there
+    /// Only conversations of this tenant, as `list` shows it
     #[arg(long, value_name = "TENANT")]
     pub(crate) tenant: Option<String>,
 }
@@ -89,35 +90,35 @@ pub(crate) struct WhoseArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListArgs {
     #[command(flatten)]
-    pub(crate) whose: WhoseArgs,
-    /// Only those that their client calls so
+    pub(crate) target: TargetArgs,
+    /// Only conversations with this name
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Only those with these words in their name, id, tenant, route, model or strategy
+    /// Only conversations with all of these words in their name, id, tenant, route, model or strategy
     #[arg(long, value_name = "WORDS")]
     pub(crate) search: Option<String>,
-    /// At most so many
+    /// The maximum number of conversations
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
-    /// Print one JSON object instead: `conversations` as the admin API gives them, and `next`
+    /// Print one JSON object instead: `conversations` as in the admin API, and `next`
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// An id, the beginning of one, or a name
+    /// An id, a prefix of one, or a name
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) whose: WhoseArgs,
-    /// Only the last so many turns, summaries and messages
+    pub(crate) target: TargetArgs,
+    /// Show only the last N turns, summaries and messages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
-    /// Every line of every message and of every summary
+    /// Show every line of every message and summary
     #[arg(long)]
     pub(crate) full: bool,
-    /// Everything that was recorded of every turn, instead of what was said
+    /// Show all recorded figures of every turn instead of the messages
     #[arg(long, conflicts_with = "full")]
     pub(crate) turns: bool,
     /// Print one JSON object instead: `conversation`, `memory`, `turns`, `summaries`, `messages`, `unreadable`
@@ -127,71 +128,71 @@ pub(crate) struct ShowArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// An id, the beginning of one, or a name
+    /// An id, a prefix of one, or a name
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) whose: WhoseArgs,
-    /// Write to this file, readable by you alone, instead of standard output
+    pub(crate) target: TargetArgs,
+    /// Write to this file, readable only by you, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MemoryArgs {
-    /// An id, the beginning of one, or a name
+    /// An id, a prefix of one, or a name
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) whose: WhoseArgs,
-    /// Pin this text, in the place of the one that was
-    // A list begins with a hyphen.
+    pub(crate) target: TargetArgs,
+    /// Pin this text, replacing the current one
+    // Lists begin with a hyphen.
     #[arg(long, value_name = "TEXT", group = "change", allow_hyphen_values = true)]
     pub(crate) set: Option<String>,
-    /// Pin what is in this file; `-` reads standard input
+    /// Pin the content of this file; `-` reads standard input
     #[arg(long, value_name = "FILE", group = "change")]
     pub(crate) file: Option<PathBuf>,
-    /// Take away what is pinned
+    /// Remove the pinned text
     #[arg(long, group = "change")]
     pub(crate) clear: bool,
-    /// Print one JSON object instead: `memory`, as it is then; null if there is none
+    /// Print one JSON object instead: the resulting `memory`, null if there is none
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DeleteArgs {
-    /// An id, the beginning of one, or a name
+    /// An id, a prefix of one, or a name
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) whose: WhoseArgs,
-    /// Do not ask
+    pub(crate) target: TargetArgs,
+    /// Delete without asking for confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Print what was deleted as one JSON object
+    /// Print the deleted conversation as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 impl ConversationsCommand {
-    pub(crate) fn whose(&self) -> &WhoseArgs {
+    pub(crate) fn target(&self) -> &TargetArgs {
         match self {
-            ConversationsCommand::List(ListArgs { whose, .. })
-            | ConversationsCommand::Show(ShowArgs { whose, .. })
-            | ConversationsCommand::Export(ExportArgs { whose, .. })
-            | ConversationsCommand::Memory(MemoryArgs { whose, .. })
-            | ConversationsCommand::Delete(DeleteArgs { whose, .. }) => whose,
+            ConversationsCommand::List(ListArgs { target, .. })
+            | ConversationsCommand::Show(ShowArgs { target, .. })
+            | ConversationsCommand::Export(ExportArgs { target, .. })
+            | ConversationsCommand::Memory(MemoryArgs { target, .. })
+            | ConversationsCommand::Delete(DeleteArgs { target, .. }) => target,
         }
     }
 
-    pub(crate) fn whose_mut(&mut self) -> &mut WhoseArgs {
+    pub(crate) fn target_mut(&mut self) -> &mut TargetArgs {
         match self {
-            ConversationsCommand::List(ListArgs { whose, .. })
-            | ConversationsCommand::Show(ShowArgs { whose, .. })
-            | ConversationsCommand::Export(ExportArgs { whose, .. })
-            | ConversationsCommand::Memory(MemoryArgs { whose, .. })
-            | ConversationsCommand::Delete(DeleteArgs { whose, .. }) => whose,
+            ConversationsCommand::List(ListArgs { target, .. })
+            | ConversationsCommand::Show(ShowArgs { target, .. })
+            | ConversationsCommand::Export(ExportArgs { target, .. })
+            | ConversationsCommand::Memory(MemoryArgs { target, .. })
+            | ConversationsCommand::Delete(DeleteArgs { target, .. }) => target,
         }
     }
 }

@@ -1,27 +1,24 @@
 use super::args::DeleteArgs;
 use super::terminal;
+use crate::exit::Exit;
 use std::io::IsTerminal;
-use std::process::ExitCode;
-use tidegate_admin::{Source, Summary};
+use tidegate_admin::{ConversationSummary, Source};
 use tidegate_explain::grouped;
 
-/// The exit code that `clap` has for wrong usage.
-const WRONG_USAGE: u8 = 2;
-
-pub(super) async fn run(source: &Source, args: &DeleteArgs) -> anyhow::Result<ExitCode> {
-    let tenant = args.whose.tenant.as_deref();
+pub(super) async fn run(source: &Source, args: &DeleteArgs) -> anyhow::Result<Exit> {
+    let tenant = args.target.tenant.as_deref();
     let found = source.conversation(&args.id, tenant, 0).await?.conversation;
     if !args.yes {
         if !std::io::stdin().is_terminal() {
-            terminal::say(&format!(
-                "would delete {}\n  hint: say --yes where nobody can be asked",
-                named(&found)
+            terminal::notice(&format!(
+                "would delete {}\n  hint: standard input is not a terminal; confirm with --yes",
+                describe(&found)
             ));
-            return Ok(ExitCode::from(WRONG_USAGE));
+            return Ok(Exit::ConfirmationRequired);
         }
-        if !is_confirmed(&found)? {
-            terminal::say("nothing was deleted");
-            return Ok(ExitCode::FAILURE);
+        if !confirm(&found)? {
+            terminal::notice("nothing was deleted");
+            return Ok(Exit::Cancelled);
         }
     }
     source.delete(&found.id, tenant).await?;
@@ -29,20 +26,20 @@ pub(super) async fn run(source: &Source, args: &DeleteArgs) -> anyhow::Result<Ex
         let deleted = format!("{{\"deleted\":{}}}\n", serde_json::to_string(&found)?);
         terminal::print_json(deleted.as_bytes());
     } else {
-        terminal::print(format!("deleted {}\n", named(&found)).as_bytes());
+        terminal::print(format!("deleted {}\n", describe(&found)).as_bytes());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Success)
 }
 
-fn is_confirmed(found: &Summary) -> std::io::Result<bool> {
-    terminal::say(&format!("delete {} for good? [y/N]", named(found)));
+fn confirm(found: &ConversationSummary) -> std::io::Result<bool> {
+    terminal::notice(&format!("permanently delete {}? [y/N]", describe(found)));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Which one it is, for whoever named it by something shorter.
-pub(super) fn named(found: &Summary) -> String {
+/// Identifies a conversation that the user may have named by a prefix or name.
+pub(super) fn describe(found: &ConversationSummary) -> String {
     format!(
         "{} (`{}` of tenant {}, {} turns in {} requests)",
         found.id,

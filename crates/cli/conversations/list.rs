@@ -1,19 +1,19 @@
 use super::args::ListArgs;
 use super::{figures, terminal};
-use std::process::ExitCode;
-use tidegate_admin::{ConversationPage, Filter, Source, Summary};
+use crate::exit::Exit;
+use tidegate_admin::{ConversationPage, ConversationSummary, Filter, Source};
 use tidegate_explain::grouped;
 use tidegate_store::wall_clock;
 
-/// What one question may ask for.
+/// The maximum page size of the admin API.
 const PAGE: usize = 500;
 
-/// So many digits of an id are shown. They are enough to name it, as few conversations as there are.
+/// The number of digits of an id to show: enough to be unique in practice.
 const DIGITS: usize = 12;
 
-pub(super) async fn run(source: &Source, args: &ListArgs) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(source: &Source, args: &ListArgs) -> anyhow::Result<Exit> {
     let filter = Filter {
-        tenant: args.whose.tenant.clone(),
+        tenant: args.target.tenant.clone(),
         name: args.name.clone(),
         search: args.search.clone(),
         ..Filter::default()
@@ -21,24 +21,24 @@ pub(super) async fn run(source: &Source, args: &ListArgs) -> anyhow::Result<Exit
     let page = newest(source, &filter, usize::try_from(args.limit)?).await?;
     if args.json {
         terminal::print_json(format!("{}\n", serde_json::to_string(&page)?).as_bytes());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::Success);
     }
     if page.conversations.is_empty() {
-        terminal::say("there are no such conversations");
-        return Ok(ExitCode::SUCCESS);
+        terminal::notice("no matching conversations");
+        return Ok(Exit::Success);
     }
     let now = wall_clock();
-    let rows = page.conversations.iter().map(|one| row(one, now)).collect();
+    let rows = page.conversations.iter().map(|conversation| row(conversation, now)).collect();
     let header =
         ["id", "name", "tenant", "route", "model", "turns", "requests", "tokens", "saved", "cost", "last"];
     terminal::print(format!("{}\n", figures::table(header, &[5, 6, 7, 8, 9], rows)).as_bytes());
     if page.next.is_some() {
-        terminal::say("there are more: --limit shows them");
+        terminal::notice("more conversations match; raise --limit to see them");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Success)
 }
 
-/// As many pages as it takes.
+/// Reads pages until there are `limit` conversations.
 async fn newest(source: &Source, filter: &Filter, limit: usize) -> anyhow::Result<ConversationPage> {
     let mut all = source.list(filter, 0, limit.min(PAGE)).await?;
     all.limit = limit;
@@ -51,18 +51,18 @@ async fn newest(source: &Source, filter: &Filter, limit: usize) -> anyhow::Resul
     Ok(all)
 }
 
-fn row(one: &Summary, now: u64) -> [String; 11] {
+fn row(conversation: &ConversationSummary, now: u64) -> [String; 11] {
     [
-        one.id.chars().take(DIGITS).collect(),
-        terminal::one_line(&one.name),
-        terminal::one_line(&one.tenant),
-        terminal::one_line(&one.route),
-        terminal::one_line(&one.model),
-        grouped(one.turns),
-        grouped(one.requests),
-        figures::change(one.tokens_before, one.tokens_after),
-        figures::saved(one.tokens_before, one.tokens_after),
-        figures::usd(one.cost_usd),
-        figures::ago(now, one.last),
+        conversation.id.chars().take(DIGITS).collect(),
+        terminal::one_line(&conversation.name),
+        terminal::one_line(&conversation.tenant),
+        terminal::one_line(&conversation.route),
+        terminal::one_line(&conversation.model),
+        grouped(conversation.turns),
+        grouped(conversation.requests),
+        figures::change(conversation.tokens_before, conversation.tokens_after),
+        figures::saved(conversation.tokens_before, conversation.tokens_after),
+        figures::usd(conversation.cost_usd),
+        figures::ago(now, conversation.last),
     ]
 }

@@ -1,27 +1,27 @@
 use super::args::ShowArgs;
 use super::transcript::{Length, Transcript, earlier};
 use super::{figures, memory, summaries, terminal, turns};
+use crate::exit::Exit;
 use std::fmt::Write;
-use std::process::ExitCode;
-use tidegate_admin::{MessagePage, Source, Summary, TurnPage, Unreadable};
+use tidegate_admin::{ConversationSummary, MessagePage, Source, TurnPage, UnreadableCounts};
 use tidegate_explain::grouped;
 use tidegate_store::wall_clock;
 
-pub(super) async fn run(source: &Source, args: &ShowArgs) -> anyhow::Result<ExitCode> {
-    let tenant = args.whose.tenant.as_deref();
+pub(super) async fn run(source: &Source, args: &ShowArgs) -> anyhow::Result<Exit> {
+    let tenant = args.target.tenant.as_deref();
     let page = conversation(source, &args.id, tenant).await?;
     let limit = args.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if args.turns {
-        terminal::print(figured(&page, limit).as_bytes());
-        return Ok(ExitCode::SUCCESS);
+        terminal::print(render_turns(&page, limit).as_bytes());
+        return Ok(Exit::Success);
     }
-    // From here on by its id: a name may get a second owner between two questions.
+    // By id from here on, because another conversation may take the same name between two requests.
     let messages = messages(source, &page.conversation.id, tenant).await?;
     if args.json {
         terminal::print_json(json(&page, &messages, limit)?.as_bytes());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::Success);
     }
-    let mut out = head(&page.conversation);
+    let mut out = header(&page.conversation);
     let shown = last(&page.turns, limit);
     let _ = writeln!(out, "\nturns{}", earlier(page.turns.len(), shown.len()));
     out.push_str(&turns::table(shown));
@@ -34,16 +34,16 @@ pub(super) async fn run(source: &Source, args: &ShowArgs) -> anyhow::Result<Exit
     out.push_str(&memory::render(&page.memory, transcript.length));
     out.push_str(&summaries::render(&page, limit, transcript.length));
     out.push_str(&transcript.render(limit));
-    out.push_str(&absent(&messages));
+    out.push_str(&missing(&messages));
     terminal::print(out.as_bytes());
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Success)
 }
 
-/// The figures alone.
-fn figured(page: &TurnPage, limit: usize) -> String {
+/// Only the figures, without messages.
+fn render_turns(page: &TurnPage, limit: usize) -> String {
     let shown = last(&page.turns, limit);
     let turns = turns::details(shown);
-    format!("{}\nturns{}\n{turns}", head(&page.conversation), earlier(page.turns.len(), shown.len()))
+    format!("{}\nturns{}\n{turns}", header(&page.conversation), earlier(page.turns.len(), shown.len()))
 }
 
 async fn conversation(source: &Source, id: &str, tenant: Option<&str>) -> anyhow::Result<TurnPage> {
@@ -51,7 +51,7 @@ async fn conversation(source: &Source, id: &str, tenant: Option<&str>) -> anyhow
     while all.turns.len() < all.turns_total {
         let page = source.conversation(&all.conversation.id, tenant, all.turns.len()).await?;
         if page.turns.is_empty() {
-            // It was deleted, or has expired, while we read.
+            // It was deleted or has expired while we were reading.
             break;
         }
         all.turns.extend(page.turns);
@@ -71,12 +71,12 @@ async fn messages(source: &Source, id: &str, tenant: Option<&str>) -> anyhow::Re
     Ok(all)
 }
 
-/// Written by hand, because the messages in it are the client's own bytes.
+/// Formatted by hand, because the messages are the client's own bytes.
 fn json(page: &TurnPage, messages: &MessagePage, limit: usize) -> serde_json::Result<String> {
     Ok(format!(
         "{{\"conversation\":{},{},\"turns\":{},\"summaries\":{},\"messages\":{},\"recorded\":{},\"unreadable\":{}}}\n",
         serde_json::to_string(&page.conversation)?,
-        // The members stand beside the others, as the admin API has them.
+        // At the top level, as in the admin API.
         memory::members(&page.memory)?,
         serde_json::to_string(last(&page.turns, limit))?,
         serde_json::to_string(last(&page.summaries, limit))?,
@@ -90,46 +90,46 @@ pub(super) fn last<T>(all: &[T], limit: usize) -> &[T] {
     &all[all.len().saturating_sub(limit)..]
 }
 
-fn head(one: &Summary) -> String {
+fn header(summary: &ConversationSummary) -> String {
     let now = wall_clock();
     let when = |at| format!("{} ({})", figures::moment(at), figures::ago(now, at));
     let tokens = format!(
         "{}, {} saved",
-        figures::change(one.tokens_before, one.tokens_after),
-        figures::saved(one.tokens_before, one.tokens_after)
+        figures::change(summary.tokens_before, summary.tokens_after),
+        figures::saved(summary.tokens_before, summary.tokens_after)
     );
     let reported = format!(
         "{} prompt, {} of them cached, {} completion",
-        grouped(one.prompt_tokens),
-        grouped(one.cached_tokens),
-        grouped(one.completion_tokens)
+        grouped(summary.prompt_tokens),
+        grouped(summary.cached_tokens),
+        grouped(summary.completion_tokens)
     );
     let lines = [
-        ("id", one.id.clone()),
-        ("name", terminal::one_line(&one.name)),
-        ("tenant", terminal::one_line(&one.tenant)),
-        ("route", terminal::one_line(&one.route)),
-        ("model", terminal::one_line(&one.model)),
-        ("strategy", terminal::one_line(&one.strategy)),
-        ("first", when(one.first)),
-        ("last", when(one.last)),
-        ("turns", format!("{} in {} requests", grouped(one.turns), grouped(one.requests))),
+        ("id", summary.id.clone()),
+        ("name", terminal::one_line(&summary.name)),
+        ("tenant", terminal::one_line(&summary.tenant)),
+        ("route", terminal::one_line(&summary.route)),
+        ("model", terminal::one_line(&summary.model)),
+        ("strategy", terminal::one_line(&summary.strategy)),
+        ("first", when(summary.first)),
+        ("last", when(summary.last)),
+        ("turns", format!("{} in {} requests", grouped(summary.turns), grouped(summary.requests))),
         ("tokens", tokens),
         ("billed", reported),
-        ("cost", figures::usd(one.cost_usd)),
-        ("saved", figures::avoided(one.cost_usd, one.unedited_cost_usd)),
+        ("cost", figures::usd(summary.cost_usd)),
+        ("saved", figures::avoided(summary.cost_usd, summary.unedited_cost_usd)),
     ];
     let mut out = String::new();
     for (name, value) in lines {
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(out, "{name:9}{value}");
     }
     out
 }
 
-/// Why there are fewer messages than were sent.
-fn absent(page: &MessagePage) -> String {
-    let Unreadable { count, no_key, damaged, newer } = page.unreadable;
+/// Says why messages are missing.
+fn missing(page: &MessagePage) -> String {
+    let UnreadableCounts { count, no_key, damaged, newer } = page.unreadable;
     let mut out = String::new();
     if page.messages.is_empty() && count == 0 {
         out.push_str(match page.recorded {
@@ -139,7 +139,7 @@ fn absent(page: &MessagePage) -> String {
     }
     if count > 0 {
         let reasons = [
-            (no_key, "encrypted with a key that is not given (`store.key_env`)"),
+            (no_key, "encrypted with a key that is not configured (`store.key_env`)"),
             (damaged, "damaged"),
             (newer, "written by a newer version"),
         ];

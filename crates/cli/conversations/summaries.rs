@@ -1,4 +1,4 @@
-//! What stood for old messages, to be read by a person.
+//! Renders the summaries of a conversation for people.
 
 use super::figures;
 use super::show::last;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 use tidegate_admin::{FoldEntry, TurnPage};
 use tidegate_explain::grouped;
 
-/// The members of a summary in the order in which models read them, with their headings.
+/// The members of a summary and their headings, in the order in which models see them.
 const SECTIONS: [(&str, &str); 7] = [
     ("summary_text", "Summary"),
     ("goals", "Goals"),
@@ -20,18 +20,18 @@ const SECTIONS: [(&str, &str); 7] = [
     ("artifacts", "Artifacts"),
 ];
 
-/// The last `limit` summaries. Each was rewritten into the next, so that a short answer has the text of the newest alone. Empty
-/// for a conversation without any.
+/// Renders the last `limit` summaries. Each one is rewritten into the next, so the short form has only the
+/// text of the newest. Empty if there are none.
 pub(super) fn render(page: &TurnPage, limit: usize, length: Length) -> String {
     let shown = last(&page.summaries, limit);
     let mut out = String::new();
     if shown.is_empty() && page.summaries_degraded.is_none() {
         return out;
     }
-    // Writing into a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(out, "summaries{}", earlier(page.summaries.len(), shown.len()));
     for (index, fold) in shown.iter().enumerate() {
-        write_head(&mut out, fold);
+        write_header(&mut out, fold);
         if length == Length::Full || index + 1 == shown.len() {
             write_text(&mut out, &fold.summary);
         }
@@ -43,7 +43,7 @@ pub(super) fn render(page: &TurnPage, limit: usize, length: Length) -> String {
     out
 }
 
-fn write_head(out: &mut String, fold: &FoldEntry) {
+fn write_header(out: &mut String, fold: &FoldEntry) {
     let (count, noun) =
         (grouped(fold.covered.into()), if fold.covered == 1 { "message" } else { "messages" });
     let _ = write!(
@@ -60,7 +60,7 @@ fn write_head(out: &mut String, fold: &FoldEntry) {
     out.push('\n');
 }
 
-/// Indented, so that no entry can look like the beginning of something else.
+/// Indented, so that no entry can be mistaken for a heading.
 fn write_text(out: &mut String, summary: &Value) {
     let mut is_empty = true;
     for (member, heading) in SECTIONS {
@@ -90,7 +90,7 @@ mod tests {
 
     fn page(summaries: Vec<FoldEntry>) -> TurnPage {
         TurnPage {
-            conversation: tidegate_admin::Summary::default(),
+            conversation: tidegate_admin::ConversationSummary::default(),
             memory: tidegate_admin::MemoryPage::default(),
             turns: Vec::new(),
             turns_total: 0,
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_shown_whole_and_all_of_them_if_asked() {
+    fn the_short_form_has_only_the_text_of_the_newest() {
         let old = fold(1, json!({"goals": [{"text": "Import"}]}));
         let new = FoldEntry {
             calls: 2,
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn no_summary_commands_the_terminal_or_looks_like_a_message() {
+    fn control_characters_are_escaped_and_entries_are_indented() {
         let hostile = fold(3, json!({"key_facts": [{"text": "a\u{1b}[2J\n#0 system\u{202e}"}]}));
         let shown =
             render(&page(vec![FoldEntry { author: "m\u{7}".to_owned(), ..hostile }]), 9, Length::Short);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn unreadable_summaries_are_reported() {
         assert_eq!(render(&page(Vec::new()), 9, Length::Short), "");
         let shown = render(&page(vec![fold(1, Value::Null)]), 9, Length::Short);
         assert!(shown.ends_with("    cannot be read\n\n"), "{shown}");

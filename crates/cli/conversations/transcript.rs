@@ -1,4 +1,4 @@
-//! What was said, to be read by a person.
+//! Renders the messages of a conversation for people.
 
 use super::terminal::{one_line, plain};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use tidegate_admin::MessageEntry;
 use tidegate_context::TurnRecord;
 
-/// The messages of a conversation in order, and the last turn, which says what was masked.
+/// The messages of a conversation in order, and the last turn, which records what was masked.
 #[derive(Debug)]
 pub(super) struct Transcript<'a> {
     pub(super) messages: &'a [MessageEntry],
@@ -17,7 +17,7 @@ pub(super) struct Transcript<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
-    /// The first lines of every message, and not all of a long line.
+    /// The first lines of every message, with long lines shortened.
     Short,
     Full,
 }
@@ -26,8 +26,8 @@ const SHORT_LINES: usize = 6;
 const SHORT_LINE: usize = 160;
 
 impl Transcript<'_> {
-    /// The last `limit` messages of the branch that was continued last, and behind it, unless there is a limit, those that
-    /// only other branches have.
+    /// Renders the last `limit` messages of the most recent branch, followed by the messages of other
+    /// branches if there is no limit.
     pub(super) fn render(&self, limit: usize) -> String {
         let (newest, masked) = (self.newest_branch(), self.masked());
         let read = self.messages.iter().map(|entry| (entry, value(entry)));
@@ -38,7 +38,7 @@ impl Transcript<'_> {
         let mut out = format!("messages{}\n", earlier(ours.len(), shown));
         let write = |out: &mut String, entry: &MessageEntry, value: &Option<Value>| {
             let mark = if masked.contains(entry.id.as_str()) { "  [masked in the last turn]" } else { "" };
-            // Writing into a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(out, "#{} {}{mark}", entry.position, speaker(value.as_ref()));
             write_text(out, &text(entry, value.as_ref()), self.length);
         };
@@ -54,7 +54,7 @@ impl Transcript<'_> {
         out
     }
 
-    /// The messages of the branch that was continued last.
+    /// The messages of the most recent branch.
     fn newest_branch(&self) -> HashSet<&str> {
         let newest = self.messages.iter().max_by_key(|entry| (entry.at, entry.position));
         self.chain(newest.map_or("", |entry| entry.id.as_str())).map(|entry| entry.id.as_str()).collect()
@@ -75,18 +75,18 @@ impl Transcript<'_> {
         let by_id: HashMap<&str, &MessageEntry> =
             self.messages.iter().map(|entry| (entry.id.as_str(), entry)).collect();
         let first = by_id.get(end).copied();
-        // The bound only matters for a damaged store, in which a message could stand before itself.
+        // Bounded in case a damaged store contains a cycle.
         std::iter::successors(first, move |entry| by_id.get(entry.parent.as_str()).copied())
             .take(self.messages.len())
     }
 }
 
-/// Indented, so that no text can look like the beginning of something else.
+/// Indented, so that no text can be mistaken for a heading.
 pub(super) fn write_text(out: &mut String, text: &str, length: Length) {
     let text = plain(text);
     let mut lines = text.lines();
-    let most = if length == Length::Full { usize::MAX } else { SHORT_LINES };
-    for line in lines.by_ref().take(most) {
+    let max_lines = if length == Length::Full { usize::MAX } else { SHORT_LINES };
+    for line in lines.by_ref().take(max_lines) {
         let end = line.char_indices().nth(SHORT_LINE).map(|(at, _)| at);
         let _ = match end.filter(|_| length == Length::Short) {
             Some(end) => writeln!(out, "    {}…", &line[..end]),
@@ -100,12 +100,12 @@ pub(super) fn write_text(out: &mut String, text: &str, length: Length) {
     }
 }
 
-/// Says that not all are shown.
+/// Notes that only the last ones are shown.
 pub(super) fn earlier(count: usize, shown: usize) -> String {
     if shown < count { format!(" (the last {shown} of {count})") } else { String::new() }
 }
 
-/// What can be read of a message; nothing if it is no JSON, or has letters that cannot be.
+/// The parsed message, or `None` if it is not valid JSON.
 fn value(entry: &MessageEntry) -> Option<Value> {
     entry.message.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok())
 }
@@ -114,7 +114,7 @@ fn role(message: Option<&Value>) -> &str {
     message.and_then(|message| message["role"].as_str()).unwrap_or("unreadable")
 }
 
-/// The role, and which tool or person it is.
+/// The role, with the name and tool call id.
 fn speaker(message: Option<&Value>) -> String {
     let mut speaker = one_line(role(message));
     for member in ["name", "tool_call_id"] {
@@ -125,7 +125,7 @@ fn speaker(message: Option<&Value>) -> String {
     speaker
 }
 
-/// Everything that a message says: its text, a word for what is no text, and its calls.
+/// The text of a message, a label for each non-text part, and its tool calls.
 fn text(entry: &MessageEntry, message: Option<&Value>) -> String {
     let Some(message) = message else {
         let raw = entry.message.as_ref().map(|raw| raw.get());
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn masked_messages_are_marked_and_other_branches_apart() {
+    fn masked_messages_are_marked_and_other_branches_come_last() {
         let messages = [
             entry("s", "0", 0, 1, r#"{"role":"system","content":"be"}"#),
             entry("a", "0", 1, 1, r#"{"role":"user","content":"ask"}"#),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_shows_the_last_ones() {
+    fn a_limit_shows_the_last_messages() {
         let messages = [
             entry("a", "0", 0, 1, r#"{"role":"user","content":"ask"}"#),
             entry("b", "a", 1, 2, r#"{"role":"assistant","content":"say"}"#),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_shortened_unless_asked() {
+    fn long_messages_are_shortened_unless_full() {
         let text = format!("{}\\n{}", "é".repeat(200), "l\\n".repeat(9));
         let messages = [entry("a", "0", 0, 1, &format!("{{\"role\":\"user\",\"content\":\"{text}\"}}"))];
         let short = rendered(&messages, None, Length::Short);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_cannot_look_like_another_or_command_the_terminal() {
+    fn a_message_cannot_imitate_another_or_control_the_terminal() {
         let messages = [
             entry(
                 "a",

@@ -1,4 +1,4 @@
-//! What became of every request of a conversation: a row each, or everything that was recorded.
+//! Renders the turns of a conversation: one row each, or every recorded figure.
 
 use super::figures;
 use super::terminal::one_line;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tidegate_context::{BlockSizes, TurnRecord};
 use tidegate_explain::grouped;
 
-/// A row a turn.
+/// One row per turn.
 pub(super) fn table(turns: &[TurnRecord]) -> String {
     let row = |turn: &TurnRecord| {
         let optional = |text: &Option<String>| one_line(text.as_deref().unwrap_or("-"));
@@ -31,11 +31,11 @@ pub(super) fn table(turns: &[TurnRecord]) -> String {
     figures::table(header, &[2, 3, 4, 5, 6, 8], turns.iter().map(row).collect())
 }
 
-/// Every figure, in some lines a turn. What did not happen has no line.
+/// Every figure of every turn. Figures that do not apply are omitted.
 pub(super) fn details(turns: &[TurnRecord]) -> String {
     let mut out = String::new();
     for turn in turns {
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             out,
             "{}  {}  {}  {}  {}",
@@ -55,39 +55,45 @@ pub(super) fn details(turns: &[TurnRecord]) -> String {
 fn lines(turn: &TurnRecord) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("strategy", one_line(&turn.strategy)),
-        ("window", format!("{}, {} of it for the input", grouped(turn.window), grouped(turn.budget))),
+        ("window", format!("{}, input budget {}", grouped(turn.window), grouped(turn.budget))),
         ("tokens", tokens(turn)),
         ("messages", count(turn.messages)),
     ];
-    let mut add = |is_worth_it: bool, name, value: &dyn Fn() -> String| {
-        if is_worth_it {
+    let mut add = |is_shown: bool, name, value: &dyn Fn() -> String| {
+        if is_shown {
             lines.push((name, value()));
         }
     };
-    add(turn.overflow_rejected, "refused", &|| "not even the least that may be sent fits".to_owned());
+    add(turn.overflow_rejected, "refused", &|| {
+        "even the smallest allowed request exceeds the budget".to_owned()
+    });
     add(!turn.masked.is_empty() || turn.postponed > 0, "masked", &|| {
         let (masked, tokens) = (count(turn.masked.len()), grouped(turn.masked_tokens));
         format!("{masked} observations of {tokens} tokens, {} postponed", count(turn.postponed))
     });
     add(turn.folded > 0 || turn.summary_triggered, "summary", &|| {
-        let made = if turn.summary_triggered { ", made for this turn" } else { "" };
-        format!("for {} messages in {} tokens{made}", count(turn.folded), grouped(turn.summary_tokens))
+        let new = if turn.summary_triggered { ", written for this turn" } else { "" };
+        format!("of {} messages in {} tokens{new}", count(turn.folded), grouped(turn.summary_tokens))
     });
     add(turn.dropped > 0 || turn.prune_triggered, "dropped", &|| {
-        let pruned = if turn.prune_triggered { ", beyond what the summary covers by itself" } else { "" };
-        format!("{} messages behind a marker{pruned}", count(turn.dropped))
+        let pruned = if turn.prune_triggered { ", pruned beyond what the summary covers" } else { "" };
+        format!("{} messages, replaced by a marker{pruned}", count(turn.dropped))
     });
     add(turn.trigger.is_some(), "trigger", &|| one_line(turn.trigger.as_deref().unwrap_or_default()));
     add(turn.blocks.is_some(), "blocks", &|| turn.blocks.as_ref().map(blocks).unwrap_or_default());
     add(true, "cost", &|| cost(turn));
     add(turn.stop_hint.is_some(), "hint", &|| {
-        format!("nothing new for {} turns", turn.stop_hint.unwrap_or_default())
+        format!("no progress for {} turns", turn.stop_hint.unwrap_or_default())
     });
     add(turn.degraded.is_some(), "degraded", &|| one_line(turn.degraded.as_deref().unwrap_or_default()));
     add(true, "time", &|| {
         let first = turn.first_byte_ms.map(|first| format!(", first byte after {} ms", grouped(first)));
-        let ours = grouped(turn.overhead_us);
-        format!("{} ms{}, {ours} µs of it ours", grouped(turn.duration_ms), first.unwrap_or_default())
+        let overhead = grouped(turn.overhead_us);
+        format!(
+            "{} ms{}, {overhead} µs added by Tidegate",
+            grouped(turn.duration_ms),
+            first.unwrap_or_default()
+        )
     });
     lines
 }
@@ -96,10 +102,10 @@ fn tokens(turn: &TurnRecord) -> String {
     let TurnRecord { tokens_before, tokens_after_summary, tokens_after_prune, tokens_after, .. } = *turn;
     let mut steps = format!("{} as sent", grouped(tokens_before));
     if turn.summary_triggered {
-        let _ = write!(steps, ", {} with the summary", grouped(tokens_after_summary));
+        let _ = write!(steps, ", {} with summary", grouped(tokens_after_summary));
     }
     if turn.prune_triggered {
-        let _ = write!(steps, ", {} once more had gone", grouped(tokens_after_prune));
+        let _ = write!(steps, ", {} after pruning", grouped(tokens_after_prune));
     }
     let _ = write!(steps, ", {} forwarded", grouped(if turn.overflow_rejected { 0 } else { tokens_after }));
     steps
@@ -113,10 +119,10 @@ fn blocks(sizes: &BlockSizes) -> String {
         figures::change(sizes.history_before, sizes.history_after)
     );
     if sizes.removed_lines > 0 {
-        let _ = write!(all, ", {} lines that the memory says already", count(sizes.removed_lines));
+        let _ = write!(all, ", {} duplicate lines removed", count(sizes.removed_lines));
     }
     if sizes.fell_back_to_words {
-        all.push_str(", in words although tokens are asked for");
+        all.push_str(", counted in words because tokens could not be counted");
     }
     all
 }
@@ -148,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_without_edits_has_few_lines() {
+    fn a_turn_without_edits_omits_unused_lines() {
         let turn = TurnRecord {
             request_id: "r1".to_owned(),
             route: "default".to_owned(),
@@ -166,14 +172,14 @@ mod tests {
         };
         assert_eq!(
             details(&[turn]),
-            "1970-01-01 00:00:00Z  r1  default  gpt-4o\\u{1b}  200\n    strategy  masking\n    window    128,000, 119,552 of it \
-             for the input\n    tokens    8 as sent, 8 forwarded\n    messages  2\n    cost      n/a: n/a prompt, n/a of them \
-             cached, n/a completion\n    time      1,200 ms, 290 µs of it ours\n"
+            "1970-01-01 00:00:00Z  r1  default  gpt-4o\\u{1b}  200\n    strategy  masking\n    window    128,000, input budget \
+             119,552\n    tokens    8 as sent, 8 forwarded\n    messages  2\n    cost      n/a: n/a prompt, n/a of them \
+             cached, n/a completion\n    time      1,200 ms, 290 µs added by Tidegate\n"
         );
     }
 
     #[test]
-    fn everything_that_happened_is_said() {
+    fn every_recorded_figure_is_shown() {
         let turn = TurnRecord {
             tokens_before: 9_000,
             tokens_after_summary: 2_000,
@@ -202,23 +208,23 @@ mod tests {
             first_byte_ms: Some(40),
             ..TurnRecord::default()
         };
-        let said = details(&[turn]);
+        let shown = details(&[turn]);
         for line in [
-            "tokens    9,000 as sent, 2,000 with the summary, 1,500 once more had gone, 1,500 forwarded",
+            "tokens    9,000 as sent, 2,000 with summary, 1,500 after pruning, 1,500 forwarded",
             "masked    2 observations of 800 tokens, 1 postponed",
-            "summary   for 7 messages in 300 tokens, made for this turn",
-            "dropped   2 messages behind a marker, beyond what the summary covers by itself",
+            "summary   of 7 messages in 300 tokens, written for this turn",
+            "dropped   2 messages, replaced by a marker, pruned beyond what the summary covers",
             "trigger   overflow",
-            "blocks    memory 400 → 300, summary 0 → 0, history 0 → 0, 2 lines that the memory says already, in words although tokens are asked for",
+            "blocks    memory 400 → 300, summary 0 → 0, history 0 → 0, 2 duplicate lines removed, counted in words because tokens could not be counted",
             "cost      $0.001250: 1,510 prompt, n/a of them cached, n/a completion",
-            "hint      nothing new for 3 turns",
+            "hint      no progress for 3 turns",
             "degraded  store_timeout",
-            "time      0 ms, first byte after 40 ms, 0 µs of it ours",
+            "time      0 ms, first byte after 40 ms, 0 µs added by Tidegate",
         ] {
-            assert!(said.contains(&format!("    {line}\n")), "{line} in {said}");
+            assert!(shown.contains(&format!("    {line}\n")), "{line} in {shown}");
         }
         let refused = TurnRecord { overflow_rejected: true, tokens_after: 9_000, ..TurnRecord::default() };
-        let said = details(&[refused]);
-        assert!(said.contains("0 forwarded") && said.contains("refused   not even"), "{said}");
+        let shown = details(&[refused]);
+        assert!(shown.contains("0 forwarded") && shown.contains("refused   even the smallest"), "{shown}");
     }
 }

@@ -1,19 +1,19 @@
-//! As much HTTP/1.1 as a demonstration needs: bodies whose length is announced.
+//! A minimal HTTP/1.1 implementation for the demo: only bodies with a `content-length`.
 
 use std::io::{BufRead, BufReader, Error, Read, Write};
 use std::net::TcpStream;
 
-/// A request or an answer.
+/// A request or a response.
 #[derive(Debug)]
 pub(super) struct Message {
-    /// Its first line.
+    /// The request line or status line.
     pub(super) start: String,
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
 
 impl Message {
-    /// The next message of a connection; nothing at its end.
+    /// Reads the next message, or returns `None` at the end of the connection.
     pub(super) fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Message>> {
         let mut lines = Vec::new();
         loop {
@@ -35,7 +35,7 @@ impl Message {
         let headers: Vec<(String, String)> = lines.filter_map(split).collect();
         let mut message = Message { start, headers, body: Vec::new() };
         let length = message.header("content-length").and_then(|length| length.parse().ok());
-        let length: usize = length.ok_or_else(|| Error::other("a message without a length"))?;
+        let length: usize = length.ok_or_else(|| Error::other("message without content-length"))?;
         message.body.resize(length, 0);
         stream.read_exact(&mut message.body)?;
         Ok(Some(message))
@@ -46,7 +46,7 @@ impl Message {
     }
 }
 
-/// Writes a message: its first line, its headers and its body, which is JSON.
+/// Writes a message with a JSON body.
 pub(super) fn write(stream: &mut TcpStream, start: &str, headers: &str, body: &[u8]) -> std::io::Result<()> {
     let head = format!(
         "{start}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{headers}\r\n",

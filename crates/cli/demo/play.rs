@@ -1,4 +1,4 @@
-//! The recorded agent: sends its requests one after the other, and tells what became of each.
+//! The recorded agent: sends its requests in order and prints what happened to each.
 
 use super::http::{Message, write};
 use crate::conversations::terminal::{one_line, print};
@@ -13,12 +13,12 @@ use tidegate_explain::grouped;
 use tidegate_replay::{Billed, Cost, Provider, Recorded, Regime};
 use tidegate_tokens::Model;
 
-/// So long a person has to read a line.
+/// The delay between lines on a terminal, so that people can follow.
 const PAUSE: Duration = Duration::from_millis(150);
 
-/// What was counted so far.
+/// The totals so far.
 #[derive(Default)]
-struct Sums {
+struct Totals {
     sent: u64,
     forwarded: u64,
     cached: u64,
@@ -31,31 +31,31 @@ pub(super) fn play(
     proxy: SocketAddr,
     model: &Arc<Model>,
     settings: &Settings,
-    is_shown_slowly: bool,
+    is_paced: bool,
 ) -> anyhow::Result<()> {
-    let is_shown_slowly = is_shown_slowly && std::io::stdout().is_terminal();
-    // What the provider would have billed without a proxy before it.
-    let mut directly = Provider::new(model.clone(), settings);
-    let mut sums = Sums::default();
-    let number = recorded.len();
+    let is_paced = is_paced && std::io::stdout().is_terminal();
+    // Bills the same requests as if there were no proxy.
+    let mut direct = Provider::new(model.clone(), settings);
+    let mut totals = Totals::default();
+    let requests = recorded.len();
     print(
-        format!("An agent mends a bug in {number} requests to {}, through Tidegate.\n\n", model.name)
+        format!("An agent fixes a bug in {requests} requests to {}, through Tidegate.\n\n", model.name)
             .as_bytes(),
     );
     print(
-        b"turn    asks with    forwarded  cached  edits                cost  without  what the agent does\n",
+        b"turn         sent    forwarded  cached  edits                cost  without  action of the agent\n",
     );
-    for turn in 0..number {
+    for turn in 0..requests {
         let body = recorded.body(turn);
-        let answer = exchange(proxy, &body)?;
-        let header = |name: &str| answer.header(name).unwrap_or_default().to_owned();
-        let said: Value = serde_json::from_slice(&answer.body).context("the answer is no JSON")?;
-        let usage = &said["usage"];
+        let response = exchange(proxy, &body)?;
+        let header = |name: &str| response.header(name).unwrap_or_default().to_owned();
+        let completion: Value = serde_json::from_slice(&response.body).context("the response is not JSON")?;
+        let usage = &completion["usage"];
         let (forwarded, cached) =
             (figure(&usage["prompt_tokens"]), figure(&usage["prompt_tokens_details"]["cached_tokens"]));
         let now = u64::try_from(turn).unwrap_or(u64::MAX) * 1_000;
-        let raw = directly.bill(&body, now).unwrap_or_default();
-        sums.add(model, &raw, forwarded, cached);
+        let raw = direct.bill(&body, now).unwrap_or_default();
+        totals.add(model, &raw, forwarded, cached);
         let line = format!(
             "{:>4}  {:>11}  {:>11}  {:>4} %  {:<16}  {:>7}  {:>7}  {}\n",
             turn + 1,
@@ -63,37 +63,37 @@ pub(super) fn play(
             grouped(forwarded),
             (cached * 100).checked_div(forwarded).unwrap_or(0),
             edits(&header("x-tidegate-edits")),
-            money(&sums.cost),
-            money(&sums.without),
-            action(&said["choices"][0]["message"])
+            money(&totals.cost),
+            money(&totals.without),
+            action(&completion["choices"][0]["message"])
         );
         print(line.as_bytes());
-        if is_shown_slowly {
+        if is_paced {
             std::thread::sleep(PAUSE);
         }
     }
-    print(sums.told(model).as_bytes());
+    print(totals.render(model).as_bytes());
     Ok(())
 }
 
 fn exchange(proxy: SocketAddr, body: &[u8]) -> anyhow::Result<Message> {
-    let mut stream = TcpStream::connect(proxy).context("the proxy cannot be reached")?;
+    let mut stream = TcpStream::connect(proxy).context("cannot reach the proxy")?;
     let start = "POST /v1/chat/completions HTTP/1.1";
     let headers = format!(
         "host: {proxy}\r\nauthorization: Bearer demo\r\nx-conversation-id: demo\r\nconnection: close\r\n"
     );
     write(&mut stream, start, &headers, body)?;
-    let answer = Message::read(&mut BufReader::new(stream))?.context("the proxy did not answer")?;
-    if !answer.start.contains(" 200 ") {
-        bail!("the proxy answered `{}`: {}", answer.start, String::from_utf8_lossy(&answer.body));
+    let response = Message::read(&mut BufReader::new(stream))?.context("the proxy did not respond")?;
+    if !response.start.contains(" 200 ") {
+        bail!("the proxy returned `{}`: {}", response.start, String::from_utf8_lossy(&response.body));
     }
-    Ok(answer)
+    Ok(response)
 }
 
-impl Sums {
+impl Totals {
     fn add(&mut self, model: &Model, raw: &Billed, forwarded: u64, cached: u64) {
         let step = model.caching.step.0.max(1);
-        // As a bill says it: what was not read from the cache was written to it, up to the last whole step.
+        // Providers bill everything not read from the cache as written, up to the last whole step.
         let end = if forwarded < model.caching.minimum.0 { 0 } else { forwarded - forwarded % step };
         let written = end.saturating_sub(cached);
         let billed = Billed { read: cached, written, plain: forwarded - cached - written, is_moved: false };
@@ -104,13 +104,13 @@ impl Sums {
         self.without.add(&Regime::Table.cost(model, raw));
     }
 
-    fn told(&self, model: &Model) -> String {
-        let less = |new: f64, old: f64| if old > 0.0 { (1.0 - new / old) * 100.0 } else { 0.0 };
-        let tokens = less(self.forwarded as f64, self.sent as f64);
-        let cost = less(self.cost.units, self.without.units);
+    fn render(&self, model: &Model) -> String {
+        let reduction = |new: f64, old: f64| if old > 0.0 { (1.0 - new / old) * 100.0 } else { 0.0 };
+        let tokens = reduction(self.forwarded as f64, self.sent as f64);
+        let cost = reduction(self.cost.units, self.without.units);
         format!(
-            "\n{} tokens were asked with and {} forwarded: {tokens:.0} % fewer.\n\
-             At the prices of {} the input cost {} instead of {}: {cost:.0} % less. {} % of it came from the provider's cache.\n",
+            "\nThe agent sent {} tokens and {} were forwarded: {tokens:.0} % fewer.\n\
+             At the prices of {}, the input cost {} instead of {}: {cost:.0} % less. {} % of it was read from the provider's cache.\n",
             grouped(self.sent),
             grouped(self.forwarded),
             model.name,
@@ -129,24 +129,28 @@ fn money(cost: &Cost) -> String {
     cost.known_usd().map_or("n/a".to_owned(), |usd| format!("${usd:.4}"))
 }
 
-/// `masked=3,folded=0,dropped=0` without what is nothing.
+/// Formats `masked=3,folded=0,dropped=0` without the zeros.
 fn edits(header: &str) -> String {
     let done: Vec<String> = header
         .split(',')
         .filter_map(|part| part.split_once('='))
         .filter(|(_, number)| *number != "0")
-        .map(|(what, number)| format!("{number} {what}"))
+        .map(|(edit, number)| format!("{number} {edit}"))
         .collect();
     if done.is_empty() { "-".to_owned() } else { done.join(", ") }
 }
 
-/// The command that the agent runs next, on one line.
+/// The agent's next command, on one line.
 fn action(message: &Value) -> String {
-    const MOST: usize = 60;
+    const MAX_WIDTH: usize = 60;
     let arguments = message["tool_calls"][0]["function"]["arguments"].as_str();
     let command = arguments.and_then(|text| serde_json::from_str::<Value>(text).ok());
     let command = command.as_ref().and_then(|command| command["command"].as_str());
-    let text = command.map_or("says what it has done", |command| command.lines().next().unwrap_or_default());
+    let text = command.map_or("reports what it did", |command| command.lines().next().unwrap_or_default());
     let text = one_line(text);
-    if text.chars().count() > MOST { text.chars().take(MOST - 1).chain(['…']).collect() } else { text }
+    if text.chars().count() > MAX_WIDTH {
+        text.chars().take(MAX_WIDTH - 1).chain(['…']).collect()
+    } else {
+        text
+    }
 }

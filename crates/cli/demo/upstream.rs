@@ -1,4 +1,4 @@
-//! A provider that exists in this process only: it counts as one, remembers prompts as one, and answers what was recorded.
+//! A simulated provider: counts and caches like a real one, and returns the recorded responses.
 
 use super::http::{Message, write};
 use serde_json::{Value, json};
@@ -11,19 +11,19 @@ use tidegate_replay::Provider;
 use tidegate_tokens::{Model, count};
 
 struct Upstream {
-    answers: Vec<Value>,
-    began: Instant,
+    responses: Vec<Value>,
+    started: Instant,
     model: Arc<Model>,
-    state: Mutex<State>,
+    state: Mutex<UpstreamState>,
 }
 
-struct State {
+struct UpstreamState {
     provider: Provider,
-    /// How many answers were given.
-    given: usize,
+    /// The number of responses sent so far.
+    sent: usize,
 }
 
-/// Answers on its own threads until the process ends.
+/// Serves on its own threads until the process ends.
 pub(super) fn start(
     listener: TcpListener,
     recording: &str,
@@ -32,13 +32,13 @@ pub(super) fn start(
 ) -> anyhow::Result<()> {
     let recording: Value = serde_json::from_str(recording)?;
     let messages = recording["messages"].as_array().into_iter().flatten();
-    let answers = messages.filter(|message| message["role"] == "assistant").cloned().collect();
-    let state = Mutex::new(State { provider: Provider::new(model.clone(), settings), given: 0 });
-    let upstream = Arc::new(Upstream { answers, began: Instant::now(), model, state });
+    let responses = messages.filter(|message| message["role"] == "assistant").cloned().collect();
+    let state = Mutex::new(UpstreamState { provider: Provider::new(model.clone(), settings), sent: 0 });
+    let upstream = Arc::new(Upstream { responses, started: Instant::now(), model, state });
     std::thread::Builder::new().name("demo upstream".to_owned()).spawn(move || {
         for stream in listener.incoming().flatten() {
             let upstream = upstream.clone();
-            // A connection that cannot have a thread is closed, which the proxy reports.
+            // If no thread can be started, the connection is closed, which the proxy reports.
             let _ = std::thread::Builder::new().spawn(move || upstream.serve(stream));
         }
     })?;
@@ -46,14 +46,14 @@ pub(super) fn start(
 }
 
 impl Upstream {
-    /// Answers the requests of a connection, until the other side or a mistake ends it.
+    /// Serves the requests of a connection until it is closed or fails.
     fn serve(&self, mut stream: TcpStream) {
-        let Ok(reading) = stream.try_clone() else { return };
-        let mut reading = BufReader::new(reading);
-        while let Ok(Some(request)) = Message::read(&mut reading) {
-            let (status, body) = match self.answer(&request.body) {
-                Some(answer) => ("200 OK", answer),
-                None => ("400 Bad Request", json!({ "error": { "message": "this is no chat completion" } })),
+        let Ok(reader) = stream.try_clone() else { return };
+        let mut reader = BufReader::new(reader);
+        while let Ok(Some(request)) = Message::read(&mut reader) {
+            let (status, body) = match self.respond(&request.body) {
+                Some(response) => ("200 OK", response),
+                None => ("400 Bad Request", json!({ "error": { "message": "not a chat completion" } })),
             };
             if write(&mut stream, &format!("HTTP/1.1 {status}"), "", body.to_string().as_bytes()).is_err() {
                 return;
@@ -61,18 +61,18 @@ impl Upstream {
         }
     }
 
-    /// The next answer of the recording, with the usage that a provider would report.
-    fn answer(&self, body: &[u8]) -> Option<Value> {
+    /// The next recorded response, with the usage that a provider would report.
+    fn respond(&self, body: &[u8]) -> Option<Value> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let billed = state.provider.bill(body, now)?;
-        let over = json!({ "role": "assistant", "content": "The recording is over." });
-        let message = self.answers.get(state.given).unwrap_or(&over);
-        state.given += 1;
+        let end = json!({ "role": "assistant", "content": "The recording is over." });
+        let message = self.responses.get(state.sent).unwrap_or(&end);
+        state.sent += 1;
         let calls = message["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty());
         let completion = count(self.model.encoding, &message.to_string()).0;
         Some(json!({
-            "id": format!("chatcmpl-demo-{}", state.given),
+            "id": format!("chatcmpl-demo-{}", state.sent),
             "object": "chat.completion",
             "model": self.model.name,
             "choices": [{

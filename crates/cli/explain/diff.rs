@@ -1,16 +1,17 @@
-//! What would change in which message, as `diff -u` shows it.
+//! Renders the changes to each message in the format of `diff -u`.
 
 use std::fmt::Write;
 use tidegate_explain::fate::Action;
 use tidegate_explain::figures::tokens;
 use tidegate_explain::{Case, Change, Insertion, Op, What, grouped};
 
-/// Lines longer than this are shown by their ends.
-const LONGEST: usize = 160;
+/// Longer lines are shortened to their first and last characters.
+const MAX_LINE: usize = 160;
 const HEAD: usize = 80;
 const TAIL: usize = 40;
 
-/// Every message that would change, go or come. Empty if none does, or if the request would not be forwarded at all.
+/// Every message that would be changed, removed or inserted. Empty if none would, or if the request would be
+/// refused.
 pub(super) fn render(case: &Case<'_>) -> String {
     let mut out = String::new();
     for change in case.changes() {
@@ -44,11 +45,11 @@ fn write(out: &mut String, change: &Change) {
     };
     let count = |gone: Op| change.lines.iter().filter(|line| line.op != gone).count();
     let range = |lines: usize| if lines == 0 { "0,0".to_owned() } else { format!("1,{lines}") };
-    // Writing into a string does not fail, here and below.
+    // Writing to a string cannot fail, here and below.
     let _ =
         writeln!(out, "--- {old}\n+++ {new}\n@@ -{} +{} @@", range(count(Op::More)), range(count(Op::Less)));
     for line in &change.lines {
-        // There is nowhere else to read what is our own.
+        // Inserted messages are shown in full, because they cannot be read anywhere else.
         match change.what {
             What::Inserted(_) => write_whole(out, line.op.mark(), &line.text),
             What::Changed(_) | What::Removed(_) => write_line(out, line.op.mark(), &line.text),
@@ -58,29 +59,29 @@ fn write(out: &mut String, change: &Change) {
 
 fn write_whole(out: &mut String, mark: char, line: &str) {
     out.push(mark);
-    shown(out, line.chars());
+    write_escaped(out, line.chars());
     out.push('\n');
 }
 
 fn write_line(out: &mut String, mark: char, line: &str) {
     let length = line.chars().count();
-    if length <= LONGEST {
+    if length <= MAX_LINE {
         return write_whole(out, mark, line);
     }
     out.push(mark);
-    shown(out, line.chars().take(HEAD));
+    write_escaped(out, line.chars().take(HEAD));
     let _ = write!(out, " … {} characters … ", grouped((length - HEAD - TAIL) as u64));
-    shown(out, line.chars().skip(length - TAIL));
+    write_escaped(out, line.chars().skip(length - TAIL));
     out.push('\n');
 }
 
-/// JSON escapes the control characters that terminals obey, all but a few.
-fn shown(out: &mut String, letters: impl Iterator<Item = char>) {
-    for letter in letters {
-        if letter.is_control() {
-            let _ = write!(out, "\\u{:04x}", u32::from(letter));
+/// Escapes the few control characters that JSON does not escape.
+fn write_escaped(out: &mut String, characters: impl Iterator<Item = char>) {
+    for character in characters {
+        if character.is_control() {
+            let _ = write!(out, "\\u{:04x}", u32::from(character));
         } else {
-            out.push(letter);
+            out.push(character);
         }
     }
 }
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_line_is_shown_by_its_ends() {
+    fn a_long_line_is_shortened_in_the_middle() {
         let line = format!("{}{}", "é".repeat(80), "z".repeat(120));
         let mut out = String::new();
         write_line(&mut out, '-', &line);

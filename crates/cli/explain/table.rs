@@ -1,4 +1,4 @@
-//! The answer for people.
+//! Renders the explanation for people.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
@@ -15,7 +15,7 @@ pub(super) fn render(name: &str, case: &Case<'_>) -> String {
     let (route, upstream) = (&case.request.route.name, &case.request.route.upstream.name);
     let _ = writeln!(
         out,
-        "{name}: route `{route}`, to {upstream}, strategy {}\n",
+        "{name}: route `{route}`, upstream `{upstream}`, strategy {}\n",
         strategy_name(case.request.strategy)
     );
     section(&mut out, None, messages(case));
@@ -43,7 +43,7 @@ fn section(out: &mut String, title: Option<&str>, table: Table) {
     let _ = writeln!(out, "{}\n", table.trim_fmt());
 }
 
-/// Notes belong under their table, not behind the empty line that ends it.
+/// Notes go directly under their table, before the empty line that ends it.
 fn notes(out: &mut String, notes: &[String]) {
     out.pop();
     for note in notes {
@@ -52,12 +52,12 @@ fn notes(out: &mut String, notes: &[String]) {
     out.push('\n');
 }
 
-/// An empty table without lines.
+/// An empty table without borders.
 fn table() -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     if !std::io::stdout().is_terminal() {
-        // A pipe has no width: one message a line, never wrapped.
+        // A pipe has no width: print one message per line, never wrapped.
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
     table
@@ -92,17 +92,17 @@ fn messages(case: &Case<'_>) -> Table {
     table
 }
 
-/// The line of a message of our own, which has no number.
+/// The row of an inserted message, which has no index.
 fn inserted(case: &Case<'_>, insertion: Insertion) -> [String; 6] {
     let (role, kind, size, why) = match insertion {
         Insertion::Summary { tokens: size, covered } => {
-            let why = format!("stands for {}", figures::counted(covered, "message"));
+            let why = format!("replaces {}", figures::counted(covered, "message"));
             (case.fold_role(), "summary", tokens(size), why)
         }
         Insertion::Memory { tokens: size } => {
             (case.fold_role(), "memory", tokens(size), "pinned to the conversation".to_owned())
         }
-        Insertion::Marker => ("user", "marker", String::new(), "stands for what is dropped".to_owned()),
+        Insertion::Marker => ("user", "marker", String::new(), "replaces dropped messages".to_owned()),
     };
     ["+".to_owned(), role.to_owned(), kind.to_owned(), size, "insert".to_owned(), why]
 }
@@ -124,14 +124,14 @@ fn budget(case: &Case<'_>) -> Table {
         Source::Route => "budget.windows".to_owned(),
         Source::Config => format!("models.\"{}\".window", printable(&case.request.model.name)),
         Source::Table => format!("built-in table, entry `{}`", printable(&case.request.model.name)),
-        Source::Unknown => "budget.fallback_window, as nobody knows this model".to_owned(),
+        Source::Unknown => "budget.fallback_window, because the model is unknown".to_owned(),
     };
     let mut safe = format!("safety_ratio {} of the window", policy.safety_ratio);
     if let Some(cap) = policy.window_cap {
         let _ = write!(safe, ", at most window_cap {}", tokens(cap));
     }
     let saved = if case.request.route.context.observe && plan.after != plan.before {
-        "not really: observe = true".to_owned()
+        "not applied: observe = true".to_owned()
     } else {
         figures::savings(case)
     };
@@ -156,11 +156,8 @@ fn budget(case: &Case<'_>) -> Table {
 
 fn output(case: &Case<'_>) -> String {
     let reserve = &case.request.route.context.budget.output_reserve;
-    if case.request.outline.max_completion_tokens.is_some() {
-        return "the request's max_completion_tokens".to_owned();
-    }
-    if case.request.outline.max_tokens.is_some() {
-        return "the request's max_tokens".to_owned();
+    if let Some(limit) = case.request.outline.output_limit {
+        return format!("the request's {}", limit.key);
     }
     let cap = reserve.cap.map_or(String::new(), |cap| format!(", at most cap {}", tokens(cap)));
     format!("ratio {} of safe{cap}, at least min {}", reserve.ratio, tokens(reserve.min))
@@ -172,15 +169,19 @@ fn overhead(case: &Case<'_>) -> String {
     format!("ratio {} of the window, at least min {min}, plus fixed {fixed}", reserve.ratio)
 }
 
-/// What holds the input below what the reserves leave.
+/// The setting that limits the input further than the reserves do.
 fn limit(case: &Case<'_>) -> String {
     let (policy, budget) = (&case.request.route.context.budget, &case.assessment.decision.plan.budget);
     let left = budget.safe.saturating_sub(budget.output).saturating_sub(budget.overhead);
     match policy.max_input {
         _ if left == Tokens::ZERO => "the reserves take the whole window".to_owned(),
         _ if budget.input == left => String::new(),
-        Some(most) if budget.input == most => format!("at most max_input, else {}", tokens(left)),
-        _ => format!("max_context_ratio {} of the window, else {}", policy.max_context_ratio, tokens(left)),
+        Some(max) if budget.input == max => format!("limited by max_input, otherwise {}", tokens(left)),
+        _ => format!(
+            "max_context_ratio {} of the window, otherwise {}",
+            policy.max_context_ratio,
+            tokens(left)
+        ),
     }
 }
 
@@ -217,15 +218,15 @@ fn model(case: &Case<'_>) -> Table {
     let matched = match figures::sources(case).0 {
         Source::Config => format!("models.\"{entry}\" of the configuration"),
         Source::Table => format!("built-in entry `{entry}`"),
-        // A route knows windows and no models.
-        Source::Route | Source::Unknown => "nothing: describe it in `[models]`".to_owned(),
+        // A route configures windows, not models.
+        Source::Route | Source::Unknown => "none: describe it in `[models]`".to_owned(),
     };
     let fit = match model.fit {
         Fit::Exact => "exact",
-        Fit::Nearest => "the nearest there is; a running proxy corrects it by what the upstream reports",
+        Fit::Nearest => "nearest match; a running proxy corrects the counts by what the upstream reports",
     };
     let prices = model.prices.map_or_else(
-        || "unknown: cached input is taken to cost a tenth".to_owned(),
+        || "unknown: cached input is assumed to cost a tenth".to_owned(),
         |prices| {
             let output = prices.output.map_or("unknown".to_owned(), usd);
             let (input, cached, written) = (usd(prices.input), usd(prices.cached()), usd(prices.written()));
@@ -236,7 +237,7 @@ fn model(case: &Case<'_>) -> Table {
     );
     let mut table = table();
     table.add_rows([
-        ["asked for", &asked],
+        ["requested", &asked],
         ["matched", &matched],
         ["encoding", &format!("{}, {fit}", model.encoding)],
         ["prices", &prices],
@@ -245,7 +246,7 @@ fn model(case: &Case<'_>) -> Table {
     table
 }
 
-/// At least cents, and as much more as there is.
+/// At least two decimals, and more if the price has them.
 fn usd(price: f64) -> String {
     let cents = format!("{price:.2}");
     let exact = price.to_string();
@@ -257,9 +258,9 @@ fn hint(case: &Case<'_>) -> String {
     let over = grouped(figures::over(plan).0);
     let window = match case.request.model.window {
         Some(_) => "or use a model with a larger window",
-        None => "or tell the model's real window in `[models.\"NAME\"] window = …`",
+        None => "or set the model's real window in `[models.\"NAME\"] window = …`",
     };
     let keep =
         if figures::masks(case.request.strategy) { " keep less unmasked (`context.mask.keep`)," } else { "" };
-    format!("it is {over} tokens over: send less, ask for a shorter answer (`max_tokens`),{keep} {window}")
+    format!("it is {over} tokens over: send less, request a shorter response (`max_tokens`),{keep} {window}")
 }

@@ -1,4 +1,4 @@
-//! Plans that no saved request leads to: dropping needs a summarizer that fails.
+//! Plans that a saved request cannot produce: messages are dropped only if a summarizer fails.
 
 use super::{diff, table};
 use serde_json::json as value;
@@ -7,17 +7,21 @@ use tidegate_context::model_table;
 use tidegate_context::{ConversationState, TurnRecord};
 use tidegate_engine::Strategy;
 use tidegate_explain::{Case, Past, Request, json};
-use tidegate_wire::Reader;
+use tidegate_wire::{Dialect, Reader};
 
 #[test]
 fn dropped_messages_and_their_marker_are_shown() {
     let settings = load(Source::none(), &Flags::default(), &|_| None).unwrap();
-    let say = |role: &str, text: &str| value!({"role": role, "content": text});
-    let messages =
-        [say("user", "task"), say("assistant", "one"), say("assistant", "two"), say("user", "next")];
+    let message = |role: &str, text: &str| value!({"role": role, "content": text});
+    let messages = [
+        message("user", "task"),
+        message("assistant", "one"),
+        message("assistant", "two"),
+        message("user", "next"),
+    ];
     let body = value!({"model": "gpt-4o", "messages": messages}).to_string();
     let reader = Reader::default();
-    let outline = reader.outline(body.as_bytes()).unwrap();
+    let outline = reader.outline(Dialect::Chat, body.as_bytes()).unwrap();
     let model = model_table(&settings.models).lookup("gpt-4o");
     let route = &settings.routes[0];
     let strategy = Strategy::Summarization;
@@ -28,7 +32,7 @@ fn dropped_messages_and_their_marker_are_shown() {
     let case =
         Case::recorded(&reader, request, Past { turn: &turn, state: ConversationState::default() }).unwrap();
     let shown = table::render("request.json", &case);
-    assert!(shown.contains("insert  stands for what is dropped\n 1  assistant"), "{shown}");
+    assert!(shown.contains("insert  replaces dropped messages\n 1  assistant"), "{shown}");
     assert_eq!(shown.matches("drop    no summary covers it, and it does not fit\n").count(), 2, "{shown}");
     assert!(shown.contains("verdict: fits: forwarded with 2 messages dropped, "), "{shown}");
     let object = json::of(&case);

@@ -1,13 +1,13 @@
-//! The very bytes that would be forwarded, for whoever wants to see them.
+//! Writes the exact bytes that would be forwarded (`--forwarded`).
 
 use anyhow::Context;
 use serde_json::json;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tidegate_replay::{Defaults, Found, Setup, Shown, Stage, read_file};
+use tidegate_replay::{Defaults, InputItem, Setup, Shown, Stage, read_file};
 
-/// Writes a line for each request and policy, at the first price. The files are read once more.
+/// Writes one line per request and policy, at the first price. Reads the files a second time.
 pub(super) fn write(
     path: &Path,
     files: &[PathBuf],
@@ -21,12 +21,12 @@ pub(super) fn write(
     let mut stage = Stage::new(&setup);
     let mut written = Ok(());
     for file in files {
-        read_file(file, defaults, |found, _| {
-            let conversation = match found {
-                Found::Conversation(conversation) => *conversation,
-                Found::Line(line) => match line.conversation(defaults) {
+        read_file(file, defaults, |item, _| {
+            let conversation = match item {
+                InputItem::Conversation(conversation) => *conversation,
+                InputItem::Line(line) => match line.conversation(defaults) {
                     Ok(conversation) => conversation,
-                    // The comparison has read all of it a moment ago.
+                    // The comparison has already read every line without an error.
                     Err(_) => return true,
                 },
             };

@@ -1,11 +1,11 @@
-//! The outcome for programs.
+//! The JSON output.
 
-use super::Outcome;
+use super::ReplayResult;
 use serde_json::{Value, json};
-use tidegate_replay::{Conversation, Figures};
+use tidegate_replay::{ConversationFigures, Figures};
 
-pub(super) fn of(outcome: &Outcome<'_>) -> Value {
-    let Outcome { setup, comparison, notes, .. } = outcome;
+pub(super) fn of(result: &ReplayResult<'_>) -> Value {
+    let ReplayResult { setup, comparison, notes, .. } = result;
     let requests = comparison.totals.first().and_then(|totals| totals.first()).map_or(0, |raw| raw.requests);
     json!({
         "conversations": comparison.conversations.len(),
@@ -14,18 +14,18 @@ pub(super) fn of(outcome: &Outcome<'_>) -> Value {
         "gap_s": setup.gap as f64 / 1e3,
         "models": comparison.models,
         "notes": notes,
-        "prices": (0..setup.regimes.len()).map(|regime| price(outcome, regime)).collect::<Vec<Value>>(),
-        "each": comparison.conversations.iter().map(|one| each(outcome, one)).collect::<Vec<Value>>(),
+        "prices": (0..setup.regimes.len()).map(|regime| price(result, regime)).collect::<Vec<Value>>(),
+        "each": comparison.conversations.iter().map(|conversation| each(result, conversation)).collect::<Vec<Value>>(),
     })
 }
 
-fn price(outcome: &Outcome<'_>, regime: usize) -> Value {
-    let Outcome { setup, comparison, .. } = outcome;
+fn price(result: &ReplayResult<'_>, regime: usize) -> Value {
+    let ReplayResult { setup, comparison, .. } = result;
     let raw = &comparison.totals[regime][0];
-    let policy = |(place, figures): (usize, &Figures)| {
-        let worst = comparison.worst(regime, place);
+    let policy = |(index, figures): (usize, &Figures)| {
+        let worst = comparison.worst(regime, index);
         json!({
-            "policy": setup.policies[place].to_string(),
+            "policy": setup.policies[index].to_string(),
             "requests": figures.requests,
             "tokens_before": figures.before,
             "tokens_sent": figures.sent,
@@ -46,8 +46,8 @@ fn price(outcome: &Outcome<'_>, regime: usize) -> Value {
     };
     let policies: Vec<Value> = comparison.totals[regime].iter().enumerate().map(policy).collect();
     let mut price = json!({ "price": setup.regimes[regime].to_string(), "policies": policies });
-    if let Some(recommended) = &outcome.recommended {
-        price["recommended"] = recommended[regime].as_ref().map_or(Value::Null, |best| {
+    if let Some(recommendations) = &result.recommendations {
+        price["recommended"] = recommendations[regime].as_ref().map_or(Value::Null, |best| {
             let policy = setup.policies[best.policy].to_string();
             json!({ "policy": policy, "ratio_to_raw": best.ratio, "snippet": best.snippet })
         });
@@ -55,10 +55,10 @@ fn price(outcome: &Outcome<'_>, regime: usize) -> Value {
     price
 }
 
-fn each(outcome: &Outcome<'_>, conversation: &Conversation) -> Value {
-    let policy = |(place, figures): (usize, &Figures)| {
+fn each(result: &ReplayResult<'_>, conversation: &ConversationFigures) -> Value {
+    let policy = |(index, figures): (usize, &Figures)| {
         json!({
-            "policy": outcome.setup.policies[place].to_string(),
+            "policy": result.setup.policies[index].to_string(),
             "cost_usd": figures.cost.known_usd(),
             "cost_units": figures.cost.units,
             "tokens_sent": figures.sent,

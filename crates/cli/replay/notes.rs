@@ -1,4 +1,4 @@
-//! What is worth knowing about the figures.
+//! Caveats about the figures.
 
 use std::time::Duration;
 use tidegate_config::Summarizer;
@@ -17,13 +17,13 @@ pub(super) fn of(setup: &Setup, comparison: &Comparison, gap: Duration) -> Vec<S
         let life = lives.min().unwrap_or(gap);
         let relation = if gap <= life { "shorter than" } else { "longer than" };
         let who = if comparison.untimed == comparison.conversations.len() {
-            "no conversation says when its requests were sent".to_owned()
+            "no conversation has timestamps for all of its requests".to_owned()
         } else {
-            format!("{} conversations do not say when all of their requests were sent", comparison.untimed)
+            format!("{} conversations lack timestamps for some requests", comparison.untimed)
         };
         let (gap, life) = (humantime::format_duration(gap), humantime::format_duration(life));
         notes.push(format!(
-            "{who}: {gap} between two is assumed, {relation} the provider's cache lives ({life})"
+            "{who}: assuming {gap} between requests, {relation} the provider's cache lifetime ({life})"
         ));
     }
     let named = |wanted: &dyn Fn(&tidegate_tokens::Model) -> bool| {
@@ -34,39 +34,36 @@ pub(super) fn of(setup: &Setup, comparison: &Comparison, gap: Duration) -> Vec<S
     if !unpriced.is_empty() {
         notes.push(format!(
             "the price of {unpriced} is unknown: costs are ratios, with cached input at a tenth unless --price says otherwise \
-             (`[models]` in proxy.toml can name it)"
+             (set it in `[models]` of proxy.toml)"
         ));
     }
     let unknown = named(&|model| model.window.is_none());
     if !unknown.is_empty() {
-        notes.push(format!("the window of {unknown} is unknown: `budget.fallback_window` is used"));
+        notes.push(format!("the window of {unknown} is unknown: using `budget.fallback_window`"));
     }
     let estimated = named(&|model| model.fit == Fit::Nearest);
     if !estimated.is_empty() {
         notes.push(format!(
-            "{estimated} counts tokens by a vocabulary of its own: a running proxy would correct the counts by what the upstream \
-             reports, which a replay cannot"
+            "the tokenizer of {estimated} is not available: a running proxy would correct the counts by what the upstream \
+             reports, but a replay cannot"
         ));
     }
-    if asks_a_model(setup, comparison) {
-        notes.push(
-            "a summarizer that is a model cannot be asked offline: the built-in one has made every summary"
-                .to_owned(),
-        );
+    if uses_llm_summarizer(setup, comparison) {
+        notes.push("an LLM summarizer cannot run offline: the built-in one wrote all summaries".to_owned());
     }
     let over = comparison.totals.first().and_then(|totals| totals.first()).map_or(0, |raw| raw.over);
     if over > 0 {
         let who =
             if over == 1 { "1 request is".to_owned() } else { format!("{} requests are", grouped(over)) };
         notes.push(format!(
-            "{who} longer than the model's window without edits: raw is billed as if all had been answered"
+            "{who} longer than the model's window without edits: raw is billed as if none had been rejected"
         ));
     }
     notes
 }
 
-/// Whether a policy would have had an LLM summarize.
-fn asks_a_model(setup: &Setup, comparison: &Comparison) -> bool {
+/// Whether a policy uses an LLM summarizer.
+fn uses_llm_summarizer(setup: &Setup, comparison: &Comparison) -> bool {
     let mut pairs =
         setup.policies.iter().flat_map(|policy| comparison.models.iter().map(move |model| (policy, model)));
     pairs.any(|(policy, model)| {

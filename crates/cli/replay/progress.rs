@@ -1,19 +1,19 @@
-//! A bar on the terminal while a long input is replayed.
+//! A progress bar for long inputs.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::path::PathBuf;
 use tidegate_replay::Progress;
 
-pub(super) struct Bar(ProgressBar);
+pub(super) struct ProgressDisplay(ProgressBar);
 
-impl Bar {
-    /// Over the sizes of the files. It is drawn on the standard error, and only where a person looks at it.
-    pub(super) fn over(files: &[PathBuf]) -> Bar {
+impl ProgressDisplay {
+    /// Measures progress by file size. Drawn on standard error, and only on a terminal.
+    pub(super) fn new(files: &[PathBuf]) -> ProgressDisplay {
         let sizes: Option<Vec<u64>> =
             files.iter().map(|file| Some(file.metadata().ok()?.len()).filter(|size| *size > 0)).collect();
         let bar = match sizes {
             Some(sizes) => ProgressBar::new(sizes.iter().sum()),
-            // A pipe has no end that anybody knows.
+            // The length of a pipe is unknown.
             None => ProgressBar::no_length(),
         };
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
@@ -21,12 +21,12 @@ impl Bar {
         bar.set_style(
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
-        Bar(bar)
+        ProgressDisplay(bar)
     }
 
     pub(super) fn show(&self, progress: Progress) {
         self.0.set_position(progress.bytes);
-        // A text for every one of many small conversations would take longer than they do.
+        // Formatting the message for every small conversation would take longer than replaying it.
         if progress.conversations.is_multiple_of(16) {
             self.0.set_message(format!("{} conversations", progress.conversations));
         }

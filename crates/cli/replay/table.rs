@@ -1,6 +1,6 @@
-//! The outcome for people.
+//! Renders the result for people.
 
-use super::Outcome;
+use super::ReplayResult;
 use crate::conversations::terminal::one_line;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use std::fmt::Write;
@@ -8,42 +8,42 @@ use std::io::IsTerminal;
 use tidegate_explain::grouped;
 use tidegate_replay::{Figures, Kind, Policy};
 
-pub(super) fn render(outcome: &Outcome<'_>) -> String {
-    let Outcome { setup, comparison, .. } = outcome;
+pub(super) fn render(result: &ReplayResult<'_>) -> String {
+    let ReplayResult { setup, comparison, .. } = result;
     let mut out = String::new();
     let requests = comparison.totals.first().and_then(|totals| totals.first()).map_or(0, |raw| raw.requests);
     let models: Vec<String> = comparison.models.iter().map(|model| one_line(model)).collect();
     let _ = writeln!(
         out,
         "{}, {}, {}",
-        counted(comparison.conversations.len() as u64, "conversation"),
-        counted(requests, "request"),
+        plural(comparison.conversations.len() as u64, "conversation"),
+        plural(requests, "request"),
         models.join(", ")
     );
-    for note in &outcome.notes {
+    for note in &result.notes {
         let _ = writeln!(out, "  {}", one_line(note));
     }
     for regime in 0..setup.regimes.len() {
-        let _ = writeln!(out, "\n{}\n{}", setup.regimes[regime], policies(outcome, regime).trim_fmt());
+        let _ = writeln!(out, "\n{}\n{}", setup.regimes[regime], policies(result, regime).trim_fmt());
         if setup.policies.len() > setup.main {
-            let _ = writeln!(out, "\nby window, cost / raw\n{}", windows(outcome, regime).trim_fmt());
+            let _ = writeln!(out, "\nby window, cost / raw\n{}", windows(result, regime).trim_fmt());
         }
-        if let Some(recommended) = &outcome.recommended {
-            let _ = write!(out, "\n{}", recommendation(outcome, regime, recommended[regime].as_ref()));
+        if let Some(recommendations) = &result.recommendations {
+            let _ = write!(out, "\n{}", recommendation(result, regime, recommendations[regime].as_ref()));
         }
     }
     out
 }
 
-fn policies(outcome: &Outcome<'_>, regime: usize) -> Table {
-    let Outcome { setup, comparison, .. } = outcome;
+fn policies(result: &ReplayResult<'_>, regime: usize) -> Table {
+    let ReplayResult { setup, comparison, .. } = result;
     let mut table = table();
-    let has_room = table.width().is_none_or(|width| width >= WIDE);
+    let has_room = table.width().is_none_or(|width| width >= WIDE_TERMINAL);
     let shown: Vec<&Column> = COLUMNS.iter().filter(|column| has_room || !column.is_extra).collect();
     table.set_header(shown.iter().map(|column| column.name));
     let totals = &comparison.totals[regime];
-    for (place, (policy, figures)) in setup.policies.iter().zip(totals).take(setup.main).enumerate() {
-        let worst = comparison.worst(regime, place).filter(|_| place > 0);
+    for (index, (policy, figures)) in setup.policies.iter().zip(totals).take(setup.main).enumerate() {
+        let worst = comparison.worst(regime, index).filter(|_| index > 0);
         let row = Row { policy, figures, raw: &totals[0], worst };
         table.add_row(shown.iter().map(|column| (column.cell)(&row)));
     }
@@ -56,10 +56,10 @@ fn policies(outcome: &Outcome<'_>, regime: usize) -> Table {
     table
 }
 
-/// From this width on a terminal has room for all columns.
-const WIDE: u16 = 132;
+/// The terminal width from which all columns fit.
+const WIDE_TERMINAL: u16 = 132;
 
-/// What a row is made of.
+/// The inputs of a row.
 struct Row<'a> {
     policy: &'a Policy,
     figures: &'a Figures,
@@ -69,7 +69,7 @@ struct Row<'a> {
 
 struct Column {
     name: &'static str,
-    /// Whether a narrow terminal does without.
+    /// Whether narrow terminals omit the column.
     is_extra: bool,
     cell: fn(&Row<'_>) -> String,
 }
@@ -100,9 +100,9 @@ const COLUMNS: [Column; 11] = [
     Column { name: "summaries", is_extra: true, cell: |row| grouped(row.figures.summaries) },
 ];
 
-/// One row for each window, one column for each policy that was tried with it.
-fn windows(outcome: &Outcome<'_>, regime: usize) -> Table {
-    let Outcome { setup, comparison, .. } = outcome;
+/// One row per window, one column per policy tried with it.
+fn windows(result: &ReplayResult<'_>, regime: usize) -> Table {
+    let ReplayResult { setup, comparison, .. } = result;
     let totals = &comparison.totals[regime];
     let swept: Vec<(&Policy, &Figures)> = setup.policies.iter().zip(totals).skip(setup.main).collect();
     let mut kinds: Vec<&Kind> = swept.iter().map(|(policy, _)| &policy.kind).collect();
@@ -129,16 +129,16 @@ fn windows(outcome: &Outcome<'_>, regime: usize) -> Table {
 }
 
 fn recommendation(
-    outcome: &Outcome<'_>,
+    result: &ReplayResult<'_>,
     regime: usize,
     best: Option<&tidegate_replay::Recommendation>,
 ) -> String {
     let Some(best) = best else {
-        return "recommended: nothing, because no policy keeps to these bounds\n  hint: loosen --keep-at-least, --peak or --only, or try more --windows\n"
+        return "recommended: nothing, because no policy is within these limits\n  hint: loosen --keep-at-least, --peak or --only, or try more --windows\n"
             .to_owned();
     };
-    let figures = &outcome.comparison.totals[regime][best.policy];
-    let policy = &outcome.setup.policies[best.policy];
+    let figures = &result.comparison.totals[regime][best.policy];
+    let policy = &result.setup.policies[best.policy];
     let mut text = format!(
         "recommended: {policy}, at {:.3} of the cost of raw ({}), no request longer than {} tokens\n\n",
         best.ratio,
@@ -148,7 +148,7 @@ fn recommendation(
     for line in best.snippet.lines() {
         let _ = writeln!(text, "{}", format!("    {line}").trim_end());
     }
-    text += "\n  a smaller window nearly always costs less: --keep-at-least says how many turns your agent needs\n";
+    text += "\n  a smaller window nearly always costs less: set --keep-at-least to the number of turns your agent needs\n";
     text
 }
 
@@ -161,25 +161,25 @@ fn cost(figures: &Figures) -> String {
     }
 }
 
-fn counted(number: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
+fn plural(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// As much of a conversation's name as a column has room for.
+/// Shortens a conversation id to the width of its column.
 fn shortened(id: &str) -> String {
-    const MOST: usize = 20;
+    const MAX_WIDTH: usize = 20;
     let id = one_line(id);
-    if id.chars().count() <= MOST {
+    if id.chars().count() <= MAX_WIDTH {
         return id;
     }
-    id.chars().take(MOST - 1).chain(['…']).collect()
+    id.chars().take(MAX_WIDTH - 1).chain(['…']).collect()
 }
 
 fn table() -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     if !std::io::stdout().is_terminal() {
-        // A pipe has no width: one policy a line, never wrapped.
+        // A pipe has no width: print one policy per line, never wrapped.
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
     table

@@ -1,58 +1,43 @@
-use crate::fold::at_least_one;
+use crate::fold::nonzero;
 use crate::section::Section;
 use crate::value;
 use std::num::NonZeroU32;
 use tidegate_engine::Tokens;
 
-/// The largest size of each block of a context that is assembled from blocks, in tokens or in words.
+/// The maximum size of each block of a context, in tokens or words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocks {
+    /// The pinned notes.
     pub memory_max: Option<Tokens>,
     pub summary_max: Option<Tokens>,
     pub history_max: Option<Tokens>,
+    /// All blocks together, including the instructions.
     pub total_max: Option<Tokens>,
-    /// Leave out summary lines that the memory already says.
+    /// Whether to remove summary lines that repeat a pinned note.
     pub dedupe: bool,
+    /// The number of recent messages that no limit removes.
     pub min_recent_messages: NonZeroU32,
-}
-
-/// Where a conversation stops.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Limits {
-    pub max_turns: Option<NonZeroU32>,
-    pub max_cost_usd: Option<f64>,
-    pub plateau_window: Option<NonZeroU32>,
 }
 
 impl Blocks {
     pub(crate) fn read(section: &mut Section<'_>) -> Blocks {
         let blocks = Blocks {
-            memory_max: section.optional("memory_max", value::some_tokens),
-            summary_max: section.optional("summary_max", value::some_tokens),
-            history_max: section.optional("history_max", value::some_tokens),
-            total_max: section.optional("total_max", value::some_tokens),
+            memory_max: section.optional("memory_max", value::positive_tokens),
+            summary_max: section.optional("summary_max", value::positive_tokens),
+            history_max: section.optional("history_max", value::positive_tokens),
+            total_max: section.optional("total_max", value::positive_tokens),
             dedupe: section.flag("dedupe", true),
-            min_recent_messages: section.count("min_recent_messages", at_least_one(2)),
+            min_recent_messages: section.count("min_recent_messages", nonzero(2)),
         };
         if let (Some(total), Some(history)) = (blocks.total_max, blocks.history_max)
             && total < history
         {
-            section.blame(
+            section.reject(
                 &["total_max"],
                 "must be at least `history_max`",
                 "the history is part of the total",
             );
         }
         blocks
-    }
-}
-
-impl Limits {
-    pub(crate) fn read(section: &mut Section<'_>) -> Limits {
-        Limits {
-            max_turns: section.optional("max_turns", value::count),
-            max_cost_usd: section.optional("max_cost_usd", value::cost),
-            plateau_window: section.optional("plateau_window", value::count),
-        }
     }
 }

@@ -1,18 +1,18 @@
 use crate::section::Section;
 use crate::tree::{Node, Value};
-use crate::value::{self, Wrong};
+use crate::value::{self, InvalidValue};
 use crate::{Glob, ModelWindow, Origin};
 use tidegate_engine::{BudgetPolicy, OutputReserve, OverheadReserve, Tokens};
 
-/// The engine's own defaults, so that the arithmetic and the file cannot disagree.
+/// Reads `[context.budget]`. The defaults are the engine's own.
 pub(crate) fn read(section: &mut Section<'_>) -> (BudgetPolicy, Vec<ModelWindow>) {
     let default = BudgetPolicy::default();
     let policy = BudgetPolicy {
-        fallback_window: section.some_tokens("fallback_window", default.fallback_window.0),
+        fallback_window: section.positive_tokens("fallback_window", default.fallback_window.0),
         safety_ratio: section.ratio("safety_ratio", default.safety_ratio),
-        window_cap: section.optional("window_cap", value::some_tokens),
+        window_cap: section.optional("window_cap", value::positive_tokens),
         max_context_ratio: section.ratio("max_context_ratio", default.max_context_ratio),
-        max_input: section.optional("max_input", value::some_tokens),
+        max_input: section.optional("max_input", value::positive_tokens),
         output_reserve: section.section("output_reserve", |reserve| output(reserve, default.output_reserve)),
         overhead_reserve: section
             .section("overhead_reserve", |reserve| overhead(reserve, default.overhead_reserve)),
@@ -20,22 +20,22 @@ pub(crate) fn read(section: &mut Section<'_>) -> (BudgetPolicy, Vec<ModelWindow>
     (policy, section.optional("windows", windows).unwrap_or_default())
 }
 
-/// `{ "gpt-*" = 128000 }`: the longest name that matches wins, so that one model can be told from its family.
-fn windows(node: &Node) -> Result<Vec<ModelWindow>, Wrong> {
+/// Parses `{ "gpt-*" = 128000 }`. Longer patterns come first, so that a model can differ from its family.
+fn windows(node: &Node) -> Result<Vec<ModelWindow>, InvalidValue> {
     let Value::Table(entries) = &node.value else {
-        return Err(Wrong::new("must be a table", "such as `{ \"my-model\" = 32768 }`"));
+        return Err(InvalidValue::new("must be a table", "for example, `{ \"my-model\" = 32768 }`"));
     };
-    let one = |(name, node): (&String, &Node)| {
-        let is_profiles = matches!(node.origin, Origin::Profile(_));
-        Ok(ModelWindow { models: Glob::new(name), window: value::some_tokens(node)?, is_profiles })
+    let rule = |(name, node): (&String, &Node)| {
+        let from_profile = matches!(node.origin, Origin::Profile(_));
+        Ok(ModelWindow { models: Glob::new(name), window: value::positive_tokens(node)?, from_profile })
     };
-    let mut windows = entries.iter().map(one).collect::<Result<Vec<_>, Wrong>>()?;
+    let mut windows = entries.iter().map(rule).collect::<Result<Vec<_>, InvalidValue>>()?;
     windows.sort_by_key(|rule| std::cmp::Reverse(rule.models.as_str().len()));
     Ok(windows)
 }
 
-/// A number of tokens, or `"none"`.
-fn cap(node: &Node) -> Result<Option<Tokens>, Wrong> {
+/// Parses a number of tokens, or `"none"`.
+fn cap(node: &Node) -> Result<Option<Tokens>, InvalidValue> {
     match &node.value {
         Value::Text(text) if text == "none" => Ok(None),
         _ => value::tokens(node).map(Some),
@@ -45,8 +45,8 @@ fn cap(node: &Node) -> Result<Option<Tokens>, Wrong> {
 fn output(section: &mut Section<'_>, default: OutputReserve) -> OutputReserve {
     let show = |cap: &Option<Tokens>| cap.map_or_else(|| "\"none\"".to_owned(), |cap| cap.0.to_string());
     OutputReserve {
-        cap: section.or("cap", default.cap, cap, show),
-        ratio: section.share("ratio", default.ratio),
+        cap: section.with_default("cap", default.cap, cap, show),
+        ratio: section.fraction("ratio", default.ratio),
         min: section.tokens("min", default.min.0),
     }
 }
@@ -54,7 +54,7 @@ fn output(section: &mut Section<'_>, default: OutputReserve) -> OutputReserve {
 fn overhead(section: &mut Section<'_>, default: OverheadReserve) -> OverheadReserve {
     OverheadReserve {
         min: section.tokens("min", default.min.0),
-        ratio: section.share("ratio", default.ratio),
+        ratio: section.fraction("ratio", default.ratio),
         fixed: section.tokens("fixed", default.fixed.0),
     }
 }

@@ -1,14 +1,14 @@
-/// A setting that is one of a few words.
+/// A setting with a fixed set of values.
 pub(crate) trait Choice: Copy + PartialEq + 'static {
     const ALL: &'static [(&'static str, Self)];
 
     fn name(self) -> &'static str {
-        // Every value is in its own list: the macro below writes both, and `Strategy` has a test.
+        // Every variant is in `ALL`: the macro below generates both, and the other implementations are tested.
         Self::ALL.iter().find(|(_, value)| *value == self).map_or("", |(name, _)| name)
     }
 }
 
-/// The words of an enum, as they are in the file and as `Display` shows them.
+/// Defines the names of an enum's variants in the file, and its `Display`.
 macro_rules! choices {
     ($enum:ident { $($name:literal => $variant:ident),+ $(,)? }) => {
         impl crate::choice::Choice for $enum {

@@ -1,23 +1,23 @@
 use crate::choice::{Choice, choices};
-use crate::fold::at_least_one;
+use crate::fold::nonzero;
 use crate::section::Section;
 use crate::tree::{Node, Value};
-use crate::value::{self, Wrong};
+use crate::value::{self, InvalidValue};
 use crate::{Blocks, Fold, Glob, Limits, Pattern, Prune, Window, budget, profile};
 use tidegate_engine::{BudgetPolicy, Keep, MaskPolicy, Pace, Strategy, Tokens};
 
-/// The policy of a route: what may happen to the messages of its requests.
+/// The context policy of a route.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Context {
     pub strategy: Strategy,
     pub profile: Option<String>,
     pub history: History,
     pub unit: Unit,
-    /// Decide and report, but forward what the client sent.
+    /// Whether to decide and report, but forward the request unchanged.
     pub observe: bool,
     pub allow_headers: AllowHeaders,
     pub budget: BudgetPolicy,
-    /// Windows of models that are other ones on this route than elsewhere.
+    /// Windows that differ from the model table on this route, the most specific pattern first.
     pub windows: Vec<ModelWindow>,
     pub observations: Observations,
     pub mask: Mask,
@@ -28,41 +28,43 @@ pub struct Context {
     pub limits: Limits,
 }
 
-/// Who holds the history of a conversation.
+/// Who stores the history of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum History {
-    /// The client resends all of it.
+    /// The client, which resends it with every request.
     Client,
-    /// The client sends what is new.
+    /// The proxy. The client sends only new messages.
     Proxy,
 }
 
-/// What lengths are counted in.
+/// The unit of the block limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Tokens,
     Words,
 }
 
-/// The request headers by which a client may change the policy of its own request.
+/// The request headers with which a client may change the policy of a single request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllowHeaders {
-    /// `x-tidegate-strategy`
+    /// `x-tidegate-strategy`.
     pub strategy: bool,
-    /// `x-tidegate-bypass`
+    /// `x-tidegate-bypass`.
     pub bypass: bool,
 }
 
+/// Which messages are observations, besides tool results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observations {
-    /// User messages that match are observations.
+    /// User messages that match are observations, too.
     pub user_pattern: Option<Pattern>,
 }
 
+/// How observations are masked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
     pub policy: MaskPolicy,
-    /// What the content of a masked observation becomes.
+    /// The text that replaces the content of a masked observation.
     pub placeholder: String,
     /// Tools whose results are never masked.
     pub exclude_tools: Vec<Glob>,
@@ -81,22 +83,22 @@ impl Choice for Strategy {
     ];
 }
 
-/// A strategy as the file and the headers write it.
+/// Returns the name of a strategy in the file and in headers.
 #[must_use]
 pub fn strategy_name(strategy: Strategy) -> &'static str {
     strategy.name()
 }
 
-/// The strategy that a header names.
+/// Parses the name of a strategy; the inverse of [`strategy_name`].
 #[must_use]
-pub fn strategy_named(name: &str) -> Option<Strategy> {
+pub fn strategy_from_name(name: &str) -> Option<Strategy> {
     Strategy::ALL.iter().find(|(known, _)| *known == name).map(|(_, strategy)| *strategy)
 }
 
 const PLACEHOLDER: &str = "[OMITTED_OBSERVATION: too old; available in memory store]";
 
 impl Context {
-    /// `summarizers` are the names that `fold.summarizer` may have.
+    /// `summarizers` are the valid values of `fold.summarizer`.
     pub(crate) fn read(section: &mut Section<'_>, summarizers: &[&str]) -> Context {
         let (budget, windows) = section.section("budget", budget::read);
         Context {
@@ -119,23 +121,23 @@ impl Context {
     }
 }
 
-/// The window of some models on one route.
+/// The context window of some models on one route.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelWindow {
     pub models: Glob,
     pub window: Tokens,
-    /// Whether the route has it from its profile.
-    pub is_profiles: bool,
+    /// Whether the value comes from the route's profile.
+    pub from_profile: bool,
 }
 
 impl Context {
-    /// The window that this route says a model has. What its profile says counts only if the operator has not said so for the
-    /// `model` itself, in `[models]`.
+    /// Returns the window that this route sets for a model. A window from the profile does not apply if the operator has set one in
+    /// `[models]` (`is_in_models`).
     #[must_use]
-    pub fn window_of(&self, model: &str, is_said_elsewhere: bool) -> Option<Tokens> {
-        let counts =
-            |rule: &&ModelWindow| rule.models.matches(model) && !(rule.is_profiles && is_said_elsewhere);
-        self.windows.iter().find(counts).map(|rule| rule.window)
+    pub fn window_of(&self, model: &str, is_in_models: bool) -> Option<Tokens> {
+        let applies =
+            |rule: &&ModelWindow| rule.models.matches(model) && !(rule.from_profile && is_in_models);
+        self.windows.iter().find(applies).map(|rule| rule.window)
     }
 }
 
@@ -145,22 +147,21 @@ const BYPASS_HEADER: &str = "x-tidegate-bypass";
 impl AllowHeaders {
     fn read(section: &mut Section<'_>) -> AllowHeaders {
         let default = AllowHeaders { strategy: true, bypass: true };
-        section.or("allow_headers", default, AllowHeaders::parse, |_| {
+        section.with_default("allow_headers", default, AllowHeaders::parse, |_| {
             format!("[\"{STRATEGY_HEADER}\", \"{BYPASS_HEADER}\"]")
         })
     }
 
-    fn parse(node: &Node) -> Result<AllowHeaders, Wrong> {
-        let must = format!("must be a list of `{STRATEGY_HEADER}`, `{BYPASS_HEADER}`");
-        let wrong =
-            || Wrong::new(must.clone(), "write `[]` to let no client change the policy of its requests");
-        let Value::List(items) = &node.value else { return Err(wrong()) };
+    fn parse(node: &Node) -> Result<AllowHeaders, InvalidValue> {
+        let must = format!("must be a list of `{STRATEGY_HEADER}` and `{BYPASS_HEADER}`");
+        let invalid = || InvalidValue::new(must.clone(), "write `[]` to allow neither");
+        let Value::List(items) = &node.value else { return Err(invalid()) };
         let mut allow = AllowHeaders { strategy: false, bypass: false };
         for item in items {
-            match value::header(item).map_err(|_| wrong())?.as_str() {
+            match value::header(item).map_err(|_| invalid())?.as_str() {
                 STRATEGY_HEADER => allow.strategy = true,
                 BYPASS_HEADER => allow.bypass = true,
-                _ => return Err(wrong()),
+                _ => return Err(invalid()),
             }
         }
         Ok(allow)
@@ -173,17 +174,17 @@ impl Observations {
     }
 }
 
-fn pattern(node: &Node) -> Result<Pattern, Wrong> {
+fn pattern(node: &Node) -> Result<Pattern, InvalidValue> {
     let source = value::text(node)?;
     Pattern::new(&source).map_err(|error| {
-        // The message repeats the pattern, and its last line alone says what is wrong.
+        // The error shows the pattern first. Its last line is the reason.
         let message = error.to_string();
         let reason = message.lines().last().unwrap_or_default().trim_start_matches("error: ");
         let reason = if node.expanded { "" } else { reason };
         let must = format!("must be a regular expression: {reason}");
-        Wrong::new(
+        InvalidValue::new(
             must.trim_end_matches(": "),
-            "single quotes keep backslashes as they are: `'^Observation:'`",
+            "use single quotes to keep backslashes as they are: `'^Observation:'`",
         )
     })
 }
@@ -191,13 +192,14 @@ fn pattern(node: &Node) -> Result<Pattern, Wrong> {
 impl Mask {
     fn read(section: &mut Section<'_>) -> Mask {
         let policy = MaskPolicy {
-            keep: section.keep("keep", Keep::Turns(at_least_one(10))),
+            keep: section.keep("keep", Keep::Turns(nonzero(10))),
             pace: section.pace("pace", Pace::BreakEven),
         };
         Mask {
             policy,
             placeholder: section.text("placeholder", PLACEHOLDER, value::text),
-            exclude_tools: section.or("exclude_tools", Vec::new(), value::globs, |_| "[]".to_owned()),
+            exclude_tools: section
+                .with_default("exclude_tools", Vec::new(), value::globs, |_| "[]".to_owned()),
         }
     }
 }
@@ -207,11 +209,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_strategy_has_a_name() {
+    fn every_strategy_name_parses_to_its_strategy() {
         use Strategy::{Hybrid, Masking, Passthrough, Summarization, Window};
         for strategy in [Passthrough, Masking, Summarization, Hybrid, Window] {
-            assert_eq!(strategy_named(strategy_name(strategy)), Some(strategy));
+            assert_eq!(strategy_from_name(strategy_name(strategy)), Some(strategy));
         }
-        assert_eq!(strategy_named("Masking"), None);
+        assert_eq!(strategy_from_name("Masking"), None);
     }
 }

@@ -1,9 +1,9 @@
 use crate::Origin;
 use crate::report::Report;
 use crate::tree::{Node, Table, Value, join, quoted};
-use crate::value::Wrong;
+use crate::value::InvalidValue;
 
-/// The variables that change the policy of every route, as a layer like that of a file. `None` if none is set.
+/// Returns the layer of the environment variables that change the policy of every route, or `None` if none of them is set.
 pub(crate) fn layer(env: &dyn Fn(&str) -> Option<String>, report: &Report) -> Option<Node> {
     let vars = Variables { env, report };
     let mut context = Table::new();
@@ -36,8 +36,8 @@ pub(crate) fn layer(env: &dyn Fn(&str) -> Option<String>, report: &Report) -> Op
         .then(|| Node::table("context", Origin::Environment("environment".to_owned()), context))
 }
 
-/// Puts a value at the end of a path of tables that starts at `parent`. A `when` on the way extends: each of its
-/// variables sets one condition and leaves the others as they are.
+/// Inserts a value at a path of nested tables. `parent` is the path of `table` itself. A `when` on the path extends the layer below,
+/// because each variable sets one condition and leaves the others as they are.
 pub(crate) fn put(table: &mut Table, parent: &str, path: &[&str], node: Node) {
     match path {
         [] => {}
@@ -63,7 +63,7 @@ struct Variables<'a> {
 }
 
 impl Variables<'_> {
-    /// An empty variable counts as unset, as `docker compose` passes one for `VAR=`.
+    /// Returns a variable and its origin. An empty variable counts as unset, because `docker compose` passes one for `VAR=`.
     fn get(&self, name: &str) -> Option<(String, Origin)> {
         let value = (self.env)(name).filter(|value| !value.is_empty())?;
         Some((value, Origin::Environment(name.to_owned())))
@@ -81,7 +81,7 @@ impl Variables<'_> {
             Ok(number) => Some(Node::new(Value::Integer(number.into()), path, origin, number.to_string())),
             Err(_) => {
                 let node = Node::new(Value::Broken, path, origin, value);
-                self.report.error(Wrong::new("must be a whole number", "such as `10`").at(&node));
+                self.report.error(InvalidValue::new("must be a whole number", "for example, `10`").at(&node));
                 None
             }
         }

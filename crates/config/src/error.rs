@@ -1,9 +1,9 @@
 use crate::Origin;
 use std::fmt;
 
-/// One thing that is wrong with the configuration.
+/// One mistake in the configuration.
 ///
-/// The texts show values as they were written and never what a `${…}` expands to, because that may be a secret.
+/// Messages show values as written and never what `${…}` expands to, because that may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     #[error("{file}: cannot be read: {reason}")]
@@ -19,7 +19,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// What to do about it.
+    /// How to fix the mistake.
     #[must_use]
     pub fn hint(&self) -> &str {
         match self {
@@ -27,14 +27,16 @@ impl ConfigError {
                 "check the path and its permissions; without a file the defaults apply"
             }
             ConfigError::Syntax { message, .. } if message.contains("duplicate") => "remove one of the two",
-            ConfigError::Syntax { .. } => "text needs quotes, and every line is `key = value` or `[section]`",
+            ConfigError::Syntax { .. } => {
+                "strings need quotes, and every line is `key = value` or `[section]`"
+            }
             ConfigError::UnknownKey { hint, .. }
             | ConfigError::Missing { hint, .. }
             | ConfigError::Invalid { hint, .. } => hint,
         }
     }
 
-    /// The order in which errors are shown: down the file, then what is not in the file.
+    /// The sort key of an error: its line, or the end for errors outside the file.
     fn position(&self) -> usize {
         let at = match self {
             ConfigError::Unreadable { .. } => return 0,
@@ -50,7 +52,7 @@ impl ConfigError {
     }
 }
 
-/// Everything that is wrong with the configuration, in the order of the file; never empty.
+/// All mistakes in the configuration, in the order of the file. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors(Vec<ConfigError>);
 

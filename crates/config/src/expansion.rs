@@ -1,17 +1,18 @@
-use crate::value::Wrong;
+use crate::value::InvalidValue;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Expanded {
-    /// There was nothing to expand.
+    /// The text contained no variables.
     Plain(String),
+    /// The text contained variables, so its value may be a secret.
     Filled(String),
 }
 
-/// Fills `${VAR}` and `${VAR:-default}` into a text; `$${` stands for the two characters `${`.
+/// Expands `${VAR}` and `${VAR:-default}` in a text; `$${` is a literal `${`.
 ///
-/// It works on one value after parsing, so a variable can never add a key or close a quote. Like in a shell, the default
-/// also stands in for a variable that is empty.
-pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Expanded, Wrong> {
+/// This runs on parsed values, so a variable cannot add a key or close a quote. As in a shell, the default also replaces an empty
+/// variable.
+pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Expanded, InvalidValue> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut filled = false;
@@ -25,7 +26,7 @@ pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result
         }
         out.push_str(before);
         let Some((inner, after)) = from[2..].split_once('}') else {
-            return Err(Wrong::new("must close its `${` with a `}`", "write `$${` for a literal `${`"));
+            return Err(InvalidValue::new("must close `${` with `}`", "write `$${` for a literal `${`"));
         };
         let (name, default) = match inner.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
@@ -33,7 +34,7 @@ pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result
         };
         if !is_variable(name) {
             let hint = "write `${NAME}` or `${NAME:-default}`, and `$${` for a literal `${`";
-            return Err(Wrong::new("must name an environment variable inside `${…}`", hint));
+            return Err(InvalidValue::new("must name an environment variable inside `${…}`", hint));
         }
         match (env(name), default) {
             (Some(value), None) => out.push_str(&value),
@@ -41,7 +42,7 @@ pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result
             (_, Some(default)) => out.push_str(default),
             (None, None) => {
                 let hint = format!("set it, or give a default: `${{{name}:-…}}`");
-                return Err(Wrong::new(format!("the environment variable `{name}` is not set"), hint));
+                return Err(InvalidValue::new(format!("the environment variable `{name}` is not set"), hint));
             }
         }
         filled = true;
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_and_defaults() {
+    fn expands_variables_and_defaults() {
         assert_eq!(filled("redis://${HOST}:6379"), "redis://cache.internal:6379");
         assert_eq!(filled("${HOST}${NONE:-:1}"), "cache.internal:1");
         assert_eq!(filled("${EMPTY:-x}"), "x");
@@ -85,12 +86,12 @@ mod tests {
     }
 
     #[test]
-    fn a_literal_dollar_brace() {
+    fn two_dollars_are_a_literal_dollar() {
         assert_eq!(expand("$${HOST} costs $5", &env), Ok(Expanded::Plain("${HOST} costs $5".into())));
     }
 
     #[test]
-    fn what_cannot_be_expanded() {
+    fn rejects_unset_unclosed_and_invalid_variables() {
         for text in ["${NONE}", "${HOST", "${}", "${1A}", "${A B}"] {
             assert!(expand(text, &env).is_err(), "{text}");
         }

@@ -5,26 +5,31 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tidegate_engine::{FoldPace, Keep, Tokens, Trigger};
 
+/// When old messages are folded into a summary, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fold {
     pub when: Trigger,
     pub keep: Keep,
     pub pace: FoldPace,
     pub mode: FoldMode,
+    /// The maximum length of a summary.
     pub max_tokens: Tokens,
+    /// How long a summary may take.
     pub timeout: Duration,
+    /// The role of the message that holds the summary.
     pub role: FoldRole,
     /// `extractive`, or a key of `Settings::summarizers`.
     pub summarizer: String,
-    /// Whether the first user message stays verbatim for ever.
+    /// Whether the first user message is never folded.
     pub pin_task: bool,
 }
 
+/// When a summary that is due is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoldMode {
-    /// At the trigger, before forwarding.
+    /// Before the request is forwarded.
     Inline,
-    /// At the trigger, for the next request.
+    /// While the request is forwarded, for the next one.
     Background,
 }
 
@@ -34,21 +39,11 @@ pub enum FoldRole {
     System,
 }
 
+/// When messages beyond `fold.keep` go, too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prune {
     pub when: Trigger,
     pub keep: Keep,
-}
-
-/// The head and the tail that `strategy = "window"` keeps.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Window {
-    pub head_ratio: f64,
-    pub tail_ratio: f64,
-    pub head_max: NonZeroU32,
-    pub tail_max: NonZeroU32,
-    pub head_min: NonZeroU32,
-    pub tail_min: NonZeroU32,
 }
 
 impl Choice for FoldPace {
@@ -61,16 +56,15 @@ choices!(FoldRole { "user" => User, "system" => System });
 
 impl Fold {
     pub(crate) fn read(section: &mut Section<'_>, summarizers: &[&str]) -> Fold {
-        let when =
-            Trigger { budget_ratio: Some(0.70), user_turns: Some(at_least_one(8)), ..Trigger::default() };
-        // Who names a moment wants it then; the moment that nobody chose waits until it costs nothing.
+        let when = Trigger { budget_ratio: Some(0.70), user_turns: Some(nonzero(8)), ..Trigger::default() };
+        // An operator who sets `when` wants summaries at that point. The default trigger waits until a summary pays off.
         let pace = if section.has("when") { FoldPace::AtTrigger } else { FoldPace::BreakEven };
         Fold {
             when: section.trigger("when", when),
-            keep: section.keep("keep", Keep::Turns(at_least_one(4))),
+            keep: section.keep("keep", Keep::Turns(nonzero(4))),
             pace: section.choice("pace", pace),
             mode: section.choice("mode", FoldMode::Background),
-            max_tokens: section.some_tokens("max_tokens", 1500),
+            max_tokens: section.positive_tokens("max_tokens", 1500),
             timeout: section.duration("timeout", Duration::from_secs(20)),
             role: section.choice("role", FoldRole::User),
             summarizer: section
@@ -83,43 +77,11 @@ impl Fold {
 impl Prune {
     pub(crate) fn read(section: &mut Section<'_>) -> Prune {
         let when = Trigger { budget_ratio: Some(0.90), ..Trigger::default() };
-        Prune {
-            when: section.trigger("when", when),
-            keep: section.keep("keep", Keep::Turns(at_least_one(4))),
-        }
+        Prune { when: section.trigger("when", when), keep: section.keep("keep", Keep::Turns(nonzero(4))) }
     }
 }
 
-impl Window {
-    pub(crate) fn read(section: &mut Section<'_>) -> Window {
-        let window = Window {
-            head_ratio: section.ratio("head_ratio", 0.25),
-            tail_ratio: section.ratio("tail_ratio", 0.70),
-            head_max: section.count("head_max", at_least_one(20)),
-            tail_max: section.count("tail_max", at_least_one(20)),
-            head_min: section.count("head_min", at_least_one(3)),
-            tail_min: section.count("tail_min", at_least_one(5)),
-        };
-        if window.head_ratio + window.tail_ratio > 1.0 {
-            let hint = "the head and the tail share one budget";
-            section.blame(
-                &["tail_ratio", "head_ratio"],
-                "must not exceed 1 together with the other ratio",
-                hint,
-            );
-        }
-        let hint = "lower the one or raise the other";
-        if window.head_min > window.head_max {
-            section.blame(&["head_min", "head_max"], "`head_min` must not exceed `head_max`", hint);
-        }
-        if window.tail_min > window.tail_max {
-            section.blame(&["tail_min", "tail_max"], "`tail_min` must not exceed `tail_max`", hint);
-        }
-        window
-    }
-}
-
-/// For the defaults, which are all more than zero.
-pub(crate) fn at_least_one(count: u32) -> NonZeroU32 {
+/// A default that is known not to be zero.
+pub(crate) fn nonzero(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN)
 }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// A text in which `*` stands for any run of characters, also an empty one.
+/// A pattern in which `*` matches any number of characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob(String);
 
@@ -20,13 +20,13 @@ impl Glob {
         matches(self.0.as_bytes(), text.as_bytes(), |a, b| a == b)
     }
 
-    /// Like [`Glob::matches`], with the ASCII letters of both sides in either case.
+    /// Like [`Glob::matches`], but ignores the case of ASCII letters.
     #[must_use]
     pub fn matches_ignore_case(&self, text: &str) -> bool {
         matches(self.0.as_bytes(), text.as_bytes(), |a, b| a.eq_ignore_ascii_case(&b))
     }
 
-    /// Whether every text matches.
+    /// Whether the pattern matches every text.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte == b'*')
@@ -39,9 +39,8 @@ impl fmt::Display for Glob {
     }
 }
 
-/// Remembers only the last star: a later star that fails can never be saved by moving an earlier one, so the worst case
-/// is pattern × text, and a hostile model name cannot make a route spin. Bytes are enough, because a star never has to
-/// stop inside a character for the bytes around it to match.
+/// Matches with backtracking to the last star only: if a later star fails, moving an earlier one cannot help. So the worst case is
+/// pattern × text, and a hostile model name cannot stall a route. Comparing bytes is enough for UTF-8.
 fn matches(pattern: &[u8], text: &[u8], same: impl Fn(u8, u8) -> bool) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -73,7 +72,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_star_is_any_run() {
+    fn a_star_matches_any_number_of_characters() {
         for (pattern, text) in [
             ("gpt-*", "gpt-"),
             ("gpt-*", "gpt-5-mini"),
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_cannot_make_it_spin() {
+    fn many_stars_take_polynomial_time() {
         let pattern = Glob::new(format!("{}b", "*a".repeat(200)));
         let text = "a".repeat(100_000);
         let start = Instant::now();

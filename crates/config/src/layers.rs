@@ -4,22 +4,23 @@ use crate::report::Report;
 use crate::section::Section;
 use crate::tree::Node;
 
-/// What the policy of every route is made of: `[context]` below, the environment above, the route's own between them.
-/// Below them is the profile that they name, and below that are the defaults, which stand where each key is read.
+/// The layers that all routes share. From bottom to top, a route's policy consists of the defaults (in the code that reads each
+/// key), the profile that a layer above names, `[context]`, the route's own section, and the environment.
 pub(crate) struct Layers<'a> {
     pub(crate) context: Option<&'a Node>,
     pub(crate) environment: Option<Node>,
+    /// The valid values of `fold.summarizer`.
     pub(crate) summarizers: Vec<&'a str>,
 }
 
 impl Layers<'_> {
-    /// The policy of the route whose own section is `own`.
+    /// Reads the policy of the route whose own section is `own`.
     pub(crate) fn read(&self, report: &Report, own: Option<&Node>, path: &str) -> Context {
         let given = [self.context, own, self.environment.as_ref()];
         let profile = profile::layer(given.into_iter().flatten());
         let layers = [profile.as_ref()].into_iter().chain(given);
         let merged = layers.flatten().fold(None, |below: Option<Node>, layer| match below {
-            Some(below) => Some(below.under(layer)),
+            Some(below) => Some(below.overlaid_with(layer)),
             None => Some(layer.clone()),
         });
         Section::read(report, merged.as_ref(), path, "context", |section| {
@@ -27,7 +28,7 @@ impl Layers<'_> {
         })
     }
 
-    /// Reports what is wrong with `[context]` itself: where every route overrides a key, no route would.
+    /// Reports mistakes in `[context]` itself. Reading the routes does not find those in keys that every route overrides.
     pub(crate) fn check_context(&self, report: &Report) {
         let alone = Report::default();
         Section::read(&alone, self.context, "context", "context", |section| {

@@ -1,15 +1,17 @@
-//! `proxy.toml`: as typed, in layers, resolved.
+//! Reads `proxy.toml` and resolves it to checked settings.
 //!
-//! [`load`] takes the text of a file, the flags of the command line and the environment, and gives either [`Settings`],
-//! where every value is checked and present, or [`ConfigErrors`], which name every mistake with its line, its key, the
-//! value as it was written and a hint. `Settings::resolved` says of each value where it came from.
+//! [`load`] takes the text of the file, the command-line flags and the environment. It returns either [`Settings`], where every
+//! value is checked and present, or [`ConfigErrors`], which list every mistake with its line, key, value and a hint.
+//! `Settings::resolved` records where each value came from.
 //!
-//! The policy of a route has layers, and later ones win key by key: the defaults, the profile (`profiles/`), `[context]`, the route's own
-//! `[routes.context]`, the environment. The code that reads a section is its schema: key, type and default stand on one
-//! line (`fold.rs` is a good example), and a key that no code asks for is an error.
+//! The policy of a route has layers. Later ones win, key by key: the defaults, the profile (`profiles/`), `[context]`, the route's
+//! own `[routes.context]`, the environment.
 //!
-//! It deliberately does no I/O except reading that one file, does not look at the process environment, resolves no
-//! names, opens no certificates and checks no secrets: whoever starts the proxy does.
+//! The code that reads a section is its schema. Each key has its type and default on one line (`fold.rs` is a good example), and a
+//! key that no code reads is an error.
+//!
+//! This crate does no I/O except to read that one file. It does not look at the process environment, resolve host names, open
+//! certificates or check secrets.
 //!
 //! ```
 //! use tidegate_config::{Flags, Source, load};
@@ -33,18 +35,20 @@ mod blocks;
 mod budget;
 mod choice;
 mod context;
-mod edited;
+
 mod environment;
 mod error;
 mod expansion;
 mod fold;
 mod glob;
 mod layers;
+mod limits;
 mod matching;
 mod model;
 mod origin;
 mod pattern;
 mod policy;
+mod policy_text;
 mod profile;
 mod report;
 mod route;
@@ -59,17 +63,19 @@ mod tree;
 mod units;
 mod upstream;
 mod value;
+mod window;
 
 #[cfg(test)]
 mod tests;
 
-pub use blocks::{Blocks, Limits};
+pub use blocks::Blocks;
 pub use context::{
-    AllowHeaders, Context, History, Mask, ModelWindow, Observations, Unit, strategy_name, strategy_named,
+    AllowHeaders, Context, History, Mask, ModelWindow, Observations, Unit, strategy_from_name, strategy_name,
 };
 pub use error::{ConfigError, ConfigErrors};
-pub use fold::{Fold, FoldMode, FoldRole, Prune, Window};
+pub use fold::{Fold, FoldMode, FoldRole, Prune};
 pub use glob::Glob;
+pub use limits::Limits;
 pub use matching::{chat_route, matching_route};
 pub use model::ModelSettings;
 pub use origin::{Origin, Resolved};
@@ -82,3 +88,4 @@ pub use store::{OnFailure, Store, StoreUrl};
 pub use summarizer::{JsonSchema, LlmSummarizer, Summarizer};
 pub use telemetry::{OtlpProtocol, Telemetry};
 pub use upstream::{Protocol, Upstream, UpstreamUrl};
+pub use window::Window;

@@ -3,18 +3,18 @@ use crate::value;
 use std::time::Duration;
 use tidegate_engine::Tokens;
 
-/// What an operator knows about a model. Absent values come from the built-in table.
+/// What the operator sets for a model. Absent values come from the built-in table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelSettings {
     pub window: Option<Tokens>,
     pub max_output: Option<Tokens>,
     pub encoding: Option<String>,
-    /// Prices are in USD per million tokens.
+    /// In USD per million tokens, like all prices.
     pub input: Option<f64>,
     pub cached_input: Option<f64>,
     pub cache_write: Option<f64>,
     pub output: Option<f64>,
-    /// How long the provider keeps a prompt prefix that nobody uses.
+    /// How long the provider caches a prefix that no request uses.
     pub cache_ttl: Option<Duration>,
 }
 
@@ -23,8 +23,8 @@ const ENCODINGS: [&str; 3] = ["o200k_base", "cl100k_base", "estimate"];
 impl ModelSettings {
     pub(crate) fn read(section: &mut Section<'_>) -> ModelSettings {
         ModelSettings {
-            window: section.optional("window", value::some_tokens),
-            max_output: section.optional("max_output", value::some_tokens),
+            window: section.optional("window", value::positive_tokens),
+            max_output: section.optional("max_output", value::positive_tokens),
             encoding: section.optional("encoding", |node| value::one_of(node, &ENCODINGS).map(str::to_owned)),
             input: section.optional("input", value::price),
             cached_input: section.optional("cached_input", value::price),

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     Default,
@@ -22,11 +22,11 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One value of the settings: `routes[0].context.mask.keep`, `{ turns = 10 }`, `proxy.toml:12`.
+/// A resolved value, for example `routes[0].context.mask.keep`, `{ turns = 10 }`, `proxy.toml:12`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     pub path: String,
-    /// As TOML. Where the file has `${…}`, that text and never what it expands to.
+    /// As TOML. A `${…}` is shown as written and not expanded.
     pub value: String,
     pub origin: Origin,
 }

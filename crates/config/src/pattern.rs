@@ -1,6 +1,6 @@
 use regex::Regex;
 
-/// A regular expression that is equal to another with the same source.
+/// A regular expression. Two are equal if their sources are.
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);
 

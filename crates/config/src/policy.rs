@@ -1,20 +1,20 @@
 use crate::tree::{Node, Value};
-use crate::value::{Wrong, count, ratio, some_tokens};
+use crate::value::{InvalidValue, count, positive_tokens, ratio};
 use tidegate_engine::{Keep, Pace, Trigger};
 
-/// `{ turns = 10 }`: exactly one unit.
-pub(crate) fn keep(node: &Node) -> Result<Keep, Wrong> {
-    let units = "must name exactly one of `turns`, `user_turns`, `messages`, `tokens`";
-    let wrong = || Wrong::new(units, "such as `{ turns = 10 }`");
-    let Value::Table(entries) = &node.value else { return Err(wrong()) };
+/// Parses `{ turns = 10 }`, with exactly one unit.
+pub(crate) fn keep(node: &Node) -> Result<Keep, InvalidValue> {
+    let units = "must set exactly one of `turns`, `user_turns`, `messages`, `tokens`";
+    let invalid = || InvalidValue::new(units, "for example, `{ turns = 10 }`");
+    let Value::Table(entries) = &node.value else { return Err(invalid()) };
     let mut entries = entries.iter();
-    let (Some((unit, value)), None) = (entries.next(), entries.next()) else { return Err(wrong()) };
+    let (Some((unit, value)), None) = (entries.next(), entries.next()) else { return Err(invalid()) };
     let keep = match unit.as_str() {
         "turns" => Keep::Turns(count(value)?),
         "user_turns" => Keep::UserTurns(count(value)?),
         "messages" => Keep::Messages(count(value)?),
-        "tokens" => Keep::Tokens(some_tokens(value)?),
-        _ => return Err(wrong()),
+        "tokens" => Keep::Tokens(positive_tokens(value)?),
+        _ => return Err(invalid()),
     };
     Ok(keep)
 }
@@ -28,24 +28,24 @@ pub(crate) fn show_keep(keep: &Keep) -> String {
     }
 }
 
-/// `{ budget_ratio = 0.70, user_turns = 8 }`: at least one condition. A layer that extends adds its conditions to the
-/// default.
-pub(crate) fn trigger(node: &Node, default: Trigger) -> Result<Trigger, Wrong> {
-    let conditions = "must name at least one of `budget_ratio`, `tokens`, `messages`, `turns`, `user_turns`";
-    let wrong = || Wrong::new(conditions, "such as `{ budget_ratio = 0.70, user_turns = 8 }`");
-    let Value::Table(entries) = &node.value else { return Err(wrong()) };
+/// Parses `{ budget_ratio = 0.70, user_turns = 8 }`, with at least one condition. A node that extends the layer below adds its
+/// conditions to the default.
+pub(crate) fn trigger(node: &Node, default: Trigger) -> Result<Trigger, InvalidValue> {
+    let conditions = "must set at least one of `budget_ratio`, `tokens`, `messages`, `turns`, `user_turns`";
+    let invalid = || InvalidValue::new(conditions, "for example, `{ budget_ratio = 0.70, user_turns = 8 }`");
+    let Value::Table(entries) = &node.value else { return Err(invalid()) };
     if entries.is_empty() {
-        return Err(wrong());
+        return Err(invalid());
     }
     let mut trigger = if node.extends { default } else { Trigger::default() };
     for (condition, value) in entries {
         match condition.as_str() {
             "budget_ratio" => trigger.budget_ratio = Some(ratio(value)?),
-            "tokens" => trigger.tokens = Some(some_tokens(value)?),
+            "tokens" => trigger.tokens = Some(positive_tokens(value)?),
             "messages" => trigger.messages = Some(count(value)?),
             "turns" => trigger.turns = Some(count(value)?),
             "user_turns" => trigger.user_turns = Some(count(value)?),
-            _ => return Err(wrong()),
+            _ => return Err(invalid()),
         }
     }
     Ok(trigger)
@@ -63,18 +63,22 @@ pub(crate) fn show_trigger(trigger: &Trigger) -> String {
     format!("{{ {} }}", conditions.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
-/// `"every_turn"`, `"break_even"` or `{ batch = 5 }`.
-pub(crate) fn pace(node: &Node) -> Result<Pace, Wrong> {
-    let wrong =
-        || Wrong::new("must be `break_even`, `every_turn` or `{ batch = n }`", "`break_even` suits most");
+/// Parses `"every_turn"`, `"break_even"` or `{ batch = 5 }`.
+pub(crate) fn pace(node: &Node) -> Result<Pace, InvalidValue> {
+    let invalid = || {
+        InvalidValue::new(
+            "must be `break_even`, `every_turn` or `{ batch = n }`",
+            "`break_even` is right for most routes",
+        )
+    };
     match &node.value {
         Value::Text(text) if text == "every_turn" => Ok(Pace::EveryTurn),
         Value::Text(text) if text == "break_even" => Ok(Pace::BreakEven),
         Value::Table(entries) if entries.len() == 1 => {
-            let batch = entries.get("batch").ok_or_else(wrong)?;
+            let batch = entries.get("batch").ok_or_else(invalid)?;
             count(batch).map(Pace::Batch)
         }
-        _ => Err(wrong()),
+        _ => Err(invalid()),
     }
 }
 

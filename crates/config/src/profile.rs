@@ -1,9 +1,9 @@
 use crate::report::Report;
 use crate::tree::{self, Node, Value};
-use crate::value::{self, Wrong};
+use crate::value::{self, InvalidValue};
 use crate::{Origin, Source};
 
-/// The built-in profiles: named sets of settings below `[context]`.
+/// The built-in profiles: named sets of settings, one layer below `[context]`.
 const PROFILES: [(&str, &str); 5] = [
     ("budgeted-chat", include_str!("profiles/budgeted-chat.toml")),
     ("agent", include_str!("profiles/agent.toml")),
@@ -12,29 +12,29 @@ const PROFILES: [(&str, &str); 5] = [
     ("rolling-memory", include_str!("profiles/rolling-memory.toml")),
 ];
 
-/// The name of a profile that there is.
-pub(crate) fn name(node: &Node) -> Result<String, Wrong> {
+/// Parses the name of a profile.
+pub(crate) fn name(node: &Node) -> Result<String, InvalidValue> {
     let names: Vec<&str> = PROFILES.iter().map(|(name, _)| *name).collect();
     value::one_of(node, &names).map(str::to_owned)
 }
 
-/// The layer of the profile that the uppermost of these layers names; none if none of them names one that there is.
+/// Returns the layer of the profile that the topmost of these layers names, or `None` if there is no such profile.
 pub(crate) fn layer<'a>(layers: impl DoubleEndedIterator<Item = &'a Node>) -> Option<Node> {
     let named = layers.rev().find_map(|layer| layer.get("profile"))?;
     let name = name(named).ok()?;
     let (_, text) = PROFILES.iter().find(|(known, _)| *known == name)?;
-    // The texts are part of the program and tested, so nothing is reported.
+    // A test checks that every built-in profile is valid.
     let root = tree::parse(&Source::new(name.as_str(), *text), &|_| None, &Report::default()).ok()?;
-    Some(moved(root, "context", &Origin::Profile(name)))
+    Some(rebased(root, "context", &Origin::Profile(name)))
 }
 
-/// The same values, with where they really stand and whom they come from.
-fn moved(node: Node, path: &str, origin: &Origin) -> Node {
+/// Changes the path and the origin of a value and its parts.
+fn rebased(node: Node, path: &str, origin: &Origin) -> Node {
     let value = match node.value {
         Value::Table(entries) => {
             let entries = entries.into_iter().map(|(key, entry)| {
                 let path = tree::join(path, &key);
-                (key, moved(entry, &path, origin))
+                (key, rebased(entry, &path, origin))
             });
             Value::Table(entries.collect())
         }
@@ -48,7 +48,7 @@ mod tests {
     use crate::tests::loaded;
 
     #[test]
-    fn every_profile_is_valid_alone_and_says_so() {
+    fn every_profile_is_valid_and_is_the_origin_of_its_values() {
         for (name, _) in super::PROFILES {
             let settings = loaded(&format!("[context]\nprofile = \"{name}\"\n"));
             let origin = format!("profile {name}");

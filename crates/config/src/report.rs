@@ -3,16 +3,16 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What one reading of the configuration has found so far. The cursors share it, so that a mistake in one section does
-/// not hide the mistakes in the next.
+/// Collects the results of reading a configuration: errors, resolved values and warnings. All sections share one report, so that
+/// a mistake in one section does not hide those in the next.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// What relative paths in the file are relative to.
+    /// The base of relative paths in the file.
     pub(crate) directory: PathBuf,
     errors: RefCell<Vec<ConfigError>>,
     resolved: RefCell<Vec<Resolved>>,
     warnings: RefCell<Vec<String>>,
-    /// Every key that something asked for, and whether it was there. The reference file is tested against it.
+    /// Every key that was read, and whether it was set. A test compares the reference file with it.
     keys: RefCell<BTreeMap<String, bool>>,
 }
 
@@ -21,7 +21,7 @@ impl Report {
         Report { directory, ..Report::default() }
     }
 
-    /// `[context]` is read once for each route that inherits it: the same error is one error.
+    /// Adds an error. `[context]` is read once per route, so equal errors are reported once.
     pub(crate) fn error(&self, error: ConfigError) {
         let mut errors = self.errors.borrow_mut();
         if !errors.contains(&error) {
@@ -37,7 +37,7 @@ impl Report {
         self.resolved.borrow_mut().push(Resolved { path, value, origin });
     }
 
-    pub(crate) fn asked(&self, key: String, found: bool) {
+    pub(crate) fn record_key(&self, key: String, found: bool) {
         *self.keys.borrow_mut().entry(key).or_default() |= found;
     }
 
@@ -56,6 +56,6 @@ pub(crate) struct Findings {
     pub(crate) errors: Vec<ConfigError>,
     pub(crate) resolved: Vec<Resolved>,
     pub(crate) warnings: Vec<String>,
-    #[cfg_attr(not(test), expect(dead_code, reason = "the reference file's test reads it"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by the test of the reference file"))]
     pub(crate) keys: BTreeMap<String, bool>,
 }

@@ -2,12 +2,12 @@ use crate::layers::Layers;
 use crate::report::Report;
 use crate::section::Section;
 use crate::tree::{Node, quoted};
-use crate::value::{self, Wrong, nearest};
+use crate::value::{self, InvalidValue, nearest};
 use crate::{ConfigError, Context, Glob, Upstream};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Which requests, to which upstream, under which policy.
+/// Which requests go to which upstream, and under which policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
     pub name: String,
@@ -16,12 +16,12 @@ pub struct Route {
     pub context: Arc<Context>,
 }
 
-/// A request matches when its path, its model and all the headers do. An empty list matches everything.
+/// A request matches if its path, its model and all headers match. An empty list matches everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matcher {
     pub paths: Vec<Glob>,
     pub models: Vec<Glob>,
-    /// Header names in lower case.
+    /// Header names are in lowercase.
     pub headers: Vec<(String, Glob)>,
 }
 
@@ -32,7 +32,7 @@ const CHAT_COMPLETIONS: [&str; 4] = [
     "/openai/v1/chat/completions",
 ];
 
-/// The routes of the file, or the one that there is without any.
+/// Reads the routes, or returns the default route if there are none.
 pub(crate) fn read(
     report: &Report,
     nodes: &[Node],
@@ -49,7 +49,7 @@ pub(crate) fn read(
             let default = if node.is_none() { "default".to_owned() } else { format!("route-{}", index + 1) };
             let name = section.text("name", &default, |node| route_name(node, &routes));
             let matcher = section.section("match", Matcher::read);
-            let upstream = section.or(
+            let upstream = section.with_default(
                 "upstream",
                 Arc::clone(default_upstream),
                 |node| known_upstream(node, upstreams),
@@ -72,7 +72,7 @@ pub(crate) fn read(
             && node.get("name").is_none()
             && routes.iter().any(|earlier| earlier.name == route.name)
         {
-            let hint = format!("an earlier route has the name `{}`, which this one would get", route.name);
+            let hint = format!("its default name, `{}`, is taken by an earlier route", route.name);
             report.error(ConfigError::Missing {
                 at: node.origin.clone(),
                 path: format!("{path}.name"),
@@ -84,18 +84,18 @@ pub(crate) fn read(
     routes
 }
 
-/// The upstream that a value names.
+/// Looks up the upstream that a value names.
 pub(crate) fn known_upstream(
     node: &Node,
     upstreams: &BTreeMap<String, Arc<Upstream>>,
-) -> Result<Arc<Upstream>, Wrong> {
+) -> Result<Arc<Upstream>, InvalidValue> {
     let name = value::text(node)?;
     upstreams.get(&name).cloned().ok_or_else(|| {
         let hint = match nearest(&name, upstreams.keys().map(String::as_str)) {
             Some(known) => format!("did you mean `{known}`?"),
             None => "add a section `[upstreams.NAME]` with its `url`".to_owned(),
         };
-        Wrong::new("no upstream has that name", hint)
+        InvalidValue::new("no upstream has that name", hint)
     })
 }
 
@@ -103,13 +103,13 @@ impl Matcher {
     fn read(section: &mut Section<'_>) -> Matcher {
         let chat_completions = CHAT_COMPLETIONS.map(Glob::new).to_vec();
         Matcher {
-            paths: section.or("path", chat_completions, paths, |globs| list(globs)),
-            models: section.optional("models", value::some_globs).unwrap_or_default(),
+            paths: section.with_default("path", chat_completions, paths, |globs| list(globs)),
+            models: section.optional("models", value::nonempty_globs).unwrap_or_default(),
             headers: section.texts("headers", header_match).into_iter().map(header_glob).collect(),
         }
     }
 
-    /// Whether every request that `other` matches is matched by `self`.
+    /// Whether `self` matches every request that `other` matches.
     fn covers(&self, other: &Matcher) -> bool {
         let headers = self.headers.iter().all(|(name, glob)| {
             other.headers.iter().any(|(other_name, other)| name == other_name && covers(glob, other))
@@ -124,18 +124,18 @@ fn all_covered(globs: &[Glob], others: &[Glob]) -> bool {
     everything || each
 }
 
-/// The star of `other` is matched as a character, which only a star of `glob` can do: then that one also takes whatever
-/// the star of `other` stands for.
+/// Whether `glob` matches every text that `other` matches. It matches the star of `other` as a character, which only a star of
+/// `glob` can match, and that star then matches whatever the star of `other` does.
 fn covers(glob: &Glob, other: &Glob) -> bool {
     glob.matches(other.as_str())
 }
 
-fn paths(node: &Node) -> Result<Vec<Glob>, Wrong> {
-    let globs = value::some_globs(node)?;
+fn paths(node: &Node) -> Result<Vec<Glob>, InvalidValue> {
+    let globs = value::nonempty_globs(node)?;
     if globs.iter().all(|glob| glob.as_str().starts_with(['/', '*'])) {
         return Ok(globs);
     }
-    Err(Wrong::new("must begin with `/`", "write the path only, such as `/v1/chat/completions`"))
+    Err(InvalidValue::new("must begin with `/`", "write only the path, for example `/v1/chat/completions`"))
 }
 
 fn list(globs: &[Glob]) -> String {
@@ -143,9 +143,12 @@ fn list(globs: &[Glob]) -> String {
     format!("[{}]", globs.join(", "))
 }
 
-fn header_match(name: &str, node: &Node) -> Result<String, Wrong> {
+fn header_match(name: &str, node: &Node) -> Result<String, InvalidValue> {
     if !value::is_header(name) {
-        return Err(Wrong::new("its key must be the name of a header", "such as `{ x-team = \"search\" }`"));
+        return Err(InvalidValue::new(
+            "its key must be a header name",
+            "for example, `{ x-team = \"search\" }`",
+        ));
     }
     value::text(node)
 }
@@ -154,18 +157,18 @@ fn header_glob((name, glob): (String, String)) -> (String, Glob) {
     (name.to_ascii_lowercase(), Glob::new(glob))
 }
 
-fn route_name(node: &Node, earlier: &[Route]) -> Result<String, Wrong> {
+fn route_name(node: &Node, earlier: &[Route]) -> Result<String, InvalidValue> {
     let name = value::text(node)?;
     if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
-        return Err(Wrong::new(
-            "must be of lower-case letters, digits and dashes",
-            "such as `name = \"agents\"`",
+        return Err(InvalidValue::new(
+            "must consist of lowercase letters, digits and dashes",
+            "for example, `name = \"agents\"`",
         ));
     }
     if earlier.iter().any(|route| route.name == name) {
-        return Err(Wrong::new(
-            "another route has that name",
-            "it appears in headers and metrics: make it unique",
+        return Err(InvalidValue::new(
+            "must be unique, and an earlier route has this name",
+            "choose another one; it appears in headers and metrics",
         ));
     }
     Ok(name)

@@ -6,25 +6,26 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The listener that clients talk to.
+/// The listener for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub listen: SocketAddr,
-    /// The largest request body, in bytes, after decompression.
+    /// The maximum size of a request body, in bytes, after decompression.
     pub max_body: u64,
-    /// The largest request head, in bytes.
+    /// The maximum size of a request head, in bytes.
     pub max_header: u64,
     /// How long a client may take to send the head of a request.
     pub header_timeout: Duration,
     /// The longest pause while a body arrives.
     pub body_timeout: Duration,
-    /// How long a shutdown waits for the requests that are under way.
+    /// How long a shutdown waits for requests in flight.
     pub drain_timeout: Duration,
-    /// Absent: one per core.
+    /// The number of worker threads; `None` for one per core.
     pub workers: Option<NonZeroUsize>,
     pub tls: Option<ServerTls>,
 }
 
+/// The certificate chain and the private key of the listener, both PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTls {
     pub cert: PathBuf,
@@ -39,11 +40,12 @@ pub struct Admin {
     pub token_env: String,
 }
 
+/// What is logged, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
     pub level: LogLevel,
     pub format: LogFormat,
-    /// One line per request.
+    /// Whether to log one line per request.
     pub access: bool,
 }
 
@@ -82,7 +84,7 @@ impl Server {
         Server {
             listen: listen(section, 8080),
             max_body: section.bytes("max_body", 32 * MIB, KIB, 4096 * MIB),
-            // The HTTP library cannot work with a head buffer of less than 8 KiB.
+            // hyper requires a head buffer of at least 8 KiB.
             max_header: section.bytes("max_header", 64 * KIB, 8 * KIB, 16 * MIB),
             header_timeout: section.duration("header_timeout", Duration::from_secs(10)),
             body_timeout: section.duration("body_timeout", Duration::from_secs(30)),
@@ -123,5 +125,5 @@ impl Log {
 
 fn listen(section: &mut Section<'_>, port: u16) -> SocketAddr {
     let default = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    section.or("listen", default, value::listen, |address| format!("\"{address}\""))
+    section.with_default("listen", default, value::listen, |address| format!("\"{address}\""))
 }

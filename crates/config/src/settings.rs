@@ -2,7 +2,7 @@ use crate::layers::Layers;
 use crate::report::{Findings, Report};
 use crate::section::Section;
 use crate::tree::{self, Node, Table, Value, quoted, without_password};
-use crate::value::{self, Wrong};
+use crate::value::{self, InvalidValue};
 use crate::{
     Admin, ConfigErrors, History, Log, ModelSettings, Origin, Resolved, Route, Server, Source, Store,
     Summarizer, Telemetry, Upstream, environment, route,
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
 
-/// Everything that `proxy.toml`, the environment and the command line say, checked and complete.
+/// The settings from `proxy.toml`, the environment and the command line, checked and complete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub server: Server,
@@ -22,42 +22,42 @@ pub struct Settings {
     pub telemetry: Telemetry,
     pub conversation: Conversation,
     pub models: BTreeMap<String, ModelSettings>,
-    /// Always has `default`.
+    /// By name. There is always one named `default`.
     pub upstreams: BTreeMap<String, Arc<Upstream>>,
     pub summarizers: BTreeMap<String, Summarizer>,
-    /// In the order in which they are tried; never empty.
+    /// In the order in which they are matched; never empty.
     pub routes: Vec<Route>,
-    /// Every value that was read, and where it came from.
+    /// Every value with its origin.
     pub resolved: Vec<Resolved>,
     pub warnings: Vec<String>,
 }
 
-/// Where every turn is written for good.
+/// The long-term archive.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Archive {
-    /// `postgres://…`, with its password.
+    /// `postgres://…`, including the password.
     pub url: String,
 }
 
-/// The password stays out of logs.
+/// Hides the password, so that it does not appear in logs.
 impl std::fmt::Debug for Archive {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Archive").field("url", &without_password(&self.url)).finish()
     }
 }
 
-/// How requests are told apart.
+/// How a request's conversation and tenant are identified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
-    /// The header that names the conversation, in lower case.
+    /// The header that names the conversation, in lowercase.
     pub header: String,
-    /// The header whose hash is the tenant, in lower case.
+    /// The header whose hash is the tenant, in lowercase.
     pub tenant: String,
-    /// The environment variable that holds the secret under which tenants are hashed.
+    /// The environment variable that holds the secret key of the tenant hash.
     pub secret_env: String,
 }
 
-/// What the command line sets, each with the name that it was set by: `--listen` or `TIDEGATE_LISTEN`.
+/// The settings from the command line. Each has the name that it was set by: `--listen` or `TIDEGATE_LISTEN`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     pub listen: Option<(String, &'static str)>,
@@ -66,13 +66,13 @@ pub struct Flags {
     pub store: Option<(String, &'static str)>,
 }
 
-/// Resolves the file, the flags and the environment to settings, or says everything that is wrong with them.
+/// Resolves the file, the flags and the environment to settings, or returns every mistake in them.
 pub fn load(
     source: Source,
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, ConfigErrors> {
-    let (settings, findings) = examine(&source, flags, env)?;
+    let (settings, findings) = read_all(&source, flags, env)?;
     if findings.errors.is_empty() {
         Ok(Settings { resolved: findings.resolved, warnings: findings.warnings, ..settings })
     } else {
@@ -80,22 +80,22 @@ pub fn load(
     }
 }
 
-/// Reads all of it, wrong or not. The settings count only if there are no errors.
-pub(crate) fn examine(
+/// Reads everything, even if there are mistakes. The settings are valid only if the findings have no errors.
+pub(crate) fn read_all(
     source: &Source,
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(Settings, Findings), ConfigErrors> {
     let report = Report::new(source.directory.clone());
     let file = tree::parse(source, env, &report)?;
-    let root = file.under(&flags.layer());
+    let root = file.overlaid_with(&flags.layer());
     let settings =
         Section::read(&report, Some(&root), "", "", |section| Settings::read(section, &report, &root, env));
     Ok((settings, report.into_findings()))
 }
 
 impl Settings {
-    /// Without what the report holds.
+    /// Leaves `resolved` and `warnings` empty; the report has them.
     fn read<'a>(
         section: &mut Section<'a>,
         report: &'a Report,
@@ -158,8 +158,12 @@ impl Archive {
         let url = section.optional("url", |node| {
             let url = value::text(node)?;
             let known = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
-            let hint = "such as `postgres://tidegate@db.example.com/tidegate?sslmode=require`";
-            if known { Ok(url) } else { Err(Wrong::new("must be the URL of a PostgreSQL database", hint)) }
+            let hint = "for example, `postgres://tidegate@db.example.com/tidegate?sslmode=require`";
+            if known {
+                Ok(url)
+            } else {
+                Err(InvalidValue::new("must be the URL of a PostgreSQL database", hint))
+            }
         });
         url.map(|url| Archive { url })
     }
@@ -176,7 +180,7 @@ impl Conversation {
 }
 
 impl Flags {
-    /// The flags as a layer on top of the file.
+    /// Converts the flags to a layer on top of the file.
     fn layer(&self) -> Node {
         let flags = [
             (&self.listen, ["server", "listen"].as_slice()),
@@ -197,17 +201,18 @@ impl Flags {
     }
 }
 
-/// A history that the proxy holds is made of the messages in the store.
+/// Reports `store.raw = false` if a route needs the stored messages to rebuild its history.
 fn check_histories(routes: &[Route], store: &Store, root: &Node, report: &Report) {
-    let holds = routes.iter().any(|route| route.context.history == History::Proxy);
+    let needs_raw = routes.iter().any(|route| route.context.history == History::Proxy);
     let raw = root.get("store").and_then(|store| store.get("raw"));
-    if let Some(raw) = raw.filter(|_| holds && !store.raw) {
-        let must = "must be `true` where a route has `history = \"proxy\"`";
-        report.error(Wrong::new(must, "the history is rebuilt from the messages in the store").at(raw));
+    if let Some(raw) = raw.filter(|_| needs_raw && !store.raw) {
+        let must = "must be `true` because a route has `history = \"proxy\"`";
+        report
+            .error(InvalidValue::new(must, "the history is rebuilt from the messages in the store").at(raw));
     }
 }
 
-/// Two listeners on one port: the second to bind would fail, and only after the first has begun to serve.
+/// Reports two listeners on one port. Otherwise the second one would fail to bind after the first has begun to serve.
 fn check_listeners(server: &Server, admin: &Admin, root: &Node, report: &Report) {
     let (a, b) = (server.listen, admin.listen);
     let same_host = a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified();
@@ -217,6 +222,8 @@ fn check_listeners(server: &Server, admin: &Admin, root: &Node, report: &Report)
     let listen = |section| root.get(section).and_then(|section: &Node| section.get("listen"));
     if let Some(node) = listen("admin").or_else(|| listen("server")) {
         let must = "`server.listen` and `admin.listen` cannot share a port";
-        report.error(Wrong::new(must, "give the admin listener a port of its own, such as 9090").at(node));
+        report.error(
+            InvalidValue::new(must, "give the admin listener its own port, for example 9090").at(node),
+        );
     }
 }

@@ -1,23 +1,23 @@
 use crate::{ConfigError, ConfigErrors};
 use std::path::{Path, PathBuf};
 
-/// The text of a configuration file, and what to call it.
+/// The text of a configuration file, and its name for error messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub(crate) name: String,
     pub(crate) text: String,
-    /// What relative paths in the file are relative to.
+    /// The base of relative paths in the file.
     pub(crate) directory: PathBuf,
 }
 
 impl Source {
-    /// No file: the built-in defaults.
+    /// An empty file: the built-in defaults.
     #[must_use]
     pub fn none() -> Source {
         Source::new("proxy.toml", "")
     }
 
-    /// A text as if it had been read from the file `name`.
+    /// A text that stands for the contents of the file `name`.
     #[must_use]
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
         let name = name.into();
@@ -25,6 +25,7 @@ impl Source {
         Source { name, text: text.into(), directory }
     }
 
+    /// Reads a file.
     pub fn read(path: impl AsRef<Path>) -> Result<Source, ConfigErrors> {
         let path = path.as_ref();
         let name = path.display().to_string();

@@ -1,27 +1,27 @@
 use crate::choice::choices;
 use crate::section::Section;
 use crate::tree::{Node, without_password};
-use crate::value::{self, Wrong};
+use crate::value::{self, InvalidValue};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where the memory of conversations lives.
+/// Where conversations are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     pub url: StoreUrl,
-    /// How long a conversation is remembered after its last request.
+    /// How long a conversation is stored after its last request.
     pub ttl: Duration,
-    /// The deadline of one round trip.
+    /// The timeout of one round trip.
     pub timeout: Duration,
     pub on_failure: OnFailure,
-    /// Whether the raw messages are recorded too.
+    /// Whether the raw messages are stored, too.
     pub raw: bool,
-    /// The environment variable that holds the keys under which they are encrypted; they are not if it is not set.
+    /// The environment variable that holds the keys to encrypt messages with. If it is not set, messages are not encrypted.
     pub key_env: String,
 }
 
-/// Shown without the user and the password, by `Display` and by `Debug`.
+/// The address of a store. `Display` and `Debug` hide the user name and password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoreUrl {
     Memory,
@@ -31,12 +31,12 @@ pub enum StoreUrl {
     Cluster(String),
 }
 
-/// What happens to a request while the store does not answer.
+/// What to do with a request while the store is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFailure {
-    /// It goes out without memory and says so.
+    /// Forward it with what this process remembers, and say so in a header.
     Forward,
-    /// It gets a 503.
+    /// Refuse it with 503.
     Refuse,
 }
 
@@ -46,7 +46,8 @@ impl Store {
     pub(crate) fn read(section: &mut Section<'_>) -> Store {
         let day = Duration::from_secs(86_400);
         Store {
-            url: section.or("url", StoreUrl::default(), StoreUrl::parse, |url| format!("\"{url}\"")),
+            url: section
+                .with_default("url", StoreUrl::default(), StoreUrl::parse, |url| format!("\"{url}\"")),
             ttl: section.duration("ttl", 7 * day),
             timeout: section.duration("timeout", Duration::from_millis(250)),
             on_failure: section.choice("on_failure", OnFailure::Forward),
@@ -63,12 +64,12 @@ impl Default for StoreUrl {
 }
 
 impl StoreUrl {
-    fn parse(node: &Node) -> Result<StoreUrl, Wrong> {
+    fn parse(node: &Node) -> Result<StoreUrl, InvalidValue> {
         let hint = "use `memory:`, `embedded:DIR`, `redis://…`, `rediss://…`, `redis+sentinel://h1,h2/master` or \
                     `redis+cluster://h1,h2`";
         let text = value::text(node)?;
-        let wrong = || Wrong::new("must be the URL of a store", hint);
-        let (scheme, rest) = text.split_once(':').ok_or_else(wrong)?;
+        let invalid = || InvalidValue::new("must be a store URL", hint);
+        let (scheme, rest) = text.split_once(':').ok_or_else(invalid)?;
         let hosts = rest.strip_prefix("//").filter(|hosts| !hosts.is_empty() && !hosts.starts_with('/'));
         match (scheme, hosts) {
             ("memory", _) if rest.is_empty() => Ok(StoreUrl::Memory),
@@ -76,12 +77,13 @@ impl StoreUrl {
             ("redis" | "rediss", Some(_)) => Ok(StoreUrl::Redis(text)),
             ("redis+sentinel", Some(hosts)) => match hosts.rsplit_once('/') {
                 Some((_, master)) if !master.is_empty() => Ok(StoreUrl::Sentinel(text)),
-                Some(_) | None => {
-                    Err(Wrong::new("must name the master", "write `redis+sentinel://h1,h2,h3/master`"))
-                }
+                Some(_) | None => Err(InvalidValue::new(
+                    "must end with the name of the master",
+                    "write `redis+sentinel://h1,h2,h3/master`",
+                )),
             },
             ("redis+cluster", Some(_)) => Ok(StoreUrl::Cluster(text)),
-            _ => Err(wrong()),
+            _ => Err(invalid()),
         }
     }
 }

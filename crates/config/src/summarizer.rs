@@ -1,9 +1,9 @@
 use crate::Upstream;
-use crate::fold::at_least_one;
+use crate::fold::nonzero;
 use crate::route::known_upstream;
 use crate::section::Section;
 use crate::tree::{Node, Value};
-use crate::value::{self, Wrong};
+use crate::value::{self, InvalidValue};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_engine::Tokens;
 
-/// What writes the summaries of a fold.
+/// What writes summaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Summarizer {
-    /// Deterministic, built in, no network.
+    /// The built-in summarizer: deterministic, without network access.
     Extractive,
     Llm(Box<LlmSummarizer>),
 }
@@ -25,23 +25,23 @@ pub struct LlmSummarizer {
     pub name: String,
     pub upstream: Arc<Upstream>,
     pub model: String,
-    /// How long a summary may take; absent: `fold.timeout`.
+    /// How long a summary may take; `None` for `fold.timeout`.
     pub timeout: Option<Duration>,
-    /// The environment variable that holds the key; absent: the upstream's key, or the client's own where it may be used.
+    /// The environment variable that holds the API key; `None` for the upstream's key, or the client's where that is allowed.
     pub api_key_env: Option<String>,
-    /// Whether a client's key may go to this upstream although the client's request does not.
+    /// Whether a client's key may be sent to this upstream even if the client's requests go to another one.
     pub forward_key: bool,
     pub json_schema: JsonSchema,
-    /// The model's window; absent: what the model table says.
+    /// The model's window; `None` for the one in the model table.
     pub window: Option<Tokens>,
-    /// How many characters of a tool's output the summarizer sees.
+    /// The maximum number of characters of a tool output that the summarizer gets.
     pub max_tool_output: NonZeroU32,
 }
 
-/// Whether the endpoint is told the schema of the answer.
+/// Whether to send the JSON schema of the answer to the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonSchema {
-    /// Until the endpoint refuses it.
+    /// Until the endpoint rejects it.
     Auto,
     Always,
     Never,
@@ -69,14 +69,14 @@ impl Summarizer {
             timeout: section.optional("timeout", value::duration),
             api_key_env: section.optional("api_key_env", value::variable),
             forward_key: section.flag("forward_key", false),
-            json_schema: section.or(
+            json_schema: section.with_default(
                 "json_schema",
                 JsonSchema::Auto,
                 JsonSchema::parse,
                 JsonSchema::to_string,
             ),
-            window: section.optional("window", value::some_tokens),
-            max_tool_output: section.count("max_tool_output", at_least_one(4000)),
+            window: section.optional("window", value::positive_tokens),
+            max_tool_output: section.count("max_tool_output", nonzero(4000)),
         };
         match kind? {
             "llm" => model.map(|_| Summarizer::Llm(Box::new(llm))),
@@ -84,7 +84,7 @@ impl Summarizer {
         }
     }
 
-    /// How long a summary may take, where `fold` is what the fold allows.
+    /// How long a summary may take: the summarizer's own timeout, or `fold`.
     #[must_use]
     pub fn timeout(&self, fold: Duration) -> Duration {
         match self {
@@ -95,16 +95,17 @@ impl Summarizer {
 }
 
 impl JsonSchema {
-    fn parse(node: &Node) -> Result<JsonSchema, Wrong> {
+    fn parse(node: &Node) -> Result<JsonSchema, InvalidValue> {
         if matches!(&node.value, Value::Text(text) if text == "auto") {
             return Ok(JsonSchema::Auto);
         }
         match value::boolean(node) {
             Ok(true) => Ok(JsonSchema::Always),
             Ok(false) => Ok(JsonSchema::Never),
-            Err(_) => {
-                Err(Wrong::new("must be `\"auto\"`, `true` or `false`", "leave the key out for `\"auto\"`"))
-            }
+            Err(_) => Err(InvalidValue::new(
+                "must be `\"auto\"`, `true` or `false`",
+                "remove the key for `\"auto\"`",
+            )),
         }
     }
 }

@@ -1,24 +1,24 @@
 use crate::choice::choices;
 use crate::section::Section;
 use crate::tree::Node;
-use crate::value::{self, Wrong};
+use crate::value::{self, InvalidValue};
 use std::time::Duration;
 
-/// Where spans and metrics are sent. The standard `OTEL_*` variables win over all of it but `content`.
+/// Where spans and metrics are sent. The standard `OTEL_*` variables override everything but `content`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Telemetry {
-    /// The collector's address; nothing is sent where nobody names one.
+    /// The collector's address; `None` to send nothing.
     pub endpoint: Option<String>,
-    /// By the endpoint's port where it is not said.
+    /// `None` to choose by the endpoint's port.
     pub protocol: Option<OtlpProtocol>,
     pub traces: bool,
     pub metrics: bool,
     /// How often metrics are sent.
     pub interval: Duration,
     pub service_name: String,
-    /// The share of requests that are traced, where the client does not say.
+    /// The share of requests that are traced, unless the client's `traceparent` decides.
     pub sample_ratio: f64,
-    /// Whether spans hold what was said.
+    /// Whether spans contain prompts and completions.
     pub content: bool,
 }
 
@@ -39,20 +39,20 @@ impl Telemetry {
             metrics: section.flag("metrics", true),
             interval: section.duration("interval", Duration::from_secs(60)),
             service_name: section.text("service_name", "tidegate", value::text),
-            sample_ratio: section.share("sample_ratio", 1.0),
+            sample_ratio: section.fraction("sample_ratio", 1.0),
             content: section.flag("content", false),
         }
     }
 }
 
-fn endpoint(node: &Node) -> Result<String, Wrong> {
+fn endpoint(node: &Node) -> Result<String, InvalidValue> {
     let text = value::text(node)?;
     let host = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
     match host {
         Some(host) if !host.is_empty() && !host.starts_with('/') => Ok(text),
-        Some(_) | None => Err(Wrong::new(
-            "must be the URL of a collector",
-            "such as `http://localhost:4317`, without the path of a signal",
+        Some(_) | None => Err(InvalidValue::new(
+            "must be the URL of an OTLP collector",
+            "for example, `http://localhost:4317`, without a path for traces or metrics",
         )),
     }
 }

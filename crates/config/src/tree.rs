@@ -7,17 +7,17 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value with where it stands, so that layers can be merged and an error still names the line.
+/// A value with its position, so that an error names the line even after layers were merged.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) value: Value,
     pub(crate) path: String,
     pub(crate) origin: Origin,
-    /// As the operator wrote it, on one line, without passwords.
+    /// The value as the operator wrote it, on one line and without passwords.
     pub(crate) written: String,
-    /// The text had a `${…}`: it may stand for a number, and it must not be shown.
+    /// Whether the string contained `${…}`. If so, it may be a number, and its value must not be shown.
     pub(crate) expanded: bool,
-    /// Adds to the value of the layer below even where that is otherwise replaced whole.
+    /// Whether the keys are added to the layer below even if the value is one of [`ATOMIC`].
     pub(crate) extends: bool,
 }
 
@@ -29,15 +29,15 @@ pub(crate) enum Value {
     Bool(bool),
     List(Vec<Node>),
     Table(Table),
-    /// A date: no setting is one.
-    Moment,
-    /// Already reported; whoever reads it goes on with the default.
+    /// A date or time. No setting has this type.
+    Datetime,
+    /// An invalid value whose error has been reported. The reader continues with the default.
     Broken,
 }
 
 pub(crate) type Table = BTreeMap<String, Node>;
 
-/// Values that mean something only as a whole: half of one layer's and half of another's is neither.
+/// Tables that a layer replaces as a whole. Merging the keys of two layers would give a value that neither of them meant.
 const ATOMIC: [&str; 3] = ["keep", "when", "pace"];
 
 impl Node {
@@ -55,33 +55,35 @@ impl Node {
         match &self.value {
             Value::Table(entries) => entries.get(key),
             Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Bool(_) => None,
-            Value::List(_) | Value::Moment | Value::Broken => None,
+            Value::List(_) | Value::Datetime | Value::Broken => None,
         }
     }
 
-    /// Whether it, or a part of it, has already been reported.
+    /// Whether an error in the value, or in a part of it, has been reported.
     pub(crate) fn is_broken(&self) -> bool {
         match &self.value {
             Value::Broken => true,
             Value::List(items) => items.iter().any(Node::is_broken),
             Value::Table(entries) => entries.values().any(Node::is_broken),
-            Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Bool(_) | Value::Moment => false,
+            Value::Text(_) | Value::Integer(_) | Value::Float(_) | Value::Bool(_) | Value::Datetime => false,
         }
     }
 
-    /// `self` with the layer `upper` on top, key by key.
-    pub(crate) fn under(&self, upper: &Node) -> Node {
+    /// Merges the layer `upper` on top of this one, key by key.
+    pub(crate) fn overlaid_with(&self, upper: &Node) -> Node {
         let (below, above) = match (&self.value, &upper.value) {
             (Value::Table(below), Value::Table(above)) => (below, above),
-            // A table meets something else: `self` is the mistake, and reading it reports it.
+            // The lower layer should have been a table. Keep it, so that reading it reports the mistake.
             (_, Value::Table(_)) => return self.clone(),
             _ => return upper.clone(),
         };
         let mut entries = below.clone();
         for (key, node) in above {
             let merged = match below.get(key) {
-                Some(lower) if node.extends => Node { origin: node.origin.clone(), ..lower.under(node) },
-                Some(lower) if !ATOMIC.contains(&key.as_str()) => lower.under(node),
+                Some(lower) if node.extends => {
+                    Node { origin: node.origin.clone(), ..lower.overlaid_with(node) }
+                }
+                Some(lower) if !ATOMIC.contains(&key.as_str()) => lower.overlaid_with(node),
                 Some(_) | None => node.clone(),
             };
             entries.insert(key.clone(), merged);
@@ -90,19 +92,19 @@ impl Node {
     }
 }
 
-/// The dotted path of a key, quoted where TOML would need it.
+/// Appends a key to a dotted path, quoted if TOML requires it.
 pub(crate) fn join(path: &str, key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     let key = if bare { key.to_owned() } else { quoted(key) };
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-/// A text as TOML writes it.
+/// Formats a string as TOML.
 pub(crate) fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 
-/// The tree of the file, with `${…}` expanded.
+/// Parses the file and expands `${…}`.
 pub(crate) fn parse(
     source: &Source,
     env: &dyn Fn(&str) -> Option<String>,
@@ -150,13 +152,13 @@ impl Reader<'_> {
             DeValue::String(text) => self.text_node(text, simple(Value::Broken)),
             DeValue::Integer(integer) => match i128::from_str_radix(integer.as_str(), integer.radix()) {
                 Ok(integer) => simple(Value::Integer(integer)),
-                // Longer than 128 bits: out of every range in the same direction.
+                // More than 128 bits: saturate, because it is out of every range anyway.
                 Err(_) if integer.as_str().starts_with('-') => simple(Value::Integer(i128::MIN)),
                 Err(_) => simple(Value::Integer(i128::MAX)),
             },
             DeValue::Float(float) => simple(Value::Float(float.as_str().parse().unwrap_or(f64::NAN))),
             DeValue::Boolean(flag) => simple(Value::Bool(*flag)),
-            DeValue::Datetime(_) => simple(Value::Moment),
+            DeValue::Datetime(_) => simple(Value::Datetime),
             DeValue::Array(items) => {
                 let items = items.iter().enumerate();
                 let items =
@@ -189,8 +191,8 @@ impl Reader<'_> {
         match expand(text, self.env) {
             Ok(Expanded::Plain(text)) => Node { value: Value::Text(text), ..node },
             Ok(Expanded::Filled(text)) => Node { value: Value::Text(text), expanded: true, ..node },
-            Err(wrong) => {
-                self.report.error(wrong.at(&node));
+            Err(invalid) => {
+                self.report.error(invalid.at(&node));
                 node
             }
         }
@@ -201,8 +203,8 @@ impl Reader<'_> {
     }
 }
 
-/// The text with what stands between `://` and the last `@` hidden. A password may hold any character, so this hides too
-/// much rather than too little.
+/// Replaces everything between `://` and the last `@` with `***`. A password can contain any character, so this hides too much
+/// rather than too little.
 pub(crate) fn without_password(text: &str) -> String {
     match (text.find("://"), text.rfind('@')) {
         (Some(scheme), Some(at)) if scheme < at => format!("{}***{}", &text[..scheme + 3], &text[at..]),

@@ -13,23 +13,23 @@ const SIZES: [(&str, u64); 7] = [
     ("B", 1),
 ];
 
-/// `250ms`, `5s`, `10m`, `1h`, `7d`.
+/// Parses `250ms`, `5s`, `10m`, `1h`, `7d`.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     scaled(text, &DURATIONS).map(Duration::from_millis)
 }
 
-/// `32MiB`, `64KiB`, `1GB`.
+/// Parses `32MiB`, `64KiB`, `1GB`.
 pub(crate) fn size(text: &str) -> Option<u64> {
     scaled(text, &SIZES)
 }
 
-/// In the largest unit that is exact.
+/// Formats a duration in the largest exact unit, as TOML.
 pub(crate) fn show_duration(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     show(millis, &DURATIONS)
 }
 
-/// In the largest binary unit that is exact.
+/// Formats a size in the largest exact binary unit, as TOML.
 pub(crate) fn show_size(bytes: u64) -> String {
     show(bytes, &SIZES[..3])
 }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations() {
+    fn parses_durations() {
         for (text, millis) in [
             ("250ms", 250),
             ("5s", 5_000),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn parses_sizes() {
         for (text, bytes) in
             [("32MiB", 32 << 20), ("64KiB", 64 << 10), ("1GB", 1_000_000_000), ("2GiB", 2 << 30), ("7B", 7)]
         {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn shown_in_the_largest_exact_unit() {
+    fn shows_the_largest_exact_unit() {
         assert_eq!(show_duration(Duration::from_secs(90)), "\"90s\"");
         assert_eq!(show_duration(Duration::from_secs(7 * 86_400)), "\"7d\"");
         assert_eq!(show_size(32 << 20), "\"32MiB\"");

@@ -1,7 +1,7 @@
 use crate::choice::choices;
 use crate::section::Section;
 use crate::tree::Node;
-use crate::value::{self, Wrong};
+use crate::value::{self, InvalidValue};
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
@@ -12,18 +12,19 @@ use std::time::Duration;
 pub struct Upstream {
     pub name: String,
     pub url: UpstreamUrl,
-    /// The environment variable that holds the key; absent: the client's own key passes through.
+    /// The environment variable that holds the API key; `None` to pass the client's own key through.
     pub api_key_env: Option<String>,
     pub connect_timeout: Duration,
-    /// How long the upstream may think before the response begins.
+    /// How long to wait for the response to begin.
     pub first_byte_timeout: Duration,
-    /// The longest pause inside a response.
+    /// The maximum pause within a response.
     pub idle_timeout: Duration,
     pub protocol: Protocol,
-    /// Certificates to trust instead of the system's.
+    /// A PEM file of certificates to trust instead of the system's.
     pub ca: Option<PathBuf>,
 }
 
+/// The parts of an upstream's base URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamUrl {
     pub https: bool,
@@ -35,7 +36,7 @@ pub struct UpstreamUrl {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/2 where TLS negotiates it, HTTP/1.1 elsewhere.
+    /// HTTP/2 if TLS negotiates it, otherwise HTTP/1.1.
     Auto,
     Http1,
     Http2,
@@ -47,10 +48,10 @@ impl Upstream {
     pub(crate) fn read(name: &str, section: &mut Section<'_>) -> Upstream {
         let openai = UpstreamUrl { https: true, authority: "api.openai.com".to_owned(), path: String::new() };
         let url = if name == "default" {
-            section.or("url", openai, UpstreamUrl::parse, |url| format!("\"{url}\""))
+            section.with_default("url", openai, UpstreamUrl::parse, |url| format!("\"{url}\""))
         } else {
-            // Without a URL there is an error, and then nobody sees the one that stands in for it.
-            let hint = "write the address of the upstream, such as `url = \"https://api.openai.com\"`";
+            // A missing URL is an error, so this fallback is never used.
+            let hint = "write the address of the upstream, for example `url = \"https://api.openai.com\"`";
             section.required("url", hint, UpstreamUrl::parse).unwrap_or(openai)
         };
         Upstream {
@@ -67,28 +68,31 @@ impl Upstream {
 }
 
 impl UpstreamUrl {
-    fn parse(node: &Node) -> Result<UpstreamUrl, Wrong> {
+    fn parse(node: &Node) -> Result<UpstreamUrl, InvalidValue> {
         let text = value::text(node)?;
         let (https, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
             (Some(rest), _) => (true, rest),
             (None, Some(rest)) => (false, rest),
             (None, None) => {
                 let must = "must begin with `http://` or `https://`";
-                return Err(Wrong::new(must, "such as `https://api.openai.com`"));
+                return Err(InvalidValue::new(must, "for example, `https://api.openai.com`"));
             }
         };
         if rest.contains(['?', '#']) {
-            return Err(Wrong::new("must not have a query or a fragment", "end it after the path"));
+            return Err(InvalidValue::new(
+                "must not have a query or a fragment",
+                "remove everything after the path",
+            ));
         }
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if authority.contains('@') {
-            let hint = "put the key into a variable and name that in `api_key_env`";
-            return Err(Wrong::new("must not hold a user or a password", hint));
+            let hint = "put the key in an environment variable, and its name in `api_key_env`";
+            return Err(InvalidValue::new("must not contain a user name or password", hint));
         }
         let path = path.trim_end_matches('/');
         if !is_authority(authority) || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
             let hint = "write a host, an optional port and an optional path: `http://127.0.0.1:8000/base`";
-            return Err(Wrong::new("must be a URL with a valid host", hint));
+            return Err(InvalidValue::new("must be a URL with a valid host", hint));
         }
         Ok(UpstreamUrl { https, authority: authority.to_owned(), path: path.to_owned() })
     }

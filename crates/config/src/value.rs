@@ -8,22 +8,22 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use tidegate_engine::Tokens;
 
-/// What is wrong with a value, in words that follow "is `…` but". They must not repeat the value: it may be a secret.
+/// Why a value is invalid. `must` completes "`key` is `value` but …". It must not repeat the value, which may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
+pub(crate) struct InvalidValue {
     must: String,
     hint: String,
     secret: bool,
 }
 
-impl Wrong {
-    pub(crate) fn new(must: impl Into<String>, hint: impl Into<String>) -> Wrong {
-        Wrong { must: must.into(), hint: hint.into(), secret: false }
+impl InvalidValue {
+    pub(crate) fn new(must: impl Into<String>, hint: impl Into<String>) -> InvalidValue {
+        InvalidValue { must: must.into(), hint: hint.into(), secret: false }
     }
 
-    /// For a key where people paste a secret by mistake: the value as written is not shown either.
-    fn secret(self) -> Wrong {
-        Wrong { secret: true, ..self }
+    /// Hides the value as written, for keys where people paste a secret by mistake.
+    fn secret(self) -> InvalidValue {
+        InvalidValue { secret: true, ..self }
     }
 
     pub(crate) fn at(self, node: &Node) -> ConfigError {
@@ -33,145 +33,148 @@ impl Wrong {
     }
 }
 
-/// An error is one line, however long the value is.
+/// Shortens a value, so that an error fits on one line.
 pub(crate) fn shortened(written: &str) -> String {
-    const LONGEST: usize = 80;
-    match written.char_indices().nth(LONGEST) {
+    const MAX_CHARS: usize = 80;
+    match written.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &written[..end]),
         None => written.to_owned(),
     }
 }
 
-pub(crate) fn text(node: &Node) -> Result<String, Wrong> {
+pub(crate) fn text(node: &Node) -> Result<String, InvalidValue> {
     match &node.value {
         Value::Text(text) if text.is_empty() => {
-            Err(Wrong::new("must not be empty", "leave the key out to get the default"))
+            Err(InvalidValue::new("must not be empty", "remove the key to use the default"))
         }
         Value::Text(text) => Ok(text.clone()),
-        Value::Integer(_) | Value::Float(_) | Value::Bool(_) | Value::List(_) => Err(not_text()),
-        Value::Table(_) | Value::Moment | Value::Broken => Err(not_text()),
+        Value::Integer(_) | Value::Float(_) | Value::Bool(_) | Value::List(_) => Err(not_string()),
+        Value::Table(_) | Value::Datetime | Value::Broken => Err(not_string()),
     }
 }
 
-fn not_text() -> Wrong {
-    Wrong::new("must be a text", "put it in quotes: `\"…\"`")
+fn not_string() -> InvalidValue {
+    InvalidValue::new("must be a string", "put it in quotes: `\"…\"`")
 }
 
-pub(crate) fn boolean(node: &Node) -> Result<bool, Wrong> {
-    let wrong = || Wrong::new("must be `true` or `false`", "write it without quotes");
+pub(crate) fn boolean(node: &Node) -> Result<bool, InvalidValue> {
+    let invalid = || InvalidValue::new("must be `true` or `false`", "write it without quotes");
     match &node.value {
         Value::Bool(flag) => Ok(*flag),
-        Value::Text(text) if node.expanded => text.trim().parse().map_err(|_| wrong()),
-        _ => Err(wrong()),
+        Value::Text(text) if node.expanded => text.trim().parse().map_err(|_| invalid()),
+        _ => Err(invalid()),
     }
 }
 
-fn integer(node: &Node, range: RangeInclusive<u64>) -> Result<u64, Wrong> {
+fn integer(node: &Node, range: RangeInclusive<u64>) -> Result<u64, InvalidValue> {
     let number = match &node.value {
         Value::Integer(integer) => *integer,
         Value::Text(text) if node.expanded => text.trim().parse().map_err(|_| not_integer())?,
         _ => return Err(not_integer()),
     };
-    let (least, most) = (*range.start(), *range.end());
-    if number < i128::from(least) {
-        return Err(Wrong::new(format!("must be at least {least}"), format!("use {least} or more")));
+    let (min, max) = (*range.start(), *range.end());
+    if number < i128::from(min) {
+        return Err(InvalidValue::new(format!("must be at least {min}"), format!("use {min} or more")));
     }
     match u64::try_from(number) {
-        Ok(number) if number <= most => Ok(number),
-        _ => Err(Wrong::new(format!("must be at most {most}"), "check the number of digits")),
+        Ok(number) if number <= max => Ok(number),
+        _ => Err(InvalidValue::new(format!("must be at most {max}"), "check the number of digits")),
     }
 }
 
-fn not_integer() -> Wrong {
-    Wrong::new("must be a whole number", "write it without quotes and without a unit, such as `2048`")
+fn not_integer() -> InvalidValue {
+    InvalidValue::new(
+        "must be a whole number",
+        "write it without quotes and without a unit, for example `2048`",
+    )
 }
 
-const MOST_TOKENS: u64 = 1_000_000_000;
+const MAX_TOKENS: u64 = 1_000_000_000;
 
-/// Any number of tokens, also none.
-pub(crate) fn tokens(node: &Node) -> Result<Tokens, Wrong> {
-    integer(node, 0..=MOST_TOKENS).map(Tokens)
+/// A number of tokens, possibly zero.
+pub(crate) fn tokens(node: &Node) -> Result<Tokens, InvalidValue> {
+    integer(node, 0..=MAX_TOKENS).map(Tokens)
 }
 
-/// A number of tokens that is at least one.
-pub(crate) fn some_tokens(node: &Node) -> Result<Tokens, Wrong> {
-    integer(node, 1..=MOST_TOKENS).map(Tokens)
+/// A number of tokens, at least one.
+pub(crate) fn positive_tokens(node: &Node) -> Result<Tokens, InvalidValue> {
+    integer(node, 1..=MAX_TOKENS).map(Tokens)
 }
 
-pub(crate) fn count(node: &Node) -> Result<NonZeroU32, Wrong> {
+pub(crate) fn count(node: &Node) -> Result<NonZeroU32, InvalidValue> {
     let number = integer(node, 1..=1_000_000)?;
     Ok(u32::try_from(number).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN))
 }
 
-pub(crate) fn workers(node: &Node) -> Result<NonZeroUsize, Wrong> {
+pub(crate) fn workers(node: &Node) -> Result<NonZeroUsize, InvalidValue> {
     let number = integer(node, 1..=1024)?;
     Ok(usize::try_from(number).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN))
 }
 
-fn float(node: &Node) -> Result<f64, Wrong> {
-    let wrong = || Wrong::new("must be a number", "write it without quotes, such as `0.7`");
+fn float(node: &Node) -> Result<f64, InvalidValue> {
+    let invalid = || InvalidValue::new("must be a number", "write it without quotes, for example `0.7`");
     match &node.value {
         Value::Float(float) if float.is_finite() => Ok(*float),
-        // Exact up to 2^53, which is beyond every range that a float setting has.
+        // Exact up to 2^53, which is above the range of every float setting.
         Value::Integer(integer) => Ok(*integer as f64),
         Value::Text(text) if node.expanded => match text.trim().parse::<f64>() {
             Ok(float) if float.is_finite() => Ok(float),
-            _ => Err(wrong()),
+            _ => Err(invalid()),
         },
-        _ => Err(wrong()),
+        _ => Err(invalid()),
     }
 }
 
-/// More than 0 and at most 1.
-pub(crate) fn ratio(node: &Node) -> Result<f64, Wrong> {
+/// A number above 0 and up to 1.
+pub(crate) fn ratio(node: &Node) -> Result<f64, InvalidValue> {
     match float(node)? {
         ratio if ratio > 0.0 && ratio <= 1.0 => Ok(ratio),
-        _ => Err(Wrong::new("must be more than 0 and at most 1", "70 % is `0.70`")),
+        _ => Err(InvalidValue::new("must be more than 0 and at most 1", "write 70 % as `0.70`")),
     }
 }
 
-/// From 0 to 1: the share of a reserve, which may be nothing.
-pub(crate) fn share(node: &Node) -> Result<f64, Wrong> {
+/// A number from 0 to 1, inclusive.
+pub(crate) fn fraction(node: &Node) -> Result<f64, InvalidValue> {
     match float(node)? {
-        share if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err(Wrong::new("must be from 0 to 1", "20 % is `0.20`")),
+        fraction if (0.0..=1.0).contains(&fraction) => Ok(fraction),
+        _ => Err(InvalidValue::new("must be between 0 and 1", "write 20 % as `0.20`")),
     }
 }
 
-/// USD per million tokens.
-pub(crate) fn price(node: &Node) -> Result<f64, Wrong> {
+/// A price in USD per million tokens.
+pub(crate) fn price(node: &Node) -> Result<f64, InvalidValue> {
     match float(node)? {
         price if (0.0..=1_000_000.0).contains(&price) => Ok(price),
-        _ => Err(Wrong::new("must be from 0 to 1000000", "prices are in USD per million tokens")),
+        _ => Err(InvalidValue::new("must be between 0 and 1000000", "prices are in USD per million tokens")),
     }
 }
 
 /// A limit in USD.
-pub(crate) fn cost(node: &Node) -> Result<f64, Wrong> {
+pub(crate) fn cost(node: &Node) -> Result<f64, InvalidValue> {
     match float(node)? {
         cost if cost > 0.0 => Ok(cost),
-        _ => Err(Wrong::new("must be more than 0", "leave the key out for no limit")),
+        _ => Err(InvalidValue::new("must be more than 0", "remove the key for no limit")),
     }
 }
 
-pub(crate) fn duration(node: &Node) -> Result<Duration, Wrong> {
+pub(crate) fn duration(node: &Node) -> Result<Duration, InvalidValue> {
     let hint = "write a number and a unit: `\"250ms\"`, `\"5s\"`, `\"10m\"`, `\"1h\"`, `\"7d\"`";
     let duration = match &node.value {
         Value::Text(text) => units::duration(text),
         _ => None,
     };
     match duration {
-        Some(Duration::ZERO) => Err(Wrong::new("must be longer than nothing", hint)),
+        Some(Duration::ZERO) => Err(InvalidValue::new("must be longer than zero", hint)),
         Some(duration) if duration > Duration::from_secs(3_660 * 86_400) => {
-            Err(Wrong::new("must be at most ten years", hint))
+            Err(InvalidValue::new("must be at most ten years", hint))
         }
         Some(duration) => Ok(duration),
-        None => Err(Wrong::new("must be a duration", hint)),
+        None => Err(InvalidValue::new("must be a duration", hint)),
     }
 }
 
-/// A size within `range`, which the error states in bytes and units.
-pub(crate) fn bytes(node: &Node, range: RangeInclusive<u64>) -> Result<u64, Wrong> {
+/// A size in bytes within `range`.
+pub(crate) fn bytes(node: &Node, range: RangeInclusive<u64>) -> Result<u64, InvalidValue> {
     let hint = "write a number and a unit, `\"32MiB\"`, `\"64KiB\"`, `\"1GB\"`, or a plain number of bytes";
     let size = match &node.value {
         Value::Integer(integer) if *integer >= 0 => u64::try_from(*integer).ok(),
@@ -179,26 +182,26 @@ pub(crate) fn bytes(node: &Node, range: RangeInclusive<u64>) -> Result<u64, Wron
         _ => None,
     };
     match size {
-        None => Err(Wrong::new("must be a size", hint)),
+        None => Err(InvalidValue::new("must be a size", hint)),
         Some(size) if size < *range.start() => {
-            Err(Wrong::new(format!("must be at least `{}`", units::show_size(*range.start())), hint))
+            Err(InvalidValue::new(format!("must be at least `{}`", units::show_size(*range.start())), hint))
         }
         Some(size) if size > *range.end() => {
-            Err(Wrong::new(format!("must be at most `{}`", units::show_size(*range.end())), hint))
+            Err(InvalidValue::new(format!("must be at most `{}`", units::show_size(*range.end())), hint))
         }
         Some(size) => Ok(size),
     }
 }
 
-pub(crate) fn choice<T: Choice>(node: &Node) -> Result<T, Wrong> {
+pub(crate) fn choice<T: Choice>(node: &Node) -> Result<T, InvalidValue> {
     let names: Vec<&str> = T::ALL.iter().map(|(name, _)| *name).collect();
     let word = one_of(node, &names)?;
-    // `one_of` returns a word of the list, and the list is `ALL`.
-    T::ALL.iter().find(|(name, _)| *name == word).map(|(_, value)| *value).ok_or_else(not_text)
+    // `one_of` returns one of `names`, and those are the names in `ALL`.
+    T::ALL.iter().find(|(name, _)| *name == word).map(|(_, value)| *value).ok_or_else(not_string)
 }
 
-/// A text that is one of `names`.
-pub(crate) fn one_of<'n>(node: &Node, names: &[&'n str]) -> Result<&'n str, Wrong> {
+/// A string that is one of `names`.
+pub(crate) fn one_of<'n>(node: &Node, names: &[&'n str]) -> Result<&'n str, InvalidValue> {
     let text = text(node)?;
     if let Some(name) = names.iter().find(|name| **name == text) {
         return Ok(name);
@@ -206,45 +209,52 @@ pub(crate) fn one_of<'n>(node: &Node, names: &[&'n str]) -> Result<&'n str, Wron
     let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let hint = match nearest(&text, names.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
-        None => "write one of these words".to_owned(),
+        None => "use one of these values".to_owned(),
     };
-    Err(Wrong::new(format!("must be one of {list}"), hint))
+    Err(InvalidValue::new(format!("must be one of {list}"), hint))
 }
 
-/// The word that was probably meant.
+/// Returns the known name that is most similar to `word`, or `None` if none is similar.
 pub(crate) fn nearest<'n>(word: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let scored = known.map(|name| (strsim::normalized_damerau_levenshtein(word, name), name));
     let best = scored.max_by(|(a, _), (b, _)| a.total_cmp(b));
     best.filter(|(score, _)| *score >= 0.5).map(|(_, name)| name)
 }
 
-/// One text or a list of texts.
-pub(crate) fn globs(node: &Node) -> Result<Vec<Glob>, Wrong> {
+/// A string or a list of strings.
+pub(crate) fn globs(node: &Node) -> Result<Vec<Glob>, InvalidValue> {
     let items = match &node.value {
         Value::List(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
     };
-    let wrong =
-        |_| Wrong::new("must be a text or a list of texts", "such as `\"gpt-*\"` or `[\"gpt-*\", \"o3\"]`");
-    items.iter().map(|item| text(item).map(Glob::new).map_err(wrong)).collect()
+    let invalid = |_| {
+        InvalidValue::new(
+            "must be a string or a list of strings",
+            "for example, `\"gpt-*\"` or `[\"gpt-*\", \"o3\"]`",
+        )
+    };
+    items.iter().map(|item| text(item).map(Glob::new).map_err(invalid)).collect()
 }
 
-/// Like [`globs`], for a match: an empty list would match nothing, which nobody means.
-pub(crate) fn some_globs(node: &Node) -> Result<Vec<Glob>, Wrong> {
+/// Like [`globs`], but not empty: a match with an empty list would never match.
+pub(crate) fn nonempty_globs(node: &Node) -> Result<Vec<Glob>, InvalidValue> {
     let globs = globs(node)?;
     if globs.is_empty() {
-        return Err(Wrong::new("must not be empty", "leave the key out to get the default"));
+        return Err(InvalidValue::new("must not be empty", "remove the key to use the default"));
     }
     Ok(globs)
 }
 
-/// The name of a header, in lower case.
-pub(crate) fn header(node: &Node) -> Result<String, Wrong> {
+/// A header name, converted to lowercase.
+pub(crate) fn header(node: &Node) -> Result<String, InvalidValue> {
     let name = text(node)?;
     if is_header(&name) {
         return Ok(name.to_ascii_lowercase());
     }
-    Err(Wrong::new("must be the name of a header", "letters, digits and dashes, such as `x-conversation-id`"))
+    Err(InvalidValue::new(
+        "must be a header name",
+        "use letters, digits and dashes, for example `x-conversation-id`",
+    ))
 }
 
 pub(crate) fn is_header(name: &str) -> bool {
@@ -252,22 +262,22 @@ pub(crate) fn is_header(name: &str) -> bool {
 }
 
 /// The name of an environment variable that holds a secret.
-pub(crate) fn variable(node: &Node) -> Result<String, Wrong> {
+pub(crate) fn variable(node: &Node) -> Result<String, InvalidValue> {
     let name = text(node)?;
     if is_variable(&name) {
         return Ok(name);
     }
-    let hint = "write the name of the variable, such as `OPENAI_API_KEY`, and not the secret itself";
-    Err(Wrong::new("must be the name of an environment variable", hint).secret())
+    let hint = "write the name of the variable, for example `OPENAI_API_KEY`, and not the secret itself";
+    Err(InvalidValue::new("must be the name of an environment variable", hint).secret())
 }
 
 /// `127.0.0.1:8080`, `[::1]:8080` or `localhost:8080`.
-pub(crate) fn listen(node: &Node) -> Result<SocketAddr, Wrong> {
+pub(crate) fn listen(node: &Node) -> Result<SocketAddr, InvalidValue> {
     let address = text(node)?;
     let local = address.strip_prefix("localhost:").and_then(|port| port.parse().ok());
     if let Some(port) = local {
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     }
-    let hint = "write it like `127.0.0.1:8080`, or `0.0.0.0:8080` for every interface";
-    address.parse().map_err(|_| Wrong::new("must be an IP address and a port", hint))
+    let hint = "for example, `127.0.0.1:8080`, or `0.0.0.0:8080` for every interface";
+    address.parse().map_err(|_| InvalidValue::new("must be an IP address and a port", hint))
 }

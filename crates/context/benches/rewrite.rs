@@ -15,7 +15,7 @@ use tidegate_config::{Flags, Settings, Source, load};
 use tidegate_context::{ConversationState, Turn, TurnInput, drive_offline, model_table};
 use tidegate_engine::Timestamp;
 use tidegate_tokens::{Encoding, Model, count};
-use tidegate_wire::{Meter, Reader, Unit, read_message, split};
+use tidegate_wire::{Dialect, Meter, Reader, Unit, split};
 
 fn main() {
     // The vocabulary is loaded once per process, not once per request.
@@ -50,8 +50,8 @@ impl Fixture {
     /// Everything between the last byte from the client and the first byte to the upstream, without I/O.
     fn rewrite(&self, body: &Bytes, at: u64) -> (usize, Option<tidegate_engine::Waypoint>) {
         let reader = &self.reader;
-        let outline = reader.outline(body).unwrap();
-        black_box(reader.opening(body, &outline));
+        let outline = reader.outline(Dialect::Chat, body).unwrap();
+        black_box(reader.opening_digest(body, &outline));
         let (context, model) = (self.settings.routes[0].context.clone(), self.model.clone());
         let input = TurnInput { now: Timestamp(at), ..TurnInput::new(body.clone(), outline, context, model) };
         let mut turn = Turn::new(input, self.state.clone());
@@ -137,8 +137,8 @@ fn tokenize_texts(bencher: Bencher) {
     let views = || {
         // The parsed messages borrow from the body, and divan needs an owned input.
         let body: &'static [u8] = bodies().to_vec().leak();
-        let messages = split(body).unwrap().messages;
-        messages.iter().map(|span| read_message(span.of(body)).unwrap()).collect::<Vec<_>>()
+        let messages = split(Dialect::Chat, body).unwrap().messages;
+        messages.iter().map(|span| Dialect::Chat.read_message(span.of(body)).unwrap()).collect::<Vec<_>>()
     };
     bencher
         .with_inputs(views)

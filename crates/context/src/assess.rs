@@ -6,7 +6,7 @@ use crate::{ConversationState, PinnedMessage, SummaryMessage, TurnInput};
 use std::sync::Arc;
 use tidegate_engine::{Conversation, Decision, Fold, Plan, Strategy, Tokens, decide, truncate};
 use tidegate_tokens::chat::message_tokens;
-use tidegate_wire::{Chat, LookedUp, Reader, Unreadable};
+use tidegate_wire::{CacheLookup, ParsedRequest, Reader, Unreadable};
 
 /// How to treat a request that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Rule {
 /// A request that was read, with the engine's decision about it.
 #[derive(Clone, Debug)]
 pub struct Assessment {
-    pub chat: Arc<Chat>,
+    pub chat: Arc<ParsedRequest>,
     pub decision: Decision,
     /// The summary and the notes as they were shortened to the total of the blocks; `None` if that left them whole.
     pub(crate) trimmed: Option<Trimmed>,
@@ -48,13 +48,13 @@ impl TurnInput {
     pub(crate) fn assess_known(
         &self,
         state: &ConversationState,
-        looked_up: LookedUp,
+        lookup: CacheLookup,
         reader: &Reader,
         rule: Rule,
     ) -> Result<Assessment, Unreadable> {
         let chat =
-            self.with_reading(reader, |reading| reader.read(&self.body, &self.outline, reading, looked_up))?;
-        let max_output = self.outline.max_completion_tokens.or(self.outline.max_tokens);
+            self.with_options(reader, |options| reader.read(&self.body, &self.outline, options, lookup))?;
+        let max_output = self.outline.output_limit.map(|limit| limit.tokens);
         let conversation = Conversation {
             messages: &chat.messages,
             fixed: chat.fixed,
@@ -111,7 +111,7 @@ impl TurnInput {
             Strategy::Passthrough | Strategy::Masking => return Tokens::ZERO,
         };
         let encoding = self.model.encoding;
-        self.scaled(message_tokens(encoding, "user", None) + reader.counted(encoding, &text))
+        self.scaled(message_tokens(encoding, "user", None) + reader.count(encoding, &text))
     }
 }
 

@@ -4,11 +4,8 @@ use crate::markers;
 use crate::{Assessment, ConversationState, TurnInput};
 use bytes::Bytes;
 use std::borrow::Cow;
-use tidegate_config::FoldRole;
 use tidegate_engine::{Plan, Role, Strategy};
-use tidegate_wire::{BadEdit, Edit, Piece, Placeholder, splice};
-
-use crate::renderer::message;
+use tidegate_wire::{BadEdit, Edit, OwnRole, Piece, Placeholder, splice};
 
 impl Assessment {
     /// The request as it is to be forwarded; `None` if that is what the client sent.
@@ -21,7 +18,7 @@ impl Assessment {
         if edits.is_empty() {
             return Ok(None);
         }
-        splice(&input.body, &input.outline, &self.chat.known, &edits).map(Some)
+        splice(&input.body, &input.outline, &self.chat.parsed, &edits).map(Some)
     }
 
     /// The plan as wire edits, in the order of the messages.
@@ -40,7 +37,7 @@ impl Assessment {
         let mut masked = plan.masked.iter().peekable();
         let removed = plan.folded.as_ref().map_or(&[][..], |folded| &folded.removed);
         let (mut removed, mut dropped) = (removed.iter().peekable(), plan.dropped.iter().peekable());
-        for (message, known) in self.chat.known.iter().enumerate() {
+        for (message, parsed) in self.chat.parsed.iter().enumerate() {
             while let Some((before, with)) = insertions.next_if(|(before, _)| *before == message) {
                 edits.push(Edit::Insert { before, with });
             }
@@ -52,7 +49,7 @@ impl Assessment {
                 continue;
             }
             // The tag is our own extension; providers refuse members that they do not know.
-            if known.facts.tag.is_some() {
+            if parsed.facts.tag.is_some() {
                 edits.push(Edit::Untag { message });
             }
             if masked.next_if_eq(&&message).is_some() {
@@ -79,7 +76,7 @@ impl Assessment {
                     markers::missing_turns(plan.dropped.iter().filter(begins_turn).count().max(1))
                 }
             };
-            insertions.push((*first, message(FoldRole::User, &text)));
+            insertions.push((*first, input.outline.dialect.own_message(OwnRole::User, &text)));
         }
         insertions
     }

@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_engine::{Cause, Digest, FoldJob, Kind, Role, Tokens};
 use tidegate_summary::{Call, MessageRef, Source, Summary, cap, extract, render};
-use tidegate_wire::{CallId, Chat, Content, MessageView, Part, read_message};
+use tidegate_wire::{CallId, Content, MessageView, ParsedRequest, Part};
 
 /// A summary that should be made, with everything that making it needs. It can outlive its request.
 #[derive(Clone, Debug)]
 pub struct FoldRequest {
     pub(crate) input: Arc<TurnInput>,
     pub(crate) state: Arc<ConversationState>,
-    pub(crate) chat: Arc<Chat>,
+    pub(crate) chat: Arc<ParsedRequest>,
     pub job: FoldJob,
 }
 
@@ -128,28 +128,29 @@ impl FoldRequest {
         let mut tools: HashMap<CallId, String> = HashMap::new();
         let mut sources = Vec::new();
         for index in 0..job.messages.end {
-            let known = &chat.known[index];
-            tools.extend(known.facts.calls.iter().map(|call| (call.id, call.tool.to_string())));
+            let parsed = &chat.parsed[index];
+            tools.extend(parsed.facts.calls.iter().map(|call| (call.id, call.tool.to_string())));
             let message = &chat.messages[index];
             if index < job.messages.start || message.role.is_instruction() {
                 continue;
             }
-            let Ok(view) = read_message(input.outline.messages[index].of(&input.body)) else { continue };
-            let tool = known.facts.answers.and_then(|id| tools.get(&id).cloned());
+            let raw = input.outline.messages[index].of(&input.body);
+            let Ok(view) = input.outline.dialect.read_message(raw) else { continue };
+            let tool = parsed.facts.answers.iter().find_map(|id| tools.get(id).cloned());
             let speaker = match (message.kind, message.role) {
                 (Kind::Observation, _) => OwnedSpeaker::Observation {
-                    tool: tool.or_else(|| known.facts.name.as_deref().map(str::to_owned)),
+                    tool: tool.or_else(|| parsed.facts.name.as_deref().map(str::to_owned)),
                 },
                 (Kind::Speech, Role::User) => OwnedSpeaker::User,
                 (Kind::Speech, Role::Assistant) => OwnedSpeaker::Assistant,
                 (Kind::Speech, _) => OwnedSpeaker::Other(view.role.as_deref().unwrap_or_default().to_owned()),
             };
-            let calls = view.tool_calls.iter().map(|call| &call.function).chain(view.function_call.as_ref());
             sources.push(OwnedSource {
                 number: MessageRef(u32::try_from(index).unwrap_or(u32::MAX)),
                 speaker,
                 text: text(&view),
-                calls: calls
+                calls: view
+                    .calls()
                     .map(|function| Call {
                         tool: function.name.clone().into_owned().into(),
                         arguments: function.arguments.clone().into_owned().into(),
@@ -173,7 +174,7 @@ fn text(view: &MessageView<'_>) -> String {
             Part::File { name, .. } => name.as_deref().unwrap_or("[a file]"),
             Part::Other(_) => "",
         })),
-        Content::Absent | Content::Null | Content::Odd(_) => {}
+        Content::Absent | Content::Null | Content::Unexpected(_) => {}
     }
     texts.extend(view.refusal.as_deref());
     texts.join("\n")

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use tidegate_config::{Context, History, Limits, Mask};
 use tidegate_engine::{Strategy, Timestamp, Tokens};
 use tidegate_tokens::Model;
-use tidegate_wire::{LookedUp, Meter, Outline, Reader, Reading};
+use tidegate_wire::{CacheLookup, Meter, Outline, ReadOptions, Reader};
 
 /// One request and the policy it is under. Everything large is shared, so a clone is cheap.
 #[derive(Clone, Debug)]
@@ -64,8 +64,8 @@ impl TurnInput {
     ///
     /// [`Measurement::run`]: crate::Measurement::run
     #[must_use]
-    pub fn look_up(&self, reader: &Reader) -> LookedUp {
-        self.with_reading(reader, |reading| reader.look_up(&self.outline, reading))
+    pub fn look_up(&self, reader: &Reader) -> CacheLookup {
+        self.with_options(reader, |options| reader.look_up(&self.outline, options))
     }
 
     /// Whether lengths are counted in words because there is no tokenizer for this model, although the route asks for tokens.
@@ -76,19 +76,19 @@ impl TurnInput {
     }
 
     /// Calls `f` with the rules for reading this request. They borrow from the context, so they cannot be returned.
-    pub(crate) fn with_reading<T>(&self, reader: &Reader, f: impl FnOnce(&Reading<'_>) -> T) -> T {
+    pub(crate) fn with_options<T>(&self, reader: &Reader, f: impl FnOnce(&ReadOptions<'_>) -> T) -> T {
         let Mask { placeholder, exclude_tools, .. } = &self.context.mask;
         let pattern = self.context.observations.user_pattern.as_ref();
         let observes = |text: &str| pattern.is_some_and(|pattern| pattern.is_match(text));
         let excludes = |tool: &str| exclude_tools.iter().any(|glob| glob.matches(tool));
         let Model { encoding, images, .. } = *self.model;
-        f(&Reading {
+        f(&ReadOptions {
             meter: Meter { encoding, images, unit: unit(&self.context, &self.model) },
-            observes: pattern.map(|pattern| (pattern.as_str(), &observes as &dyn Fn(&str) -> bool)),
-            excludes: (!exclude_tools.is_empty()).then_some(&excludes),
-            placeholder: reader.counted(encoding, placeholder),
+            user_observations: pattern.map(|pattern| (pattern.as_str(), &observes as &dyn Fn(&str) -> bool)),
+            excluded_tools: (!exclude_tools.is_empty()).then_some(&excludes),
+            placeholder: reader.count(encoding, placeholder),
             factor: self.factor,
-            cuts: match self.strategy {
+            finds_cuts: match self.strategy {
                 Strategy::Summarization | Strategy::Hybrid | Strategy::Window => true,
                 Strategy::Passthrough | Strategy::Masking => false,
             },

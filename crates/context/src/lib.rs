@@ -24,12 +24,12 @@
 //! use std::sync::Arc;
 //! use tidegate_config::{Flags, Source, load};
 //! use tidegate_context::{Action, ConversationState, Ending, Turn, TurnInput, drive_offline, model_table};
-//! use tidegate_wire::Reader;
+//! use tidegate_wire::{Dialect, Reader};
 //!
 //! let settings = load(Source::none(), &Flags::default(), &|_| None)?;
 //! let body = r#"{"model":"gpt-4o","messages":[{"role":"user","content":"hello"}]}"#;
 //! let reader = Reader::default();
-//! let outline = reader.outline(body.as_bytes())?;
+//! let outline = reader.outline(Dialect::Chat, body.as_bytes())?;
 //! let model = model_table(&settings.models).lookup("gpt-4o");
 //! let input = TurnInput::new(body.into(), outline, settings.routes[0].context.clone(), model);
 //! let mut turn = Turn::new(input, ConversationState::default());

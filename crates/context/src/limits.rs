@@ -2,7 +2,7 @@
 
 use crate::SavedFold;
 use tidegate_config::Limits;
-use tidegate_engine::{Message, Tokens, turns_in};
+use tidegate_engine::{Message, Tokens, count_turns};
 use tidegate_tokens::ModelTable;
 
 /// A limit that the conversation has reached. Amounts are in billionths of a dollar.
@@ -40,7 +40,7 @@ pub fn summaries_cost(folds: &[SavedFold], models: &ModelTable) -> f64 {
 
 /// Finds the limit that the next turn would exceed.
 pub(crate) fn check(limits: &Limits, messages: &[Message], spent: Option<f64>) -> Option<LimitReached> {
-    let turns = turns_in(messages);
+    let turns = count_turns(messages);
     if let Some(max) = limits.max_turns
         && u64::try_from(turns).is_ok_and(|turns| turns >= u64::from(max.get()))
     {

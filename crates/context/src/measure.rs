@@ -2,7 +2,7 @@ use crate::plateau::plateau;
 use crate::{Assessment, ConversationState, Rule, TurnInput};
 use std::sync::Arc;
 use thiserror::Error;
-use tidegate_wire::{BadEdit, LookedUp, Piece, Reader, Unreadable};
+use tidegate_wire::{BadEdit, CacheLookup, Piece, Reader, Unreadable};
 
 /// The CPU work of a turn: read, count, decide, splice. It can run on any thread.
 #[derive(Clone, Debug)]
@@ -51,18 +51,18 @@ impl Measurement {
 
     /// Finds which messages were measured before.
     #[must_use]
-    pub fn look_up(&self, reader: &Reader) -> LookedUp {
+    pub fn look_up(&self, reader: &Reader) -> CacheLookup {
         self.input.look_up(reader)
     }
 
     pub fn run(
         &self,
         reader: &Reader,
-        looked_up: LookedUp,
+        lookup: CacheLookup,
         splice: Splice,
     ) -> Result<Box<Measured>, MeasureError> {
         let Measurement { input, state, rule } = self;
-        let assessment = input.assess_known(state, looked_up, reader, *rule)?;
+        let assessment = input.assess_known(state, lookup, reader, *rule)?;
         let pieces = match splice {
             Splice::Wanted => assessment.pieces(input, state)?,
             Splice::Unwanted => None,

@@ -1,6 +1,6 @@
 //! The notes pinned to a conversation, as a message of the request.
 
-use crate::renderer::{Renderer, message, shortened, tokens};
+use crate::renderer::{Renderer, shortened, tokens};
 use bytes::Bytes;
 use tidegate_engine::Tokens;
 
@@ -34,7 +34,7 @@ impl PinnedMessage {
         let whole = format!("{HEADING}{shown}");
         PinnedMessage {
             text: text.to_owned(),
-            json: message(renderer.role, &whole),
+            json: renderer.message(&whole),
             tokens: tokens(&whole, renderer.role, renderer.encoding),
             size: renderer.size(shown),
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tidegate_engine::{Kind, Message, Role};
-use tidegate_wire::{Chat, Content, MessageView, Outline, Part, read_message};
+use tidegate_wire::{Content, MessageView, Outline, ParsedRequest, Part};
 
 /// One turn: what the assistant did, and what resulted.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ struct Step {
 }
 
 /// Counts the turns in a row, up to the last one, that brought nothing new; `None` if there are fewer than `window`.
-pub(crate) fn plateau(body: &[u8], outline: &Outline, chat: &Chat, window: u32) -> Option<u32> {
+pub(crate) fn plateau(body: &[u8], outline: &Outline, chat: &ParsedRequest, window: u32) -> Option<u32> {
     let window = usize::try_from(window).unwrap_or(usize::MAX);
     let steps = steps(body, outline, &chat.messages, window.saturating_mul(2));
     if steps.len() < window {
@@ -42,7 +42,7 @@ fn steps(body: &[u8], outline: &Outline, messages: &[Message], most: usize) -> V
 }
 
 fn step(body: &[u8], outline: &Outline, messages: &[Message], start: usize, end: usize) -> Step {
-    let view = |at: usize| read_message(outline.messages[at].of(body)).ok();
+    let view = |at: usize| outline.dialect.read_message(outline.messages[at].of(body)).ok();
     // The same reply to a new question is progress.
     let asked = || {
         let before = (0..start).rev().take_while(|&at| messages[at].role != Role::Assistant);
@@ -58,9 +58,8 @@ fn step(body: &[u8], outline: &Outline, messages: &[Message], start: usize, end:
 
 /// Calls by their tools and arguments; their ids are new each time.
 fn action(view: &MessageView<'_>, asked: impl FnOnce() -> Vec<String>) -> u64 {
-    let functions = view.tool_calls.iter().map(|call| &call.function).chain(&view.function_call);
     let calls: Vec<(String, String)> =
-        functions.map(|call| (call.name.to_string(), call.arguments.to_string())).collect();
+        view.calls().map(|call| (call.name.to_string(), call.arguments.to_string())).collect();
     if calls.is_empty() { hash(&(asked(), text(view))) } else { hash(&calls) }
 }
 
@@ -81,7 +80,7 @@ fn text(view: &MessageView<'_>) -> String {
             };
             parts.iter().map(text).collect()
         }
-        Content::Absent | Content::Null | Content::Odd(_) => String::new(),
+        Content::Absent | Content::Null | Content::Unexpected(_) => String::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{ConversationState, TurnInput};
 use tidegate_config::{Context, ModelSettings};
-use tidegate_engine::{BlockPolicy, Economy, FoldPolicy, Policy, Tokens, WindowPolicy};
+use tidegate_engine::{BlockPolicy, CachePricing, FoldPolicy, Policy, Tokens, WindowPolicy};
 use tidegate_tokens::{Model, ModelOverride, ModelTable};
 
 impl TurnInput {
@@ -43,19 +43,19 @@ fn fold_policy(context: &Context) -> FoldPolicy {
         keep: context.fold.keep,
         prune_when: context.prune.when,
         prune_keep: context.prune.keep,
-        pins_task: context.fold.pin_task,
+        pin_task: context.fold.pin_task,
         pace: context.fold.pace,
-        longest_summary: context.fold.max_tokens,
+        max_summary_tokens: context.fold.max_tokens,
     }
 }
 
 /// The prices that break-even weighs. For an unknown model a discount on cached input is assumed: nearly all providers give one,
 /// and overlooking it makes masking cost more than it saves, while assuming it only delays masking.
-pub(crate) fn economy(model: &Model) -> Economy {
+pub(crate) fn economy(model: &Model) -> CachePricing {
     let cache_life = u64::try_from(model.caching.ttl.as_millis()).unwrap_or(u64::MAX);
     match model.prices {
-        Some(prices) => Economy { write: prices.written(), cached: prices.cached(), cache_life },
-        None => Economy { write: 1.0, cached: 0.1, cache_life },
+        Some(prices) => CachePricing { write: prices.written(), cached: prices.cached(), cache_life },
+        None => CachePricing { write: 1.0, cached: 0.1, cache_life },
     }
 }
 

@@ -5,11 +5,12 @@ use tidegate_config::{Blocks, Context, FoldRole, Unit as ConfiguredUnit};
 use tidegate_engine::Tokens;
 use tidegate_tokens::chat::message_tokens;
 use tidegate_tokens::{Encoding, Model, count};
-use tidegate_wire::{Unit, words};
+use tidegate_wire::{Dialect, OwnRole, Unit, words};
 
 /// How a route renders and measures messages of our own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Renderer<'a> {
+    pub(crate) dialect: Dialect,
     pub(crate) role: FoldRole,
     pub(crate) encoding: Encoding,
     pub(crate) unit: Unit,
@@ -19,9 +20,23 @@ pub(crate) struct Renderer<'a> {
 }
 
 impl<'a> Renderer<'a> {
-    pub(crate) fn new(context: &'a Context, model: &Model, pinned: Option<&'a str>) -> Renderer<'a> {
+    pub(crate) fn new(
+        dialect: Dialect,
+        context: &'a Context,
+        model: &Model,
+        pinned: Option<&'a str>,
+    ) -> Renderer<'a> {
         let (role, encoding) = (context.fold.role, model.encoding);
-        Renderer { role, encoding, unit: unit(context, model), blocks: &context.blocks, pinned }
+        Renderer { dialect, role, encoding, unit: unit(context, model), blocks: &context.blocks, pinned }
+    }
+
+    /// Renders a message of our own as a JSON object.
+    pub(crate) fn message(&self, text: &str) -> Bytes {
+        let role = match self.role {
+            FoldRole::User => OwnRole::User,
+            FoldRole::System => OwnRole::System,
+        };
+        self.dialect.own_message(role, text)
     }
 
     /// The size of a message of our own in the unit of the limits; zero where there are no limits, because counting takes time.
@@ -53,11 +68,6 @@ pub(crate) fn unit(context: &Context, model: &Model) -> Unit {
 /// The cost of a message of our own with this text.
 pub(crate) fn tokens(text: &str, role: FoldRole, encoding: Encoding) -> Tokens {
     message_tokens(encoding, role_name(role), None) + count(encoding, text)
-}
-
-/// Renders a message of our own as a JSON object.
-pub(crate) fn message(role: FoldRole, text: &str) -> Bytes {
-    serde_json::json!({ "role": role_name(role), "content": text }).to_string().into()
 }
 
 fn role_name(role: FoldRole) -> &'static str {

@@ -42,7 +42,8 @@ impl Unedited {
         let is_warm = |waypoint: &Waypoint| {
             u128::from(input.now.0.saturating_sub(waypoint.at.0)) <= caching.ttl.as_millis()
         };
-        let (seen, replayed) = match state.memory.last_on(messages).filter(|(_, last)| is_warm(last)) {
+        let (seen, replayed) = match state.memory.latest_waypoint(messages).filter(|(_, last)| is_warm(last))
+        {
             Some((index, last)) => {
                 let new: Tokens = messages[index + 1..].iter().map(|message| message.tokens).sum();
                 let is_replayed = assessment.decision.waypoint.as_ref().is_some_and(|made| {

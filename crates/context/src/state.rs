@@ -1,9 +1,9 @@
 use crate::renderer::Renderer;
 use crate::{BlockSizes, PinnedMessage, SavedFold, SummaryMessage, TurnInput};
 use std::sync::Arc;
-use tidegate_config::Context;
 use tidegate_engine::{Digest, Memory, Strategy, Tokens};
 use tidegate_tokens::Model;
+use tidegate_wire::Dialect;
 
 /// What is remembered of a conversation: earlier decisions, summaries and pinned notes.
 ///
@@ -15,7 +15,7 @@ pub struct ConversationState {
     pinned: Option<Arc<str>>,
     summaries: Vec<SummaryMessage>,
     notes: Option<PinnedMessage>,
-    rendered_for: Option<Arc<Model>>,
+    rendered_for: Option<(Dialect, Arc<Model>)>,
 }
 
 impl ConversationState {
@@ -69,22 +69,25 @@ impl ConversationState {
         self.folds.push(fold);
     }
 
-    pub(crate) fn is_rendered_for(&self, model: &Arc<Model>) -> bool {
-        self.rendered_for.as_ref().is_some_and(|rendered| Arc::ptr_eq(rendered, model))
+    pub(crate) fn is_rendered_for(&self, input: &TurnInput) -> bool {
+        let rendered_for = self.rendered_for.as_ref();
+        rendered_for.is_some_and(|(dialect, model)| {
+            *dialect == input.outline.dialect && Arc::ptr_eq(model, &input.model)
+        })
     }
 
-    /// Renders the summaries and the notes for a route and a model.
-    pub(crate) fn render(&mut self, context: &Context, strategy: Strategy, model: &Arc<Model>) {
-        let renderer = Renderer::new(context, model, self.pinned.as_deref());
+    /// Renders the summaries and the notes for a request.
+    pub(crate) fn render(&mut self, input: &TurnInput) {
+        let renderer = self.renderer(input);
         let notes = renderer.pinned.map(|text| PinnedMessage::new(text, &renderer));
-        let summaries = match strategy {
+        let summaries = match input.strategy {
             Strategy::Summarization | Strategy::Hybrid => {
                 self.folds.iter().map(|fold| SummaryMessage::new(fold, &renderer)).collect()
             }
             Strategy::Passthrough | Strategy::Masking | Strategy::Window => Vec::new(),
         };
         (self.summaries, self.notes) = (summaries, notes);
-        self.rendered_for = Some(model.clone());
+        self.rendered_for = Some((input.outline.dialect, input.model.clone()));
     }
 
     /// Renders the state as it stood in a recorded turn: only the summary that covers `covers`, within the sizes that its
@@ -97,9 +100,11 @@ impl ConversationState {
         notes_tokens: Tokens,
         blocks: Option<&BlockSizes>,
     ) -> ConversationState {
-        self.render(&input.context, input.strategy, &input.model);
+        self.render(input);
         if let Some(blocks) = blocks {
-            let renderer = Renderer::new(&input.context, &input.model, self.pinned.as_deref());
+            let pinned = self.pinned.clone();
+            let renderer =
+                Renderer::new(input.outline.dialect, &input.context, &input.model, pinned.as_deref());
             let (summary_max, notes_max) = (Tokens(blocks.summary_after), Tokens(blocks.memory_after));
             for summary in self.summaries.iter_mut().filter(|summary| summary.fold.size > summary_max) {
                 *summary = summary.within(summary_max, &renderer);
@@ -120,6 +125,6 @@ impl ConversationState {
     }
 
     pub(crate) fn renderer<'a>(&'a self, input: &'a TurnInput) -> Renderer<'a> {
-        Renderer::new(&input.context, &input.model, self.pinned.as_deref())
+        Renderer::new(input.outline.dialect, &input.context, &input.model, self.pinned.as_deref())
     }
 }

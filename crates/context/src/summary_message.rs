@@ -1,6 +1,6 @@
 //! A summary as a message of the request.
 
-use crate::renderer::{Renderer, message, tokens};
+use crate::renderer::{Renderer, tokens};
 use crate::{FoldState, SavedFold};
 use bytes::Bytes;
 use tidegate_engine::{Fold, Tokens};
@@ -56,7 +56,7 @@ impl SummaryMessage {
         let text = render(&self.summary, self.covered);
         let tokens = tokens(&text, renderer.role, renderer.encoding);
         let size = renderer.size_if_bounded(&text);
-        let json = message(renderer.role, &text);
+        let json = renderer.message(&text);
         SummaryMessage { fold: Fold { tokens, size, ..self.fold }, json, ..self }
     }
 }

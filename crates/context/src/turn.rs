@@ -71,9 +71,8 @@ impl Turn {
     #[must_use]
     pub fn new(input: TurnInput, state: impl Into<Arc<ConversationState>>) -> Turn {
         let mut state = state.into();
-        let is_rendered = state.is_rendered_for(&input.model);
-        if !is_rendered {
-            Arc::make_mut(&mut state).render(&input.context, input.strategy, &input.model);
+        if !state.is_rendered_for(&input) {
+            Arc::make_mut(&mut state).render(&input);
         }
         Turn {
             input: Arc::new(input),

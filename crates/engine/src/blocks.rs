@@ -1,31 +1,37 @@
-//! The block pass: how much of the history may stay where a context is made of blocks with limits of their own.
+//! The block pass: how much of the history fits, if the context is made of blocks with limits of their own.
+//!
+//! The blocks are the instructions, the pinned notes, the summary and the history. The history is everything before the last
+//! user turn; that turn is to be answered, so it always stays and belongs to no block.
 
-use crate::turns::{open_from, request_at, unresolved_from};
+use crate::turns::{last_user_turn, open_turn_from, unresolved_from};
 use crate::{Folded, Message, Tokens};
 
-/// The limits of the blocks, in the unit that [`Message::size`] has.
+/// The limits of the blocks, in the unit of [`Message::size`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockPolicy {
+    /// The maximum size of the history.
     pub history_max: Option<Tokens>,
-    /// Of instructions, pinned notes, summary and history together.
+    /// The maximum size of instructions, pinned notes, summary and history together.
     pub total_max: Option<Tokens>,
-    /// So many messages of the history stay, whatever the limits say.
+    /// The number of recent messages that stay whatever the limits say.
     pub min_recent: usize,
-    /// How large the pinned notes are.
+    /// The size of the pinned notes.
     pub memory: Tokens,
 }
 
-/// How large each block is, and what the limits leave of it. What the user has asked last is to be answered and is part of no
-/// block.
+/// The sizes of the blocks of one request, and what the total leaves of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockFigures {
+    /// The pinned notes.
     pub memory: Tokens,
     pub summary: Tokens,
-    /// What of the history goes out, and what there is of it.
+    /// The history as planned.
     pub history: Tokens,
+    /// The history as the client sent it.
     pub history_before: Tokens,
-    /// What the total leaves for the summary and the notes once the history is as short as it may get.
+    /// What `total_max` leaves for the summary, after the history has been cut as far as possible.
     pub summary_max: Tokens,
+    /// What `total_max` leaves for the pinned notes, after the summary has been cut to nothing.
     pub memory_max: Tokens,
 }
 
@@ -34,14 +40,16 @@ impl BlockPolicy {
         self.history_max.is_some() || self.total_max.is_some()
     }
 
-    /// Where the history has to begin so that it fits, recent messages first; none if it fits as it is. Only what begins at
-    /// `from` or behind it is still there to be cut.
+    /// Returns the index at which the history has to begin to fit, or `None` if it fits already. Only messages from `from` on
+    /// can still be cut.
     pub(crate) fn edge(&self, messages: &[Message], folded: Option<&Folded>, from: usize) -> Option<usize> {
         if !self.is_bounded() {
             return None;
         }
         let room = self.history_room(messages, folded.map_or(Tokens::ZERO, |folded| folded.size));
-        let (mut used, mut floor, mut oldest) = (Tokens::ZERO, open_from(messages), None);
+        let mut used = Tokens::ZERO;
+        // The oldest message that `min_recent` protects, and the oldest one beyond it.
+        let (mut floor, mut oldest) = (open_turn_from(messages), None);
         for (count, index) in history(messages).rev().take_while(|&index| index >= from).enumerate() {
             used += messages[index].size;
             if count < self.min_recent {
@@ -53,21 +61,21 @@ impl BlockPolicy {
             }
             oldest = Some(index);
         }
-        // What a summary has left beside it, because it was the question then, goes with the next summary.
-        let beside = folded.map_or(Tokens::ZERO, |folded| beside(messages, folded));
-        let is_over = used + beside > room && beside > Tokens::ZERO;
+        // A covered message that stayed next to the summary, because it was the last user turn then, goes with the next summary.
+        let left_over = folded.map_or(Tokens::ZERO, |folded| left_over(messages, folded));
+        let is_over = used + left_over > room && left_over > Tokens::ZERO;
         oldest.filter(|_| is_over).and_then(|index| cut(messages, index + 1, floor)).filter(|&cut| cut > from)
     }
 
-    /// What the history may take: its own limit, and what the total leaves.
+    /// The space for the history: its own limit, or what the total leaves if that is less.
     fn history_room(&self, messages: &[Message], summary: Tokens) -> Tokens {
         let fixed = instructions(messages) + self.memory + summary;
         let left = self.total_max.map(|total| total.saturating_sub(fixed));
         self.history_max.into_iter().chain(left).min().unwrap_or(Tokens(u64::MAX))
     }
 
-    /// The figures of a request in which these messages stay. The total takes from the summary what the history could not
-    /// give, and then from the notes.
+    /// Computes the figures of a request in which the messages that satisfy `stays` stay. What exceeds the total is taken from
+    /// the summary first, then from the pinned notes.
     pub(crate) fn figures(
         &self,
         messages: &[Message],
@@ -96,21 +104,21 @@ fn instructions(messages: &[Message]) -> Tokens {
     messages.iter().filter(|message| message.role.is_instruction()).map(|message| message.size).sum()
 }
 
-/// What was said before the question that is to be answered. The question stays whatever happens, so it is no part of it.
+/// Returns the indices of the history: everything before the open turn but instructions and the last user turn.
 fn history(messages: &[Message]) -> impl DoubleEndedIterator<Item = usize> {
-    let request = request_at(messages);
-    (0..open_from(messages))
+    let request = last_user_turn(messages);
+    (0..open_turn_from(messages))
         .filter(move |&index| !messages[index].role.is_instruction() && Some(index) != request)
 }
 
-/// How much of the history stands beside the summary that covers it.
-fn beside(messages: &[Message], folded: &Folded) -> Tokens {
+/// Returns the size of the covered messages that stay next to the summary.
+fn left_over(messages: &[Message], folded: &Folded) -> Tokens {
     let stays = |index: &usize| *index < folded.upto && folded.removed.binary_search(index).is_err();
     history(messages).filter(stays).map(|index| messages[index].size).sum()
 }
 
-/// The first place from `at` to `floor` where a conversation can be cut. Where a call lies across all of them, it stays whole, and
-/// the last place before it is the one.
+/// Returns the first index from `at` to `floor` where the conversation can be cut. If a call with its results spans all of
+/// them, it stays whole, and the result is the last legal index before it.
 fn cut(messages: &[Message], at: usize, floor: usize) -> Option<usize> {
     let end = unresolved_from(messages).min(floor);
     let is_legal = |index: &usize| !messages[*index].joined;

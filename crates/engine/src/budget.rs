@@ -1,23 +1,23 @@
 use crate::Tokens;
 
-/// How the input budget of a request is made from its model's window.
+/// How the input budget of a request follows from its model's context window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BudgetPolicy {
-    /// The window of a model that nobody knows.
+    /// The window of an unknown model.
     pub fallback_window: Tokens,
-    /// The share of the window that is used at all.
+    /// The share of the window that may be used for input and output together.
     pub safety_ratio: f64,
-    /// The most that is used of any window, however large.
+    /// The maximum number of tokens to use of any window, however large.
     pub window_cap: Option<Tokens>,
-    /// The largest share of the window that the input may take.
+    /// The maximum share of the window for the input.
     pub max_context_ratio: f64,
-    /// The most input tokens, whatever the window.
+    /// The maximum number of input tokens, whatever the window.
     pub max_input: Option<Tokens>,
     pub output_reserve: OutputReserve,
     pub overhead_reserve: OverheadReserve,
 }
 
-/// What is left free for the answer when the request itself does not say how long it may be.
+/// The tokens reserved for the answer if the request does not limit it: `max(min, min(cap, ratio × safe))`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OutputReserve {
     pub cap: Option<Tokens>,
@@ -25,7 +25,8 @@ pub struct OutputReserve {
     pub min: Tokens,
 }
 
-/// What is left free for things that nobody counts: templates, hidden system text, estimation error.
+/// The tokens reserved for what cannot be counted (chat templates, hidden system text, estimation error):
+/// `max(min, ratio × window) + fixed`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OverheadReserve {
     pub min: Tokens,
@@ -33,14 +34,17 @@ pub struct OverheadReserve {
     pub fixed: Tokens,
 }
 
-/// The arithmetic of one request, line by line, so that it can be shown as it was done.
+/// The budget of one request, with its intermediate results, so that the arithmetic can be shown to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     pub window: Tokens,
+    /// The part of the window that may be used: the safety ratio and the cap applied.
     pub safe: Tokens,
+    /// Reserved for the answer.
     pub output: Tokens,
+    /// Reserved for what cannot be counted.
     pub overhead: Tokens,
-    /// What the input may use; zero where the reserves eat the whole window, and then nothing fits.
+    /// The input budget. Zero if the reserves use up the window; then no request fits.
     pub input: Tokens,
 }
 
@@ -59,8 +63,15 @@ impl Default for BudgetPolicy {
 }
 
 impl BudgetPolicy {
-    /// The budget for a model with this window (`None`: unknown) and a request that asks for at most
-    /// `requested_output` tokens of answer (`None`: it does not say).
+    /// Computes the budget of a request. `window` is `None` if the model is unknown, and `requested_output` is `None` if the
+    /// request does not limit its answer.
+    ///
+    /// ```text
+    /// safe     = min(window × safety_ratio, window_cap)
+    /// output   = requested_output, else the output reserve
+    /// overhead = the overhead reserve
+    /// input    = min(safe − output − overhead, window × max_context_ratio, max_input)
+    /// ```
     #[must_use]
     pub fn budget(&self, window: Option<Tokens>, requested_output: Option<Tokens>) -> Budget {
         let window = window.unwrap_or(self.fallback_window);
@@ -85,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_on_the_fallback_window() {
+    fn an_unknown_model_gets_the_fallback_window() {
         let budget = BudgetPolicy::default().budget(None, None);
         assert_eq!(budget.window, Tokens(8192));
         assert_eq!(budget.output, Tokens(1638));
@@ -94,20 +105,20 @@ mod tests {
     }
 
     #[test]
-    fn the_request_says_how_long_its_answer_may_be() {
+    fn the_requested_output_replaces_the_output_reserve() {
         let budget = BudgetPolicy::default().budget(Some(Tokens(100_000)), Some(Tokens(30_000)));
         assert_eq!(budget.output, Tokens(30_000));
         assert_eq!(budget.input, Tokens(100_000 - 30_000 - 5_000));
     }
 
     #[test]
-    fn a_budget_that_the_reserves_eat_is_zero() {
+    fn the_budget_is_zero_if_the_reserves_use_up_the_window() {
         let budget = BudgetPolicy::default().budget(Some(Tokens(1_000)), None);
         assert_eq!(budget.input, Tokens::ZERO);
     }
 
     #[test]
-    fn the_caps_apply_in_order() {
+    fn the_safety_ratio_the_cap_and_the_reserves_apply_in_order() {
         let policy = BudgetPolicy {
             safety_ratio: 0.90,
             window_cap: Some(Tokens(300_000)),

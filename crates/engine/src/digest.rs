@@ -1,8 +1,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The chained hash of a conversation up to a message. Equal digests mean equal conversations so far, so that a decision
-/// stored under one can be found by any request that continues it, and by no other.
+/// The chained hash of a conversation up to a message. Equal digests mean equal conversations up to there, so a decision stored
+/// under a digest is found by every request that continues that conversation, and by no other.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
 
@@ -18,22 +18,30 @@ impl fmt::Display for Digest {
     }
 }
 
-/// A text that is no digest.
+/// A string is not 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadDigest;
+pub struct InvalidDigest;
 
-/// The 64 digits that it is shown as.
+impl fmt::Display for InvalidDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a digest must have 64 hexadecimal digits")
+    }
+}
+
+impl std::error::Error for InvalidDigest {}
+
+/// Parses 64 hexadecimal digits, the inverse of `Display`.
 impl FromStr for Digest {
-    type Err = BadDigest;
+    type Err = InvalidDigest;
 
-    fn from_str(text: &str) -> Result<Digest, BadDigest> {
+    fn from_str(text: &str) -> Result<Digest, InvalidDigest> {
         let mut digest = Digest::default();
         if text.len() != 2 * digest.0.len() || !text.is_ascii() {
-            return Err(BadDigest);
+            return Err(InvalidDigest);
         }
         for (byte, digits) in digest.0.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            let digits = std::str::from_utf8(digits).map_err(|_| BadDigest)?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| BadDigest)?;
+            let digits = std::str::from_utf8(digits).map_err(|_| InvalidDigest)?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| InvalidDigest)?;
         }
         Ok(digest)
     }
@@ -44,11 +52,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_reads_back() {
+    fn parses_what_it_displays() {
         let digest = Digest(std::array::from_fn(|index| index as u8 * 8));
         assert_eq!(digest.to_string().parse(), Ok(digest));
         for bad in ["", "00", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32)] {
-            assert_eq!(bad.parse::<Digest>(), Err(BadDigest), "{bad}");
+            assert_eq!(bad.parse::<Digest>(), Err(InvalidDigest), "{bad}");
         }
     }
 }

@@ -1,26 +1,32 @@
-/// What a token costs the client's owner, and how long the provider remembers a prefix.
+/// What a provider charges for input, and how long it caches a prefix.
 ///
-/// Only the ratio of the prices matters, so they may be in any currency and per any number of tokens.
+/// Only the ratio of the two prices matters, so they can be in any currency and per any number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Economy {
-    /// A token that the provider reads for the first time: the input price, or the price of writing to its cache.
+pub struct CachePricing {
+    /// The price of a token that is not in the cache: the input price, or the price of a cache write where the provider
+    /// charges more for one.
     pub write: f64,
-    /// A token that it has in its cache.
+    /// The price of a token that is read from the cache.
     pub cached: f64,
-    /// How long it keeps a prefix that nobody asks for, in milliseconds.
+    /// How long the provider caches a prefix that no request uses, in milliseconds.
     pub cache_life: u64,
 }
 
-impl Economy {
-    /// A provider that bills every token alike.
-    pub const WITHOUT_CACHE: Economy = Economy { write: 1.0, cached: 1.0, cache_life: 0 };
+impl CachePricing {
+    /// A provider that has no prompt cache, or gives no discount for it.
+    pub const WITHOUT_CACHE: CachePricing = CachePricing { write: 1.0, cached: 1.0, cache_life: 0 };
 
-    /// What a token costs more when it is not in the cache.
-    pub(crate) fn miss(&self) -> f64 {
+    /// The extra cost of a token that could have been read from the cache.
+    pub(crate) fn miss_penalty(&self) -> f64 {
         (self.write - self.cached).max(0.0)
+    }
+
+    /// Whether the cache has expired since a request at `last`.
+    pub(crate) fn is_cold(&self, last: Timestamp, now: Timestamp) -> bool {
+        now.0.saturating_sub(last.0) > self.cache_life
     }
 }
 
-/// A moment, in milliseconds since any fixed one. The engine has no clock: whoever calls it brings the time.
+/// A point in time, in milliseconds since a fixed but arbitrary epoch. The engine has no clock: the caller passes the time in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub u64);

@@ -1,28 +1,52 @@
 //! The mask pass: which old observations become placeholders, and when.
 //!
-//! Masking one more observation makes everything behind it a miss in the provider's prompt cache. So the frontier, before
-//! which everything maskable is masked, stays where it is until moving it pays.
+//! Everything maskable before the *frontier* is masked, and nothing behind it. The frontier only moves forward, and never past
+//! the *edge*: the first message that `mask.keep` protects. Each move changes the prompt at the first newly masked message, so
+//! the provider has to read everything behind it at the full price again. [`Pace`] says when that is worth it.
+//!
+//! # Break-even
+//!
+//! Every request that leaves maskable observations in the prompt pays for them once more, at the cached price. The *tally* is
+//! the sum of these payments since the frontier last moved:
+//!
+//! ```text
+//! tally += (tokens that masking would save) × cached
+//! price  = (cached tokens behind the first newly masked message, as masked) × (write − cached)
+//! ```
+//!
+//! The frontier moves to the edge when `tally ≥ price`: when not masking has cost as much as masking costs now. This is the
+//! ski-rental rule. It needs no knowledge of the future and never pays more than twice the optimum. The price is zero if the
+//! cache has expired or gives no discount; then the frontier follows the edge at every request.
 
-use crate::turns::kept_from;
-use crate::{Cause, Digest, Economy, Folded, Keep, Memory, Message, Pace, Timestamp, Tokens};
+use crate::memory::is_retry;
+use crate::turns::{kept_from, position_of};
+use crate::{CachePricing, Cause, Digest, Folded, Keep, Memory, Message, Pace, Timestamp, Tokens};
 
-/// How far the masks of a request reach, before and after this decision.
+/// Where the mask frontier of a request is.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Masking {
     /// Everything maskable before this index is masked.
     pub(crate) frontier: usize,
+    /// Why the frontier moved; `None` if it did not.
     pub(crate) cause: Option<Cause>,
+    /// What leaving maskable observations in the prompt has cost since the frontier last moved.
     pub(crate) tally: f64,
-    /// Where the frontier could go at most.
+    /// The furthest index that the frontier may move to.
     pub(crate) edge: usize,
 }
 
-/// What earlier requests of this conversation have left.
-struct Past {
+impl Masking {
+    /// The masking of a strategy that does not mask.
+    pub(crate) const NONE: Masking = Masking { frontier: 0, cause: None, tally: 0.0, edge: 0 };
+}
+
+/// The last request of this conversation, as far as the mask pass needs it.
+struct Previous {
     frontier: usize,
-    /// How many messages the provider has seen, masked up to `frontier`.
+    /// The number of messages that the provider has read, masked up to `frontier`.
     seen: usize,
     tally: f64,
+    /// Whether the provider has nothing of this conversation in its cache.
     is_cold: bool,
     /// What the summary in use covered.
     fold: Option<Digest>,
@@ -33,76 +57,66 @@ pub(crate) fn mask(
     memory: &Memory,
     keep: Keep,
     pace: Pace,
-    economy: &Economy,
+    economy: &CachePricing,
     now: Timestamp,
     folded: Option<&Folded>,
 ) -> Masking {
     let edge = kept_from(messages, keep);
-    let mut past = recall(messages, memory, economy, now);
-    // What a summary stands for needs no mask, and where it is new nothing behind it is in the cache any more.
-    past.frontier = past.frontier.max(folded.map_or(0, |folded| folded.upto));
-    past.is_cold |= folded.map(|folded| folded.covers) != past.fold;
-    if past.seen == messages.len() {
-        // The same request again: a retry gets what the first try got.
-        return Masking { frontier: past.frontier, cause: None, tally: past.tally, edge };
+    let mut previous = previous(messages, memory, economy, now);
+    // Folded messages need no mask, and a new summary has already invalidated the cache behind it.
+    previous.frontier = previous.frontier.max(folded.map_or(0, |folded| folded.upto));
+    previous.is_cold |= folded.map(|folded| folded.covers) != previous.fold;
+    if previous.seen == messages.len() {
+        // A retry repeats what the first attempt got.
+        return Masking { frontier: previous.frontier, cause: None, tally: previous.tally, edge };
     }
-    let edge = edge.max(past.frontier);
-    let Some(first) = (past.frontier..edge).find(|&index| messages[index].saving() > Tokens::ZERO) else {
-        return Masking { frontier: past.frontier, cause: None, tally: past.tally, edge };
+    let edge = edge.max(previous.frontier);
+    let Some(first) = (previous.frontier..edge).find(|&index| messages[index].saving() > Tokens::ZERO) else {
+        return Masking { frontier: previous.frontier, cause: None, tally: previous.tally, edge };
     };
     let newly = &messages[first..edge];
     let saving: Tokens = newly.iter().map(Message::saving).sum();
-    let tally = past.tally + saving.0 as f64 * economy.cached;
+    let tally = previous.tally + saving.0 as f64 * economy.cached;
     let cause = match pace {
         Pace::EveryTurn => Some(Cause::EveryTurn),
         Pace::Batch(size) => {
-            let left = newly.iter().filter(|message| message.saving() > Tokens::ZERO).count();
-            (left >= usize::try_from(size.get()).unwrap_or(usize::MAX)).then_some(Cause::Batch)
+            let waiting = newly.iter().filter(|message| message.saving() > Tokens::ZERO).count();
+            (waiting >= usize::try_from(size.get()).unwrap_or(usize::MAX)).then_some(Cause::Batch)
         }
-        Pace::BreakEven if past.is_cold => Some(Cause::Free),
+        Pace::BreakEven if previous.is_cold => Some(Cause::Free),
         Pace::BreakEven => {
-            let price = price(messages, first, edge, past.seen) * economy.miss();
+            let price = tokens_read_again(messages, first, edge, previous.seen) * economy.miss_penalty();
             (tally >= price).then_some(if price > 0.0 { Cause::BreakEven } else { Cause::Free })
         }
     };
     match cause {
         Some(_) => Masking { frontier: edge, cause, tally: 0.0, edge },
-        None => Masking { frontier: past.frontier, cause, tally, edge },
+        None => Masking { frontier: previous.frontier, cause, tally, edge },
     }
 }
 
-/// The tokens that the provider has in its cache now and would have to read again: those behind the first newly
-/// masked observation, as they would be forwarded. What is new in this request is read for the first time in any case.
-fn price(messages: &[Message], first: usize, edge: usize, seen: usize) -> f64 {
-    let behind = messages.iter().enumerate().take(seen).skip(first);
-    let again: Tokens = behind
-        .map(
-            |(index, message)| {
-                if index < edge { message.tokens.saturating_sub(message.saving()) } else { message.tokens }
-            },
-        )
-        .sum();
-    again.0 as f64
+/// Returns the tokens that are in the provider's cache now and would have to be read again: the messages from `first` on that
+/// the provider has seen, masked up to `edge`. New messages do not count, because they are read for the first time anyway.
+fn tokens_read_again(messages: &[Message], first: usize, edge: usize, seen: usize) -> f64 {
+    let cost = |(index, message): (usize, &Message)| {
+        if index < edge { message.masked_cost() } else { message.tokens }
+    };
+    let tokens: Tokens = messages.iter().enumerate().take(seen).skip(first).map(cost).sum();
+    tokens.0 as f64
 }
 
-fn recall(messages: &[Message], memory: &Memory, economy: &Economy, now: Timestamp) -> Past {
-    let Some((index, waypoint)) = memory.last_on(messages) else {
+fn previous(messages: &[Message], memory: &Memory, economy: &CachePricing, now: Timestamp) -> Previous {
+    let Some((index, waypoint)) = memory.latest_waypoint(messages) else {
         // Nothing is known to be in the cache, so there is nothing to lose.
-        return Past { frontier: 0, seen: 0, tally: 0.0, is_cold: true, fold: None };
+        return Previous { frontier: 0, seen: 0, tally: 0.0, is_cold: true, fold: None };
     };
-    let edge = waypoint.frontier.and_then(|edge| {
-        // The waypoint is on the way of these messages, and so is everything before it.
-        messages[..=index]
-            .iter()
-            .rposition(|message| !message.role.is_instruction() && message.digest == edge)
-    });
-    // Instructions at the very end do not take part in the digest; they neither make a request a new one.
-    let rest_is_instructions = messages[index + 1..].iter().all(|message| message.role.is_instruction());
-    Past {
-        frontier: edge.map_or(0, |edge| edge + 1),
-        seen: if rest_is_instructions { messages.len() } else { index + 1 },
+    // The messages up to the waypoint are the ones that it was recorded for, so the frontier's digest is among them.
+    let frontier = waypoint.frontier.and_then(|digest| position_of(&messages[..=index], digest));
+    Previous {
+        frontier: frontier.map_or(0, |last| last + 1),
+        seen: if is_retry(messages, index) { messages.len() } else { index + 1 },
         tally: waypoint.tally,
         fold: waypoint.fold,
-        is_cold: now.0.saturating_sub(waypoint.at.0) > economy.cache_life,
+        is_cold: economy.is_cold(waypoint.at, now),
     }
 }

@@ -1,24 +1,24 @@
 use crate::{Digest, Tokens};
 
-/// What the engine knows of one message.
+/// What the engine knows about one message. It never sees the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     pub role: Role,
     pub kind: Kind,
-    /// The digest of the conversation up to and including this message. System messages do not take part in it: theirs is
-    /// that of the message before.
+    /// The digest of the conversation up to and including this message. Instructions are not part of the chain: they have the
+    /// digest of the message before them.
     pub digest: Digest,
     /// What the message costs as the client sent it.
     pub tokens: Tokens,
-    /// How long it is in the unit that limits of blocks are given in: tokens, or words.
+    /// Its length in the unit of the block limits: tokens or words.
     pub size: Tokens,
-    /// What it would cost with a placeholder for its content; absent where its content must stay.
+    /// What it would cost with a placeholder for its content; `None` if it must not be masked.
     pub masked: Option<Tokens>,
-    /// Whether a call from before this message is answered by it or behind it: nothing may be cut off in front of it.
+    /// Whether a cut in front of this message would separate a call from one of its results.
     pub joined: bool,
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     System,
@@ -27,29 +27,29 @@ pub enum Role {
     Assistant,
     Tool,
     Function,
-    /// A role that nobody knows yet. Such a message is never edited.
+    /// An unknown role. Such a message is never masked.
     Other,
 }
 
 impl Role {
-    /// Whether the message instructs rather than converses.
+    /// Whether messages of this role are instructions rather than part of the dialogue.
     #[must_use]
     pub fn is_instruction(self) -> bool {
         matches!(self, Role::System | Role::Developer)
     }
 }
 
-/// What a message is, besides who speaks.
+/// Whether a message is part of the talk or the result of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Something said.
+    /// An instruction, a user message or an assistant message.
     Speech,
-    /// The result of an action: a tool's answer, or a message that reports one.
+    /// The result of an action: a tool result, or a message that reports one.
     Observation,
 }
 
 impl Kind {
-    /// What a message of this role is when nothing else is known.
+    /// The kind of a message of which only the role is known.
     #[must_use]
     pub fn of(role: Role) -> Kind {
         match role {
@@ -60,15 +60,20 @@ impl Kind {
 }
 
 impl Message {
-    /// A message of a user that is not the report of an action.
+    /// Whether this is a user message that is not an observation.
     #[must_use]
     pub fn is_user_turn(&self) -> bool {
         self.role == Role::User && self.kind == Kind::Speech
     }
 
-    /// How many tokens a placeholder would save; nothing where it would not shrink the message.
+    /// The tokens that a placeholder would save; zero if masking would not shrink the message.
     #[must_use]
     pub fn saving(&self) -> Tokens {
         self.masked.map_or(Tokens::ZERO, |masked| self.tokens.saturating_sub(masked))
+    }
+
+    /// What the message costs if it is masked; its full cost if masking would not shrink it.
+    pub(crate) fn masked_cost(&self) -> Tokens {
+        self.tokens.saturating_sub(self.saving())
     }
 }

@@ -1,32 +1,34 @@
 use crate::{BlockFigures, Budget, Folded, Tokens, WindowFigures};
 
-/// What to do with one request.
+/// The edits of one request, with the arithmetic that led to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The messages whose content becomes a placeholder, by index, in order.
+    /// The indices of the messages whose content becomes a placeholder, in order.
     pub masked: Vec<usize>,
-    /// The summary that stands for the beginning, and the messages that go for it.
+    /// The summary in use, and the messages that it replaces.
     pub folded: Option<Folded>,
-    /// The messages that go although no summary covers them, because summarizing failed or the strategy is to keep a head
-    /// and a tail. A marker stands for them.
+    /// The indices of the messages that are dropped without a summary, in order, because summarizing failed or the strategy is
+    /// [`Window`](crate::Strategy::Window). A marker takes their place.
     pub dropped: Vec<usize>,
-    /// What the request uses as the client sent it, and as it would be forwarded.
+    /// The tokens of the request as the client sent it.
     pub before: Tokens,
+    /// The tokens of the request as planned.
     pub after: Tokens,
     pub budget: Budget,
     pub verdict: Verdict,
-    /// Why something new was decided, if it was: the mask frontier moved, or a summary is due.
+    /// Why this request differs from the previous one plus new messages; `None` if it does not.
     pub cause: Option<Cause>,
-    /// How many observations are outside the window and not masked yet, because that would not pay.
+    /// The number of observations that could be masked but are not yet, because it would not pay off.
     pub postponed: usize,
-    /// The first message that the policy protects: masks never reach further. Zero where nothing may be masked.
+    /// The first message that `mask.keep` protects; 0 if the strategy does not mask.
     pub edge: usize,
-    /// The arithmetic of head and tail, where that is the strategy.
+    /// The arithmetic of head and tail; only for the window strategy.
     pub window: Option<WindowFigures>,
-    /// How large the blocks are, where they have limits.
+    /// The sizes of the blocks; only if they have limits.
     pub blocks: Option<BlockFigures>,
 }
 
+/// Whether a request fits its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It fits as planned.
@@ -35,26 +37,26 @@ pub enum Verdict {
     OverBudget,
 }
 
-/// Why something new was decided.
+/// Why a new decision was made: the mask frontier moved, a summary is due, or the window was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The request would not have fitted otherwise.
+    /// The request reached the token threshold, or would not have fitted.
     Budget,
-    /// The provider had forgotten the prefix, or bills it like the rest, so that moving cost nothing.
+    /// The provider's cache had expired or gives no discount, so masking cost nothing.
     Free,
-    /// A message left the window, and the policy is to follow at once.
+    /// An observation left the part that is kept, and the pace is `every_turn`.
     EveryTurn,
-    /// Enough of them had left.
+    /// A full batch of observations had left it.
     Batch,
-    /// Keeping them had cost as much as masking them.
+    /// Sending the observations unmasked had cost as much as masking them.
     BreakEven,
-    /// So many messages have come since the last summary.
+    /// The number of messages that no summary covers reached its limit.
     Messages,
-    /// So many turns have come since the last summary.
+    /// The number of turns since the last summary reached its limit.
     Turns,
-    /// The request hardly fitted with the summary that there was.
+    /// The request reached the prune threshold.
     Prune,
-    /// The history was longer than its block may be.
+    /// The history exceeded its block limit.
     Blocks,
 }
 
@@ -71,9 +73,9 @@ impl Cause {
         Cause::Blocks,
     ];
 
-    /// The one that bears this name.
+    /// Parses a name; the inverse of [`name`](Cause::name).
     #[must_use]
-    pub fn named(name: &str) -> Option<Cause> {
+    pub fn from_name(name: &str) -> Option<Cause> {
         Cause::ALL.into_iter().find(|cause| cause.name() == name)
     }
 

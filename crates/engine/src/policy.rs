@@ -1,23 +1,33 @@
 use crate::{BlockPolicy, Tokens, WindowPolicy};
 use std::num::NonZeroU32;
 
-/// What a route does with the messages of a request.
+/// A route's context policy: which strategy to use, and the settings of each pass.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Policy {
+    pub strategy: Strategy,
+    pub mask: MaskPolicy,
+    pub fold: FoldPolicy,
+    pub window: WindowPolicy,
+    pub blocks: BlockPolicy,
+}
+
+/// Which passes edit a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// Do nothing: the upstream says itself what does not fit.
+    /// None. The upstream rejects what does not fit.
     Passthrough,
-    /// Replace the content of old observations by a placeholder.
+    /// Replace the content of old observations with a placeholder.
     #[default]
     Masking,
     /// Fold old messages into a summary.
     Summarization,
-    /// Mask first, fold at the trigger.
+    /// Mask first, and fold when the trigger fires.
     Hybrid,
-    /// Keep a head and a tail, drop the middle.
+    /// Keep a head and a tail, and drop the middle.
     Window,
 }
 
-/// How much of the end of a conversation an edit leaves alone.
+/// How much of the end of a conversation a pass leaves alone. The unresolved tail stays in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     Turns(NonZeroU32),
@@ -26,51 +36,38 @@ pub enum Keep {
     Tokens(Tokens),
 }
 
-/// When something happens: as soon as any of the conditions that are set holds.
+/// A set of conditions. The trigger fires if any of them holds; one without conditions never fires.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Trigger {
-    /// Used tokens reach this share of the input budget.
+    /// The request uses at least this share of the input budget.
     pub budget_ratio: Option<f64>,
-    /// Used tokens reach this count.
+    /// The request uses at least this many tokens.
     pub tokens: Option<Tokens>,
-    /// This many messages that no summary covers.
+    /// At least this many messages are not covered by a summary.
     pub messages: Option<NonZeroU32>,
-    /// This many turns since the last time.
+    /// At least this many turns have passed since the last summary was made.
     pub turns: Option<NonZeroU32>,
-    /// This many user turns since the last time.
+    /// At least this many user turns have passed since the last summary was made.
     pub user_turns: Option<NonZeroU32>,
 }
 
-/// How often the mask frontier moves. Each move makes everything behind it a miss in the provider's prompt cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// Whenever an observation leaves the window.
-    EveryTurn,
-    /// When this many observations have left it.
-    Batch(NonZeroU32),
-    /// When keeping them has cost as much as masking them would.
-    BreakEven,
-}
-
+/// Which observations to mask, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaskPolicy {
+    /// Observations in this part of the conversation are not masked.
     pub keep: Keep,
     pub pace: Pace,
 }
 
-/// When to fold, and what to leave alone.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FoldPolicy {
-    pub when: Trigger,
-    pub keep: Keep,
-    pub pace: FoldPace,
-    /// When folding can no longer wait for the next request, and what is left alone then.
-    pub prune_when: Trigger,
-    pub prune_keep: Keep,
-    /// Whether the first thing the user said stays verbatim for ever.
-    pub pins_task: bool,
-    /// What a summary may cost.
-    pub longest_summary: Tokens,
+/// How often the mask frontier moves. Each move invalidates the provider's prompt cache from there on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Whenever an observation leaves the part that is kept.
+    EveryTurn,
+    /// When this many observations have left it.
+    Batch(NonZeroU32),
+    /// When sending them unmasked has cost as much as masking them would.
+    BreakEven,
 }
 
 impl Default for MaskPolicy {
@@ -80,37 +77,44 @@ impl Default for MaskPolicy {
     }
 }
 
-/// Whether a summary that is due waits until it pays.
+/// When to fold, and which messages to leave alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FoldPolicy {
+    /// When a summary is due.
+    pub when: Trigger,
+    /// The part of the conversation that is not folded.
+    pub keep: Keep,
+    pub pace: FoldPace,
+    /// When a summary can no longer wait for the next request.
+    pub prune_when: Trigger,
+    /// The part of the conversation that is not folded even then.
+    pub prune_keep: Keep,
+    /// Whether the first user message is never folded.
+    pub pin_task: bool,
+    /// The maximum cost of a summary.
+    pub max_summary_tokens: Tokens,
+}
+
+/// Whether a summary that is due waits until it pays off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoldPace {
-    /// No: the trigger alone says when.
+    /// It does not wait.
     AtTrigger,
-    /// Until not folding has cost as much as the cache misses that it brings.
+    /// It waits until not folding has cost as much as the cache misses that folding causes.
     BreakEven,
 }
 
 impl Default for FoldPolicy {
     fn default() -> FoldPolicy {
-        let some = |count| NonZeroU32::new(count);
-        let four = Keep::Turns(some(4).unwrap_or(NonZeroU32::MIN));
+        let four = Keep::Turns(NonZeroU32::new(4).unwrap_or(NonZeroU32::MIN));
         FoldPolicy {
-            when: Trigger { budget_ratio: Some(0.70), user_turns: some(8), ..Trigger::default() },
+            when: Trigger { budget_ratio: Some(0.70), user_turns: NonZeroU32::new(8), ..Trigger::default() },
             keep: four,
             pace: FoldPace::AtTrigger,
             prune_when: Trigger { budget_ratio: Some(0.90), ..Trigger::default() },
             prune_keep: four,
-            pins_task: false,
-            longest_summary: Tokens(1500),
+            pin_task: false,
+            max_summary_tokens: Tokens(1500),
         }
     }
-}
-
-/// What a route asks of the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
-pub struct Policy {
-    pub strategy: Strategy,
-    pub mask: MaskPolicy,
-    pub fold: FoldPolicy,
-    pub window: WindowPolicy,
-    pub blocks: BlockPolicy,
 }

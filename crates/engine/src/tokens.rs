@@ -2,23 +2,23 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
-/// A number of tokens. Arithmetic saturates: a count can be wrong, but it can neither wrap around nor panic.
+/// A number of tokens. Arithmetic saturates: it neither wraps around nor panics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tokens(pub u64);
 
 impl Tokens {
     pub const ZERO: Tokens = Tokens(0);
 
-    /// What is left after taking `other` away, and nothing if `other` is larger.
+    /// Subtracts `other`; zero if `other` is larger.
     #[must_use]
     pub fn saturating_sub(self, other: Tokens) -> Tokens {
         Tokens(self.0.saturating_sub(other.0))
     }
 
-    /// The whole tokens in this share of the count. A share that is not a number, or negative, is nothing.
+    /// Multiplies by `ratio` and rounds down. Zero if `ratio` is negative or not a number.
     ///
     /// A ratio written in decimal is rarely exact in binary (`0.7 × 10` is `7.000000000000001` or `6.999…`), so a
-    /// product within a millionth of a whole number counts as that number.
+    /// product within a millionth of a whole number is taken as that number.
     #[must_use]
     pub fn share(self, ratio: f64) -> Tokens {
         let product = self.0 as f64 * ratio;
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_whole_tokens_and_forgive_binary_fractions() {
+    fn share_rounds_down_but_tolerates_binary_fractions() {
         assert_eq!(Tokens(131_072).share(0.90), Tokens(117_964));
         assert_eq!(Tokens(8_192).share(0.05), Tokens(409));
         assert_eq!(Tokens(10).share(0.7), Tokens(7));

@@ -1,39 +1,38 @@
-//! When a condition of the policy holds.
+//! Evaluates a [`Trigger`]'s conditions.
 
-use crate::turns::{open_from, turns_in};
+use crate::turns::{count_turns, dialogue, open_turn_from};
 use crate::{Budget, Cause, Message, Tokens, Trigger};
 use std::num::NonZeroU32;
 
-/// What came since the last summary.
+/// The messages that a trigger counts.
 pub(crate) struct Since<'a> {
-    /// Behind what it covers: what is sent raw.
-    pub(crate) summarized: &'a [Message],
-    /// Behind the request that it was made for.
+    /// Those after the last message that the summary covers: the ones that are sent raw.
+    pub(crate) covered: &'a [Message],
+    /// Those after the request that the summary was made for.
     pub(crate) made: &'a [Message],
 }
 
-/// The first condition that holds: of tokens, of messages that are sent raw, of turns since the last summary was made.
-pub(crate) fn fires(trigger: &Trigger, since: &Since<'_>, after: Tokens, budget: &Budget) -> Option<Cause> {
+/// Returns the first condition that holds, in this order: tokens, raw messages, turns since the last summary was made.
+pub(crate) fn fired(trigger: &Trigger, since: &Since<'_>, after: Tokens, budget: &Budget) -> Option<Cause> {
     let reaches =
         |count: usize, limit: NonZeroU32| u64::try_from(count).is_ok_and(|count| count >= limit.get().into());
-    let share = trigger.budget_ratio.is_some_and(|ratio| after.0 as f64 >= ratio * budget.input.0 as f64);
-    if share || trigger.tokens.is_some_and(|limit| after >= limit) {
+    let by_ratio = trigger.budget_ratio.is_some_and(|ratio| after.0 as f64 >= ratio * budget.input.0 as f64);
+    if by_ratio || trigger.tokens.is_some_and(|limit| after >= limit) {
         return Some(Cause::Budget);
     }
-    // What the user has just said is not part of the history yet.
-    let history = &since.summarized[..open_from(since.summarized)];
-    let talk = history.iter().filter(|message| !message.role.is_instruction()).count();
-    if trigger.messages.is_some_and(|limit| reaches(talk, limit)) {
+    // The open turn is not part of the history yet.
+    let raw = dialogue(&since.covered[..open_turn_from(since.covered)]).count();
+    if trigger.messages.is_some_and(|limit| reaches(raw, limit)) {
         return Some(Cause::Messages);
     }
-    let users = since.made.iter().filter(|message| message.is_user_turn()).count();
-    let by_turns = trigger.turns.is_some_and(|limit| reaches(turns_in(since.made), limit))
-        || trigger.user_turns.is_some_and(|limit| reaches(users, limit));
+    let user_turns = since.made.iter().filter(|message| message.is_user_turn()).count();
+    let by_turns = trigger.turns.is_some_and(|limit| reaches(count_turns(since.made), limit))
+        || trigger.user_turns.is_some_and(|limit| reaches(user_turns, limit));
     by_turns.then_some(Cause::Turns)
 }
 
-/// How many tokens a request may use before a condition on them holds; none where there is no such condition.
-pub(crate) fn level(trigger: &Trigger, budget: &Budget) -> Option<Tokens> {
-    let share = trigger.budget_ratio.map(|ratio| Tokens((ratio * budget.input.0 as f64).ceil() as u64));
-    share.into_iter().chain(trigger.tokens).min()
+/// Returns the number of tokens at which one of the trigger's token conditions holds, or `None` if it has none.
+pub(crate) fn token_threshold(trigger: &Trigger, budget: &Budget) -> Option<Tokens> {
+    let by_ratio = trigger.budget_ratio.map(|ratio| Tokens((ratio * budget.input.0 as f64).ceil() as u64));
+    by_ratio.into_iter().chain(trigger.tokens).min()
 }

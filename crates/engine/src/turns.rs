@@ -1,58 +1,84 @@
-//! Where the part of a conversation begins that an edit leaves alone.
+//! How a conversation divides into turns, and which end of it an edit leaves alone.
 
-use crate::{Keep, Kind, Message, Role, Tokens};
+use crate::{Digest, Keep, Kind, Message, Role, Tokens};
 
-/// The index of the first message that `keep` protects. The unresolved end of the conversation is protected whatever it
-/// says: the last assistant message with the answers to its calls, and what the user said after it.
+/// Returns the index of the first message that `keep` protects.
+///
+/// The unresolved tail is protected whatever `keep` says: the last assistant message, the answers to its calls, and the
+/// user messages after it.
 pub(crate) fn kept_from(messages: &[Message], keep: Keep) -> usize {
     let wanted = match keep {
-        Keep::Turns(count) => nth_last(turn_starts(messages), count.get()),
-        Keep::UserTurns(count) => nth_last(indices(messages, Message::is_user_turn), count.get()),
+        Keep::Turns(count) => nth_last(&turn_starts(messages), count.get()),
+        Keep::UserTurns(count) => nth_last(&indices(messages, Message::is_user_turn), count.get()),
         Keep::Messages(count) => {
-            let history = &messages[..open_from(messages)];
-            nth_last(indices(history, |message| !message.role.is_instruction()), count.get())
+            let history = &messages[..open_turn_from(messages)];
+            nth_last(&indices(history, |message| !message.role.is_instruction()), count.get())
         }
-        Keep::Tokens(most) => token_tail(messages, most),
+        Keep::Tokens(limit) => token_tail(messages, limit),
     };
     wanted.min(unresolved_from(messages))
 }
 
-/// Where the unresolved end begins, which nothing edits: at the last assistant message, or at the very start if there is
+/// Returns the index at which the unresolved tail begins, which no pass edits: the last assistant message, or 0 if there is
 /// none.
 #[must_use]
 pub fn unresolved_from(messages: &[Message]) -> usize {
     messages.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(0)
 }
 
-/// Where the open turn begins: what the user has said since the assistant last spoke or acted.
-pub(crate) fn open_from(messages: &[Message]) -> usize {
+/// Returns the index at which the open turn begins: the user messages after the last assistant message or observation.
+pub(crate) fn open_turn_from(messages: &[Message]) -> usize {
     let is_open = |message: &Message| message.is_user_turn() || message.role.is_instruction();
     messages.iter().rposition(|message| !is_open(message)).map_or(0, |last| last + 1)
 }
 
-/// The last thing that the user said.
-pub(crate) fn request_at(messages: &[Message]) -> Option<usize> {
+/// Returns the index of the last user turn: the request that the model is to answer.
+pub(crate) fn last_user_turn(messages: &[Message]) -> Option<usize> {
     messages.iter().rposition(Message::is_user_turn)
 }
 
-/// How many turns there are, the open one not counted.
+/// Returns the number of turns, not counting the open one.
 #[must_use]
-pub fn turns_in(messages: &[Message]) -> usize {
+pub fn count_turns(messages: &[Message]) -> usize {
     turn_starts(messages).len()
 }
 
-/// The index of the `count`-th element from the end, or the start of everything if there are not so many.
-fn nth_last(indices: Vec<usize>, count: u32) -> usize {
+/// Returns the messages that are not instructions, with their indices.
+///
+/// Only these take part in the digest chain, so positions that must survive a changed system prompt are counted in them.
+pub(crate) fn dialogue(messages: &[Message]) -> impl DoubleEndedIterator<Item = (usize, &Message)> {
+    messages.iter().enumerate().filter(|(_, message)| !message.role.is_instruction())
+}
+
+/// Returns the index of the message whose digest this is.
+///
+/// Instructions carry the digest of the message before them, so they never match.
+pub(crate) fn position_of(messages: &[Message], digest: Digest) -> Option<usize> {
+    dialogue(messages).rev().find(|(_, message)| message.digest == digest).map(|(index, _)| index)
+}
+
+/// Returns the last index at or before `at` where the conversation can be cut: outside the unresolved tail, and not
+/// between a call and its results.
+pub(crate) fn last_cut_before(messages: &[Message], at: usize) -> usize {
+    let mut at = at.min(unresolved_from(messages));
+    while at > 0 && messages[at].joined {
+        at -= 1;
+    }
+    at
+}
+
+/// Returns the `count`-th index from the end, or 0 if there are fewer.
+fn nth_last(indices: &[usize], count: u32) -> usize {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     indices.len().checked_sub(count).map_or(0, |index| indices[index])
 }
 
-fn indices(messages: &[Message], which: impl Fn(&Message) -> bool) -> Vec<usize> {
-    messages.iter().enumerate().filter(|(_, message)| which(message)).map(|(index, _)| index).collect()
+fn indices(messages: &[Message], matches: impl Fn(&Message) -> bool) -> Vec<usize> {
+    messages.iter().enumerate().filter(|(_, message)| matches(message)).map(|(index, _)| index).collect()
 }
 
-/// Where each turn begins: the user messages that led to an assistant message, that message, and the observations that
-/// answer it. What a user said after the last assistant message is the open turn and counts for none.
+/// Returns the first index of each turn. A turn is the user messages that led to an assistant message, that message, and the
+/// observations that answer it. User messages after the last assistant message start no turn.
 fn turn_starts(messages: &[Message]) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut led_by = None;
@@ -69,15 +95,13 @@ fn turn_starts(messages: &[Message]) -> Vec<usize> {
     starts
 }
 
-/// The longest end of the conversation within `most` tokens.
-fn token_tail(messages: &[Message], most: Tokens) -> usize {
+/// Returns the start of the longest tail that uses at most `limit` tokens.
+fn token_tail(messages: &[Message], limit: Tokens) -> usize {
     let mut sum = Tokens::ZERO;
     let mut start = messages.len();
-    for (index, message) in
-        messages.iter().enumerate().rev().filter(|(_, message)| !message.role.is_instruction())
-    {
+    for (index, message) in dialogue(messages).rev() {
         sum += message.tokens;
-        if sum > most {
+        if sum > limit {
             break;
         }
         start = index;
@@ -88,11 +112,10 @@ fn token_tail(messages: &[Message], most: Tokens) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Digest;
 
-    /// One letter a message: `s`ystem, `u`ser, `a`ssistant, `t`ool, `o`bservation in a user message. Ten tokens each.
+    /// One letter per message: `s`ystem, `u`ser, `a`ssistant, `t`ool, `o`bservation in a user message. Ten tokens each.
     fn messages(script: &str) -> Vec<Message> {
-        let one = |letter| {
+        let message = |letter| {
             let (role, kind) = match letter {
                 's' => (Role::System, Kind::Speech),
                 'u' => (Role::User, Kind::Speech),
@@ -110,10 +133,10 @@ mod tests {
                 joined: false,
             }
         };
-        script.chars().map(one).collect()
+        script.chars().map(message).collect()
     }
 
-    /// The messages that are kept.
+    /// The part of the script that is kept.
     fn kept(script: &str, keep: Keep) -> &str {
         &script[kept_from(&messages(script), keep)..]
     }
@@ -123,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_an_assistant_message_with_what_led_to_it_and_what_answered_it() {
+    fn a_turn_is_an_assistant_message_with_its_user_messages_and_observations() {
         assert_eq!(kept("suatatat", turns(1)), "at");
         assert_eq!(kept("suatatat", turns(2)), "atat");
         assert_eq!(kept("suatatat", turns(3)), "uatatat");
@@ -134,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn the_open_turn_is_kept_beside_the_turns_asked_for() {
+    fn the_open_turn_is_kept_in_addition_to_the_counted_turns() {
         assert_eq!(kept("uatuatu", turns(1)), "uatu");
         assert_eq!(kept("uatuatuu", turns(1)), "uatuu");
         assert_eq!(kept("u", turns(1)), "u");
     }
 
     #[test]
-    fn other_units() {
+    fn keeps_by_user_turns_messages_and_tokens() {
         let two = 2.try_into().unwrap();
         assert_eq!(kept("suatuatu", Keep::UserTurns(two)), "uatu");
         assert_eq!(kept("uatatatu", Keep::Messages(two)), "atu");
@@ -151,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unresolved_end_is_kept_whatever_the_window_says() {
+    fn the_unresolved_tail_is_always_kept() {
         assert_eq!(kept("uattt", Keep::Messages(1.try_into().unwrap())), "attt");
         assert_eq!(kept("uatuattt", Keep::Tokens(Tokens(1))), "attt");
         assert_eq!(kept("uatu", Keep::Tokens(Tokens(1))), "atu");

@@ -1,17 +1,23 @@
-//! The window pass: a head and a tail stay, the middle between them goes and a marker stands for it.
+//! The window pass: keeps a head and a tail of the history, and drops the middle. A marker takes its place.
+//!
+//! The head and the tail each get a share of the room that the history has, in messages of average length. If that does not
+//! fit, they shrink by two messages at a time down to their minimum. Once cut, the same middle stays dropped until the request
+//! no longer fits, so that the provider's prompt cache keeps hitting.
 
-use crate::turns::{open_from, request_at, unresolved_from};
+use crate::turns::{dialogue, last_user_turn, open_turn_from, position_of, unresolved_from};
 use crate::{Conversation, Digest, Memory, Message, Tokens};
 
-/// How much of the beginning and of the end stays when not all of it fits.
+/// How much of the beginning and the end of the history stays if not all of it fits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowPolicy {
-    /// Their shares of what is left for the history; the rest is for the marker.
+    /// The head's share of the room for the history.
     pub head_ratio: f64,
+    /// The tail's share. What the two leave is for the marker.
     pub tail_ratio: f64,
-    /// The most and the fewest messages of each.
+    /// The maximum number of messages in the head.
     pub head_max: usize,
     pub tail_max: usize,
+    /// The minimum number of messages in the head, even if the request does not fit with them.
     pub head_min: usize,
     pub tail_min: usize,
 }
@@ -29,42 +35,47 @@ impl Default for WindowPolicy {
     }
 }
 
-/// The run of messages that a request went without.
+/// The run of messages between head and tail that was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The last message before it; none if it begins with the conversation.
+    /// The digest at the last message before it; `None` if the gap starts at the beginning.
     pub behind: Option<Digest>,
-    /// Its last message.
+    /// The digest at its last message.
     pub last: Digest,
 }
 
-/// The arithmetic of one window, so that it can be shown as it was done.
+/// The figures of one window, so that the arithmetic can be shown to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowFigures {
-    /// What is there besides the history: instructions, tools, pinned notes, what the user has just said.
+    /// The tokens of everything but the history: instructions, tools, pinned notes, the open turn.
     pub scaffold: Tokens,
-    /// What is left for the history, and what it uses.
+    /// The tokens that are left for the history.
     pub room: Tokens,
+    /// The tokens of the whole history.
     pub history: Tokens,
-    /// How it was cut, if it was cut now.
+    /// How the history was cut; `None` if this request made no new cut.
     pub cut: Option<Cut>,
 }
 
-/// Head and tail in messages.
+/// The sizes of head and tail. Pairs are `(head, tail)`, in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// What their shares hold of messages of average length.
+    /// The average length of a message.
     pub average: Tokens,
+    /// The head's share of the room.
     pub head_room: Tokens,
+    /// The tail's share of the room.
     pub tail_room: Tokens,
-    /// By their shares, and as they came out.
+    /// The sizes that the shares hold.
     pub planned: (usize, usize),
+    /// The sizes after shrinking until the request fits.
     pub kept: (usize, usize),
 }
 
-/// What goes, and why that many.
+/// The result of the window pass.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Windowed {
+    /// The indices of the dropped messages, in order.
     pub(crate) dropped: Vec<usize>,
     pub(crate) gap: Option<Gap>,
     pub(crate) figures: WindowFigures,
@@ -72,9 +83,9 @@ pub(crate) struct Windowed {
 
 pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &WindowPolicy) -> Windowed {
     let Conversation { messages, budget, marker, .. } = *conversation;
-    let story = story(messages);
-    let cost = |indexes: &[usize]| indexes.iter().map(|&index| messages[index].tokens).sum::<Tokens>();
-    let history = cost(&story);
+    let droppable = droppable(messages);
+    let cost = |indices: &[usize]| indices.iter().map(|&index| messages[index].tokens).sum::<Tokens>();
+    let history = cost(&droppable);
     let all: Tokens = messages.iter().map(|message| message.tokens).sum();
     let scaffold = all.saturating_sub(history) + conversation.fixed + conversation.pinned;
     let room = budget.input.saturating_sub(scaffold);
@@ -82,27 +93,27 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
         let marker = if dropped.is_empty() { Tokens::ZERO } else { marker };
         history.saturating_sub(cost(dropped)) + marker <= room
     };
-    let earlier = memory.last_on(messages).and_then(|(_, waypoint)| waypoint.gap);
-    // With more room than before, such as that of another model, nothing has to be left out any more.
+    let earlier = memory.latest_waypoint(messages).and_then(|(_, waypoint)| waypoint.gap);
+    // If everything fits now, for example with a larger model, nothing is dropped any more.
     let earlier = earlier.filter(|_| !fits(&[]));
-    let replayed = earlier.map_or_else(Vec::new, |gap| replay(messages, &story, gap));
-    if fits(&replayed) {
-        let gap = gap(messages, &replayed);
+    let repeated = earlier.map_or_else(Vec::new, |gap| repeat(messages, &droppable, gap));
+    if fits(&repeated) {
+        let gap = gap(messages, &repeated);
         let figures = WindowFigures { scaffold, room, history, cut: None };
-        return Windowed { dropped: replayed, gap, figures };
+        return Windowed { dropped: repeated, gap, figures };
     }
-    let planned = planned(story.len(), history, room, policy);
-    let floor = (policy.head_min.min(story.len()), policy.tail_min.min(story.len()));
+    let planned = planned(droppable.len(), history, room, policy);
+    let min = (policy.head_min.min(droppable.len()), policy.tail_min.min(droppable.len()));
     let mut kept = planned;
     let dropped = loop {
-        let dropped = middle(messages, &story, kept, floor.0);
-        match smaller(kept, floor) {
+        let dropped = middle(messages, &droppable, kept, min.0);
+        match smaller(kept, min) {
             Some(next) if !fits(&dropped) => kept = next,
             Some(_) | None => break dropped,
         }
     };
     let cut = Cut {
-        average: Tokens(history.0 / story.len().max(1) as u64),
+        average: Tokens(history.0 / droppable.len().max(1) as u64),
         head_room: room.share(policy.head_ratio),
         tail_room: room.share(policy.tail_ratio),
         planned,
@@ -112,21 +123,22 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
     Windowed { gap: gap(messages, &dropped), dropped, figures }
 }
 
-/// What may go: everything but instructions, what the user last asked for, and the open or unresolved end.
-fn story(messages: &[Message]) -> Vec<usize> {
-    let open = open_from(messages);
+/// Returns the indices of the history, which may be dropped: everything but instructions, the last user turn, and the open turn
+/// or unresolved tail.
+fn droppable(messages: &[Message]) -> Vec<usize> {
+    let open = open_turn_from(messages);
     let has_open_turn = messages[open..].iter().any(Message::is_user_turn);
     let end = if has_open_turn { open } else { unresolved_from(messages) };
-    let request = request_at(messages);
+    let request = last_user_turn(messages);
     (0..end).filter(|&index| !messages[index].role.is_instruction() && Some(index) != request).collect()
 }
 
-/// Head and tail by their shares of the room, as if every message had the average length.
+/// Returns how many messages of average length the shares of head and tail hold, within their limits.
 fn planned(count: usize, history: Tokens, room: Tokens, policy: &WindowPolicy) -> (usize, usize) {
     let average = history.0 as f64 / count.max(1) as f64;
     let holds = |ratio: f64| {
         let share = room.share(ratio).0 as f64 / average;
-        // A share of nothing by nothing holds nothing.
+        // An empty history has an average of zero.
         if share.is_finite() { share as usize } else { 0 }
     };
     let head = holds(policy.head_ratio).min(policy.head_max).min(count / 2);
@@ -134,66 +146,66 @@ fn planned(count: usize, history: Tokens, room: Tokens, policy: &WindowPolicy) -
     (head.max(policy.head_min).min(count), tail.max(policy.tail_min).min(count))
 }
 
-/// Two messages fewer: of the head while it is at least as long as the tail, else of the tail, which matters more; and of the
-/// head in the end. Neither becomes shorter than it may.
-fn smaller((head, tail): (usize, usize), (least_head, least_tail): (usize, usize)) -> Option<(usize, usize)> {
-    let shorter = |count: usize, least: usize| count.saturating_sub(2).max(least);
-    if head > least_head && head >= tail {
-        Some((shorter(head, least_head), tail))
-    } else if tail > least_tail {
-        Some((head, shorter(tail, least_tail)))
-    } else if head > least_head {
-        Some((shorter(head, least_head), tail))
+/// Returns the next smaller sizes of head and tail, or `None` if both are at their minimum.
+///
+/// Takes two messages from the head while it is at least as long as the tail, otherwise from the tail, which matters more. Takes
+/// from the head again once the tail is at its minimum.
+fn smaller((head, tail): (usize, usize), (min_head, min_tail): (usize, usize)) -> Option<(usize, usize)> {
+    let shorter = |count: usize, min: usize| count.saturating_sub(2).max(min);
+    let from_head = head > min_head && (head >= tail || tail <= min_tail);
+    if from_head {
+        Some((shorter(head, min_head), tail))
+    } else if tail > min_tail {
+        Some((head, shorter(tail, min_tail)))
     } else {
         None
     }
 }
 
-/// What is between them. A call is never parted from its results, and the unresolved end stays. Where that would make the head
-/// shorter than it may be, it is longer instead.
+/// Returns the messages between head and tail.
+///
+/// A call is never separated from its results: the head ends before such a call, or after it if it would be shorter than
+/// `min_head`. The unresolved tail stays.
 fn middle(
     messages: &[Message],
-    story: &[usize],
+    droppable: &[usize],
     (head, tail): (usize, usize),
-    least_head: usize,
+    min_head: usize,
 ) -> Vec<usize> {
-    let joined = |at: usize| story.get(at).is_some_and(|&index| messages[index].joined);
-    let mut from = head.min(story.len());
+    let joined = |at: usize| droppable.get(at).is_some_and(|&index| messages[index].joined);
+    let mut from = head.min(droppable.len());
     while from > 0 && joined(from) {
         from -= 1;
     }
-    while from < least_head || joined(from) {
+    while from < min_head || joined(from) {
         from += 1;
     }
     let unresolved = unresolved_from(messages);
-    let resolved = story.iter().take_while(|&&index| index < unresolved).count();
-    let mut to = story.len().saturating_sub(tail).min(resolved);
+    let resolved = droppable.iter().take_while(|&&index| index < unresolved).count();
+    let mut to = droppable.len().saturating_sub(tail).min(resolved);
     while to > from && joined(to) {
         to -= 1;
     }
-    story.get(from..to).unwrap_or_default().to_vec()
+    droppable.get(from..to).unwrap_or_default().to_vec()
 }
 
 fn gap(messages: &[Message], dropped: &[usize]) -> Option<Gap> {
     let (first, last) = (dropped.first()?, dropped.last()?);
-    let behind = messages[..*first].iter().rev().find(|message| !message.role.is_instruction());
-    Some(Gap { behind: behind.map(|message| message.digest), last: messages[*last].digest })
+    let behind = dialogue(&messages[..*first]).next_back();
+    Some(Gap { behind: behind.map(|(_, message)| message.digest), last: messages[*last].digest })
 }
 
-/// The same messages again. Nothing if they are not where they were.
-fn replay(messages: &[Message], story: &[usize], gap: Gap) -> Vec<usize> {
-    let at = |digest: Digest| {
-        messages.iter().rposition(|message| !message.role.is_instruction() && message.digest == digest)
-    };
+/// Returns the messages of an earlier gap, or nothing if the gap is not part of this conversation any more.
+fn repeat(messages: &[Message], droppable: &[usize], gap: Gap) -> Vec<usize> {
     let from = match gap.behind {
         None => Some(0),
-        Some(behind) => at(behind).map(|index| index + 1),
+        Some(behind) => position_of(messages, behind).map(|index| index + 1),
     };
-    let (Some(from), Some(last)) = (from, at(gap.last)) else { return Vec::new() };
-    // A client that has taken back its last messages may have come back to what was in the middle.
+    let (Some(from), Some(last)) = (from, position_of(messages, gap.last)) else { return Vec::new() };
+    // A client that removed its last messages may now end inside the gap.
     let is_whole =
         last < unresolved_from(messages) && !messages.get(last + 1).is_some_and(|next| next.joined);
-    story.iter().copied().filter(|index| is_whole && (from..=last).contains(index)).collect()
+    droppable.iter().copied().filter(|index| is_whole && (from..=last).contains(index)).collect()
 }
 
 #[cfg(test)]
@@ -201,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shares_become_messages() {
+    fn shares_become_numbers_of_messages() {
         // 18,593 and 52,060 of 74,372 tokens hold 7 and 21 messages of 2,400, and the tail is capped at 20.
         let plan = |count, average: u64, room| {
             planned(count, Tokens(average * count as u64), Tokens(room), &WindowPolicy::default())
@@ -215,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_reduced_in_this_order() {
+    fn head_and_tail_shrink_alternately_down_to_their_minimum() {
         let mut steps = vec![(12, 9)];
         while let Some(next) = smaller(steps[steps.len() - 1], (3, 5)) {
             steps.push(next);

@@ -1,11 +1,10 @@
-//! The promises of blocks with limits, over generated conversations that a simulated host plays: it makes every summary that the
-//! engine wants.
+//! Properties of blocks with limits, over generated conversations. A simulated host makes every summary that the engine wants.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
 use proptest::prelude::*;
 use tidegate_engine::{
-    BlockFigures, BlockPolicy, BudgetPolicy, Cause, Conversation, Decision, Digest, Economy, Fold,
+    BlockFigures, BlockPolicy, BudgetPolicy, CachePricing, Cause, Conversation, Decision, Digest, Fold,
     FoldPolicy, Kind, Memory, Message, Plan, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens,
     Trigger, decide, truncate, unresolved_from,
 };
@@ -14,7 +13,7 @@ use tidegate_engine::{
 struct Case {
     script: Vec<(Role, u64)>,
     blocks: BlockPolicy,
-    /// How long every summary is.
+    /// The length of every summary, in words.
     summary: u64,
 }
 
@@ -53,21 +52,21 @@ fn case() -> impl Strategy<Value = Case> {
 
 fn messages(script: &[(Role, u64)]) -> Vec<Message> {
     let mut digest = Digest::default();
-    let one = |(index, (role, size)): (usize, &(Role, u64))| {
+    let message = |(index, (role, size)): (usize, &(Role, u64))| {
         if !role.is_instruction() {
             digest.0[..8].copy_from_slice(&(index as u64 + 1).to_le_bytes());
         }
         let (kind, size, joined) = (Kind::of(*role), Tokens(*size), *role == Role::Tool);
-        // Two tokens a word, so that neither is taken for the other.
+        // Two tokens per word, so that a test fails if the engine confuses the two.
         Message { role: *role, kind, digest, tokens: Tokens(size.0 * 2), size, masked: None, joined }
     };
-    script.iter().enumerate().map(one).collect()
+    script.iter().enumerate().map(message).collect()
 }
 
 fn conversation(messages: &[Message], input: u64) -> Conversation<'_> {
     let mut budget = BudgetPolicy::default().budget(Some(Tokens(2_000_000)), None);
     budget.input = Tokens(input);
-    let economy = Economy { write: 1.0, cached: 0.1, cache_life: 300_000 };
+    let economy = CachePricing { write: 1.0, cached: 0.1, cache_life: 300_000 };
     Conversation { messages, fixed: Tokens(3), budget, economy, marker: Tokens(15), pinned: Tokens::ZERO }
 }
 
@@ -79,23 +78,23 @@ fn policy(blocks: BlockPolicy) -> Policy {
 
 const ROOMY: u64 = 1_000_000;
 
-/// What the host does with one request; it has what it made in `memory` afterwards.
+/// Serves one request, and adds the summaries that it takes to `memory`.
 fn serve(case: &Case, messages: &[Message], memory: &mut Memory, input: u64) -> Decision {
     let (conversation, policy) = (conversation(messages, input), policy(case.blocks));
     let mut decision = decide(&conversation, memory, &policy, Timestamp(0));
     for _ in 0..8 {
         let Some(job) = decision.wanted.clone() else { break };
-        assert!(job.is_urgent(), "a limit is not for the next request");
+        assert!(job.is_urgent(), "a block limit cannot wait for the next request");
         let (covers, keeps_request, seen) = (job.covers, job.keeps_request, job.seen);
         let (tokens, size) = (Tokens(case.summary * 2), Tokens(case.summary));
         memory.add_fold(Fold { covers, tokens, size, keeps_request, seen, kept: Vec::new() });
         decision = decide(&conversation, memory, &policy, Timestamp(0));
     }
-    assert_eq!(decision.wanted, None, "a summary of the same length is enough once it reaches far enough");
+    assert_eq!(decision.wanted, None, "no further summary is wanted once the limits hold");
     decision
 }
 
-/// What a test knows of the blocks by itself.
+/// The blocks of a plan, computed independently of the engine.
 struct Blocks<'a> {
     messages: &'a [Message],
     request: Option<usize>,
@@ -119,14 +118,14 @@ impl Blocks<'_> {
         }
     }
 
-    /// Everything said before the question that is to be answered.
+    /// The indices of the whole history: everything before the last user turn.
     fn talk(&self) -> impl DoubleEndedIterator<Item = usize> {
         let is_talk =
             |index: &usize| !self.messages[*index].role.is_instruction() && Some(*index) != self.request;
         (0..self.open).filter(is_talk)
     }
 
-    /// What is left of it.
+    /// The indices of the history that stays.
     fn history(&self) -> impl DoubleEndedIterator<Item = usize> {
         self.talk().filter(|index| !self.removed.contains(index))
     }
@@ -143,7 +142,7 @@ impl Blocks<'_> {
             .sum()
     }
 
-    /// The places at which the conversation can be cut.
+    /// The indices at which the conversation can be cut.
     fn cuts(&self) -> impl Iterator<Item = usize> {
         (1..=unresolved_from(self.messages)).filter(|&cut| !self.messages[cut].joined)
     }
@@ -155,7 +154,7 @@ impl Blocks<'_> {
     }
 }
 
-/// Where each request of the conversation ends: wherever the assistant is to speak.
+/// The end of each request: before every assistant message, and at the end.
 fn ends(script: &[(Role, u64)]) -> Vec<usize> {
     let speaks = |index: &usize| script.get(*index).is_none_or(|(role, _)| *role == Role::Assistant);
     (2..=script.len()).filter(speaks).collect()
@@ -165,7 +164,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_history_is_within_its_limits_unless_the_floor_demands_more(case in case()) {
+    fn the_history_is_within_its_limits_unless_min_recent_forbids_it(case in case()) {
         let all = messages(&case.script);
         let mut memory = Memory::default();
         for end in ends(&case.script) {
@@ -174,7 +173,7 @@ proptest! {
             if blocks.size(blocks.history()) > blocks.room(&case.blocks) {
                 for cut in blocks.cuts().filter(|&cut| blocks.history().any(|index| index < cut && index >= blocks.from)) {
                     let left = blocks.history().filter(|&index| index >= cut).count();
-                    prop_assert!(left < case.blocks.min_recent, "it could have been cut at {cut}, {left} left");
+                    prop_assert!(left < case.blocks.min_recent, "could have been cut at {cut} with {left} messages left");
                 }
             }
             let newest: Vec<usize> = blocks.talk().rev().take(case.blocks.min_recent).collect();
@@ -183,9 +182,8 @@ proptest! {
         }
     }
 
-    /// Recent first: nothing is taken that would have fitted.
     #[test]
-    fn no_more_goes_than_has_to(case in case()) {
+    fn no_message_goes_that_would_have_fitted(case in case()) {
         let all = messages(&case.script);
         let blocks_of_history = BlockPolicy { total_max: None, ..case.blocks };
         let case = Case { blocks: blocks_of_history, ..case };
@@ -197,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn what_must_stay_stays_and_calls_keep_their_results(case in case()) {
+    fn nothing_sacred_goes_and_calls_keep_their_results(case in case()) {
         let all = messages(&case.script);
         let mut memory = Memory::default();
         for end in ends(&case.script) {
@@ -207,7 +205,7 @@ proptest! {
             prop_assert!(decision.plan.dropped.is_empty());
             prop_assert!(blocks.removed.is_sorted());
             for &index in &blocks.removed {
-                prop_assert!(index < unresolved_from(messages) && index < blocks.from, "{index} is covered");
+                prop_assert!(index < unresolved_from(messages) && index < blocks.from, "message {index} went without being covered");
                 prop_assert!(!messages[index].role.is_instruction() && Some(index) != blocks.request);
             }
             for index in (0..end).filter(|&index| messages[index].role == Role::Tool) {
@@ -218,9 +216,8 @@ proptest! {
         }
     }
 
-    /// The total takes from the history first, then from the summary, then from the notes, and exactly what it has to.
     #[test]
-    fn the_total_takes_in_its_order(case in case()) {
+    fn the_total_takes_from_the_history_then_the_summary_then_the_notes(case in case()) {
         let all = messages(&case.script);
         let mut memory = Memory::default();
         for end in ends(&case.script) {
@@ -242,7 +239,7 @@ proptest! {
             if used > total.0 {
                 prop_assert_eq!((summary_max, memory_max), (Tokens::ZERO, Tokens::ZERO));
             } else if (summary_max, memory_max) != (summary, notes) {
-                prop_assert_eq!(used, total.0, "no more is taken than has to be");
+                prop_assert_eq!(used, total.0, "more was taken than necessary");
             }
             prop_assert!(memory_max == notes || summary_max == Tokens::ZERO);
         }
@@ -263,7 +260,7 @@ proptest! {
     }
 }
 
-/// `u`ser, `a`ssistant, `t`ool, each of ten words.
+/// One letter per message: `u`ser, `a`ssistant, `t`ool. Ten words each.
 fn talk(script: &str) -> Vec<Message> {
     let role = |letter| match letter {
         'u' => Role::User,
@@ -278,13 +275,13 @@ fn history_of(max: u64, min_recent: usize) -> Case {
     Case { script: Vec::new(), blocks, summary: 5 }
 }
 
-/// How many messages the history begins behind.
+/// Returns the index at which the history begins.
 fn cut(messages: &[Message], case: &Case, input: u64) -> usize {
     serve(case, messages, &mut Memory::default(), input).plan.folded.map_or(0, |folded| folded.upto)
 }
 
 #[test]
-fn on_the_edge_everything_stays() {
+fn a_history_of_exactly_its_limit_stays_whole() {
     let messages = talk("uauauau");
     assert_eq!(cut(&messages, &history_of(60, 2), ROOMY), 0);
     assert_eq!(cut(&messages, &history_of(59, 2), ROOMY), 1);
@@ -295,14 +292,14 @@ fn on_the_edge_everything_stays() {
 }
 
 #[test]
-fn a_call_that_is_too_long_goes_whole_unless_the_floor_is_inside_it() {
+fn a_call_goes_with_its_results_unless_min_recent_protects_one_of_them() {
     let messages = talk("uatttau");
     assert_eq!(cut(&messages, &history_of(40, 1), ROOMY), 5);
     assert_eq!(cut(&messages, &history_of(40, 2), ROOMY), 1);
     assert_eq!(cut(&messages, &history_of(1, 4), ROOMY), 1);
 }
 
-/// What is too long for the window too keeps all that its block has room for, and not only what folding usually leaves.
+/// The block limit decides how much stays, not `fold.keep`.
 #[test]
 fn a_request_over_budget_is_cut_to_its_block_first() {
     let messages = talk(&("ua".repeat(40) + "u"));
@@ -310,29 +307,28 @@ fn a_request_over_budget_is_cut_to_its_block_first() {
     assert!(cut(&messages, &history_of(300, 2), 500) > 50);
 }
 
-/// Even where the summary is as long as what it stands for: the history's limit is one of its own.
+/// The summary is longer than the message that it replaces, but the limit is on the history alone.
 #[test]
-fn a_limit_is_kept_although_it_saves_nothing() {
+fn a_limit_holds_even_if_folding_saves_nothing() {
     let case = Case { summary: 50, ..history_of(59, 2) };
     let plan = serve(&case, &talk("uauauau"), &mut Memory::default(), ROOMY).plan;
     assert_eq!(plan.folded.map(|folded| folded.removed), Some(vec![0]));
 }
 
 #[test]
-fn without_a_summary_as_much_is_dropped_as_would_have_been_folded() {
+fn truncation_drops_what_would_have_been_folded() {
     let messages = talk("uauauauau");
     let case = history_of(40, 2);
     let (conversation, policy) = (conversation(&messages, ROOMY), policy(case.blocks));
     let decision = truncate(&conversation, &Memory::default(), &policy, Timestamp(0));
-    // The task is not what is dropped first.
+    // The task stays.
     assert_eq!(decision.plan.dropped, [1, 2, 3]);
     assert_eq!(decision.plan.blocks.unwrap().history, Tokens(50));
     assert_eq!(decision.wanted.map(|job| job.cause), Some(Cause::Blocks));
 }
 
-/// What could not be summarized the first time is summarized when it is asked again, and so is what has come to be over the total.
 #[test]
-fn a_retry_is_cut_too() {
+fn a_retry_is_cut_to_a_limit_that_has_become_smaller() {
     let messages = talk("uauauau");
     let mut memory = Memory::default();
     let whole = serve(&history_of(60, 2), &messages, &mut memory, ROOMY);

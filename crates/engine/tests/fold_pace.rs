@@ -1,8 +1,8 @@
-//! What folding costs and saves in billed input, at the trigger or when it pays, against never folding.
+//! The billed input cost of folding at the trigger and at break-even, relative to never folding.
 //!
-//! Each run is a chat (60 tokens of user, log-normal answers of 300 tokens in the mean) whose summaries have 400 tokens, folded at
-//! 8 user turns with the last 4 turns kept. The provider finds in its cache what is the same as in the request before, from the start.
-//! `cargo test -p tidegate-engine --test fold_pace -- --nocapture` prints the table that the documentation shows.
+//! Each run is a chat: user messages of 60 tokens, log-normal answers with a mean of 300 tokens, summaries of 400 tokens, folded at 8
+//! user turns with the last 4 turns kept. The provider's cache holds the previous request, so the common prefix is a hit.
+//! `cargo test -p tidegate-engine --test fold_pace -- --nocapture` prints the table in the README.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
@@ -20,7 +20,7 @@ const REGIMES: [(&str, f64, f64); 4] = [
     ("cached ×0.1, write ×1.25", 1.25, 0.1),
 ];
 
-/// A chat of so many turns.
+/// A chat with this number of turns, the same for every run of the test.
 fn chat(seed: u64, turns: usize) -> Vec<Message> {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let mut messages = Vec::new();
@@ -56,14 +56,14 @@ impl Random {
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Box and Muller's.
+    /// A standard normal value, by the Box-Muller transform.
     fn normal(&mut self) -> f64 {
         let (a, b) = (self.uniform().max(1e-12), self.uniform());
         (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
     }
 }
 
-/// What is billed for a whole run; a summary is there for the request after the one that wanted it.
+/// The billed cost of a run. A summary is ready for the request after the one that wanted it. `None` never folds.
 fn billed(messages: &[Message], pace: Option<FoldPace>, write: f64, cached: f64) -> f64 {
     let some = |count| std::num::NonZeroU32::new(count).unwrap();
     let when = Trigger { user_turns: Some(some(8)), ..Trigger::default() };
@@ -71,7 +71,7 @@ fn billed(messages: &[Message], pace: Option<FoldPace>, write: f64, cached: f64)
     let strategy = if pace.is_some() { Strategy::Summarization } else { Strategy::Passthrough };
     let policy = Policy { strategy, fold, ..Policy::default() };
     let budget = BudgetPolicy::default().budget(Some(Tokens(100_000_000)), None);
-    let economy = Economy { write, cached, cache_life: 300_000 };
+    let economy = CachePricing { write, cached, cache_life: 300_000 };
     let (mut memory, mut before, mut cost) = (Memory::default(), Vec::new(), 0.0);
     for end in (2..=messages.len()).step_by(2) {
         let messages = &messages[..end];
@@ -95,7 +95,7 @@ fn billed(messages: &[Message], pace: Option<FoldPace>, write: f64, cached: f64)
     cost
 }
 
-/// The request as it goes out: what each message is, and its tokens.
+/// The forwarded request: an identity and the tokens of each message.
 fn sent(messages: &[Message], plan: &Plan) -> Vec<(Digest, u64)> {
     let removed = plan.folded.as_ref().map_or(&[][..], |folded| &folded.removed);
     let summary = plan.folded.as_ref().map(|folded| {
@@ -109,10 +109,9 @@ fn sent(messages: &[Message], plan: &Plan) -> Vec<(Digest, u64)> {
 }
 
 #[test]
-fn folding_when_it_pays_is_never_much_worse_than_not_folding() {
-    let mut table = String::from(
-        "| price | turns | at the trigger / raw | when it pays / raw |\n| --- | --- | --- | --- |\n",
-    );
+fn break_even_folding_is_never_much_more_expensive_than_not_folding() {
+    let mut table =
+        String::from("| price | turns | at trigger / raw | break-even / raw |\n| --- | --- | --- | --- |\n");
     for (name, write, cached) in REGIMES {
         for turns in [10, 20, 40, 60, 150] {
             let total = |pace: Option<FoldPace>| -> f64 {
@@ -120,12 +119,12 @@ fn folding_when_it_pays_is_never_much_worse_than_not_folding() {
             };
             let raw = total(None);
             let at_trigger = total(Some(FoldPace::AtTrigger)) / raw;
-            let when_it_pays = total(Some(FoldPace::BreakEven)) / raw;
-            writeln!(table, "| {name} | {turns} | {at_trigger:.2} | {when_it_pays:.2} |").unwrap();
-            assert!(when_it_pays <= 1.06, "{name}, {turns} turns: {when_it_pays}");
+            let break_even = total(Some(FoldPace::BreakEven)) / raw;
+            writeln!(table, "| {name} | {turns} | {at_trigger:.2} | {break_even:.2} |").unwrap();
+            assert!(break_even <= 1.06, "{name}, {turns} turns: {break_even}");
             assert!(
-                when_it_pays <= at_trigger * 1.03,
-                "{name}, {turns} turns: {when_it_pays} against {at_trigger}"
+                break_even <= at_trigger * 1.03,
+                "{name}, {turns} turns: {break_even} against {at_trigger}"
             );
         }
     }

@@ -1,8 +1,8 @@
-//! Break-even masking against the optimum, the best fixed batch, and not masking at all, in billed cost.
+//! The billed input cost of break-even masking, relative to the optimum, the best fixed batch, and not masking at all.
 //!
-//! Each run is an agent of 20 to 150 turns with log-normal tool outputs (mean 1,500 tokens) and a window of ten turns.
-//! The optimum knows the future: it is computed by dynamic programming over all schedules of the frontier.
-//! `cargo test -p tidegate-engine --test pace -- --nocapture` prints the table that the documentation shows.
+//! Each run is an agent of 20 to 150 turns with log-normal tool outputs (mean 1,500 tokens); the last ten turns are kept. The optimum
+//! knows the future: it is computed by dynamic programming over all schedules of the frontier.
+//! `cargo test -p tidegate-engine --test pace -- --nocapture` prints the table in the README.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
@@ -23,17 +23,17 @@ const REGIMES: [(&str, f64, f64); 5] = [
     ("cached ×0.1, write ×1.25", 1.25, 0.1),
 ];
 
-/// One agent run: how long each tool's output is.
+/// One agent run: the tokens of each tool output.
 struct Run {
     outputs: Vec<u64>,
 }
 
-/// What is billed for each request of a run, given where the mask frontier (a number of outputs) stands at each.
+/// Computes what a run is billed for, given the mask frontier (a number of outputs) at each request.
 struct Bill<'a> {
     run: &'a Run,
     write: f64,
     cached: f64,
-    /// Sums over the first n outputs, as sent and as masked.
+    /// Prefix sums of the outputs, unmasked and masked.
     sent: Vec<u64>,
     masked: Vec<u64>,
 }
@@ -64,7 +64,7 @@ impl<'a> Bill<'a> {
         SYSTEM + ASSISTANT * turns as u64 + self.masked[frontier] + kept
     }
 
-    /// The provider has the previous request; it finds in its cache what is the same from the start.
+    /// The cost of one request. The provider's cache holds the previous request, so the common prefix is a hit.
     fn request(&self, turns: usize, before: usize, frontier: usize) -> f64 {
         let size = self.size(turns, frontier);
         let hit = if turns == 0 {
@@ -77,7 +77,7 @@ impl<'a> Bill<'a> {
         hit as f64 * self.cached + (size - hit) as f64 * self.write
     }
 
-    /// The whole run under a rule that says where the frontier goes.
+    /// The cost of the whole run under a rule that moves the frontier.
     fn total(&self, mut rule: impl FnMut(usize, usize) -> usize) -> f64 {
         let mut frontier = 0;
         (0..=self.run.outputs.len())
@@ -114,7 +114,7 @@ impl<'a> Bill<'a> {
         })
     }
 
-    /// The real engine, asked before every assistant message.
+    /// The cost under the real engine, called before every assistant message.
     fn engine(&self) -> f64 {
         let mut memory = Memory::default();
         let messages = messages(self.run);
@@ -125,9 +125,9 @@ impl<'a> Bill<'a> {
             ..Policy::default()
         };
         let budget = BudgetPolicy::default().budget(Some(Tokens(100_000_000)), None);
-        let economy = Economy { write: self.write, cached: self.cached, cache_life: 300_000 };
+        let economy = CachePricing { write: self.write, cached: self.cached, cache_life: 300_000 };
         self.total(|turns, _| {
-            // The system prompt, the task, then an assistant message and a tool's output a turn.
+            // The system prompt and the task, then an assistant message and a tool output per turn.
             let messages = &messages[..2 + 2 * turns];
             let conversation = Conversation {
                 messages,
@@ -143,8 +143,8 @@ impl<'a> Bill<'a> {
         })
     }
 
-    /// The same rule with the price as it is often told: everything behind the masked message, also what is new anyway.
-    fn plain_break_even(&self) -> f64 {
+    /// The cost under the textbook rule, whose price includes new messages that are read for the first time anyway.
+    fn textbook_break_even(&self) -> f64 {
         let mut tally = 0.0;
         self.total(|turns, frontier| {
             let edge = turns.saturating_sub(KEPT);
@@ -188,7 +188,7 @@ fn messages(run: &Run) -> Vec<Message> {
     messages
 }
 
-/// Log-normal tool outputs, always the same ones.
+/// Runs with log-normal tool outputs, the same for every run of the test.
 fn runs(turns: usize) -> Vec<Run> {
     let mut state = 0x9e37_79b9_7f4a_7c15 ^ turns as u64;
     let mut uniform = move || {
@@ -209,7 +209,7 @@ fn runs(turns: usize) -> Vec<Run> {
 #[test]
 fn break_even_is_near_the_optimum_at_every_price() {
     let mut table = String::from(
-        "| price | turns | every turn / raw | break-even / raw | / optimum | / best batch | worst run / raw | plain rule / optimum |\n\
+        "| price | turns | every turn / raw | break-even / raw | / optimum | / best batch | worst run / raw | textbook / optimum |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for (name, write, cached) in REGIMES {
@@ -221,7 +221,7 @@ fn break_even_is_near_the_optimum_at_every_price() {
             let every = sum(&|bill| bill.batch(1));
             let optimum = sum(&|bill| bill.optimum());
             let batch = (1..=turns).map(|size| sum(&|bill| bill.batch(size))).fold(f64::INFINITY, f64::min);
-            let plain = sum(&|bill| bill.plain_break_even());
+            let textbook = sum(&|bill| bill.textbook_break_even());
             let engine: Vec<f64> = bills.iter().map(Bill::engine).collect();
             let worst =
                 bills.iter().zip(&engine).map(|(bill, cost)| cost / bill.total(|_, frontier| frontier));
@@ -234,7 +234,7 @@ fn break_even_is_near_the_optimum_at_every_price() {
                 mean / raw,
                 mean / optimum,
                 mean / batch,
-                plain / optimum,
+                textbook / optimum,
             )
             .unwrap();
             let case = format!("{name}, {turns} turns\n{table}");
@@ -245,4 +245,32 @@ fn break_even_is_near_the_optimum_at_every_price() {
         }
     }
     println!("{table}");
+}
+
+/// The worked example of the README.
+#[test]
+fn results_of_equal_length_are_masked_fourteen_at_a_time() {
+    let run = Run { outputs: vec![1_500; 60] };
+    let messages = messages(&run);
+    let budget = BudgetPolicy::default().budget(Some(Tokens(100_000_000)), None);
+    let economy = CachePricing { write: 1.0, cached: 0.1, cache_life: 300_000 };
+    let policy = Policy { strategy: Strategy::Masking, ..Policy::default() };
+    let mut memory = Memory::default();
+    let mut moves = Vec::new();
+    for turns in 0..=run.outputs.len() {
+        let conversation = Conversation {
+            messages: &messages[..2 + 2 * turns],
+            fixed: Tokens::ZERO,
+            budget,
+            economy,
+            marker: Tokens::ZERO,
+            pinned: Tokens::ZERO,
+        };
+        let decision = decide(&conversation, &memory, &policy, Timestamp(turns as u64 * 10_000));
+        memory.add(decision.waypoint.unwrap());
+        if decision.plan.cause == Some(Cause::BreakEven) {
+            moves.push((turns, decision.plan.masked.len()));
+        }
+    }
+    assert_eq!(moves, [(24, 14), (38, 28), (52, 42)]);
 }

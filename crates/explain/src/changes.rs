@@ -90,7 +90,7 @@ impl Case<'_> {
             return changes;
         };
         // The rewritten request is always valid JSON with messages.
-        let Ok(after) = split(rewritten) else { return changes };
+        let Ok(after) = split(self.request.outline.dialect, rewritten) else { return changes };
         let mut forwarded = after.messages.iter().map(|span| span.of(rewritten));
         let insertions = self.insertions();
         let mut index = 0;

@@ -5,7 +5,6 @@ use crate::folding::folds;
 use std::collections::HashMap;
 use tidegate_context::Assessment;
 use tidegate_engine::{Kind, Message, Role, Strategy, Tokens, unresolved_from};
-use tidegate_wire::ContentKind;
 
 /// What happens to one message of the request.
 #[derive(Debug)]
@@ -123,12 +122,13 @@ impl Why {
 pub fn fates(request: &Request<'_>, assessment: &Assessment) -> Vec<Fate> {
     let mut tools = HashMap::new();
     let mut fates = Vec::with_capacity(assessment.chat.messages.len());
-    for (index, (message, known)) in assessment.chat.messages.iter().zip(&assessment.chat.known).enumerate() {
-        let facts = &known.facts;
+    for (index, (message, parsed)) in assessment.chat.messages.iter().zip(&assessment.chat.parsed).enumerate()
+    {
+        let facts = &parsed.facts;
         let calls: Vec<String> = facts.calls.iter().map(|call| call.tool.to_string()).collect();
         tools.extend(facts.calls.iter().map(|call| call.id).zip(calls.iter().cloned()));
-        let answered = facts.answers.and_then(|id| tools.get(&id).cloned());
-        let why = why(index, message, facts.content, request, assessment);
+        let answered = facts.answers.iter().find_map(|id| tools.get(id).cloned());
+        let why = why(index, message, facts.maskable.is_empty(), request, assessment);
         let action = action(why, facts.tag.is_some());
         fates.push(Fate {
             role: role(message.role),
@@ -163,12 +163,11 @@ fn action(why: Why, is_tagged: bool) -> Action {
 fn why(
     index: usize,
     message: &Message,
-    content: ContentKind,
+    has_no_content: bool,
     request: &Request<'_>,
     assessment: &Assessment,
 ) -> Why {
     let plan = &assessment.decision.plan;
-    let has_no_content = matches!(content, ContentKind::Absent | ContentKind::Null | ContentKind::Odd);
     if request.strategy == Strategy::Passthrough {
         Why::Passthrough
     } else if message.role.is_instruction() {

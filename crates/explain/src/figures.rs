@@ -83,9 +83,7 @@ pub fn parts(case: &Case<'_>) -> (Tokens, Tokens) {
 pub fn is_output_asked_for(case: &Case<'_>) -> bool {
     let budget = &case.assessment.decision.plan.budget;
     match case.kind {
-        CaseKind::Preview => {
-            case.request.outline.max_completion_tokens.or(case.request.outline.max_tokens).is_some()
-        }
+        CaseKind::Preview => case.request.outline.output_limit.is_some(),
         // `max_tokens` is not recorded, but the resulting reserve is.
         CaseKind::Recorded => {
             case.request.route.context.budget.budget(Some(budget.window), None).output != budget.output

@@ -11,12 +11,12 @@
 //! use tidegate_config::{Flags, Source, load};
 //! use tidegate_explain::{Case, Ending, Request};
 //! use tidegate_context::model_table;
-//! use tidegate_wire::Reader;
+//! use tidegate_wire::{Dialect, Reader};
 //!
 //! let settings = load(Source::none(), &Flags::default(), &|_| None)?;
 //! let body = br#"{"model":"gpt-4o","messages":[{"role":"user","content":"hello"}]}"#;
 //! let reader = Reader::default();
-//! let outline = reader.outline(body)?;
+//! let outline = reader.outline(Dialect::Chat, body)?;
 //! let model = model_table(&settings.models).lookup("gpt-4o");
 //! let route = &settings.routes[0];
 //! let strategy = route.context.strategy;

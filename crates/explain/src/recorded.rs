@@ -59,7 +59,7 @@ fn plan(turn: &TurnRecord, assessment: &Assessment) -> Plan {
             input: Tokens(turn.budget),
         },
         verdict: if turn.overflow_rejected { Verdict::OverBudget } else { Verdict::Fits },
-        cause: turn.trigger.as_deref().and_then(Cause::named),
+        cause: turn.trigger.as_deref().and_then(Cause::from_name),
         postponed: turn.postponed,
         edge: turn.edge,
         window: None,

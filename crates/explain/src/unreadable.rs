@@ -1,6 +1,6 @@
 //! Locates errors in bodies that are not chat completions.
 
-use tidegate_wire::{Outline, Unreadable, read_message};
+use tidegate_wire::{Outline, Unreadable};
 
 /// A minimal chat completion request.
 pub const EXAMPLE: &str = r#"{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}"#;
@@ -9,7 +9,7 @@ pub const EXAMPLE: &str = r#"{"model": "gpt-4o", "messages": [{"role": "user", "
 #[must_use]
 pub fn located(body: &[u8], outline: &Outline, error: Unreadable) -> Unreadable {
     let Unreadable::NotJson { .. } = error else { return error };
-    let first = outline.messages.iter().find_map(|span| match read_message(span.of(body)) {
+    let first = outline.messages.iter().find_map(|span| match outline.dialect.read_message(span.of(body)) {
         Err(Unreadable::NotJson { at }) => Some(Unreadable::NotJson { at: span.range().start + at }),
         _ => None,
     });

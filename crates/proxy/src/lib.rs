@@ -10,7 +10,7 @@
 //! | `host` | hosts the turns of `tidegate-context`: store, summarizers, background work, what all workers share |
 //! | `pipeline` | the steps of a request, one file each; `pipeline/mod.rs` lists them in order |
 //!
-//! A [`Gate`] holds what all requests share; a [`Proxy`] is a running server in front of it.
+//! A [`Gateway`] holds what all requests share; a [`Proxy`] is a running server in front of it.
 //!
 //! This crate never parses a configuration, never writes to a terminal, and never decides what to edit: the engine does.
 
@@ -22,8 +22,25 @@ mod reply;
 mod transport;
 
 pub use host::identity::Secret;
-pub use host::shared::Gate;
+pub use host::shared::Gateway;
 pub use host::snapshot::SetupError;
 pub use proxy::Proxy;
 pub use transport::error::TransportError;
 pub use transport::server::StartError;
+
+/// Hooks for the fuzz targets in `tests/fuzz`.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    use crate::transport::framing::{Guard, Limits, SharedViolation};
+    use tokio::io::{AsyncRead, AsyncWrite};
+
+    /// Wraps a connection as the server does. The function returns whether a request has been refused.
+    pub fn guard<S>(stream: S, max_head: usize) -> (impl AsyncRead + AsyncWrite + Unpin, impl Fn() -> bool)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let violation = SharedViolation::default();
+        let limits = Limits { max_head, head_timeout: std::time::Duration::MAX };
+        (Guard::new(stream, limits, violation.clone()), move || violation.get().is_some())
+    }
+}

@@ -1,4 +1,4 @@
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::host::worker::Worker;
 use crate::transport::server::{Server, StartError};
 use crate::transport::upstream::Clients;
@@ -12,10 +12,10 @@ pub struct Proxy(Server);
 
 impl Proxy {
     /// Starts accepting on `listener`, with the workers and limits of the current configuration.
-    pub fn start(gate: &Arc<Gate>, listener: TcpListener) -> Result<Proxy, StartError> {
-        let settings = gate.settings();
+    pub fn start(gateway: &Arc<Gateway>, listener: TcpListener) -> Result<Proxy, StartError> {
+        let settings = gateway.settings();
         let worker = |shutdown: &_| Worker {
-            gate: gate.clone(),
+            gateway: gateway.clone(),
             clients: Clients::default(),
             shutdown: Clone::clone(shutdown),
         };

@@ -1,28 +1,29 @@
-//! What a provider's prompt cache would have held, request by request.
+//! A model of the provider's prompt cache.
 //!
-//! A provider finds the longest beginning of a request that it has seen a moment ago, in whole steps of tokens and not
-//! below a minimum. That part is read from the cache; the rest, up to the last whole step, is written to it.
+//! A provider finds the longest prefix of a request that it has seen recently, in whole steps of tokens and
+//! above a minimum length. That part is read from the cache; the rest, up to the last whole step, is written
+//! to it.
 
 use std::collections::VecDeque;
 use tidegate_tokens::Caching;
 
-/// One message of a request, or what stands before the messages: equal ones have equal keys.
+/// One message of a request, or everything before the messages. Equal content has equal keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub key: u128,
     pub tokens: u64,
 }
 
-/// The input of one request by how it is billed, in tokens.
+/// The input tokens of one request, by how they are billed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Billed {
-    /// Found in the cache.
+    /// Read from the cache.
     pub read: u64,
-    /// Put into it.
+    /// Written to the cache.
     pub written: u64,
-    /// Neither: the request is too short for the cache, or this is what is left behind its last whole step.
+    /// Neither: the request is too short for the cache, or these tokens follow its last whole step.
     pub plain: u64,
-    /// Whether the beginning of the request before it is no longer there: something earlier was edited.
+    /// Whether the previous request is not a prefix of this one, because an earlier message was edited.
     pub is_moved: bool,
 }
 
@@ -33,58 +34,59 @@ impl Billed {
     }
 }
 
-/// The requests of one conversation that a provider may still have.
+/// The requests of one conversation that the provider may have cached.
 #[derive(Debug)]
 pub struct ProviderCache {
     rules: Caching,
-    /// The newest last.
-    seen: VecDeque<Seen>,
+    /// Newest last.
+    entries: VecDeque<CacheEntry>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct CacheEntry {
     at: u64,
     model: String,
     segments: Vec<Segment>,
 }
 
-/// More branches of one conversation than this are not alive at once.
-const MOST: usize = 16;
+/// The maximum number of entries: a conversation has few live branches.
+const MAX_ENTRIES: usize = 16;
 
 impl ProviderCache {
     #[must_use]
     pub fn new(rules: Caching) -> ProviderCache {
-        ProviderCache { rules, seen: VecDeque::new() }
+        ProviderCache { rules, entries: VecDeque::new() }
     }
 
-    /// Bills a request at `now`, in milliseconds, and remembers it. Models do not share what they remember.
+    /// Bills a request at `now`, in milliseconds, and caches it. Models do not share a cache.
     pub fn bill(&mut self, model: &str, segments: Vec<Segment>, now: u64) -> Billed {
         let life = u64::try_from(self.rules.ttl.as_millis()).unwrap_or(u64::MAX);
-        let is_moved = self.seen.back().is_some_and(|last| !segments.starts_with(&last.segments));
-        self.seen.retain(|seen| now.saturating_sub(seen.at) <= life);
-        let same = self.seen.iter().filter(|seen| seen.model == model);
-        let longest = same.map(|seen| shared(&seen.segments, &segments)).max().unwrap_or(0);
+        let is_moved = self.entries.back().is_some_and(|last| !segments.starts_with(&last.segments));
+        self.entries.retain(|entry| now.saturating_sub(entry.at) <= life);
+        let same_model = self.entries.iter().filter(|entry| entry.model == model);
+        let longest = same_model.map(|entry| shared_prefix(&entry.segments, &segments)).max().unwrap_or(0);
         let total: u64 = segments.iter().map(|segment| segment.tokens).sum();
-        // What is a part of this request needs no place of its own.
-        self.seen.retain(|seen| seen.model != model || !segments.starts_with(&seen.segments));
-        if self.seen.len() >= MOST {
-            self.seen.pop_front();
+        // Entries that are prefixes of this request are redundant.
+        self.entries.retain(|entry| entry.model != model || !segments.starts_with(&entry.segments));
+        if self.entries.len() >= MAX_ENTRIES {
+            self.entries.pop_front();
         }
-        self.seen.push_back(Seen { at: now, model: model.to_owned(), segments });
+        self.entries.push_back(CacheEntry { at: now, model: model.to_owned(), segments });
         let read = self.cached(longest);
         let end = self.cached(total).max(read);
         Billed { read, written: end - read, plain: total - end, is_moved }
     }
 
-    /// How many of the first `tokens` a cache holds.
+    /// The number of tokens that the cache holds of a prefix with `tokens` tokens.
     fn cached(&self, tokens: u64) -> u64 {
         let whole = tokens - tokens % self.rules.step.0.max(1);
         if tokens < self.rules.minimum.0 { 0 } else { whole }
     }
 }
 
-/// The tokens that two requests begin with alike. A message that differs at all is taken to differ from its first token on.
-fn shared(one: &[Segment], other: &[Segment]) -> u64 {
+/// The number of tokens in the common prefix of two requests. A message that differs at all is assumed to
+/// differ from its first token on.
+fn shared_prefix(one: &[Segment], other: &[Segment]) -> u64 {
     let same = one.iter().zip(other).take_while(|(one, other)| one == other);
     same.map(|(one, _)| one.tokens).sum()
 }
@@ -118,17 +120,17 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_makes_everything_behind_it_a_miss_once() {
+    fn an_edit_causes_one_miss_for_everything_after_it() {
         let mut cache = ProviderCache::new(RULES);
         cache.bill("m", request(&[1, 2, 3, 4]), 0);
         assert_eq!(cache.bill("m", request(&[1, 2, 9, 4, 5]), 1), billed(1_920, 3_072, 8, true));
         assert_eq!(cache.bill("m", request(&[1, 2, 9, 4, 5, 6]), 2), billed(4_992, 896, 112, false));
-        // A branch that was left is still there.
+        // An abandoned branch is still cached.
         assert_eq!(cache.bill("m", request(&[1, 2, 3, 4, 7]), 3).read, 3_968);
     }
 
     #[test]
-    fn what_nobody_asks_for_is_forgotten_and_what_is_asked_for_lives_on() {
+    fn unused_entries_expire_and_used_ones_are_renewed() {
         let mut cache = ProviderCache::new(RULES);
         let minutes = |minutes: u64| minutes * 60_000;
         cache.bill("m", request(&[1, 2]), 0);
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn models_do_not_share() {
+    fn models_do_not_share_a_cache() {
         let mut cache = ProviderCache::new(RULES);
         cache.bill("m", request(&[1, 2]), 0);
         assert_eq!(cache.bill("n", request(&[1, 2]), 1).read, 0);

@@ -1,4 +1,4 @@
-//! What is counted of requests and conversations.
+//! The figures of requests and conversations.
 
 use crate::cache::Billed;
 use crate::price::Cost;
@@ -6,50 +6,52 @@ use crate::price::Cost;
 /// One request under one policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Turn {
-    /// What it would use as the client sent it, in tokens.
+    /// The tokens of the request as the client sent it.
     pub before: u64,
     pub billed: Billed,
     pub cost: Cost,
     pub fate: Fate,
     pub is_edited: bool,
     pub is_refused: bool,
-    /// Whether the provider would refuse it, because it is longer than the model's window.
+    /// Whether the provider would reject it, because it is longer than the model's window.
     pub is_over: bool,
     pub is_unreadable: bool,
 }
 
-/// What became of the messages of a request, in tokens.
+/// The tokens of a request's messages, by what happened to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// Sent as they came, with what stands before the messages.
+    /// Forwarded unchanged, including everything before the messages.
     pub kept: u64,
-    /// As long as they were before they became placeholders.
+    /// Masked messages, at their original length.
     pub masked: u64,
-    /// Gone for a summary.
+    /// Replaced by a summary.
     pub folded: u64,
-    /// Gone for a marker.
+    /// Replaced by a marker.
     pub dropped: u64,
-    /// Messages of our own.
+    /// Messages inserted by Tidegate.
     pub own: u64,
 }
 
-/// Many requests under one policy.
+/// The totals of many requests under one policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     pub requests: u64,
     pub refused: u64,
     pub over: u64,
     pub unreadable: u64,
-    /// Tokens as the client sent them, and as they would be forwarded. What is refused is in neither.
+    /// Tokens as the client sent them, without refused requests.
     pub before: u64,
+    /// Tokens as they would be forwarded, without refused requests.
     pub sent: u64,
     pub cached: u64,
     pub cost: Cost,
-    /// Requests that would go out edited, and those of them that change what the provider has seen before.
+    /// Requests that would be forwarded edited.
     pub edited: u64,
+    /// Requests whose edits change a prefix that the provider may have cached.
     pub moves: u64,
     pub summaries: u64,
-    /// The longest request.
+    /// The tokens of the longest request.
     pub peak: u64,
 }
 
@@ -83,13 +85,13 @@ impl Figures {
         self.peak = self.peak.max(other.peak);
     }
 
-    /// Requests that nobody would have answered.
+    /// Requests that Tidegate or the provider would have refused.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         self.refused + self.over
     }
 
-    /// The share of what was sent that the provider had in its cache.
+    /// The share of the forwarded tokens that was read from the provider's cache.
     #[must_use]
     pub fn cached_share(&self) -> f64 {
         if self.sent == 0 { 0.0 } else { self.cached as f64 / self.sent as f64 }

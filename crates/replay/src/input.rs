@@ -1,8 +1,9 @@
-//! Recorded conversations in files: which form a file has, and its lines.
+//! Reads recorded conversations from files and detects their format.
 //!
-//! - A conversation a line: `{"id", "model", "messages", "tools"?}`, also as `tidegate conversations export` writes it.
-//! - A request a line: the body of a chat completion, alone or as `body` or `request` beside a time and headers. Requests whose
-//!   histories grow are put together again.
+//! - One conversation per line: `{"id", "model", "messages", "tools"?}`, the format of `tidegate
+//!   conversations export`.
+//! - One request per line: the body of a chat completion, alone or as the member `body` or `request` next to
+//!   a time and headers. Requests are grouped into the conversations they belong to.
 
 mod group;
 mod line;
@@ -14,7 +15,7 @@ pub use line::Defaults;
 pub use recorded::Recorded;
 
 use group::Groups;
-use line::Form;
+use line::Format;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -28,35 +29,36 @@ pub enum InputError {
     Unreadable { file: String, reason: String },
     #[error("{file}:{line}: {reason}\n  hint: {hint}")]
     Line { file: String, line: usize, reason: String, hint: &'static str },
-    #[error("{file}: there is no conversation in it\n  hint: {FORMS}")]
+    #[error("{file}: there are no conversations\n  hint: {FORMAT_HINT}")]
     Empty { file: String },
 }
 
-pub(crate) const FORMS: &str = "a line is a conversation `{\"id\", \"model\", \"messages\"}` or the body of a chat completion; \
+pub(crate) const FORMAT_HINT: &str = "each line is a conversation `{\"id\", \"model\", \"messages\"}` or the body of a chat completion; \
     `jq -c . FILE` puts each object on one line, and `jq -c '.[]' FILE` each element of an array";
 
-/// A line of a file that is a conversation of its own, not read yet.
+/// A line of a file, not parsed yet.
 #[derive(Debug)]
-pub struct Unread {
+pub struct InputLine {
     pub(crate) file: Arc<str>,
     pub(crate) line: usize,
     pub(crate) text: Vec<u8>,
 }
 
-/// What a file holds, piece by piece.
+/// A conversation found in a file.
 #[derive(Debug)]
-pub enum Found {
-    /// To be read where there is time for it.
-    Line(Unread),
-    /// Put together from several lines.
+pub enum InputItem {
+    /// A line that is a conversation, to be parsed by a worker.
+    Line(InputLine),
+    /// Grouped from several request lines.
     Conversation(Box<Recorded>),
 }
 
-/// Reads a file and gives away what it finds; `-` is standard input. `found` says whether to go on.
+/// Reads a file, or standard input for `-`, and passes each item with its size in bytes to `visit`, which
+/// returns whether to continue.
 pub fn read_file(
     path: &Path,
     defaults: &Defaults,
-    mut found: impl FnMut(Found, u64) -> bool,
+    mut visit: impl FnMut(InputItem, u64) -> bool,
 ) -> Result<(), InputError> {
     let is_stdin = path.as_os_str() == "-";
     let name: Arc<str> = if is_stdin { "standard input".into() } else { path.display().to_string().into() };
@@ -65,7 +67,7 @@ pub fn read_file(
     let input: Box<dyn Read> =
         if is_stdin { Box::new(std::io::stdin()) } else { Box::new(File::open(path).map_err(failed)?) };
     let mut input = BufReader::with_capacity(1 << 20, input);
-    let (mut form, mut groups, mut number) = (None, Groups::default(), 0);
+    let (mut format, mut groups, mut number) = (None, Groups::default(), 0);
     loop {
         let mut text = Vec::new();
         if input.read_until(b'\n', &mut text).map_err(failed)? == 0 {
@@ -76,27 +78,27 @@ pub fn read_file(
         if text.trim_ascii().is_empty() {
             continue;
         }
-        let line = Unread { file: name.clone(), line: number, text };
-        let form = match form {
-            Some(form) => form,
-            None => *form.insert(line.form()?),
+        let line = InputLine { file: name.clone(), line: number, text };
+        let format = match format {
+            Some(format) => format,
+            None => *format.insert(line.detect_format()?),
         };
-        match form {
-            Form::Conversations => {
-                if !found(Found::Line(line), bytes) {
+        match format {
+            Format::Conversations => {
+                if !visit(InputItem::Line(line), bytes) {
                     return Ok(());
                 }
             }
-            Form::Requests => groups.add(line.request(defaults)?)?,
+            Format::Requests => groups.add(line.request(defaults)?)?,
         }
     }
-    match form {
+    match format {
         None => Err(InputError::Empty { file: name.to_string() }),
-        Some(Form::Conversations) => Ok(()),
-        Some(Form::Requests) => {
+        Some(Format::Conversations) => Ok(()),
+        Some(Format::Requests) => {
             for conversation in groups.finish() {
                 let bytes = conversation.bytes();
-                if !found(Found::Conversation(Box::new(conversation)), bytes) {
+                if !visit(InputItem::Conversation(Box::new(conversation)), bytes) {
                     break;
                 }
             }
@@ -105,14 +107,14 @@ pub fn read_file(
     }
 }
 
-impl Unread {
-    /// A line that is not in a file.
+impl InputLine {
+    /// A line that does not come from a file.
     #[must_use]
-    pub fn new(name: &str, line: usize, text: &str) -> Unread {
-        Unread { file: name.into(), line, text: text.into() }
+    pub fn new(name: &str, line: usize, text: &str) -> InputLine {
+        InputLine { file: name.into(), line, text: text.into() }
     }
 
-    pub(crate) fn wrong(&self, reason: impl Into<String>, hint: &'static str) -> InputError {
+    pub(crate) fn error(&self, reason: impl Into<String>, hint: &'static str) -> InputError {
         InputError::Line { file: self.file.to_string(), line: self.line, reason: reason.into(), hint }
     }
 }

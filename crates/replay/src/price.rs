@@ -1,4 +1,4 @@
-//! What input costs: as the model table says, or as if the provider billed otherwise.
+//! The cost of input: at the prices of the model table, or with other cache prices.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,27 +6,27 @@ use tidegate_tokens::{Model, Prices};
 
 use crate::cache::Billed;
 
-/// A way of billing repeated input.
+/// How repeated input is billed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Regime {
-    /// The prices of each model.
+    /// The model's own prices.
     Table,
-    /// Multiples of each model's input price.
+    /// Multiples of the model's input price.
     Multiples { cached: f64, write: f64 },
 }
 
-/// What the input of requests costs.
+/// The cost of the input of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// In tokens at the plain input price: what it costs whatever the price is.
+    /// In tokens at the plain input price, so that costs compare even without a known price.
     pub units: f64,
     pub usd: f64,
-    /// How many requests have no known price, so that `usd` lacks them.
+    /// The number of requests without a known price, which `usd` excludes.
     pub unpriced: u64,
 }
 
 impl Regime {
-    /// The model as it would be billed. The engine's arithmetic sees the same prices.
+    /// The model with the prices of this regime. The engine decides by the same prices.
     #[must_use]
     pub fn applied(self, model: &Model) -> Model {
         let Regime::Multiples { cached, write } = self else { return model.clone() };
@@ -41,16 +41,16 @@ impl Regime {
         Model { prices: Some(prices), ..model.clone() }
     }
 
-    /// What a request costs whose model, as the table has it, is `model`.
+    /// The cost of a request to `model`, given with its prices from the table.
     #[must_use]
     pub fn cost(self, model: &Model, billed: &Billed) -> Cost {
-        // Without a price the same discount is assumed as where the proxy has to decide without one.
+        // Without a price, assumes the same discount that the proxy assumes.
         let assumed = Prices { input: 1.0, cached_input: Some(0.1), cache_write: None, output: None };
         let prices = self.applied(model).prices.unwrap_or(assumed);
         let sum = billed.read as f64 * prices.cached()
             + billed.written as f64 * prices.written()
             + billed.plain as f64 * prices.input;
-        // A model that is free costs nothing in any unit.
+        // Avoids dividing by zero for a free model.
         let units = if prices.input > 0.0 { sum / prices.input } else { 0.0 };
         match model.prices {
             Some(_) => Cost { units, usd: sum / 1e6, unpriced: 0 },
@@ -66,13 +66,13 @@ impl Cost {
         self.unpriced += other.unpriced;
     }
 
-    /// Nothing where a price is unknown: a sum without it would look like all.
+    /// `None` if a price is unknown, because the sum would be incomplete.
     #[must_use]
     pub fn known_usd(&self) -> Option<f64> {
         (self.unpriced == 0).then_some(self.usd)
     }
 
-    /// How many times as much as `raw`: in dollars where both are known.
+    /// The ratio to the cost `raw`, in dollars if both are known.
     #[must_use]
     pub fn ratio_to(&self, raw: &Cost) -> f64 {
         let (own, other) = match (self.known_usd(), raw.known_usd()) {
@@ -90,10 +90,10 @@ impl FromStr for Regime {
         if text == "table" {
             return Ok(Regime::Table);
         }
-        let wrong = || {
+        let error = || {
             format!(
-                "`{text}` is no price: use `table` for the model's own, a multiple of the input price such as `0.1` for \
-                 cached input, or two such as `0.1/1.25` for reading and writing the cache"
+                "invalid price `{text}`: use `table` for the model's own prices, a multiple of the input price such as `0.1` \
+                 for cached input, or two such as `0.1/1.25` for cache reads and writes"
             )
         };
         let number =
@@ -104,7 +104,7 @@ impl FromStr for Regime {
         };
         match (cached, write) {
             (Some(cached), Some(write)) => Ok(Regime::Multiples { cached, write }),
-            _ => Err(wrong()),
+            _ => Err(error()),
         }
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     const BILLED: Billed = Billed { read: 1_000_000, written: 100_000, plain: 10_000, is_moved: false };
 
     #[test]
-    fn tokens_are_billed_by_kind() {
+    fn read_written_and_plain_tokens_have_their_own_prices() {
         let model = ModelTable::builtin().lookup("gpt-4o");
         let cost = Regime::Table.cost(&model, &BILLED);
         assert!((cost.usd - (1.25 + 0.25 + 0.025)).abs() < 1e-9, "{cost:?}");
@@ -137,8 +137,8 @@ mod tests {
     }
 
     #[test]
-    fn a_model_without_a_price_costs_no_dollars_and_still_compares() {
-        let model = ModelTable::builtin().lookup("nobody-knows-it");
+    fn an_unpriced_model_has_no_dollar_cost_but_can_be_compared() {
+        let model = ModelTable::builtin().lookup("unknown-model");
         let cost = Regime::Table.cost(&model, &BILLED);
         assert_eq!(cost.known_usd(), None);
         assert!((cost.units - 210_000.0).abs() < 1e-3);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_are_written_as_multiples() {
+    fn prices_parse_as_multiples() {
         assert_eq!("table".parse(), Ok(Regime::Table));
         assert_eq!("0.5".parse(), Ok(Regime::Multiples { cached: 0.5, write: 1.0 }));
         assert_eq!("0.1/1.25".parse::<Regime>().unwrap().to_string(), "cached input ×0.1, writes ×1.25");

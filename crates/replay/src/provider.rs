@@ -7,7 +7,7 @@ use tidegate_config::{Context, Settings};
 use tidegate_context::{ConversationState, Rule, TurnInput};
 use tidegate_engine::Strategy;
 use tidegate_tokens::Model;
-use tidegate_wire::Reader;
+use tidegate_wire::{Dialect, Reader};
 
 /// Bills the requests of one conversation like a provider with a prompt cache.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Provider {
 
     /// Returns the billed input of a request sent at `now`, in milliseconds; `None` if the body is not a chat completion.
     pub fn bill(&mut self, body: &[u8], now: u64) -> Option<Billed> {
-        let outline = self.reader.outline(body).ok()?;
+        let outline = self.reader.outline(Dialect::Chat, body).ok()?;
         let body = Bytes::copy_from_slice(body);
         let input = TurnInput::new(body, outline, self.context.clone(), self.model.clone());
         let chat = input.assess(&ConversationState::default(), &self.reader, Rule::Decide).ok()?.chat;

@@ -1,4 +1,4 @@
-//! The policy that would have been cheapest.
+//! Recommends the cheapest policy within bounds.
 
 use crate::comparison::Comparison;
 use crate::figures::Figures;
@@ -7,28 +7,29 @@ use crate::run::Setup;
 use tidegate_config::{Context, strategy_name};
 use tidegate_engine::{Keep, Pace, Strategy};
 
-/// What a policy must not do, however cheap that is. A policy under which requests go unanswered is never recommended.
+/// Limits on a recommended policy. A policy under which requests are refused is never recommended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// So many turns at least stay as they were.
+    /// The minimum number of turns that stay unedited.
     pub keep_at_least: Option<u32>,
-    /// No request may be longer than this, in tokens.
+    /// The maximum number of tokens in a request.
     pub peak: Option<u64>,
-    /// The strategies that may be used; any if there are none.
+    /// The allowed strategies; empty allows any.
     pub only: Vec<Strategy>,
 }
 
 /// The cheapest policy within bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recommendation {
-    /// Its place among the policies.
+    /// Its index in [`Setup::policies`].
     pub policy: usize,
     pub ratio: f64,
     /// Lines for `proxy.toml`.
     pub snippet: String,
 }
 
-/// Nothing where no policy keeps to the bounds. Of several that cost the same, the one that edits nothing is taken if it is among them.
+/// Returns `None` if no policy is within the bounds. Among equally cheap policies, prefers the one that edits
+/// nothing.
 #[must_use]
 pub fn recommend(
     setup: &Setup,
@@ -36,15 +37,16 @@ pub fn recommend(
     regime: usize,
     bounds: &Bounds,
 ) -> Option<Recommendation> {
-    // The context in which the policies are the same for every model that has no route of its own.
+    // The policies are the same for every model without a route of its own, so the first model stands for
+    // all.
     let model = comparison.models.first().map_or("", String::as_str);
     let totals = comparison.totals.get(regime)?;
     let raw = totals.first()?;
-    let allowed = setup.policies.iter().zip(totals).enumerate().filter_map(|(place, (policy, figures))| {
+    let allowed = setup.policies.iter().zip(totals).enumerate().filter_map(|(index, (policy, figures))| {
         let context = policy.context(&setup.settings, model)?;
-        is_within(policy, &context, figures, bounds).then_some((place, policy, context, figures.cost.units))
+        is_within(policy, &context, figures, bounds).then_some((index, policy, context, figures.cost.units))
     });
-    // Where nothing else tells them apart, the pace that also suits other prices.
+    // Ties go to raw, then to the pace that also suits other prices.
     let rank = |policy: &Policy| match policy.kind {
         Kind::Raw => 0,
         Kind::BreakEven => 1,
@@ -56,9 +58,9 @@ pub fn recommend(
     };
     let cheapest =
         allowed.reduce(|best, one| if is_better((one.3, one.1), (best.3, best.1)) { one } else { best });
-    cheapest.map(|(place, policy, context, _)| Recommendation {
-        policy: place,
-        ratio: totals[place].cost.ratio_to(&raw.cost),
+    cheapest.map(|(index, policy, context, _)| Recommendation {
+        policy: index,
+        ratio: totals[index].cost.ratio_to(&raw.cost),
         snippet: snippet(policy, &context),
     })
 }
@@ -68,11 +70,13 @@ fn is_within(policy: &Policy, context: &Context, figures: &Figures, bounds: &Bou
     figures.unanswered() == 0
         && bounds.peak.is_none_or(|peak| figures.peak <= peak)
         && (bounds.only.is_empty() || bounds.only.contains(&strategy))
-        && bounds.keep_at_least.is_none_or(|least| keeps(strategy, context).is_some_and(|kept| kept >= least))
+        && bounds
+            .keep_at_least
+            .is_none_or(|least| turns_kept(strategy, context).is_some_and(|kept| kept >= least))
 }
 
-/// How many turns stay as they were; nothing where that depends on the conversation.
-fn keeps(strategy: Strategy, context: &Context) -> Option<u32> {
+/// The number of turns that stay unedited; `None` if it depends on the conversation.
+fn turns_kept(strategy: Strategy, context: &Context) -> Option<u32> {
     let turns = |keep: Keep| match keep {
         Keep::Turns(turns) => Some(turns.get()),
         Keep::UserTurns(_) | Keep::Messages(_) | Keep::Tokens(_) => None,
@@ -88,7 +92,7 @@ fn keeps(strategy: Strategy, context: &Context) -> Option<u32> {
 
 fn snippet(policy: &Policy, context: &Context) -> String {
     if let Kind::Route(name) = &policy.kind {
-        return format!("# The route `{name}` as it is.\n");
+        return format!("# The route `{name}`, unchanged.\n");
     }
     let strategy = policy.strategy(context);
     let mut lines = format!("[context]\nstrategy = \"{}\"\n", strategy_name(strategy));
@@ -98,15 +102,15 @@ fn snippet(policy: &Policy, context: &Context) -> String {
             Pace::Batch(size) => format!("{{ batch = {size} }}"),
             Pace::BreakEven => "\"break_even\"".to_owned(),
         };
-        lines += &format!("\n[context.mask]\nkeep = {}\npace = {pace}\n", written(context.mask.policy.keep));
+        lines += &format!("\n[context.mask]\nkeep = {}\npace = {pace}\n", toml(context.mask.policy.keep));
     }
     if matches!(strategy, Strategy::Summarization | Strategy::Hybrid) {
-        lines += &format!("\n[context.fold]\nkeep = {}\n", written(context.fold.keep));
+        lines += &format!("\n[context.fold]\nkeep = {}\n", toml(context.fold.keep));
     }
     lines
 }
 
-fn written(keep: Keep) -> String {
+fn toml(keep: Keep) -> String {
     match keep {
         Keep::Turns(turns) => format!("{{ turns = {turns} }}"),
         Keep::UserTurns(turns) => format!("{{ user_turns = {turns} }}"),
@@ -127,8 +131,8 @@ mod tests {
         Setup { settings, policies, regimes: vec![Regime::Table], gap: 0, main: 0 }
     }
 
-    /// Units, unanswered requests and the longest one of each policy.
-    fn compared(setup: &Setup, figures: &[(f64, u64, u64)]) -> Comparison {
+    /// A comparison with the given cost units, refused requests and peak for each policy.
+    fn comparison(setup: &Setup, figures: &[(f64, u64, u64)]) -> Comparison {
         let mut comparison = Comparison::new(setup);
         comparison.totals[0] = figures
             .iter()
@@ -143,16 +147,17 @@ mod tests {
     }
 
     #[test]
-    fn the_cheapest_within_bounds_is_named_with_what_to_write() {
+    fn the_cheapest_policy_within_bounds_is_recommended() {
         let setup =
             setup(&["raw", "masking:break_even@20", "masking:every_turn@3", "hybrid@5", "summarization"]);
-        let found = compared(&setup, &[(100., 0, 90), (60., 0, 50), (50., 0, 20), (40., 0, 9), (10., 1, 5)]);
+        let found =
+            comparison(&setup, &[(100., 0, 90), (60., 0, 50), (50., 0, 20), (40., 0, 9), (10., 1, 5)]);
         let named = |bounds: &Bounds| {
             let best = recommend(&setup, &found, 0, bounds)?;
             Some((setup.policies[best.policy].to_string(), best.ratio))
         };
         let some = |name: &str, ratio| Some((name.to_owned(), ratio));
-        // What refuses is not cheap.
+        // A policy that refuses requests is not eligible.
         assert_eq!(named(&Bounds::default()), some("hybrid@5", 0.4));
         let least = |turns| Bounds { keep_at_least: Some(turns), ..Bounds::default() };
         assert_eq!(named(&least(4)), some("hybrid@5", 0.4));
@@ -164,18 +169,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recommended_can_be_written_into_the_configuration() {
+    fn the_snippet_is_a_valid_configuration_of_the_policy() {
         for name in
             ["raw", "masking:break_even@20", "masking:batch=7", "hybrid@5", "summarization@2", "window"]
         {
             let setup = setup(&[name]);
-            let found = compared(&setup, &[(1.0, 0, 1)]);
+            let found = comparison(&setup, &[(1.0, 0, 1)]);
             let best = recommend(&setup, &found, 0, &Bounds::default()).unwrap();
             let settings =
                 load(Source::new("proxy.toml", &best.snippet), &Flags::default(), &|_| None).unwrap();
-            let written = &*settings.routes[0].context;
+            let parsed = &*settings.routes[0].context;
             assert_eq!(
-                Some(written),
+                Some(parsed),
                 setup.policies[0].context(&setup.settings, "").as_ref(),
                 "{}",
                 best.snippet

@@ -1,7 +1,7 @@
-//! One page about a replay: tables, plots and what became of each message, in a file that needs nothing else.
+//! The HTML report of a replay: tables, plots and the edits of each request, in one self-contained file.
 //!
-//! Ids and names in it are whatever a recording says, so everything is escaped: in the page as HTML, in its data as JSON that
-//! cannot end its element. The page may load nothing from anywhere.
+//! Ids and names come from recordings, so everything is escaped: as HTML in the page, and as JSON that cannot
+//! close its element in the data. The page may load nothing.
 
 mod data;
 mod rows;
@@ -14,10 +14,10 @@ use std::fmt::Write;
 const STYLE: &str = include_str!("report/page.css");
 const SCRIPT: &str = include_str!("report/page.js");
 
-/// Nothing but what is in the page itself.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+/// Allows only what is in the page itself.
+const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// The page. `recommended` has an entry for each price, or none at all.
+/// Renders the page. `recommended` has one entry per price, or is empty.
 #[must_use]
 pub fn report(
     setup: &Setup,
@@ -31,7 +31,7 @@ pub fn report(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{CONTENT_POLICY}\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
          <title>Tidegate replay</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
     );
@@ -41,11 +41,11 @@ pub fn report(
     }
     page += PLOTS;
     let data = data::of(setup, comparison).to_string();
-    // The only way out of the element is its closing tag.
+    // Without `<`, the data cannot close its element.
     let data = data.replace('<', "\\u003c");
     let _ = write!(
         page,
-        "<footer>Made by <code>tidegate replay</code> {}. Nothing in this page is loaded from anywhere.</footer>\n</main>\n\
+        "<footer>Made by <code>tidegate replay</code> {}. This page loads nothing.</footer>\n</main>\n\
          <script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION")
     );
@@ -54,30 +54,30 @@ pub fn report(
 
 const PLOTS: &str = "\
 <section class=\"plots\">
-<figure id=\"size\"><figcaption><b>Context size</b> mean tokens of a request, by its number</figcaption></figure>
-<figure id=\"cost\"><figcaption><b>Cumulative cost</b> of the first requests of all conversations</figcaption></figure>
-<figure id=\"window\"><figcaption><b>Cost against window size</b> / raw, by how many turns stay as they were</figcaption></figure>
+<figure id=\"size\"><figcaption><b>Context size</b> mean tokens of the n-th request</figcaption></figure>
+<figure id=\"cost\"><figcaption><b>Cumulative cost</b> of the first n requests of all conversations</figcaption></figure>
+<figure id=\"window\"><figcaption><b>Cost by window size</b> relative to raw, by turns kept unedited</figcaption></figure>
 </section>
 <section class=\"strips\">
-<h2>What was kept, masked and folded</h2>
+<h2>Messages kept, masked and folded</h2>
 <p><label>Conversation <select id=\"conversation\"></select></label> <span id=\"keys\"></span></p>
-<p class=\"hint\">One column is one request: below the line what was sent, above it what was left out. A dot marks a request that \
-changes what the provider had in its cache.</p>
+<p class=\"hint\">Each column is a request: below the line is what was sent, above it what was left out. A dot marks a request whose \
+edits change a prefix in the provider's cache.</p>
 <div id=\"strips\"></div>
 </section>
 ";
 
-/// A text as HTML, also inside an attribute.
+/// Escapes a text for HTML, including attribute values.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             '&' => escaped += "&amp;",
             '<' => escaped += "&lt;",
             '>' => escaped += "&gt;",
             '"' => escaped += "&quot;",
             '\'' => escaped += "&#39;",
-            _ => escaped.push(letter),
+            _ => escaped.push(character),
         }
     }
     escaped
@@ -92,7 +92,7 @@ mod tests {
     use tidegate_config::{Flags, Source, load};
 
     #[test]
-    fn nothing_that_a_recording_says_becomes_a_part_of_the_page() {
+    fn recorded_text_never_becomes_markup() {
         let settings = load(Source::none(), &Flags::default(), &|_| None).unwrap();
         let policies = Policy::all(["\"><img src=x>".to_owned()]);
         let setup = Setup { settings, main: policies.len(), policies, regimes: vec![Regime::Table], gap: 0 };
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn the_page_loads_nothing() {
         for text in [STYLE, SCRIPT, PLOTS] {
-            for way in [
+            for forbidden in [
                 "http:",
                 "https:",
                 "//cdn",
@@ -129,8 +129,8 @@ mod tests {
                 "innerHTML",
                 "eval(",
             ] {
-                // The name of SVG looks like an address, and is none.
-                assert!(!text.replace("http://www.w3.org/2000/svg", "").contains(way), "{way}");
+                // The SVG namespace looks like a URL but is not loaded.
+                assert!(!text.replace("http://www.w3.org/2000/svg", "").contains(forbidden), "{forbidden}");
             }
         }
     }

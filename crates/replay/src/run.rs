@@ -13,7 +13,7 @@ use tidegate_config::{Context, Settings};
 use tidegate_context::{Assessment, Splice, model_table};
 use tidegate_engine::{Strategy, Timestamp, Tokens};
 use tidegate_tokens::{Model, ModelTable};
-use tidegate_wire::{Fingerprinter, Outline, Reader, assemble};
+use tidegate_wire::{Dialect, Fingerprinter, Outline, Reader, assemble};
 
 /// The settings, policies and prices to compare.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ impl<'a> Stage<'a> {
         let mut requests = Vec::with_capacity(times.len());
         for (number, &now) in times.iter().enumerate() {
             let body = conversation.body(number);
-            let Ok(outline) = self.reader.outline(&body) else { continue };
+            let Ok(outline) = self.reader.outline(Dialect::Chat, &body) else { continue };
             let resolved = self.resolve(outline.model.as_deref().unwrap_or_default());
             first.get_or_insert_with(|| resolved.clone());
             if !replayed.models.contains(&resolved.name) {
@@ -193,10 +193,9 @@ impl<'a> Stage<'a> {
 
     /// Returns the cache key of what precedes the messages in a provider's prompt: tools, functions and the response format.
     fn head(&self, body: &[u8], outline: &Outline) -> u128 {
-        let spans = [outline.tools, outline.functions, outline.response_format];
         let mut key = 0u128;
-        for span in spans {
-            key = key.rotate_left(7) ^ span.map_or(1, |span| self.keys.of(span.of(body)).0);
+        for extra in &outline.extras {
+            key = key.rotate_left(7) ^ self.keys.of(extra.span.of(body)).0;
         }
         key
     }

@@ -1,20 +1,22 @@
-//! What the proxy uses: conversations that can always be recalled.
+//! The store as the proxy uses it: with deadlines, and with a local cache for when the store fails.
 
 mod folding;
 mod history;
+mod operator;
 #[cfg(test)]
 mod tests;
 
-pub use folding::Claim;
+pub use folding::FoldLease;
 pub use history::History;
+pub use operator::{Pinned, Timeline};
 
-use crate::claims::Claims;
 use crate::health::{Change, Health};
-use crate::local::{AskedPin, Local};
+use crate::leases::Leases;
+use crate::local_cache::{LocalCache, StoredPin};
 use crate::record::{self, RawMessage, RecordError, StoredFold};
 use crate::seal::Keyring;
-use crate::store::{Answer, Journal, Listing, MessageId, Recollection, Store, Turn};
-use crate::{ConversationKey, Head, Recalled, StoreError};
+use crate::store::{Journal, MessageId, Recollection, Store, StoreFuture, Turn};
+use crate::{ConversationKey, Degraded, Head, Recalled, StoreError};
 use bytes::Bytes;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -23,76 +25,61 @@ use tidegate_engine::Waypoint;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-/// A store with a deadline for everything, and what this process remembers itself for when the store does not answer.
+/// A store with deadlines, backed by a local cache that serves requests while the store is unavailable.
 ///
-/// Decisions are stored under what they were made for, so an old memory is never wrong, only short: a request that is
-/// served from this process's own gets the same decisions as before.
+/// Decisions are stored under the digest of the conversation that they were made for, so stale data is never wrong, only
+/// incomplete: a request served from the local cache gets the same decisions as before.
 #[derive(Debug)]
 pub struct Conversations {
     store: Arc<dyn Store>,
     options: Options,
-    local: Local,
-    /// Instructions stand outside the chain of digests and are resent with every request: those that were recorded.
+    local: LocalCache,
+    /// The instructions that were recorded. They are not part of the digest chain and are resent with every request.
     instructions: Cache<(ConversationKey, MessageId), ()>,
-    /// Histories that the proxy holds for their clients, for when the store does not answer.
+    /// Histories that the proxy keeps for its clients, for when the store is unavailable.
     histories: Cache<ConversationKey, Arc<History>>,
-    /// Asked before the store is: two in this process never both fold, whatever the store says or fails to say.
-    claims: Claims,
-    /// Until when folding a conversation is not worth trying again, in milliseconds since 1970.
+    /// Checked before the store: two tasks of this process never fold at once, even if the store is unavailable.
+    leases: Leases,
+    /// When folding a conversation may be tried again, in milliseconds since the Unix epoch.
     cooling: Cache<ConversationKey, u64>,
     health: Health,
 }
 
+/// How [`Conversations`] uses its store.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The deadline of everything that a request waits for.
+    /// The deadline of every operation that a request waits for.
     pub timeout: Duration,
     /// Whether messages are recorded.
     pub raw: bool,
-    /// Encrypts them, and summaries.
+    /// Encrypts messages, summaries and pins.
     pub keyring: Option<Keyring>,
 }
 
-/// What a request leaves before its answer ends.
+/// The entries that a request writes before its response ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entries {
-    /// Messages that instruct: they stand outside the chain of digests.
+    /// Instructions. They are not part of the digest chain.
     pub instructions: Vec<RawMessage>,
     pub messages: Vec<RawMessage>,
-    /// Covers all messages up to its end, which must all be here or in the store.
+    /// All messages up to its end must be in `messages` or in the store.
     pub waypoint: Option<Waypoint>,
 }
 
-/// The messages of a conversation, and how many more there are that cannot be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Timeline {
-    pub messages: Vec<RawMessage>,
-    pub unreadable: Vec<RecordError>,
-}
-
-/// What is pinned to a conversation: a text, or one that cannot be read, or nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pinned {
-    pub text: Option<String>,
-    pub unreadable: Option<RecordError>,
-}
-
-/// What of the records can be used, and what to say of the rest.
-struct Usable {
+/// The records that could be decoded.
+struct Decoded {
     waypoints: Vec<Waypoint>,
     folds: Vec<StoredFold>,
     pinned: Option<Arc<str>>,
-    damage: Option<&'static str>,
+    /// Why some record could not be decoded.
+    damage: Option<Degraded>,
 }
 
-/// How often a store that fails is tried.
-const PROBE_EVERY: Duration = Duration::from_millis(250);
+/// How often a failing store is probed.
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A person reading a conversation back waits longer than a request does.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// More than this is not encoded and encrypted on a worker.
-const LIGHT: usize = 64 * 1024;
+/// Messages beyond this many bytes are encoded and encrypted on a blocking thread.
+const INLINE_ENCODE_BYTES: usize = 64 * 1024;
 
 impl Conversations {
     #[must_use]
@@ -100,55 +87,52 @@ impl Conversations {
         Arc::new(Conversations {
             store,
             options,
-            local: Local::default(),
+            local: LocalCache::default(),
             instructions: Cache::new(16_384),
             histories: Cache::new(1_024),
-            claims: Claims::default(),
+            leases: Leases::default(),
             cooling: Cache::new(16_384),
             health: Health::default(),
         })
     }
 
-    /// Whether messages are recorded at all.
+    /// Whether messages are recorded.
     #[must_use]
     pub fn records_messages(&self) -> bool {
         self.options.raw
     }
 
-    /// Why the store is not as it should be, for readiness and for answers; none while all is well.
+    /// Why the store is degraded; `None` if it is healthy.
     #[must_use]
-    pub fn degraded(&self) -> Option<&'static str> {
-        self.health.reason()
+    pub fn degraded(&self) -> Option<Degraded> {
+        self.health.degraded()
     }
 
-    /// What is known of a conversation. It cannot fail: without the store it is what this process knows.
+    /// Recalls a conversation. Never fails: if the store is unavailable, the result comes from the local cache.
     pub async fn recall(self: &Arc<Self>, key: ConversationKey) -> Recalled {
-        let mine = self.local.get(key);
-        if let Some(mine) = mine.as_ref().filter(|mine| mine.is_whole && !self.store.is_shared()) {
-            return mine.recalled(self.health.reason());
+        let cached = self.local.get(key);
+        if let Some(cached) = cached.as_ref().filter(|cached| cached.is_complete && !self.store.is_shared()) {
+            return cached.recalled(self.health.degraded());
         }
-        match self.ask(key).await {
+        match self.recall_from_store(key).await {
             Ok(recalled) => recalled,
-            Err(reason) => mine.unwrap_or_default().without_store(reason),
+            Err(degraded) => cached.unwrap_or_default().without_store(degraded),
         }
     }
 
-    /// What the store knows of a conversation, with what only this process knows.
-    async fn ask(self: &Arc<Self>, key: ConversationKey) -> Result<Recalled, &'static str> {
-        let since = self.local.pins();
-        let recollection = self.waited(self.store.recall(key)).await?;
-        let Usable { waypoints, folds, pinned, damage } = self.decode(key, &recollection);
-        let mine = self.local.merge(key, waypoints, folds, AskedPin { text: pinned, since });
-        Ok(mine.recalled(damage.or(self.health.reason())))
+    /// Reads a conversation from the store and merges it with the local cache.
+    async fn recall_from_store(self: &Arc<Self>, key: ConversationKey) -> Result<Recalled, Degraded> {
+        let pin_version = self.local.pin_version();
+        let recollection = self.with_deadline(self.store.recall(key)).await?;
+        let Decoded { waypoints, folds, pinned, damage } = self.decode(key, &recollection);
+        let cached =
+            self.local.merge(key, waypoints, folds, StoredPin { text: pinned, version: pin_version });
+        Ok(cached.recalled(damage.or(self.health.degraded())))
     }
 
-    /// Writes what a request leaves before its answer ends. If it fails, this process keeps the decision, and the next request
-    /// of the conversation brings the messages again.
-    pub async fn journal(
-        self: &Arc<Self>,
-        key: ConversationKey,
-        entries: Entries,
-    ) -> Result<(), &'static str> {
+    /// Writes the entries of a request. If that fails, the local cache keeps the decision, and the next request of the
+    /// conversation writes the messages again.
+    pub async fn journal(self: &Arc<Self>, key: ConversationKey, entries: Entries) -> Result<(), Degraded> {
         let Entries { instructions, mut messages, waypoint } = entries;
         self.note(key, &messages);
         let ids: Vec<MessageId> = instructions.iter().map(|instruction| instruction.id).collect();
@@ -157,7 +141,7 @@ impl Conversations {
         if journal == Journal::default() {
             return Ok(());
         }
-        let written = self.waited(self.store.journal(key, journal)).await;
+        let written = self.with_deadline(self.store.journal(key, journal)).await;
         if let Some(waypoint) = waypoint {
             self.local.add(key, waypoint, written.is_ok());
         }
@@ -168,83 +152,25 @@ impl Conversations {
         written
     }
 
-    /// Remembers a decision in this process alone, because the store has just failed to answer the same request.
-    pub fn keep_here(&self, key: ConversationKey, waypoint: Waypoint) {
+    /// Keeps a decision in the local cache only, because the store has just failed for the same request.
+    pub fn keep_locally(&self, key: ConversationKey, waypoint: Waypoint) {
         self.local.add(key, waypoint, false);
     }
 
-    /// Whether this process has recorded an instruction of a conversation that the store still has.
+    /// Whether this process has recorded an instruction of a conversation.
     #[must_use]
     pub fn has_instruction(&self, key: ConversationKey, id: MessageId) -> bool {
         self.instructions.get(&(key, id)).is_some()
     }
 
-    /// Adds a turn to the counts.
-    pub async fn count(self: &Arc<Self>, key: ConversationKey, turn: Turn) -> Result<(), &'static str> {
-        self.waited(self.store.count(key, turn)).await
+    /// Records a turn and adds to the counters.
+    pub async fn count(self: &Arc<Self>, key: ConversationKey, turn: Turn) -> Result<(), Degraded> {
+        self.with_deadline(self.store.count(key, turn)).await
     }
 
-    pub async fn list(&self, offset: usize, limit: usize) -> Result<Listing, StoreError> {
-        patiently(self.store.list(offset, limit)).await
-    }
-
-    pub async fn head(&self, key: ConversationKey) -> Result<Option<Head>, StoreError> {
-        patiently(self.store.head(key)).await
-    }
-
-    /// What has been counted of a conversation, for a request that waits for it.
-    pub async fn counted(self: &Arc<Self>, key: ConversationKey) -> Result<Option<Head>, &'static str> {
-        self.waited(self.store.head(key)).await
-    }
-
-    /// Pins a text to a conversation, in the place of the one that was; none takes it away.
-    pub async fn pin(&self, key: ConversationKey, text: Option<&str>) -> Result<(), StoreError> {
-        let text = text.filter(|text| !text.is_empty());
-        let record = text.map(|text| record::encode_pin(key, text, self.options.keyring.as_ref()));
-        patiently(self.store.pin(key, record)).await?;
-        self.local.pin(key, text.map(Arc::from));
-        Ok(())
-    }
-
-    /// What is pinned to a conversation, for a person. One that cannot be read is told from none: whoever sees nothing there
-    /// would write another in its place.
-    pub async fn pinned(&self, key: ConversationKey) -> Result<Pinned, StoreError> {
-        let record = patiently(self.store.recall(key)).await?.pinned;
-        let read = record.map(|record| record::decode_pin(key, &record, self.options.keyring.as_ref()));
-        Ok(match read {
-            None => Pinned::default(),
-            Some(Ok(text)) => Pinned { text: Some(text), unreadable: None },
-            Some(Err(error)) => Pinned { text: None, unreadable: Some(error) },
-        })
-    }
-
-    /// The record of every turn, in no particular order. What a record means is not the store's business.
-    pub async fn turns(&self, key: ConversationKey) -> Result<Vec<Bytes>, StoreError> {
-        patiently(self.store.turns(key)).await
-    }
-
-    /// Every message, in order.
-    pub async fn timeline(&self, key: ConversationKey) -> Result<Timeline, StoreError> {
-        let records = patiently(self.store.messages(key)).await?;
-        let mut timeline = Timeline::default();
-        for (id, record) in &records {
-            match record::decode_message(key, *id, record, self.options.keyring.as_ref()) {
-                Ok(message) => timeline.messages.push(message),
-                Err(error) => timeline.unreadable.push(error),
-            }
-        }
-        timeline.messages.sort_by_key(|message| (message.position, message.at, message.id));
-        Ok(timeline)
-    }
-
-    pub async fn delete(&self, key: ConversationKey) -> Result<bool, StoreError> {
-        self.local.forget(key);
-        self.histories.remove(&key);
-        self.cooling.remove(&key);
-        let deleted = patiently(self.store.delete(key)).await?;
-        // A request may have brought it back in the meantime, with what it knew before.
-        self.local.forget(key);
-        Ok(deleted)
+    /// Reads the head of a conversation with the deadline of a request.
+    pub async fn counted(self: &Arc<Self>, key: ConversationKey) -> Result<Option<Head>, Degraded> {
+        self.with_deadline(self.store.head(key)).await
     }
 
     async fn encode(
@@ -261,79 +187,78 @@ impl Conversations {
         let this = self.clone();
         let encode = move || -> Vec<(MessageId, Bytes)> {
             let keyring = this.options.keyring.as_ref();
-            messages.iter().map(|one| (one.id, record::encode_message(key, one, keyring))).collect()
+            messages
+                .iter()
+                .map(|message| (message.id, record::encode_message(key, message, keyring)))
+                .collect()
         };
-        let messages = if bytes <= LIGHT {
+        let messages = if bytes <= INLINE_ENCODE_BYTES {
             encode()
         } else {
-            // It fails only when the process is ending.
+            // Fails only while the runtime shuts down.
             tokio::task::spawn_blocking(encode).await.unwrap_or_default()
         };
         Journal { messages, waypoint }
     }
 
-    fn decode(&self, key: ConversationKey, recollection: &Recollection) -> Usable {
+    fn decode(&self, key: ConversationKey, recollection: &Recollection) -> Decoded {
         let Recollection { waypoints, folds, pinned } = recollection;
         let keyring = self.options.keyring.as_ref();
         let mut damage = None;
-        let mut say = |error: RecordError| damage = Some(error.reason());
-        let waypoint = |one: &Bytes| record::decode_waypoint(one).map_err(&mut say).ok();
+        let mut note = |error: RecordError| damage = Some(error.into());
+        let waypoint = |record: &Bytes| record::decode_waypoint(record).map_err(&mut note).ok();
         let waypoints = waypoints.iter().filter_map(waypoint).collect();
-        let fold = |one: &Bytes| record::decode_fold(key, one, keyring).map_err(&mut say).ok();
+        let fold = |record: &Bytes| record::decode_fold(key, record, keyring).map_err(&mut note).ok();
         let folds = folds.iter().filter_map(fold).collect();
-        let pin = |one: &Bytes| record::decode_pin(key, one, keyring).map_err(&mut say).ok();
+        let pin = |record: &Bytes| record::decode_pin(key, record, keyring).map_err(&mut note).ok();
         let pinned = pinned.as_ref().and_then(pin).map(Arc::from);
-        Usable { waypoints, folds, pinned, damage }
+        Decoded { waypoints, folds, pinned, damage }
     }
 
-    /// Waits for the store, if it is worth waiting for.
-    async fn waited<T>(self: &Arc<Self>, answer: Answer<'_, T>) -> Result<T, &'static str> {
-        self.waited_for(self.options.timeout, answer).await
+    /// Runs a store operation with the deadline of a request. Fails at once while the store is down.
+    async fn with_deadline<T>(self: &Arc<Self>, operation: StoreFuture<'_, T>) -> Result<T, Degraded> {
+        self.with_timeout(self.options.timeout, operation).await
     }
 
-    async fn waited_for<T>(
+    async fn with_timeout<T>(
         self: &Arc<Self>,
         limit: Duration,
-        answer: Answer<'_, T>,
-    ) -> Result<T, &'static str> {
-        if let Some(reason) = self.health.down() {
-            return Err(reason);
+        operation: StoreFuture<'_, T>,
+    ) -> Result<T, Degraded> {
+        if let Some(degraded) = self.health.down() {
+            return Err(degraded);
         }
-        let answer = timeout(limit, answer).await.unwrap_or(Err(StoreError::Timeout));
-        answer.inspect(|_| self.health.answered()).map_err(|error| {
+        let outcome = timeout(limit, operation).await.unwrap_or(Err(StoreError::Timeout));
+        outcome.inspect(|_| self.health.succeeded()).map_err(|error| {
             if self.health.failed(&error) == Change::Worse {
-                warn!(%error, reason = error.reason(), "conversations are served without their store");
+                warn!(%error, reason = error.reason(), "store unavailable; serving from local cache");
             }
-            if self.health.reason().is_some() {
-                self.probe();
+            if self.health.degraded().is_some() {
+                self.start_probing();
             }
-            error.reason()
+            Degraded::from(&error)
         })
     }
 
-    /// Tries the store from the side until it takes writes again.
-    fn probe(self: &Arc<Self>) {
+    /// Probes the store in the background until it accepts writes again.
+    fn start_probing(self: &Arc<Self>) {
         if !self.health.begin_probing() {
             return;
         }
         let this = Arc::downgrade(self);
         tokio::spawn(async move {
             loop {
-                sleep(PROBE_EVERY).await;
+                sleep(PROBE_INTERVAL).await;
                 let Some(this) = this.upgrade() else { return };
-                let answer = timeout(this.options.timeout, this.store.probe()).await;
-                if matches!(answer, Ok(Ok(()))) {
+                let outcome = timeout(this.options.timeout, this.store.probe()).await;
+                if matches!(outcome, Ok(Ok(()))) {
                     this.health.end_probing();
                     if this.health.recovered() {
-                        info!("the store is back");
+                        info!("store available again");
                     }
                     return;
                 }
             }
         });
     }
-}
-
-async fn patiently<T>(answer: Answer<'_, T>) -> Result<T, StoreError> {
-    timeout(PATIENCE, answer).await.unwrap_or(Err(StoreError::Timeout))
 }

@@ -1,17 +1,17 @@
-//! Conversations in a file of this machine, for one process, on [`redb`].
+//! A store in a local file, for one process, on [`redb`].
 //!
-//! A write is answered when it is on disk. One thread writes; what arrives while it waits for the disk becomes one
-//! commit. Reads see whole commits only and do not wait for writes. What has expired is hidden at once and removed
-//! later, a piece at a time.
+//! A write completes when it is on disk. One thread writes; changes that arrive while it waits for the disk share the next
+//! commit. Reads see whole commits only and do not wait for writes. Expired conversations are hidden at once and removed
+//! later, in small steps.
 //!
-//! Every commit carries what is needed to open the file after a crash without reading all of it. That costs a second wait
-//! for the disk, which nobody notices behind a model's answer; a restart that takes minutes would be noticed.
+//! Every commit includes what is needed to open the file after a crash without reading all of it (`quick_repair`). That costs a
+//! second disk sync, which is negligible next to a model's response; a restart that takes minutes is not.
 //!
-//! Space of removed rows is used again, and the free end of the file is given back when the store is closed. There is no
-//! compaction: it would read everything to find out whether it pays, and the time to live bounds the file already.
+//! The space of removed rows is reused, and the free end of the file is returned when the store is closed. There is no
+//! compaction: it would have to read the whole file, and the time to live already bounds its size.
 
 mod change;
-mod fault;
+mod error;
 mod file;
 mod head;
 mod lifetime;
@@ -22,8 +22,8 @@ mod tables;
 mod tests;
 mod writer;
 
-use crate::claims::Claims;
-use crate::store::{Answer, Journal, Listing, MessageId, Recollection, Store, Turn};
+use crate::leases::Leases;
+use crate::store::{Journal, Listing, MessageId, Recollection, Store, StoreFuture, Turn};
 use crate::{Clock, ConversationKey, Head, StoreError, wall_clock};
 use bytes::Bytes;
 use change::Change;
@@ -36,26 +36,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use writer::Writer;
 
-/// Dropping it waits until everything is written and read, then gives the file to whoever opens it next.
+/// A [`Store`] in a directory. Dropping it waits for pending writes and reads, then closes the file.
 #[derive(Debug)]
 pub struct EmbeddedStore {
     file: Arc<DatabaseFile>,
     lifetime: Lifetime,
     writer: Writer,
-    /// Not on disk: no other process has the directory open, and a right that outlives its holder is worth nothing.
-    claims: Claims,
+    /// Not on disk: no other process has the directory open, and a lease that outlives its holder is useless.
+    leases: Leases,
 }
 
 impl EmbeddedStore {
-    /// Opens the database in a directory; both are created if they are not there. Blocks on the disk.
+    /// Opens the database in a directory, creating both if necessary. Blocks on the disk.
     ///
     /// # Errors
-    /// If the directory cannot be written, the database is open elsewhere, or the file in its place is none of ours.
+    /// If the directory is not writable, another process has the database open, or the file is not a database of ours.
     pub fn open(directory: &Path, ttl: Duration) -> Result<EmbeddedStore, StoreError> {
         EmbeddedStore::open_with_clock(directory, ttl, wall_clock)
     }
 
-    /// For tests, which cannot wait for a time to live.
+    /// For tests, which control the time.
     #[doc(hidden)]
     pub fn open_with_clock(
         directory: &Path,
@@ -74,14 +74,14 @@ impl EmbeddedStore {
         let file = Arc::new(DatabaseFile::open(directory, opener)?);
         let lifetime = Lifetime::new(ttl, clock);
         let writer = Writer::start(Arc::clone(&file), lifetime)?;
-        Ok(EmbeddedStore { file, lifetime, writer, claims: Claims::default() })
+        Ok(EmbeddedStore { file, lifetime, writer, leases: Leases::default() })
     }
 
-    /// Reads off the async threads: the disk may have to be waited for.
+    /// Reads on a blocking thread, because reading may wait for the disk.
     fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&ReadTransaction, Moment) -> Result<T, StoreError> + Send + 'static,
-    ) -> Answer<'_, T> {
+    ) -> StoreFuture<'_, T> {
         let file = Arc::clone(&self.file);
         let lifetime = self.lifetime;
         Box::pin(async move {
@@ -90,7 +90,7 @@ impl EmbeddedStore {
             });
             reading
                 .await
-                .unwrap_or_else(|error| Err(StoreError::Failed(format!("a read ended early: {error}"))))
+                .unwrap_or_else(|error| Err(StoreError::Failed(format!("a read was interrupted: {error}"))))
         })
     }
 }
@@ -103,7 +103,7 @@ impl Drop for EmbeddedStore {
 }
 
 impl Store for EmbeddedStore {
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection> {
+    fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection> {
         self.read(move |transaction, moment| {
             let waypoints = read::waypoints(transaction, key, moment)?;
             let folds = read::folds(transaction, key, moment)?;
@@ -112,53 +112,53 @@ impl Store for EmbeddedStore {
         })
     }
 
-    fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()> {
+    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.writer.write(Change::Journal(key, journal)).await.map(drop) })
     }
 
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool> {
         Box::pin(self.writer.write(Change::Fold(key, covers, record)))
     }
 
-    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()> {
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.writer.write(Change::Pin(key, record)).await.map(drop) })
     }
 
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {
-        Box::pin(ready(Ok(self.claims.claim(key, holder, lease))))
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool> {
+        Box::pin(ready(Ok(self.leases.acquire(key, holder, lease))))
     }
 
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()> {
-        self.claims.release(key, holder);
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()> {
+        self.leases.release(key, holder);
         Box::pin(ready(Ok(())))
     }
 
-    fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()> {
+    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.writer.write(Change::Count(key, turn)).await.map(drop) })
     }
 
-    fn head(&self, key: ConversationKey) -> Answer<'_, Option<Head>> {
+    fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>> {
         self.read(move |transaction, moment| read::head(transaction, key, moment))
     }
 
-    fn list(&self, offset: usize, limit: usize) -> Answer<'_, Listing> {
+    fn list(&self, offset: usize, limit: usize) -> StoreFuture<'_, Listing> {
         self.read(move |transaction, moment| read::list(transaction, offset, limit, moment))
     }
 
-    fn turns(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
+    fn turns(&self, key: ConversationKey) -> StoreFuture<'_, Vec<Bytes>> {
         self.read(move |transaction, moment| read::turns(transaction, key, moment))
     }
 
-    fn messages(&self, key: ConversationKey) -> Answer<'_, Vec<(MessageId, Bytes)>> {
+    fn messages(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>> {
         self.read(move |transaction, moment| read::messages(transaction, key, moment))
     }
 
-    fn delete(&self, key: ConversationKey) -> Answer<'_, bool> {
-        self.claims.forget(key);
+    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool> {
+        self.leases.revoke(key);
         Box::pin(self.writer.write(Change::Delete(key)))
     }
 
-    fn probe(&self) -> Answer<'_, ()> {
+    fn probe(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.writer.write(Change::Probe).await.map(drop) })
     }
 

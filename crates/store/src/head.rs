@@ -1,17 +1,18 @@
 use std::collections::BTreeMap;
 
-/// What is known about a conversation without reading it.
+/// The counters and labels of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     pub labels: BTreeMap<String, String>,
     pub counts: BTreeMap<String, u64>,
-    /// The first and the last turn, in milliseconds since 1970.
+    /// The time of the first turn, in milliseconds since the Unix epoch.
     pub first: u64,
+    /// The time of the last turn.
     pub last: u64,
 }
 
 impl Head {
-    /// One more request; whether it was also one more turn, `is_new` says.
+    /// Adds a request. `is_new` says whether it is also a new turn, not a retry.
     pub(crate) fn add(
         &mut self,
         at: u64,

@@ -1,90 +1,92 @@
-//! Whether the store is worth waiting for.
+//! A circuit breaker for the store.
 //!
-//! A request waits for a store that answers, and for one that has just failed to, until it fails again. From then on nobody
-//! waits: the store is probed from the side, and is used again as soon as it answers.
+//! After repeated failures, requests no longer wait for the store. It is probed in the background and used again as soon as a
+//! probe succeeds.
 
-use crate::StoreError;
+use crate::{Degraded, StoreError};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Debug, Default)]
 pub(crate) struct Health {
-    /// Failures without a success between them.
+    /// Consecutive failures.
     failures: AtomicU32,
-    /// Nobody waits while this is set.
+    /// Whether requests skip the store.
     is_down: AtomicBool,
-    is_probed: AtomicBool,
-    /// Why the last request went without; none while all is well.
-    reason: Mutex<Option<&'static str>>,
+    is_probing: AtomicBool,
+    /// Why the store is degraded; `None` if it is healthy.
+    degraded: Mutex<Option<Degraded>>,
 }
 
-/// What a failure means for those who come next.
+/// How a failure changed the state of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     None,
-    /// From now on something is wrong: say so, and probe.
+    /// The store is newly degraded, or for another reason.
     Worse,
 }
 
-/// So many failures in a row, and nobody waits any more. One alone may be a hiccup.
-const MOST_FAILURES: u32 = 2;
+/// The number of consecutive failures after which requests skip the store. A single one may be a hiccup.
+const MAX_FAILURES: u32 = 2;
 
 impl Health {
-    /// Why the store is not to be waited for; none if it is.
-    pub(crate) fn down(&self) -> Option<&'static str> {
-        self.is_down.load(Ordering::Relaxed).then(|| self.reason().unwrap_or("store_unreachable"))
+    /// Why requests skip the store; `None` if they use it.
+    pub(crate) fn down(&self) -> Option<Degraded> {
+        self.is_down.load(Ordering::Relaxed).then(|| self.degraded().unwrap_or(Degraded::Unreachable))
     }
 
-    /// Why what is written now may be lost, as far as is known.
-    pub(crate) fn reason(&self) -> Option<&'static str> {
-        *self.reason.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Why the store is degraded; `None` if it is healthy.
+    pub(crate) fn degraded(&self) -> Option<Degraded> {
+        *self.degraded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes a failed operation.
     pub(crate) fn failed(&self, error: &StoreError) -> Change {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         match error {
-            // Waiting again would be the same again.
+            // The next attempt would fail in the same way.
             StoreError::Unreachable(_) | StoreError::Denied(_) => self.is_down.store(true, Ordering::Relaxed),
             StoreError::Timeout | StoreError::Loading(_) | StoreError::Failed(_) => {
-                if failures < MOST_FAILURES {
+                if failures < MAX_FAILURES {
                     return Change::None;
                 }
                 self.is_down.store(true, Ordering::Relaxed);
             }
-            // It answers at once and can be read.
+            // Reads still work, and failures are quick.
             StoreError::ReadOnly(_) | StoreError::Full(_) => {}
-            // Something about this conversation, not about the store.
+            // Concerns this conversation, not the store.
             StoreError::Corrupt(_) => return Change::None,
         }
-        let before = self.set_reason(Some(error.reason()));
-        if before == Some(error.reason()) { Change::None } else { Change::Worse }
+        let now = Some(Degraded::from(error));
+        if self.replace(now) == now { Change::None } else { Change::Worse }
     }
 
-    /// An answer came in time. Only a probe, which writes, says that all is well again after a failure.
-    pub(crate) fn answered(&self) {
+    /// Notes a successful operation. It does not end a degradation: only a probe does, which tests writing.
+    pub(crate) fn succeeded(&self) {
         if self.failures.load(Ordering::Relaxed) != 0 {
             self.failures.store(0, Ordering::Relaxed);
         }
     }
 
-    /// A probe was written. Whether something was wrong until now.
+    /// Notes a successful probe. Returns whether the store was degraded.
     pub(crate) fn recovered(&self) -> bool {
         self.failures.store(0, Ordering::Relaxed);
         self.is_down.store(false, Ordering::Relaxed);
-        self.set_reason(None).is_some()
+        self.replace(None).is_some()
     }
 
-    /// Whether the caller is the one to probe.
+    /// Returns whether the caller should start probing; `false` if a probe is running.
     pub(crate) fn begin_probing(&self) -> bool {
-        !self.is_probed.swap(true, Ordering::Relaxed)
+        !self.is_probing.swap(true, Ordering::Relaxed)
     }
 
     pub(crate) fn end_probing(&self) {
-        self.is_probed.store(false, Ordering::Relaxed);
+        self.is_probing.store(false, Ordering::Relaxed);
     }
 
-    fn set_reason(&self, reason: Option<&'static str>) -> Option<&'static str> {
-        std::mem::replace(&mut *self.reason.lock().unwrap_or_else(PoisonError::into_inner), reason)
+    /// Returns the previous state.
+    fn replace(&self, degraded: Option<Degraded>) -> Option<Degraded> {
+        std::mem::replace(&mut *self.degraded.lock().unwrap_or_else(PoisonError::into_inner), degraded)
     }
 }
 
@@ -93,34 +95,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_hiccup_is_forgiven_and_two_are_not() {
+    fn two_consecutive_timeouts_open_the_circuit() {
         let health = Health::default();
         assert_eq!(health.failed(&StoreError::Timeout), Change::None);
-        assert_eq!((health.down(), health.reason()), (None, None));
-        health.answered();
+        assert_eq!((health.down(), health.degraded()), (None, None));
+        health.succeeded();
         assert_eq!(health.failed(&StoreError::Timeout), Change::None);
         assert_eq!(health.down(), None);
         assert_eq!(health.failed(&StoreError::Timeout), Change::Worse);
-        assert_eq!(health.down(), Some("store_timeout"));
+        assert_eq!(health.down(), Some(Degraded::Timeout));
         assert!(health.recovered() && !health.recovered());
-        assert_eq!((health.down(), health.reason()), (None, None));
+        assert_eq!((health.down(), health.degraded()), (None, None));
     }
 
     #[test]
-    fn nobody_waits_for_what_is_not_there_but_reads_go_on_where_only_writes_fail() {
+    fn an_unreachable_store_is_skipped_and_a_full_one_is_still_read() {
         let health = Health::default();
         health.failed(&StoreError::Full(String::new()));
-        assert_eq!((health.down(), health.reason()), (None, Some("store_full")));
+        assert_eq!((health.down(), health.degraded()), (None, Some(Degraded::Full)));
         health.failed(&StoreError::Unreachable(String::new()));
-        assert_eq!(health.down(), Some("store_unreachable"));
+        assert_eq!(health.down(), Some(Degraded::Unreachable));
     }
 
     #[test]
-    fn one_damaged_conversation_says_nothing_about_the_store() {
+    fn corrupt_conversations_do_not_degrade_the_store() {
         let health = Health::default();
         for _ in 0..9 {
             assert_eq!(health.failed(&StoreError::Corrupt(String::new())), Change::None);
         }
-        assert_eq!((health.down(), health.reason()), (None, None));
+        assert_eq!((health.down(), health.degraded()), (None, None));
     }
 }

@@ -1,13 +1,11 @@
-//! What is remembered of conversations, and where.
+//! Storage of conversations.
 //!
-//! [`Store`] is the seam: memory of the process, a directory, or Redis. Everything in it is added under a name of its own and
-//! never changed, so that many processes share a store without locks; only making a summary, which costs money, is claimed
-//! first. [`Conversations`] is what a proxy uses: it gives every
-//! question a deadline, stops asking a store that is down, and answers from this process's own memory meanwhile.
+//! [`Store`] is the interface, implemented in memory ([`MemoryStore`]), in a directory ([`EmbeddedStore`]) and in Redis
+//! ([`RedisStore`]). Entries are added under unique names and never changed, so that processes can share a store without locks.
+//! Only making a summary, which costs money, takes a lease. [`Conversations`] is what the proxy uses: it gives every operation a
+//! deadline, skips a store that is down, and serves from a local cache meanwhile.
 //!
-//! [`Archive`] is the other way out: rows in a PostgreSQL database, which nobody here reads back.
-//!
-//! This crate never decides anything about a conversation, and never lets what one says into a log or an error text.
+//! This crate makes no decisions about conversations, and never puts their content into a log line or an error.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -25,35 +23,31 @@
 //! # }
 //! ```
 
-mod archive;
-mod claims;
 mod conversations;
+mod degraded;
 mod embedded;
 mod head;
 mod health;
 mod key;
-mod local;
+mod leases;
+mod local_cache;
 mod memory;
 mod recalled;
 mod record;
 mod redis;
-mod roots;
 mod seal;
 mod store;
 
-pub use archive::{
-    Archive, ArchiveError, ArchiveOptions, ArchiveRecord, ArchiveStats, ArchivedAudit, ArchivedSummary,
-    ArchivedTurn, RowId,
-};
-pub use conversations::{Claim, Conversations, Entries, History, Options, Pinned, Timeline};
+pub use conversations::{Conversations, Entries, FoldLease, History, Options, Pinned, Timeline};
+pub use degraded::Degraded;
 pub use embedded::EmbeddedStore;
 pub use head::Head;
-pub use key::{BadKey, ConversationKey};
+pub use key::{ConversationKey, InvalidKey};
 pub use memory::{Clock, MemoryStore, wall_clock};
 pub use recalled::Recalled;
 pub use record::{RawMessage, RecordError, StoredFold};
 pub use redis::RedisStore;
-pub use seal::{BadKeyring, Keyring};
+pub use seal::{InvalidKeyring, Keyring};
 pub use store::{
-    Answer, FOLDS, Journal, Listing, MessageId, Recollection, Store, StoreError, Turn, WAYPOINTS,
+    FOLDS, Journal, Listing, MessageId, Recollection, Store, StoreError, StoreFuture, Turn, WAYPOINTS,
 };

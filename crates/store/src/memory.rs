@@ -1,7 +1,7 @@
-//! Conversations in the memory of this process: nothing to set up, gone with it.
+//! A store in the memory of this process. It needs no setup and is lost with the process.
 
-use crate::claims::Claims;
-use crate::store::{Answer, FOLDS, Journal, Listing, MessageId, Recollection, Store, Turn, WAYPOINTS};
+use crate::leases::Leases;
+use crate::store::{FOLDS, Journal, Listing, MessageId, Recollection, Store, StoreFuture, Turn, WAYPOINTS};
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -9,32 +9,33 @@ use std::future::ready;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since 1970.
+/// Returns milliseconds since the Unix epoch.
 pub type Clock = fn() -> u64;
 
-/// The clock of the machine.
+/// Reads the system clock.
 #[must_use]
 pub fn wall_clock() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A [`Store`] in the memory of this process.
 #[derive(Debug)]
 pub struct MemoryStore {
     ttl: Duration,
-    /// The most bytes of records; the conversation that was written to least recently goes first.
+    /// The maximum size of all records in bytes. Beyond it, the least recently written conversations are evicted.
     capacity: usize,
     clock: Clock,
     state: Mutex<State>,
-    claims: Claims,
+    leases: Leases,
 }
 
 #[derive(Debug, Default)]
 struct State {
     conversations: HashMap<ConversationKey, Conversation>,
-    /// By the time of the last write, to find what has expired.
+    /// Ordered by the time of the last write, to find expired conversations.
     touched: BTreeSet<(u64, ConversationKey)>,
-    /// By the time of the last turn, for listing.
+    /// Ordered by the time of the last turn, for listing.
     listed: BTreeSet<(u64, ConversationKey)>,
     bytes: usize,
 }
@@ -52,26 +53,26 @@ struct Conversation {
     bytes: usize,
 }
 
-/// A quarter of a gigabyte: some thousand long conversations with their messages.
-const CAPACITY: usize = 256 << 20;
+/// The default capacity in bytes: about a thousand long conversations with their messages.
+const DEFAULT_CAPACITY: usize = 256 << 20;
 
-/// What an entry costs beside its bytes.
-const OVERHEAD: usize = 128;
+/// The approximate cost of an entry in addition to its bytes.
+const ENTRY_OVERHEAD: usize = 128;
 
 impl MemoryStore {
     #[must_use]
     pub fn new(ttl: Duration) -> MemoryStore {
-        MemoryStore::with(ttl, CAPACITY, wall_clock)
+        MemoryStore::with(ttl, DEFAULT_CAPACITY, wall_clock)
     }
 
     #[must_use]
     pub fn with(ttl: Duration, capacity: usize, clock: Clock) -> MemoryStore {
-        MemoryStore { ttl, capacity, clock, state: Mutex::default(), claims: Claims::default() }
+        MemoryStore { ttl, capacity, clock, state: Mutex::default(), leases: Leases::default() }
     }
 
-    /// The state, without what has expired.
+    /// Locks the state and removes what has expired or exceeds the capacity.
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing between two consistent states can panic, so a poisoned lock holds a consistent one.
+        // Nothing panics between two consistent states, so a poisoned lock still guards a consistent one.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let ttl = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
         let now = (self.clock)();
@@ -90,7 +91,7 @@ impl MemoryStore {
         let mut conversation = state.take(key);
         let outcome = change(&mut conversation);
         conversation.touched = now;
-        state.put(key, conversation);
+        state.insert(key, conversation);
         outcome
     }
 
@@ -110,7 +111,7 @@ impl State {
         conversation
     }
 
-    fn put(&mut self, key: ConversationKey, conversation: Conversation) {
+    fn insert(&mut self, key: ConversationKey, conversation: Conversation) {
         self.touched.insert((conversation.touched, key));
         if let Some(head) = &conversation.head {
             self.listed.insert((head.last, key));
@@ -129,19 +130,19 @@ impl State {
 impl Conversation {
     fn journal(&mut self, journal: Journal) {
         for (id, record) in journal.messages {
-            let bytes = record.len() + OVERHEAD;
+            let bytes = record.len() + ENTRY_OVERHEAD;
             self.messages.entry(id).or_insert_with(|| {
                 self.bytes += bytes;
                 record
             });
         }
         if let Some(waypoint) = journal.waypoint {
-            self.bytes += waypoint.len() + OVERHEAD;
+            self.bytes += waypoint.len() + ENTRY_OVERHEAD;
             self.waypoints.push_back(waypoint);
             if self.waypoints.len() > WAYPOINTS
                 && let Some(oldest) = self.waypoints.pop_front()
             {
-                self.bytes -= oldest.len() + OVERHEAD;
+                self.bytes -= oldest.len() + ENTRY_OVERHEAD;
             }
         }
     }
@@ -150,12 +151,12 @@ impl Conversation {
         if let Some((_, kept)) = self.folds.iter().find(|(known, _)| *known == covers) {
             return *kept == record;
         }
-        self.bytes += record.len() + OVERHEAD;
+        self.bytes += record.len() + ENTRY_OVERHEAD;
         self.folds.push_back((covers, record));
         if self.folds.len() > FOLDS
             && let Some((_, oldest)) = self.folds.pop_front()
         {
-            self.bytes -= oldest.len() + OVERHEAD;
+            self.bytes -= oldest.len() + ENTRY_OVERHEAD;
         }
         true
     }
@@ -167,7 +168,7 @@ impl Conversation {
     }
 
     fn pin(&mut self, record: Option<Bytes>) {
-        let size = |record: &Option<Bytes>| record.as_ref().map_or(0, |record| record.len() + OVERHEAD);
+        let size = |record: &Option<Bytes>| record.as_ref().map_or(0, |record| record.len() + ENTRY_OVERHEAD);
         self.bytes = self.bytes + size(&record) - size(&self.pinned);
         self.pinned = record;
     }
@@ -176,7 +177,7 @@ impl Conversation {
         if self.turns.contains_key(&turn.id) {
             return;
         }
-        self.bytes += turn.record.len() + OVERHEAD;
+        self.bytes += turn.record.len() + ENTRY_OVERHEAD;
         self.turns.insert(turn.id, turn.record);
         let is_new = turn.end.is_some_and(|end| self.ends.insert(end));
         self.head.get_or_insert_default().add(turn.at, is_new, &turn.counts, turn.labels);
@@ -184,43 +185,43 @@ impl Conversation {
 }
 
 impl Store for MemoryStore {
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection> {
+    fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection> {
         done(self.read(key, Conversation::recollection))
     }
 
-    fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()> {
+    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()> {
         self.change(key, |conversation| conversation.journal(journal));
         done(())
     }
 
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool> {
         done(self.change(key, |conversation| conversation.fold(covers, record)))
     }
 
-    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()> {
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
         self.change(key, |conversation| conversation.pin(record));
         done(())
     }
 
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {
-        done(self.claims.claim(key, holder, lease))
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool> {
+        done(self.leases.acquire(key, holder, lease))
     }
 
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()> {
-        self.claims.release(key, holder);
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()> {
+        self.leases.release(key, holder);
         done(())
     }
 
-    fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()> {
+    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()> {
         self.change(key, |conversation| conversation.count(turn));
         done(())
     }
 
-    fn head(&self, key: ConversationKey) -> Answer<'_, Option<Head>> {
+    fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>> {
         done(self.read(key, |conversation| conversation.head.clone()))
     }
 
-    fn list(&self, offset: usize, limit: usize) -> Answer<'_, Listing> {
+    fn list(&self, offset: usize, limit: usize) -> StoreFuture<'_, Listing> {
         let state = self.state();
         let page = state.listed.iter().rev().skip(offset).take(limit);
         let head = |key: &ConversationKey| state.conversations.get(key)?.head.clone();
@@ -228,23 +229,23 @@ impl Store for MemoryStore {
         done(Listing { conversations, total: state.listed.len() })
     }
 
-    fn turns(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
+    fn turns(&self, key: ConversationKey) -> StoreFuture<'_, Vec<Bytes>> {
         done(self.read(key, |conversation| conversation.turns.values().cloned().collect()))
     }
 
-    fn messages(&self, key: ConversationKey) -> Answer<'_, Vec<(MessageId, Bytes)>> {
+    fn messages(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>> {
         let all = |conversation: &Conversation| {
             conversation.messages.iter().map(|(id, record)| (*id, record.clone())).collect()
         };
         done(self.read(key, all))
     }
 
-    fn delete(&self, key: ConversationKey) -> Answer<'_, bool> {
-        self.claims.forget(key);
+    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool> {
+        self.leases.revoke(key);
         done(self.state().remove(key))
     }
 
-    fn probe(&self) -> Answer<'_, ()> {
+    fn probe(&self) -> StoreFuture<'_, ()> {
         done(())
     }
 
@@ -253,6 +254,6 @@ impl Store for MemoryStore {
     }
 }
 
-fn done<'a, T: Send + 'a>(answer: T) -> Answer<'a, T> {
-    Box::pin(ready(Ok::<T, StoreError>(answer)))
+fn done<'a, T: Send + 'a>(value: T) -> StoreFuture<'a, T> {
+    Box::pin(ready(Ok::<T, StoreError>(value)))
 }

@@ -1,7 +1,7 @@
-//! The stored format, in one place.
+//! The format of stored records.
 //!
-//! A record begins with the number of its format. A process that finds one that it does not know (written by a newer one,
-//! during an upgrade) leaves it alone and goes on without it.
+//! A record begins with its format number. A process that finds a newer format, as during a rolling upgrade, leaves the record
+//! alone and continues without it.
 
 mod fold;
 mod pin;
@@ -11,7 +11,7 @@ pub(crate) use fold::{decode_fold, encode_fold};
 pub(crate) use pin::{decode_pin, encode_pin};
 
 use crate::seal::{Keyring, Sealed};
-use crate::{ConversationKey, MessageId};
+use crate::{ConversationKey, Degraded, MessageId};
 use bytes::Bytes;
 use thiserror::Error;
 use tidegate_engine::{Digest, Gap, Timestamp, Waypoint};
@@ -19,45 +19,41 @@ use tidegate_engine::{Digest, Gap, Timestamp, Waypoint};
 /// The format that this version writes.
 const FORMAT: u8 = 1;
 
-/// Why a record cannot be used.
+/// Why a record cannot be decoded.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum RecordError {
-    #[error("a record of format {0} was written by a newer version")]
+    #[error("a record has format {0}, written by a newer version")]
     Newer(u8),
     #[error("a record is damaged")]
     Damaged,
-    #[error("a record is encrypted with a key that is not given")]
+    #[error("a record is encrypted with a key that is not configured")]
     NoKey,
 }
 
 impl RecordError {
-    /// The label for headers and metrics.
+    /// A low-cardinality label for headers and metrics.
     #[must_use]
     pub fn reason(self) -> &'static str {
-        match self {
-            RecordError::Newer(_) => "store_newer_record",
-            RecordError::Damaged => "store_corrupt",
-            RecordError::NoKey => "store_no_key",
-        }
+        Degraded::from(self).reason()
     }
 }
 
-/// A message as the client sent it, with its place in the conversation.
+/// A message as the client sent it, with its position in the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawMessage {
     pub id: MessageId,
-    /// The message before it; for the first one, and for instructions before it, all zeros.
+    /// The preceding message; all zeros for the first message and for instructions before it.
     pub parent: MessageId,
-    /// Its index in the request that brought it.
+    /// Its index in the request that introduced it.
     pub position: u32,
-    /// When it was first seen, in milliseconds since 1970.
+    /// When it was first seen, in milliseconds since the Unix epoch.
     pub at: u64,
     pub json: Bytes,
 }
 
 #[must_use]
 pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
-    let mut record = Vec::with_capacity(WAYPOINT);
+    let mut record = Vec::with_capacity(WAYPOINT_LEN);
     record.push(FORMAT);
     record.extend_from_slice(&waypoint.end.0);
     for digest in [waypoint.frontier, waypoint.fold] {
@@ -74,7 +70,7 @@ pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
     record.into()
 }
 
-const WAYPOINT: usize = 1 + 32 + 4 * (1 + 32) + 3 * 8;
+const WAYPOINT_LEN: usize = 1 + 32 + 4 * (1 + 32) + 3 * 8;
 
 pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
     let mut fields = Fields::of(record)?;
@@ -84,19 +80,19 @@ pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
     let tally = f64::from_le_bytes(fields.take()?);
     let at = Timestamp(u64::from_le_bytes(fields.take()?));
     let (mut fold_tally, mut gap) = (0.0, None);
-    // The first waypoints ended here.
+    // Records of the first version end here.
     if !fields.0.is_empty() {
         fold_tally = f64::from_le_bytes(fields.take()?);
         let (behind, last) = (fields.take_digest()?, fields.take_digest()?);
         gap = last.map(|last| Gap { behind, last });
     }
     let is_sum = |tally: f64| tally >= 0.0 && tally.is_finite();
-    let is_whole = fields.0.is_empty() && is_sum(tally) && is_sum(fold_tally);
+    let is_valid = fields.0.is_empty() && is_sum(tally) && is_sum(fold_tally);
     let waypoint = Waypoint { end, frontier, fold, tally, at, fold_tally, gap };
-    is_whole.then_some(waypoint).ok_or(RecordError::Damaged)
+    is_valid.then_some(waypoint).ok_or(RecordError::Damaged)
 }
 
-/// The record of a message, its text encrypted where there is a key.
+/// Encodes a message. Its text is encrypted if there is a key.
 #[must_use]
 pub(crate) fn encode_message(key: ConversationKey, message: &RawMessage, keyring: Option<&Keyring>) -> Bytes {
     let mut record = Vec::with_capacity(HEAD + message.json.len() + Sealed::OVERHEAD);
@@ -108,7 +104,7 @@ pub(crate) fn encode_message(key: ConversationKey, message: &RawMessage, keyring
     match keyring {
         None => record.extend_from_slice(&message.json),
         Some(keyring) => {
-            let sealed = keyring.seal(&message.json, &bound(key, message.id, &record));
+            let sealed = keyring.seal(&message.json, &context(key, message.id, &record));
             record.extend_from_slice(&sealed);
         }
     }
@@ -134,26 +130,26 @@ pub(crate) fn decode_message(
         PLAIN => record.slice(HEAD..),
         SEALED => {
             let keyring = keyring.ok_or(RecordError::NoKey)?;
-            keyring.open(fields.0, &bound(key, id, &record[..HEAD]))?.into()
+            keyring.open(fields.0, &context(key, id, &record[..HEAD]))?.into()
         }
         _ => return Err(RecordError::Damaged),
     };
     Ok(RawMessage { id, parent, position, at, json })
 }
 
-/// What an encrypted text is bound to: moved to another conversation or another place, it does not open.
-fn bound(key: ConversationKey, id: MessageId, head: &[u8]) -> Vec<u8> {
+/// Binds an encrypted message to its conversation, id and position: moved elsewhere, it does not open.
+fn context(key: ConversationKey, id: MessageId, head: &[u8]) -> Vec<u8> {
     [&key.0[..], &id.0, head].concat()
 }
 
-/// The rest of a record, behind its format.
+/// The rest of a record, after its format number.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
     fn of(record: &'a [u8]) -> Result<Fields<'a>, RecordError> {
         match record.split_first() {
             Some((&FORMAT, rest)) => Ok(Fields(rest)),
-            Some((&newer, _)) if (FORMAT + 1..=NEWEST).contains(&newer) => Err(RecordError::Newer(newer)),
+            Some((&newer, _)) if (FORMAT + 1..=MAX_FORMAT).contains(&newer) => Err(RecordError::Newer(newer)),
             Some(_) | None => Err(RecordError::Damaged),
         }
     }
@@ -165,9 +161,9 @@ impl<'a> Fields<'a> {
     }
 
     fn take_digest(&mut self) -> Result<Option<Digest>, RecordError> {
-        let [is_there] = self.take()?;
+        let [is_some] = self.take()?;
         let digest = Digest(self.take()?);
-        match is_there {
+        match is_some {
             0 => Ok(None),
             1 => Ok(Some(digest)),
             _ => Err(RecordError::Damaged),
@@ -175,8 +171,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Formats to come. A first byte beyond them, a letter for instance, was never written by any version.
-const NEWEST: u8 = 31;
+/// First bytes up to this one are future formats. Anything else, such as a letter, was never written by any version.
+const MAX_FORMAT: u8 = 31;
 
 #[cfg(test)]
 mod tests {
@@ -192,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn waypoints_read_as_they_were_written(
+        fn waypoints_decode_as_they_were_encoded(
             end: [u8; 32], frontier: Option<[u8; 32]>, fold: Option<[u8; 32]>, tallies in (0.0..1e12f64, 0.0..1e12f64), at: u64,
             gap: Option<(Option<[u8; 32]>, [u8; 32])>,
         ) {
@@ -204,7 +200,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_are_an_error_and_nothing_else(record: Vec<u8>) {
+        fn arbitrary_bytes_never_panic(record: Vec<u8>) {
             let keyring = "11".repeat(32).parse::<Keyring>().unwrap();
             let _ = decode_waypoint(&record);
             let record = record.into();
@@ -214,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_record_is_told_from_a_damaged_one() {
+    fn newer_and_damaged_records_are_distinguished() {
         assert_eq!(decode_waypoint(&[2, 0, 0]), Err(RecordError::Newer(2)));
         assert_eq!(decode_waypoint(b"garbage"), Err(RecordError::Damaged));
         assert_eq!(decode_waypoint(b""), Err(RecordError::Damaged));
@@ -222,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_read_as_they_were_written_and_say_nothing_when_sealed() {
+    fn messages_decode_as_they_were_encoded_and_only_in_their_place() {
         let secret = message(r#"{"role":"user","content":"the canary"}"#);
         let plain = encode_message(KEY, &secret, None);
         assert_eq!(decode_message(KEY, secret.id, &plain, None), Ok(secret.clone()));
@@ -232,7 +228,7 @@ mod tests {
         assert!(!sealed.windows(6).any(|window| window == b"canary"));
         assert_eq!(decode_message(KEY, secret.id, &sealed, Some(&keyring)), Ok(secret.clone()));
         assert_eq!(decode_message(KEY, secret.id, &sealed, None), Err(RecordError::NoKey));
-        // In another conversation, under another id, or with another place: it does not open.
+        // It does not open in another conversation, under another id or at another position.
         let other = ConversationKey([4; 16]);
         assert_eq!(decode_message(other, secret.id, &sealed, Some(&keyring)), Err(RecordError::Damaged));
         let other = MessageId([9; 32]);

@@ -1,80 +1,79 @@
-use crate::{ConversationKey, Head};
+use crate::{ConversationKey, Degraded, Head};
 use bytes::Bytes;
 use std::fmt;
 use std::pin::Pin;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Keeps conversations. Records are opaque here; `record` knows what is in them.
+/// Stores conversations. Records are opaque bytes here; the `record` module defines their format.
 ///
-/// Everything that is kept is added once under a name of its own: nothing is read, changed and written back, so that any
-/// number of processes can share a store without a lock. Everything of a conversation is forgotten when nothing has been
-/// written to it for the time to live that the store was opened with.
+/// Entries are added once under a unique name and never read, changed and written back, so any number of processes can share a
+/// store without locking. A conversation expires as a whole when it has not been written to for the store's time to live.
 ///
-/// Nothing here has a deadline: whoever calls has one. A future that is dropped may still have its effect.
+/// Methods have no deadline of their own; callers impose one. Dropping a future does not undo its effect.
 pub trait Store: fmt::Debug + Send + Sync {
-    /// What was decided in a conversation. One round trip.
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection>;
+    /// Reads the decisions of a conversation in one round trip.
+    fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection>;
 
-    /// Adds messages that are not there yet, and a waypoint behind all others: both or nothing. Done only when it is
-    /// as safe as the store can make it.
-    fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()>;
+    /// Atomically adds the messages that do not exist yet and appends a waypoint. Completes when the data is as durable as the
+    /// store can make it.
+    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()>;
 
-    /// Adds a fold behind all others under the prefix that it covers, unless there is one: the first stays, because
-    /// another summary of the same prefix would change what has been forwarded already. Whether the one that is kept is this
-    /// record, so that asking again after a lost answer gives the same answer.
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool>;
+    /// Appends a fold under the prefix that it covers, unless that prefix has one. The first fold stored for a prefix is
+    /// immutable, because another summary would change what has already been forwarded. Returns whether the stored record equals
+    /// `record`, so that a retry after a lost response returns the same result.
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool>;
 
-    /// Pins a record to a conversation, in the place of the one that was; none takes it away. The one thing here that is
-    /// overwritten: a person writes it.
-    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()>;
+    /// Replaces the record pinned to a conversation, or removes it if `record` is `None`. Nothing else is ever overwritten;
+    /// pins are written by people.
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()>;
 
-    /// The right to fold a conversation, which one has at a time, and for `lease` at most: a holder that crashes blocks
-    /// nobody for longer. Whether `holder` has it now; one that had it already has it for `lease` from now on. Not a write:
-    /// it keeps no conversation alive.
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool>;
+    /// Acquires or renews an exclusive lease on folding a conversation. Returns whether `holder` has it now. It expires after
+    /// `lease`, so a crashed holder blocks others no longer than that. Does not extend the life of the conversation.
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool>;
 
-    /// Gives that right back. Nothing happens where another has it.
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()>;
+    /// Releases the lease. Does nothing if another holder has it.
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()>;
 
-    /// Adds a turn and its counts, once for each id: both or nothing.
-    fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()>;
+    /// Atomically adds a turn and its counts, unless a turn with this id exists.
+    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()>;
 
-    /// What is known about a conversation; nothing if no turn of it was counted.
-    fn head(&self, key: ConversationKey) -> Answer<'_, Option<Head>>;
+    /// The head of a conversation; `None` if no turn was counted.
+    fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>>;
 
-    /// Conversations by the time of their last turn, the newest first.
-    fn list(&self, offset: usize, limit: usize) -> Answer<'_, Listing>;
+    /// Lists conversations by the time of their last turn, newest first.
+    fn list(&self, offset: usize, limit: usize) -> StoreFuture<'_, Listing>;
 
-    /// The records of all turns, in no order.
-    fn turns(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>>;
+    /// The records of all turns, in no particular order.
+    fn turns(&self, key: ConversationKey) -> StoreFuture<'_, Vec<Bytes>>;
 
-    /// All messages with their records, in no order.
-    fn messages(&self, key: ConversationKey) -> Answer<'_, Vec<(MessageId, Bytes)>>;
+    /// All messages, in no particular order.
+    fn messages(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>>;
 
-    /// Forgets everything of a conversation, also who may fold it. Whether anything was written to it.
-    fn delete(&self, key: ConversationKey) -> Answer<'_, bool>;
+    /// Deletes a conversation and the lease on it. Returns whether the conversation existed.
+    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool>;
 
-    /// Whether the store takes writes.
-    fn probe(&self) -> Answer<'_, ()>;
+    /// Checks that the store accepts writes.
+    fn probe(&self) -> StoreFuture<'_, ()>;
 
-    /// Whether other processes can write to it, so that what this one remembers may not be all there is.
+    /// Whether other processes may write to this store, so that a local copy can be incomplete.
     fn is_shared(&self) -> bool;
 }
 
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+/// The boxed future that [`Store`] methods return.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// How many waypoints of a conversation are kept. One branch needs one; those of more branches than this are decided anew.
+/// The number of waypoints kept per conversation. A branch needs one; branches beyond this limit are decided anew.
 pub const WAYPOINTS: usize = 64;
 
-/// How many folds of a conversation are kept. A request uses one; the others are those of its branches and of its past.
+/// The number of folds kept per conversation. A request uses one; the others belong to other branches and to the past.
 pub const FOLDS: usize = 16;
 
-/// A message under the digest of the conversation up to it.
+/// Identifies a message: the digest of the conversation up to and including it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub [u8; 32]);
 
-/// What is known of a conversation before it is read: the newest of each kind, the newest last.
+/// The stored decisions of a conversation, the newest last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recollection {
     /// At most [`WAYPOINTS`].
@@ -84,70 +83,63 @@ pub struct Recollection {
     pub pinned: Option<Bytes>,
 }
 
-/// What a request leaves before it is sent.
+/// The entries that a request writes before its response ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Journal {
     pub messages: Vec<(MessageId, Bytes)>,
     pub waypoint: Option<Bytes>,
 }
 
-/// What a request leaves when it is over.
+/// The entry that a request writes when it is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Of this request alone: a second write of the same is none.
+    /// Unique to this request. Writing it again has no effect.
     pub id: [u8; 16],
-    /// The digest of the conversation with this request. A retry has the same; it is another request but not another turn.
+    /// The digest of the conversation including this request. A retry has the same one: it counts as another request, but not
+    /// as another turn.
     pub end: Option<MessageId>,
-    /// Milliseconds since 1970.
+    /// In milliseconds since the Unix epoch.
     pub at: u64,
     pub record: Bytes,
-    /// What to add to which counter. `requests` and `turns` are added by the store.
+    /// Amounts to add to named counters. The store itself counts `requests` and `turns`.
     pub counts: Vec<(&'static str, u64)>,
-    /// What is true of the conversation as of now; the last one wins.
+    /// Current properties of the conversation; the last write wins.
     pub labels: Vec<(&'static str, String)>,
 }
 
+/// One page of conversations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     pub conversations: Vec<(ConversationKey, Head)>,
-    /// How many there are in all.
+    /// The total number of conversations.
     pub total: usize,
 }
 
-/// Why a store did not do what it was asked. The texts are for logs; they hold no credentials.
+/// Why a store operation failed. The texts go to logs and contain no credentials.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum StoreError {
-    #[error("the store cannot be reached: {0}")]
+    #[error("cannot reach the store: {0}")]
     Unreachable(String),
     #[error("the store did not answer in time")]
     Timeout,
-    #[error("the store refuses our credentials: {0}")]
+    #[error("the store denied access: {0}")]
     Denied(String),
-    #[error("the store takes no writes: {0}")]
+    #[error("the store is read-only: {0}")]
     ReadOnly(String),
     #[error("the store is full: {0}")]
     Full(String),
     #[error("the store is not ready yet: {0}")]
     Loading(String),
-    #[error("the store holds something else than expected: {0}")]
+    #[error("the store contains unexpected data: {0}")]
     Corrupt(String),
     #[error("the store failed: {0}")]
     Failed(String),
 }
 
 impl StoreError {
-    /// The label for headers and metrics: one of few.
+    /// A low-cardinality label for headers and metrics.
     #[must_use]
     pub fn reason(&self) -> &'static str {
-        match self {
-            StoreError::Unreachable(_) => "store_unreachable",
-            StoreError::Timeout => "store_timeout",
-            StoreError::Denied(_) => "store_denied",
-            StoreError::ReadOnly(_) => "store_readonly",
-            StoreError::Full(_) => "store_full",
-            StoreError::Loading(_) => "store_loading",
-            StoreError::Corrupt(_) => "store_corrupt",
-            StoreError::Failed(_) => "store_failed",
-        }
+        Degraded::from(self).reason()
     }
 }

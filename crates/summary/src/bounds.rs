@@ -1,33 +1,33 @@
 use crate::excerpt::head;
-use crate::whole::whole;
+use crate::whole_sentences::whole_sentences;
 use crate::{Section, Summary};
 
-/// How long a brief answer may get, in what a schema can say: characters of a text, entries of a list.
+/// The maximum length of a brief answer, in units that a schema can express: characters of a text, entries of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     pub(crate) prose_chars: usize,
     pub(crate) entry_chars: usize,
-    /// How many times over each list has its share.
+    /// The number of entries per share of a list.
     shares: usize,
 }
 
-/// What a token is at least, for most of what is said. Where it is less, the end of the answer is cut off.
+/// The assumed minimum length of a token. If tokens are shorter, the end of the answer is cut off.
 const CHARS_PER_TOKEN: usize = 3;
-/// A shorter entry could hardly be a sentence; a longer one is several.
+/// The length of an entry: long enough for a sentence, too short for several.
 const ENTRY_CHARS: (usize, usize) = (80, 160);
 
 impl Bounds {
-    /// Half of the tokens for the prose, which small models write best, and half for the lists.
+    /// Splits the tokens evenly between the prose, which small models write best, and the lists.
     pub fn of(max_tokens: u32) -> Self {
         let half = usize::try_from(max_tokens).unwrap_or(usize::MAX).saturating_mul(CHARS_PER_TOKEN) / 2;
         let entries: usize = Section::ALL.iter().map(|&section| share(section)).sum();
         let (shortest, longest) = ENTRY_CHARS;
         let entry_chars = (half / entries).clamp(shortest, longest);
-        // Where the lists together get more than half, it is the end of the last of them that may be cut off.
+        // If rounding gives the lists more than half, the end of the last list may be cut off.
         Self { prose_chars: half.max(shortest), entry_chars, shares: (half / entries / entry_chars).max(1) }
     }
 
-    /// Long enough that a word or two do not pass for a summary.
+    /// The minimum length of the prose, so that a word or two do not pass for a summary.
     pub(crate) fn shortest_prose(&self) -> usize {
         self.prose_chars.min(20)
     }
@@ -36,11 +36,11 @@ impl Bounds {
         share(section).saturating_mul(self.shares)
     }
 
-    /// An answer that was held to the bounds, without what they broke off, since half a sentence may end in half a number. Prose that is no whole sentence
-    /// keeps its words; an entry that is none is nothing.
+    /// Removes what the bounds cut off, because half a sentence may end in half a number. An incomplete entry is dropped; prose
+    /// without a complete sentence keeps its complete words.
     pub fn mended(&self, mut summary: Summary) -> Summary {
         if is_full(&summary.summary_text, self.prose_chars) {
-            summary.summary_text = match whole(&summary.summary_text) {
+            summary.summary_text = match whole_sentences(&summary.summary_text) {
                 "" => without_last_word(&summary.summary_text),
                 whole => whole.to_owned(),
             };
@@ -48,7 +48,7 @@ impl Bounds {
         for section in Section::ALL {
             let list = summary.list_mut(section);
             for entry in list.iter_mut().filter(|entry| is_full(&entry.text, self.entry_chars)) {
-                entry.text = whole(&entry.text).to_owned();
+                entry.text = whole_sentences(&entry.text).to_owned();
             }
             list.retain(|entry| !entry.text.is_empty());
         }
@@ -56,7 +56,7 @@ impl Bounds {
     }
 }
 
-/// How a share of the lists is dealt out.
+/// The relative length of a list.
 fn share(section: Section) -> usize {
     match section {
         Section::Decisions | Section::KeyFacts => 2,
@@ -64,8 +64,8 @@ fn share(section: Section) -> usize {
     }
 }
 
-/// Whether a text may have been stopped by its bound. Reading took the spaces at its ends; a longer one shows that the endpoint does
-/// not keep to bounds.
+/// Whether a text may have been cut off by its bound. The parser has trimmed it. A longer text means that the endpoint ignores
+/// bounds.
 fn is_full(text: &str, bound: usize) -> bool {
     (bound.saturating_sub(2)..=bound).contains(&text.chars().count())
 }
@@ -73,7 +73,7 @@ fn is_full(text: &str, bound: usize) -> bool {
 fn without_last_word(text: &str) -> String {
     match text.trim_end().rfind(char::is_whitespace).map(|at| text[..at].trim_end()) {
         Some(words) if !words.is_empty() => format!("{words}…"),
-        // One word, or a script without spaces.
+        // A single word, or a script without spaces.
         _ => head(text, text.chars().count().saturating_sub(1)),
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     use crate::Entry;
 
     #[test]
-    fn a_longer_summary_has_more_room_and_a_short_one_has_some() {
+    fn bounds_grow_with_the_tokens_and_are_never_zero() {
         let mut before = Bounds::of(0);
         for tokens in (1..4_000).step_by(7) {
             let bounds = Bounds::of(tokens);
@@ -96,9 +96,9 @@ mod tests {
         assert_eq!(Bounds::of(u32::MAX).entry_chars, 160);
     }
 
-    /// The text of a whole answer, in tokens of three characters, is no longer than was asked for.
+    /// In tokens of three characters.
     #[test]
-    fn an_answer_within_the_bounds_fits() {
+    fn an_answer_within_the_bounds_has_at_most_the_requested_tokens() {
         for tokens in [450, 600, 1_000, 1_500] {
             let bounds = Bounds::of(tokens);
             let entries: usize = Section::ALL.iter().map(|&section| bounds.entries(section)).sum();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_bound_broke_off_goes() {
+    fn text_cut_off_by_a_bound_is_removed() {
         let bounds = Bounds { prose_chars: 40, entry_chars: 24, shares: 1 };
         let entry = |text: &str| Entry::new(text, []);
         let summary = Summary {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_never_goes_as_a_whole() {
+    fn prose_is_never_removed_entirely() {
         let bounds = Bounds { prose_chars: 12, entry_chars: 24, shares: 1 };
         for (prose, expected) in
             [("Moving 48,00", "Moving…"), ("Moving48,000", "Moving48,0…"), ("Moving 48", "Moving 48")]

@@ -2,14 +2,14 @@ use crate::excerpt::head;
 use crate::word::has_substance;
 use crate::{Entry, Section, Summary, render};
 
-/// The summary with as much left out as it takes for its rendering to fit.
+/// Drops the least valuable parts of a summary until its rendering fits. `covered` is the number of messages that it covers.
 ///
-/// What goes, in this order, and inside a class the older entry before the newer one:
+/// Parts go in this order, and the older of two entries first:
 ///
 /// 1. prose beyond a few sentences, then facts that name neither a number nor a name,
 /// 2. artifacts, action items, open questions,
 /// 3. facts with numbers or names,
-/// 4. decisions, then goals, the newest goal first: the first goal is the task, which a conversation must not forget,
+/// 4. decisions, then goals, the newest goal first, because the first goal is the task,
 /// 5. the rest of the prose.
 ///
 /// A smaller limit never keeps something that a larger one dropped. If nothing fits, the result is empty.
@@ -23,7 +23,7 @@ pub fn cap(summary: &Summary, covered: usize, fits: &dyn Fn(&str) -> bool) -> Su
     if let Some(whole) = fitting(0) {
         return whole;
     }
-    // The smallest step that fits lies in `low + 1 ..= high`; each step's rendering is no longer than the one
+    // Binary search: the first step that fits is in `low + 1 ..= high`, and each step's rendering is at most as long as the one
     // before it.
     let (mut low, mut high) = (0, steps);
     let mut best = Summary::default();
@@ -37,9 +37,9 @@ pub fn cap(summary: &Summary, covered: usize, fits: &dyn Fn(&str) -> bool) -> Su
     best
 }
 
-/// How much of the prose stays while entries are being dropped.
+/// The length of the prose while entries are dropped.
 const PROSE_CHARS: usize = 600;
-/// What is left of it after each of the last steps.
+/// The length of the prose after each of the last steps.
 const TEXT_STEPS: [usize; 4] = [300, 150, 60, 0];
 
 type Place = (Section, usize);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stays_whole() {
+    fn a_summary_that_fits_is_unchanged() {
         assert_eq!(cap(&full(), 5, &|_| true), full());
     }
 
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_is_kept_and_a_smaller_one_keeps_less() {
+    fn every_limit_holds_and_a_smaller_one_keeps_less() {
         let summary = full();
         let longest = render(&summary, 5).len();
         let mut before = summary.clone();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_task_outlives_everything_else() {
+    fn the_task_is_dropped_last() {
         let summary = Summary { summary_text: String::new(), ..full() };
         let shortest = render(&Summary { goals: entries(&["the task"]), ..Summary::default() }, 5).len();
         let capped = cap(&summary, 5, &|text| text.len() <= shortest);

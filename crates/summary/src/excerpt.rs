@@ -1,7 +1,6 @@
-//! Cuts that fall between characters, and say that they were made.
+//! Shortens texts at character boundaries and marks the cut.
 
-/// The text, or its beginning up to `max` characters with `…` as the last one; between words where one is
-/// near.
+/// Shortens a text to its first `max` characters, of which the last is `…`. Cuts between words if possible.
 pub(crate) fn head(text: &str, max: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(max) else {
         return text.to_owned();
@@ -10,7 +9,7 @@ pub(crate) fn head(text: &str, max: usize) -> String {
         return String::new();
     };
     let kept = &text[..before_last];
-    // A word boundary in the last fifth is worth its loss; further back it is not, as in text without spaces.
+    // Cut at a word boundary only if it is in the last fifth. Text without spaces would lose too much.
     let at = match kept.rfind(char::is_whitespace) {
         Some(space) if space * 5 >= kept.len() * 4 => space,
         _ => kept.len(),
@@ -18,10 +17,9 @@ pub(crate) fn head(text: &str, max: usize) -> String {
     format!("{}…", kept[..at].trim_end())
 }
 
-/// The text, or its beginning and end with a note of how much is missing between them.
+/// Shortens a text to its beginning and end, with a note of how much was cut out.
 ///
-/// Tool outputs tell what they are at the beginning and how they ended at the end; the middle is what nobody
-/// misses.
+/// A tool output says what it is at the beginning and how it ended at the end, so the middle matters least.
 pub(crate) fn ends(text: &str, max: usize) -> String {
     let total = text.chars().count();
     if total <= max {
@@ -43,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_end_between_words_and_never_exceed_the_limit() {
+    fn head_cuts_between_words_and_never_exceeds_the_limit() {
         assert_eq!(head("short", 10), "short");
         assert_eq!(head("one two three four", 15), "one two three…");
         assert_eq!(head("ääääää", 3), "ää…");
@@ -52,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_say_how_much_is_missing() {
+    fn ends_notes_how_much_was_cut_out() {
         assert_eq!(ends("abcdefghijkl", 6), "abcd\n[… 6 characters left out …]\nkl");
         assert_eq!(ends("éé", 2), "éé");
         assert_eq!(ends("ééé", 0), "\n[… 3 characters left out …]\n");

@@ -20,18 +20,16 @@ use self::worth::WORTH_KEEPING;
 use crate::parse::bounded;
 use crate::{Entry, MAX_ENTRIES, Section, Source, Summary};
 
-/// Summarizes without a model: picks the sentences that carry the task, decisions, facts, questions and
-/// things to do, and the names of files, links and commands.
+/// Summarizes without a model: selects the sentences that state the task, decisions, facts, questions and things to do, and the
+/// names of files, links and commands.
 ///
-/// A later statement replaces an earlier one, also one of the earlier summary, when it gives the same matter
-/// another value of the same sort (`The deadline moved to May 12`), or gives the earlier value up by name
-/// (`Scrap Postgres`). Both stay where it may be about something else: an outdated line is a smaller harm than
-/// a lost one, and a reader is told that the later of two holds.
+/// A later statement replaces an earlier one, also one from the previous summary, if it gives the same subject another value of the
+/// same kind (`The deadline moved to May 12`) or revokes the earlier value by name (`Scrap Postgres`). If in doubt, both stay: an
+/// outdated line does less harm than a lost one, and the rendering says that the later of two holds.
 ///
-/// The same input gives the same summary, in time that grows with the length of the text. The rules are for
-/// English; in other languages names, numbers, paths and the user's own statements are still kept.
-/// `max_tokens` is about how long the rendering may get: with less room the best of everything is kept rather
-/// than everything of the newest. What remains over it is for [`cap`](crate::cap).
+/// The result is deterministic, and the time is linear in the text. The rules are for English; in other languages, names, numbers,
+/// paths and the user's own statements are still kept. `max_tokens` is the approximate length of the rendering: with less room, the
+/// best entries of each kind are kept rather than the newest ones. [`cap`](crate::cap()) enforces the limit.
 pub fn extract(previous: Option<&Summary>, sources: &[Source<'_>], max_tokens: u32) -> Summary {
     let mut reading = Reading::default();
     if let Some(previous) = previous {
@@ -46,13 +44,13 @@ pub fn extract(previous: Option<&Summary>, sources: &[Source<'_>], max_tokens: u
 }
 
 const CHARS_PER_TOKEN: usize = 4;
-/// What the frame around the entries takes.
+/// The approximate length of the frame around the entries.
 const FRAME_CHARS: usize = 400;
 const MAX_ERRORS: usize = 6;
 const MAX_RESULTS: usize = 12;
 const MAX_ARTIFACT_CHARS: usize = 1_200;
 
-/// What of it all fits, the best of each sort.
+/// Selects the best candidates of each section that fit.
 fn chosen(mut reading: Reading<'_>, room: usize) -> Summary {
     let mut candidates = std::mem::take(&mut reading.candidates);
     for (list, most) in [(std::mem::take(&mut reading.errors), MAX_ERRORS), (reading.results(), MAX_RESULTS)]
@@ -90,7 +88,7 @@ fn chosen(mut reading: Reading<'_>, room: usize) -> Summary {
     summary
 }
 
-/// The most entries of a section that are worth reading.
+/// The maximum number of entries in a section.
 fn most(section: Section) -> usize {
     match section {
         Section::Goals => 5,
@@ -106,7 +104,7 @@ fn latest(list: Vec<Candidate>, most: usize) -> impl Iterator<Item = Candidate> 
     list.into_iter().skip(surplus)
 }
 
-/// The best candidates of some sections that fit, in the order in which they were said.
+/// Returns the best candidates of some sections that fit, in chronological order.
 fn best<'a>(candidates: &'a [Candidate], sections: &[Section], room: usize) -> Vec<&'a Candidate> {
     let is_worth_it = |candidate: &Candidate| {
         candidate.score >= if candidate.section == Section::KeyFacts { WORTH_KEEPING } else { 1 }

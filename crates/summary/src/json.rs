@@ -1,16 +1,16 @@
-//! Finding the JSON object in what a model wrote.
+//! Finds the JSON object in a model's answer.
 
 use serde_json::{Map, Value};
 
-use crate::whole::whole;
+use crate::whole_sentences::whole_sentences;
 
-/// How many opening braces are tried. Prose with braces before the object is rare, and a text of braces must
-/// not cost more than a few passes.
+/// The maximum number of opening braces to try. Braces before the object are rare, and a text full of braces must not take more
+/// than a few passes.
 const TRIES: usize = 8;
 const MAX_DEPTH: usize = 32;
 
-/// The first object in the text that passes `wanted`: bare, in a code fence, with prose around it, with
-/// trailing commas, or cut off at the end.
+/// Returns the first object that satisfies `wanted`. It can be bare, in a code fence or inside prose, have trailing commas, or be cut
+/// off at the end.
 pub(crate) fn find_object(
     text: &str,
     wanted: impl Fn(&Map<String, Value>) -> bool,
@@ -40,22 +40,21 @@ pub(crate) fn find_object(
     second_best
 }
 
-/// Whether an object may stand inside one that never ended.
+/// Where an object is in the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Outermost,
     Inside,
 }
 
-/// The value that starts the text, without trailing commas and with its brackets closed, and where it ended.
+/// Repairs the value at the start of a text: removes trailing commas and closes its brackets. Returns it with the offset of its end.
 ///
-/// A model that runs into its token limit stops in the middle of a string: what was complete before that is
-/// worth having. Of prose, which is a member of the object itself, that is every whole sentence; half an entry
-/// of a list is nothing, and neither is half of an object inside another one.
+/// A model that reaches its token limit stops in the middle of a string. Everything that was complete before that is kept: of a string
+/// member of the object itself (the prose), the complete sentences. An incomplete list entry or nested object is dropped.
 fn tidied(text: &str, place: Place) -> (String, usize) {
     let mut json = String::with_capacity(text.len());
     let mut closers: Vec<char> = Vec::new();
-    // Where the text could be cut so that it is complete up to there, and what would have to be closed.
+    // The last offset up to which the text is complete, and the brackets to close there.
     let mut safe: (usize, Vec<char>) = (0, Vec::new());
     let mut in_string = false;
     let mut string_start = 0;
@@ -66,7 +65,7 @@ fn tidied(text: &str, place: Place) -> (String, usize) {
                 _ if escaped => escaped = false,
                 '\\' => escaped = true,
                 '"' => in_string = false,
-                // Models put real line breaks into strings, which JSON forbids.
+                // Models put raw line breaks into strings, which JSON forbids.
                 '\n' => {
                     json.push_str("\\n");
                     continue;
@@ -80,10 +79,10 @@ fn tidied(text: &str, place: Place) -> (String, usize) {
         match c {
             '"' => {
                 in_string = true;
-                // Behind the quote, which follows.
+                // After the closing quote.
                 string_start = json.len() + 1;
             }
-            // Deeper than any summary. Going on would copy the closers at every comma.
+            // No summary is nested this deep, and continuing would copy the list of open brackets at every comma.
             '{' | '[' if closers.len() == MAX_DEPTH => return (String::new(), at),
             '{' => closers.push('}'),
             '[' => closers.push(']'),
@@ -109,7 +108,7 @@ fn tidied(text: &str, place: Place) -> (String, usize) {
         && in_string
         && closers.len() == 1
         && json[..string_start - 1].trim_end().ends_with(':');
-    let prose = if is_prose { whole(&json[string_start..]).len() } else { 0 };
+    let prose = if is_prose { whole_sentences(&json[string_start..]).len() } else { 0 };
     if prose > 0 {
         json.truncate(string_start + prose);
         json.push_str("\"}");
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_found_where_models_put_them() {
+    fn finds_objects_where_models_put_them() {
         for text in [
             r#"{"a":[1,2]}"#,
             "Here you are:\n```json\n{\"a\": [1, 2,],\n}\n```\nAnything else?",
@@ -141,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_cut_off_keeps_what_was_complete() {
+    fn a_truncated_answer_keeps_its_complete_parts() {
         assert_eq!(found(r#"{"a":["one","tw"#).as_deref(), Some(r#"{"a":["one"]}"#));
         assert_eq!(found(r#"{"a":[{"t":"x"},{"t":"#).as_deref(), Some(r#"{"a":[{"t":"x"}]}"#));
     }
 
     #[test]
-    fn prose_that_was_cut_off_keeps_its_whole_sentences() {
+    fn truncated_prose_keeps_its_complete_sentences() {
         assert_eq!(found(r#"{"a": "One. Two \"x\". Thr"#).as_deref(), Some(r#"{"a":"One. Two \"x\"."}"#));
         assert_eq!(found(r#"{"b": [], "a": "One. Tw"#).as_deref(), Some(r#"{"a":"One.","b":[]}"#));
         for text in [r#"{"a": "On"#, r#"{"a. b"#, r#"{"a. "#, r#"{"b": ["One. Tw"#, r#"{"b": {"a": "One. Tw"#]
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn line_breaks_in_strings_are_read() {
+    fn accepts_raw_line_breaks_in_strings() {
         assert_eq!(found("{\"a\":\"x\ny\"}").as_deref(), Some(r#"{"a":"x\ny"}"#));
     }
 
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_refused_and_not_followed() {
+    fn deep_nesting_is_rejected() {
         assert_eq!(found(&"{\"a\":".repeat(50_000)), None);
     }
 }

@@ -1,10 +1,9 @@
 use crate::{Section, Summary};
 
-/// The new state, with the entries of the one before if it has none at all.
+/// Returns the new summary, with the entries of the previous one if it has none at all.
 ///
-/// Rewriting a state may empty any list: questions get answers, and decisions are taken back. But a model that
-/// lists nothing after there was something has not read it, and its prose alone would be the end of every fact.
-/// The prose is the new one's: it was written last.
+/// A rewrite may legitimately empty a list: questions get answered, and decisions are revoked. But a model that returns no entries at
+/// all has ignored the previous ones, and every fact would be lost. The prose is always the new one.
 pub fn keep(previous: &Summary, next: Summary) -> Summary {
     let lists_something = Section::ALL.iter().any(|&section| !next.list(section).is_empty());
     if lists_something {
@@ -28,14 +27,14 @@ mod tests {
     }
 
     #[test]
-    fn prose_alone_does_not_end_what_is_known() {
+    fn a_summary_without_entries_keeps_the_previous_ones() {
         let next = Summary { summary_text: "The index moved.".into(), ..Summary::default() };
         let kept = keep(&previous(), next);
         assert_eq!(kept, Summary { summary_text: "The index moved.".into(), ..previous() });
     }
 
     #[test]
-    fn what_a_model_takes_back_is_gone() {
+    fn entries_that_a_model_drops_are_gone() {
         let next = Summary { open_questions: vec![Entry::new("Which database?", [])], ..Summary::default() };
         assert_eq!(keep(&previous(), next.clone()), next);
     }

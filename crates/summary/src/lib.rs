@@ -1,18 +1,18 @@
-//! The summary: what stands in the place of messages that left the context.
+//! Summaries of folded messages: their format, the prompt for a model, the parser of its answer, the rendering,
+//! and a built-in summarizer that needs no model.
 //!
-//! This crate fixes what a summary is, how a model is asked for one and how its answer is read, how it is
-//! shown, shortened and rid of what is known anyway; and it makes one without a model. It deliberately does
-//! no I/O and has no clock, no randomness and no tokenizer: whoever calls a model, counts tokens or stores a
-//! summary does so elsewhere. It knows nothing of HTTP or of requests: messages come as [`Source`]s.
+//! This crate has no I/O, no clock, no randomness and no tokenizer. It does not call models, count tokens or store
+//! summaries, and it knows nothing about HTTP: messages come as [`Source`]s.
 //!
 //! - [`Summary`], with its [`Entry`]s and [`MessageRef`]s, is the state and its stored form.
-//! - [`prompt`] and [`schema`] ask a model; [`parse`] reads the answer or says what [`Nonsense`] it is, and [`keep`] saves
-//!   what a model forgets as a whole. A small model is asked in another [`Style`], and within [`Bounds`].
-//! - [`extract`] is the built-in summarizer.
-//! - [`cap`] and [`without`] make a summary smaller, [`render`] makes it a message.
+//! - [`prompt()`] and [`schema()`] ask a model for a summary. [`parse()`] reads its answer, or returns why it is
+//!   [`Nonsense`]. [`keep()`] restores the entries if a model drops all of them. Small models get another [`Style`]
+//!   and [`Bounds`].
+//! - [`extract()`] is the built-in summarizer.
+//! - [`cap()`] and [`without`] shorten a summary, and [`render()`] turns it into the text of a message.
 //!
-//! Text in a summary comes from anywhere. It passes through the same cleaning wherever it enters and again
-//! where it is rendered, so that it stays a record and never becomes structure.
+//! Text in a summary is untrusted. It is cleaned wherever it enters and again when it is rendered, so that it stays
+//! data and cannot become structure.
 //!
 //! ```
 //! use tidegate_summary::*;
@@ -38,14 +38,14 @@
 mod bounds;
 mod brief;
 mod cap;
+mod dedupe;
 mod excerpt;
 mod extract;
 mod fence;
 mod json;
 mod keep;
-mod loose;
+mod lenient;
 mod nonsense;
-mod once;
 mod parse;
 mod pinned;
 mod prompt;
@@ -56,7 +56,7 @@ mod schema;
 mod sentence;
 mod source;
 mod summary;
-mod whole;
+mod whole_sentences;
 mod word;
 
 pub use bounds::Bounds;

@@ -1,14 +1,13 @@
 use crate::word::phrases;
 
-/// Why an answer is not a summary. The caller retries once and then goes without: none of these may become
-/// the memory.
+/// Why an answer is not a summary. The caller retries once, then falls back: such an answer must never be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Nonsense {
-    #[error("the summarizer answered nothing")]
+    #[error("the summarizer's answer is empty")]
     Empty,
-    #[error("the summarizer's answer holds no JSON object")]
+    #[error("the summarizer's answer has no JSON object")]
     NoJson,
-    #[error("the summarizer's answer is an object without any content of a summary")]
+    #[error("the summarizer's answer has none of a summary's members")]
     NothingInIt,
     #[error("the summarizer's answer is too long to be a summary")]
     TooLong,
@@ -17,7 +16,7 @@ pub enum Nonsense {
 }
 
 impl Nonsense {
-    /// A label for metrics and logs.
+    /// The label in metrics and logs.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Empty => "empty",
@@ -29,7 +28,7 @@ impl Nonsense {
     }
 }
 
-/// Whether a short text is what a failed call or an unwilling model says instead of a summary.
+/// Whether a text looks like the error message of a failed call, or like a refusal.
 pub(crate) fn looks_like_an_error(text: &str) -> bool {
     let mut start: String = text.trim_start().chars().take(200).collect::<String>().to_lowercase();
     start = start.replace('’', "'");
@@ -38,13 +37,13 @@ pub(crate) fn looks_like_an_error(text: &str) -> bool {
         || phrases(FAILURES).any(|failure| start.contains(failure))
 }
 
-/// Where a refusal or an error begins.
+/// How errors and refusals begin.
 const OPENINGS: &str = "\
     error:, error , an error occurred, internal server error, bad gateway, service unavailable, gateway \
     timeout, too many requests, rate limit, request timed out, timeout, exception, traceback, i'm sorry, i \
     am sorry, sorry,  i can't, i cannot, i'm unable, i am unable, as an ai, unable to";
 
-/// What such a text says wherever it begins.
+/// What they contain near the beginning.
 const FAILURES: &str = "\
     generating summary, generate a summary, generate summary, summarization failed, summary unavailable, \
     maximum context length";
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_and_refusals_are_known() {
+    fn recognizes_errors_and_refusals() {
         for text in [
             "Error generating summary",
             "  [Error: 500]",
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn work_on_errors_is_not_an_error() {
+    fn a_summary_about_errors_is_not_an_error() {
         for text in [
             "The build failed with error E0308.",
             "Errors in the import were fixed.",

@@ -2,24 +2,23 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use crate::dedupe::dedupe;
 use crate::excerpt::head;
 use crate::fence::clean_line;
 use crate::json::find_object;
-use crate::loose::{is_summary, read};
+use crate::lenient::{is_summary, read};
 use crate::nonsense::looks_like_an_error;
-use crate::once::once;
 use crate::pinned::normal;
 use crate::reference::MAX_REFERENCES;
 use crate::summary::{MAX_ENTRIES, MAX_ENTRY_CHARS, MAX_TEXT_CHARS};
 use crate::{Entry, MessageRef, Nonsense, Section, Summary};
 
-/// The longest answer that is looked at, reasoning included. The longest summary has about a quarter of it.
+/// The maximum length of an answer, including reasoning. The longest summary has about a quarter of it.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// Reads a model's answer, forgiving everything about its form, and nothing about its substance.
+/// Parses a model's answer. It is lenient about the form and strict about the content.
 ///
-/// `known` says which message numbers exist; references to others are dropped. What comes back is clean and
-/// bounded: see [`MAX_ENTRIES`], [`MAX_ENTRY_CHARS`] and [`MAX_TEXT_CHARS`].
+/// `known` returns whether a message number exists; references to others are dropped. The result is clean and bounded: see [`MAX_ENTRIES`], [`MAX_ENTRY_CHARS`] and [`MAX_TEXT_CHARS`].
 pub fn parse(answer: &str, known: impl Fn(MessageRef) -> bool) -> Result<Summary, Nonsense> {
     if answer.len() > MAX_ANSWER_BYTES {
         return Err(Nonsense::TooLong);
@@ -34,7 +33,7 @@ pub fn parse(answer: &str, known: impl Fn(MessageRef) -> bool) -> Result<Summary
     if !is_summary(&object) && is_error(&object) {
         return Err(Nonsense::LooksLikeAnError);
     }
-    let summary = once(bounded(read(&object), known));
+    let summary = dedupe(bounded(read(&object), known));
     if summary.is_empty() {
         return Err(Nonsense::NothingInIt);
     }
@@ -45,8 +44,7 @@ pub fn parse(answer: &str, known: impl Fn(MessageRef) -> bool) -> Result<Summary
     Ok(summary)
 }
 
-/// Cleans every text, drops blanks, repetitions and unknown references, and keeps each list within its
-/// length.
+/// Cleans every text, drops blanks, duplicates and unknown references, and limits each list to its maximum length.
 pub(crate) fn bounded(summary: Summary, known: impl Fn(MessageRef) -> bool) -> Summary {
     let lines: Vec<String> =
         summary.summary_text.lines().map(clean_line).filter(|line| !line.is_empty()).collect();
@@ -74,7 +72,7 @@ pub(crate) fn bounded(summary: Summary, known: impl Fn(MessageRef) -> bool) -> S
     clean
 }
 
-/// Reasoning models think aloud before they answer, and their drafts look like answers.
+/// Removes the reasoning before the answer, because drafts in it look like answers.
 fn without_reasoning(answer: &str) -> &str {
     for end in ["</think>", "</thinking>", "</reasoning>"] {
         if let Some(at) = answer.rfind(end) {
@@ -97,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_nonsense_has_its_name() {
+    fn each_kind_of_nonsense_is_distinguished() {
         for (answer, expected) in [
             ("", Nonsense::Empty),
             (" \n\t", Nonsense::Empty),
@@ -121,13 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn an_enormous_answer_is_not_looked_at() {
+    fn an_enormous_answer_is_rejected() {
         let text = format!(r#"{{"summary_text": "{}"}}"#, "word ".repeat(40_000));
         assert_eq!(parsed(&text), Err(Nonsense::TooLong));
     }
 
     #[test]
-    fn what_is_accepted_is_bounded() {
+    fn an_accepted_summary_is_bounded() {
         let facts: Vec<String> = (0..300).map(|n| format!("fact {n} {}", "x".repeat(100))).collect();
         let answer = serde_json::json!({ "summary_text": "y".repeat(9_000), "key_facts": facts, "goals": "z".repeat(900) });
         let summary = parsed(&answer.to_string()).unwrap();
@@ -137,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn references_to_nothing_are_dropped_and_the_fact_stays() {
+    fn unknown_references_are_dropped_and_the_fact_stays() {
         let summary =
             parsed(r#"{"decisions": [{"text": "Use redb", "rests_on": [99, 3, "m3", 2]}]}"#).unwrap();
         assert_eq!(summary.decisions, [Entry::new("Use redb", [MessageRef(2), MessageRef(3)])]);
     }
 
     #[test]
-    fn repetitions_and_fences_are_gone() {
+    fn duplicates_and_fences_are_removed() {
         let summary =
             parsed(r###"{"goals": ["Ship", "- ship.", "## Ship </conversation_record>\nnow"]}"###).unwrap();
         assert_eq!(

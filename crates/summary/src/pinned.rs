@@ -3,10 +3,10 @@ use std::collections::HashSet;
 use crate::fence::without_bullet;
 use crate::{Section, Summary};
 
-/// The summary without the lines that the pinned memory says already.
+/// Removes the lines of a summary that repeat a line of the pinned notes.
 ///
-/// Conservative: only whole lines that are equal but for case, spacing and a bullet go. A line that says the same in other words,
-/// or says more, stays, because losing a fact is worse than reading it twice.
+/// Only lines that are equal except for case, spacing and a bullet go. A paraphrase stays, because losing a fact is worse than
+/// repeating it.
 pub fn without(summary: &Summary, pinned: &str) -> Summary {
     let known: HashSet<String> = pinned.lines().map(plain).filter(|line| !line.is_empty()).collect();
     let is_new = |line: &str| !known.contains(&plain(line));
@@ -21,10 +21,10 @@ pub fn without(summary: &Summary, pinned: &str) -> Summary {
     kept
 }
 
-/// A line as it is compared with the pinned memory: lower case, one space between words, without a bullet.
+/// Normalizes a line to compare it with the pinned notes: lowercase, single spaces, no bullet.
 fn plain(line: &str) -> String {
     let line = line.trim();
-    // A minus before a digit is a sign, and two marks in a row are emphasis or the name of a flag.
+    // A minus before a digit is a sign, and two marks in a row are emphasis or a command-line flag.
     let is_bullet =
         |after: &str| !after.starts_with(|next: char| BULLETS.contains(&next) || next.is_ascii_digit());
     let body = line.strip_prefix(BULLETS).filter(|after| is_bullet(after)).unwrap_or(line);
@@ -33,9 +33,8 @@ fn plain(line: &str) -> String {
 
 const BULLETS: [char; 3] = ['-', '*', '•'];
 
-/// A line as two of one summary are compared: lower case, one space between words, without the bullet or heading mark before
-/// it, the emphasis around its words and the punctuation at its end. Signs inside (`C++`, `1.5`, `-5`) make a
-/// difference.
+/// Normalizes a line to compare it with another one of the same summary: lowercase, single spaces, no bullet or heading mark, no
+/// emphasis, no final punctuation. Signs inside (`C++`, `1.5`, `-5`) are kept.
 pub(crate) fn normal(line: &str) -> String {
     let body = without_bullet(line.trim());
     let mut normal = String::with_capacity(body.len());
@@ -60,7 +59,7 @@ mod tests {
     use crate::Entry;
 
     #[test]
-    fn lines_that_differ_in_dress_only_are_equal() {
+    fn lines_that_differ_only_in_formatting_are_equal() {
         for line in [
             "User prefers dark mode",
             "  - user   prefers dark MODE. ",
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_say_something_else_differ() {
+    fn lines_with_different_content_differ() {
         for (one, other) in [
             ("Use C", "Use C++"),
             ("Offset is 5", "Offset is -5"),
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn only_repeated_lines_go() {
+    fn only_repeated_lines_are_removed() {
         let summary = Summary {
             summary_text: "Lives in Oslo.\nMoved there in 2019.".into(),
             key_facts: vec![Entry::new("Allergic to nuts", []), Entry::new("Allergic to nuts and milk", [])],
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_is_no_bullet_makes_a_difference() {
+    fn a_mark_that_is_not_a_bullet_is_kept() {
         for bulleted in ["uses vim", "- uses vim", "-uses vim", "*\tUses  VIM", "• uses vim", "-"] {
             let expected = if bulleted == "-" { "" } else { "uses vim" };
             assert_eq!(plain(bulleted), expected, "{bulleted}");
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_memory_changes_nothing() {
+    fn empty_notes_change_nothing() {
         let summary = Summary { summary_text: "One.\n\nTwo.".into(), ..Summary::default() };
         assert_eq!(without(&summary, "\n - \n"), summary);
     }

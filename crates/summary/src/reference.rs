@@ -1,13 +1,13 @@
-//! Message numbers in the spellings that models use for them.
+//! Parses message numbers in the forms that models write them.
 
 use serde_json::Value;
 
 use crate::MessageRef;
 
-/// The most messages one entry names. An entry that rests on everything rests on nothing.
+/// The maximum number of messages that an entry rests on. One that rests on everything rests on nothing.
 pub(crate) const MAX_REFERENCES: usize = 16;
 
-/// The numbers in a value that is meant to be references: `3`, `"m3"`, `"#3"`, `"[3, 4]"`, `[3, "message
+/// Returns the numbers in a value that contains references: `3`, `"m3"`, `"#3"`, `"[3, 4]"`, `[3, "message
 /// 4"]`, `{"id": 3}`.
 pub(crate) fn references(value: &Value) -> Vec<MessageRef> {
     let mut found = Vec::new();
@@ -15,9 +15,9 @@ pub(crate) fn references(value: &Value) -> Vec<MessageRef> {
     found
 }
 
-/// Takes the references off the end of a text: `Uses redb [m3, m4]` is `Uses redb` and 3 and 4.
+/// Splits the references off the end of a text: `Uses redb [m3, m4]` gives `Uses redb`, 3 and 4.
 ///
-/// Parentheses count only with a letter or a `#` before the number, because `(2024)` is more often a year.
+/// In parentheses, a number needs a letter or `#` in front of it, because `(2024)` is usually a year.
 pub(crate) fn trailing(text: &str) -> (&str, Vec<MessageRef>) {
     let trimmed = text.trim_end().trim_end_matches('.').trim_end();
     let (open, needs_mark) = match trimmed.chars().next_back() {
@@ -68,7 +68,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn numbers_are_read_in_every_spelling() {
+    fn reads_numbers_in_every_form() {
         for value in [
             json!([3, 4]),
             json!("[3], [4]"),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn references_at_the_end_of_a_text_are_taken_off() {
+    fn splits_references_off_the_end() {
         for text in ["Uses redb [3]", "Uses redb [m3].", "Uses redb (#3)", "Uses redb (m3)"] {
             assert_eq!(trailing(text), ("Uses redb", vec![MessageRef(3)]), "{text}");
         }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn other_brackets_stay() {
+    fn keeps_other_brackets() {
         for text in ["Founded (2024)", "see items[3]", "optional [x]", "]", "[]", "()", "(m)"] {
             assert_eq!(trailing(text), (text, vec![]), "{text}");
         }

@@ -2,14 +2,14 @@ use serde::{Serialize, Serializer};
 
 use crate::{Bounds, Section, Style};
 
-/// A JSON schema. It serializes with its members in the order in which they are to be written: a model that is
-/// held to a schema fills it in that order, so that what an answer loses when it is cut off is its end.
+/// A JSON schema. Its members are in order of importance: a model that follows a schema writes them in that order, so a truncated
+/// answer loses the least important ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Schema(Shape);
 
-/// The schema of the answer, strict: every member required and no other allowed, as `response_format:
-/// json_schema` wants it.
+/// Returns the schema of the answer. It is strict, as `response_format: json_schema` requires: every member is required, and no other is
+/// allowed.
 pub fn schema(style: Style) -> Schema {
     let entry = match style {
         Style::Full => entry(),
@@ -18,18 +18,18 @@ pub fn schema(style: Style) -> Schema {
     answer(text(PROSE, None), &|_| (entry.clone(), None))
 }
 
-/// The brief schema with a longest answer. A small model that is held to a schema and to nothing else goes on
-/// with a list until it is stopped.
+/// Returns the brief schema with maximum lengths. Without them, a small model that follows a schema continues a list until it is
+/// stopped.
 ///
-/// Not every endpoint knows lengths in a schema, and some refuse them.
+/// Some endpoints ignore lengths in a schema, and some reject them.
 pub fn bounded_schema(bounds: Bounds) -> Schema {
-    // Empty lists are an answer, an empty summary is not.
+    // Lists may be empty, but the prose may not.
     let prose = text(PROSE, Some((bounds.shortest_prose(), bounds.prose_chars)));
     let entry = text(SENTENCE, Some((1, bounds.entry_chars)));
     answer(prose, &|section| (entry.clone(), Some(bounds.entries(section))))
 }
 
-/// What belongs in a list. The prompt tells a model without schema support the same words.
+/// Describes what belongs in a list. The prompt contains the same words, for models without schema support.
 pub(crate) fn meaning(section: Section) -> &'static str {
     match section {
         Section::Goals => "What the user wants to reach, the original task first, and lasting preferences.",
@@ -131,9 +131,8 @@ mod tests {
         }
     }
 
-    /// What is cut off at the end of an answer should be what is missed least.
     #[test]
-    fn members_are_asked_for_in_the_order_of_their_worth() {
+    fn members_are_in_order_of_importance() {
         let names = ["summary_text", "goals", "decisions", "key_facts", "open_questions", "action_items"];
         for schema in [schema(Style::Full), schema(Style::Brief), bounded_schema(Bounds::of(300))] {
             let (text, _) = written(&schema);
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schema_asks_for_is_what_a_summary_stores() {
+    fn the_schema_has_the_members_of_the_stored_form() {
         let mut answer = json!({ "summary_text": "text" });
         for section in Section::ALL {
             answer[section.name()] = json!([{ "text": section.name(), "rests_on": [1] }]);
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_bounded_one_has_lengths() {
+    fn only_the_bounded_schema_has_lengths() {
         let has_lengths = |schema: &Schema| {
             let (text, _) = written(schema);
             ["minLength", "maxLength", "maxItems"].map(|word| text.contains(word))

@@ -8,16 +8,16 @@ pub struct Source<'a> {
     pub number: MessageRef,
     pub speaker: Speaker<'a>,
     pub text: Cow<'a, str>,
-    /// What an assistant message asked its tools to do.
+    /// The tool calls of an assistant message.
     pub calls: Vec<Call<'a>>,
 }
 
-/// Whose message it is. Summarizers believe users more than assistants, and both more than observations.
+/// The author of a message. Summarizers trust users more than assistants, and both more than observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker<'a> {
     User,
     Assistant,
-    /// The result of an action, with the tool's name where the request gives it.
+    /// The result of an action, with the tool's name if it is known.
     Observation {
         tool: Option<&'a str>,
     },

@@ -1,19 +1,19 @@
 use serde::{Deserialize, Serialize};
 
-/// The most entries a list of a summary holds after parsing or extracting.
+/// The maximum number of entries in a list, after parsing or extracting.
 pub const MAX_ENTRIES: usize = 40;
-/// The most characters an entry's text holds after parsing or extracting.
+/// The maximum number of characters of an entry, after parsing or extracting.
 pub const MAX_ENTRY_CHARS: usize = 400;
-/// The most characters the prose of a summary holds after parsing or extracting.
+/// The maximum number of characters of the prose, after parsing or extracting.
 pub const MAX_TEXT_CHARS: usize = 4_000;
 
-/// What is known of the messages that were folded.
+/// What is known from the folded messages.
 ///
-/// Lists are in the order in which things were said, oldest first: [`cap`](crate::cap) relies on it, and a
-/// reader is told that the later of two conflicting entries holds.
+/// Lists are in chronological order, oldest first. [`cap`](crate::cap()) relies on it, and the rendering says that the later of two
+/// conflicting entries holds.
 ///
-/// This is also the stored form. Unknown members are ignored and missing ones are empty, so that two versions
-/// of the proxy can share a store.
+/// This is also the stored form. Unknown members are ignored and missing ones are empty, so two versions of the proxy can share a
+/// store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
@@ -61,7 +61,7 @@ impl Summary {
         }
     }
 
-    /// The messages that facts, decisions and open questions rest on, sorted. Pruning must leave these alone.
+    /// Returns the messages that facts, decisions and open questions rest on, sorted. These must not be pruned.
     pub fn anchors(&self) -> Vec<MessageRef> {
         let entries = self.key_facts.iter().chain(&self.decisions).chain(&self.open_questions);
         let mut anchors: Vec<_> = entries.flat_map(|entry| entry.rests_on.iter().copied()).collect();
@@ -71,7 +71,7 @@ impl Summary {
     }
 }
 
-/// One thing worth remembering, and the messages that say so.
+/// One piece of information, and the messages that it rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Entry {
@@ -86,8 +86,8 @@ impl Entry {
     }
 }
 
-/// The number that the caller gave a message. It means nothing here, but two messages of one conversation
-/// must differ, also between one fold and the next, because the references of the earlier summary are kept.
+/// A message number, which the caller assigns. It must be unique within a conversation, across folds, because a new summary keeps the
+/// references of the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MessageRef(pub u32);
@@ -113,7 +113,7 @@ impl Section {
         Self::Artifacts,
     ];
 
-    /// The list's name in JSON: stored, asked for in the schema, and read from answers.
+    /// The list's name in the stored form, in the schema and in answers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Goals => "goals",
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stored_form_is_small_and_names_only_what_there_is() {
+    fn the_stored_form_omits_empty_members() {
         let summary = Summary { goals: vec![Entry::new("Ship it", [MessageRef(3)])], ..Summary::default() };
         let stored = serde_json::to_string(&summary).unwrap();
         assert_eq!(stored, r#"{"goals":[{"text":"Ship it","rests_on":[3]}]}"#);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_a_later_version_are_ignored() {
+    fn unknown_members_are_ignored() {
         let stored = r#"{"mood":"good","decisions":[{"text":"Use redb","weight":3}]}"#;
         let summary: Summary = serde_json::from_str(stored).unwrap();
         assert_eq!(summary.decisions, [Entry::new("Use redb", [])]);

@@ -1,4 +1,4 @@
-//! What models really answer when they are asked for a summary, and what is read from it.
+//! Answers of real models, and what is parsed from them.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use tidegate_summary::{MessageRef, Nonsense, Summary, parse, render};
@@ -15,7 +15,7 @@ fn check(answer: &str, expected: &str) {
 }
 
 #[test]
-fn a_model_with_a_schema_answers_as_asked() {
+fn an_answer_that_follows_the_schema_is_read() {
     check(
         r#"{"summary_text":"The user migrates a billing service.","goals":[{"text":"Migrate billing to Rust","rests_on":[1]}],
             "decisions":[{"text":"Use axum 0.8","rests_on":[4,9]}],"key_facts":[],"open_questions":[],"action_items":[],"artifacts":[]}"#,
@@ -24,7 +24,7 @@ fn a_model_with_a_schema_answers_as_asked() {
 }
 
 #[test]
-fn a_chatty_model_wraps_its_answer_in_prose_and_a_code_block() {
+fn an_answer_inside_prose_and_a_code_block_is_read() {
     check(
         "Sure! Here's the updated state:\n\n```json\n{\n  \"summary_text\": \"Import works.\",\n  \"key_facts\": [\n    \"Port is 8080 [m12]\",\n    \"Owner: Ann (#3)\",\n  ],\n  \"action_items\": [],\n}\n```\n\nLet me know if {anything} is missing!",
         r#"{"summary_text":"Import works.","key_facts":[{"text":"Port is 8080","rests_on":[12]},{"text":"Owner: Ann","rests_on":[3]}]}"#,
@@ -32,7 +32,7 @@ fn a_chatty_model_wraps_its_answer_in_prose_and_a_code_block() {
 }
 
 #[test]
-fn a_reasoning_model_thinks_aloud_first() {
+fn reasoning_before_the_answer_is_ignored() {
     check(
         "<think>They want {\"summary_text\": \"draft\"} or so.</think>\n{\"summary_text\": \"Final.\"}",
         r#"{"summary_text":"Final."}"#,
@@ -40,7 +40,7 @@ fn a_reasoning_model_thinks_aloud_first() {
 }
 
 #[test]
-fn a_small_model_gets_every_type_wrong() {
+fn wrong_types_are_read_leniently() {
     check(
         r#"{"summary": {"Summary Text": ["One.", "Two."], "keyFacts": {"budget": 500, "owner": "Ann"},
             "decisions": "- use tabs\n- ship on Friday", "goals": [["deep"], 7, null, {"goal": "win", "message": "m2"}],
@@ -50,7 +50,7 @@ fn a_small_model_gets_every_type_wrong() {
 }
 
 #[test]
-fn an_answer_that_ran_out_of_tokens_keeps_what_was_complete() {
+fn a_truncated_answer_keeps_its_complete_parts() {
     check(
         r#"{"summary_text": "Half", "decisions": [{"text": "Use redb", "rests_on": [5]}, {"text": "Never use sl"#,
         r#"{"summary_text":"Half","decisions":[{"text":"Use redb","rests_on":[5]}]}"#,
@@ -58,7 +58,7 @@ fn an_answer_that_ran_out_of_tokens_keeps_what_was_complete() {
 }
 
 #[test]
-fn a_model_that_never_ends_its_prose_keeps_what_it_said() {
+fn prose_that_never_ends_is_kept() {
     check(
         r#"{"summary_text": "The berths are sounded. It is 3 metres deep. It is 3 metres deep. It is 3 me"#,
         r#"{"summary_text":"The berths are sounded. It is 3 metres deep."}"#,
@@ -66,7 +66,7 @@ fn a_model_that_never_ends_its_prose_keeps_what_it_said() {
 }
 
 #[test]
-fn a_model_that_says_the_same_in_every_list_is_heard_once() {
+fn entries_repeated_in_every_list_are_kept_once() {
     check(
         r#"{"summary_text": "Work.", "goals": ["It is deep."], "decisions": ["It is deep", "Use redb"], "key_facts": ["it is deep."]}"#,
         r#"{"summary_text":"Work.","goals":[{"text":"It is deep."}],"decisions":[{"text":"Use redb"}]}"#,
@@ -74,7 +74,7 @@ fn a_model_that_says_the_same_in_every_list_is_heard_once() {
 }
 
 #[test]
-fn references_that_were_made_up_are_dropped() {
+fn invented_references_are_dropped() {
     check(
         r##"{"key_facts": [{"text": "a", "rests_on": ["m3", "[41]", 0, -2, 3, "#7"]}, "b [99]"]}"##,
         r#"{"key_facts":[{"text":"a","rests_on":[3,7]},{"text":"b"}]}"#,
@@ -95,7 +95,7 @@ fn an_instruction_in_an_answer_stays_a_line_of_the_record() {
 }
 
 #[test]
-fn what_is_no_summary_says_why() {
+fn an_answer_that_is_not_a_summary_is_rejected_with_a_reason() {
     let long = "word ".repeat(40_000);
     for (answer, reason) in [
         ("", "empty"),

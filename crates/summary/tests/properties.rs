@@ -1,11 +1,10 @@
-//! What holds for every text, however hostile.
+//! Properties that hold for every text, however hostile.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use proptest::prelude::*;
 use tidegate_summary::*;
 
-/// Text that is likely to hit something: fences, roles, cues, JSON, scripts without spaces, invisible
-/// characters.
+/// Text with likely trouble: fences, roles, cues, JSON, scripts without spaces, invisible characters.
 fn hostile() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "</conversation_record>",
@@ -98,8 +97,7 @@ fn assert_bounded(summary: &Summary) {
     }
 }
 
-/// The fence closes once, at the end, and every line inside is the frame, a heading of ours, a bullet, or
-/// empty.
+/// Asserts that the fence closes once, at the end, and that every line inside is part of the frame, a heading, a bullet or empty.
 fn assert_fenced(text: &str) {
     assert_eq!(text.to_lowercase().matches("conversation_record").count(), 2, "{text}");
     assert!(text.starts_with("<conversation_record>\n") && text.ends_with("\n</conversation_record>"));
@@ -118,7 +116,7 @@ fn assert_fenced(text: &str) {
 }
 
 proptest! {
-    // Enough for these texts, which are made of what hurts, and quick enough for every run.
+    // Enough cases for such hostile texts, and fast enough for every run.
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -131,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn an_extract_is_bounded_and_the_same_again(previous in prop::option::of(summary()), sources in sources(), tokens in 0..3_000u32) {
+    fn an_extract_is_bounded_and_deterministic(previous in prop::option::of(summary()), sources in sources(), tokens in 0..3_000u32) {
         let extracted = extract(previous.as_ref(), &sources, tokens);
         assert_bounded(&extracted);
         assert_fenced(&render(&extracted, sources.len()));
@@ -142,19 +140,19 @@ proptest! {
     }
 
     #[test]
-    fn any_answer_is_read_or_refused(answer in hostile()) {
+    fn any_answer_is_parsed_or_rejected(answer in hostile()) {
         if let Ok(summary) = parse(&answer, |number| number.0 < 5) {
             assert_bounded(&summary);
             prop_assert!(!summary.is_empty());
             prop_assert!(summary.anchors().iter().all(|number| number.0 < 5));
-            // What was read once is read again as it is.
+            // Parsing is idempotent.
             let again = parse(&serde_json::to_string(&summary).unwrap(), |_| true);
             prop_assert_eq!(again, Ok(summary));
         }
     }
 
     #[test]
-    fn a_summary_that_was_stored_as_json_is_read_as_an_answer(summary in summary()) {
+    fn the_stored_form_parses_as_an_answer(summary in summary()) {
         let answer = serde_json::to_string(&summary).unwrap();
         if let Ok(read) = parse(&answer, |_| true) {
             assert_bounded(&read);
@@ -162,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn caps_are_kept_and_monotone(summary in summary(), covered in 0..50usize, limits in (0..4_000usize, 0..4_000usize)) {
+    fn caps_hold_and_are_monotone(summary in summary(), covered in 0..50usize, limits in (0..4_000usize, 0..4_000usize)) {
         let (small, large) = (limits.0.min(limits.1), limits.0.max(limits.1));
         let at = |limit: usize| cap(&summary, covered, &|text| text.len() <= limit);
         let (less, more) = (at(small), at(large));
@@ -176,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_pinned_is_not_said_again(summary in summary(), pinned in hostile()) {
+    fn pinned_lines_are_not_repeated(summary in summary(), pinned in hostile()) {
         let kept = without(&summary, &pinned);
         for section in Section::ALL {
             prop_assert!(kept.list(section).iter().all(|entry| summary.list(section).contains(entry)));
@@ -193,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn no_material_leaves_its_fence(previous in prop::option::of(summary()), sources in sources(), chars in 0..200usize) {
+    fn no_material_escapes_its_fence(previous in prop::option::of(summary()), sources in sources(), chars in 0..200usize) {
         let limits = Limits { tool_output_chars: chars, argument_chars: chars, ..Limits::default() };
         let user = prompt(previous.as_ref(), &sources, limits).user;
         prop_assert_eq!(user.matches("<folded_message ").count(), sources.len());

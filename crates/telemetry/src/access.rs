@@ -1,22 +1,23 @@
-use crate::{Format, Lines};
+use crate::{Format, LogSink};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::fmt;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
+use tidegate_context::Figures;
 
-/// One request, as the access log tells of it. There is no field for a query, a header, a body or a key.
+/// A line of the access log, one for each request. There is no field for a query, a header, a body or a key.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Access<'a> {
+pub struct AccessRecord<'a> {
     pub request_id: &'a str,
     pub method: &'a str,
     pub path: &'a str,
     pub status: u16,
     pub outcome: Outcome,
-    /// The low-cardinality code of what went wrong; absent if nothing did.
+    /// The code of the error; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    /// Why the request went without something that it should have had; absent if it did not.
+    /// Why the request was served without something it should have had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub degraded: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,12 +30,12 @@ pub struct Access<'a> {
     pub tokens_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub masked: Option<usize>,
-    /// Messages that a summary stands for, and messages that are left out; absent where there are none.
+    /// Messages that a summary replaces, and messages that are left out; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folded: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<usize>,
-    /// How many turns have brought nothing new, where that is worth a hint.
+    /// The number of turns without progress, if the answer had a stop hint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_hint: Option<u32>,
     pub bytes_in: u64,
@@ -49,14 +50,14 @@ pub struct Access<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The upstream's answer reached its end, whatever its status.
+    /// The upstream's answer was relayed to its end, whatever its status.
     #[default]
     Answered,
-    /// Tidegate answered itself.
+    /// Tidegate answered with an error of its own.
     Refused,
-    /// The client left before the end.
+    /// The client disconnected before the end of the answer.
     ClientGone,
-    /// The upstream's answer began and broke off.
+    /// The upstream's answer ended prematurely.
     Broken,
 }
 
@@ -64,7 +65,7 @@ pub(crate) const OUTCOMES: [Outcome; 4] =
     [Outcome::Answered, Outcome::Refused, Outcome::ClientGone, Outcome::Broken];
 
 impl Outcome {
-    /// The label for records and metrics.
+    /// The value in records and metric labels.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -88,21 +89,36 @@ impl fmt::Display for Outcome {
 }
 
 thread_local! {
-    /// A line is put together here, so that a request allocates nothing for its log line.
-    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// Reused for every line, so that requests do not allocate for the access log.
+    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Access<'_> {
-    pub fn write(&self, lines: &Lines, format: Format) {
-        SCRATCH.with_borrow_mut(|line| {
+impl AccessRecord<'_> {
+    /// Adds the figures of a measured request.
+    #[must_use]
+    pub fn with_figures(self, figures: &Figures) -> Self {
+        let unless_none = |count: usize| Some(count).filter(|count| *count > 0);
+        AccessRecord {
+            tokens_before: Some(figures.before.0),
+            tokens_after: Some(figures.after.0),
+            masked: Some(figures.masked),
+            folded: unless_none(figures.folded),
+            dropped: unless_none(figures.dropped),
+            stop_hint: figures.stop_hint,
+            ..self
+        }
+    }
+
+    pub fn write(&self, log: &LogSink, format: Format) {
+        LINE.with_borrow_mut(|line| {
             line.clear();
             let time = humantime::format_rfc3339_millis(SystemTime::now());
-            // Writing into memory does not fail.
+            // Writing to memory cannot fail.
             let _ = match format {
                 Format::Human => self.write_human(line, &time),
                 Format::Json => self.write_json(line, &time),
             };
-            lines.push(line);
+            log.push(line);
         });
     }
 
@@ -110,14 +126,14 @@ impl Access<'_> {
         write!(line, r#"{{"timestamp":"{time}","level":"INFO","target":"access","#)?;
         let start = line.len();
         serde_json::to_writer(&mut *line, self)?;
-        // The record's own opening brace: its fields continue the object that has begun.
+        // Remove the record's own opening brace, so that its fields continue the object above.
         line.remove(start);
         line.push(b'\n');
         Ok(())
     }
 
     fn write_human(&self, line: &mut Vec<u8>, time: &impl fmt::Display) -> std::io::Result<()> {
-        let Access { method, path, status, outcome, .. } = self;
+        let AccessRecord { method, path, status, outcome, .. } = self;
         write!(line, "{time} {status} {method} {path}")?;
         if let Some(route) = self.route {
             write!(line, " route={route}")?;
@@ -133,9 +149,9 @@ impl Access<'_> {
         {
             write!(line, " tokens={before}→{after} masked={masked}")?;
         }
-        for (what, count) in [("folded", self.folded), ("dropped", self.dropped)] {
+        for (edit, count) in [("folded", self.folded), ("dropped", self.dropped)] {
             if let Some(count) = count {
-                write!(line, " {what}={count}")?;
+                write!(line, " {edit}={count}")?;
             }
         }
         if let Some(turns) = self.stop_hint {
@@ -158,16 +174,16 @@ fn some_millis<S: serde::Serializer>(duration: &Duration, serializer: S) -> Resu
 mod tests {
     use super::*;
 
-    fn line(access: &Access<'_>, format: Format) -> String {
-        let (lines, written) = Lines::to_memory();
-        access.write(&lines, format);
-        lines.flush();
+    fn line(access: &AccessRecord<'_>, format: Format) -> String {
+        let (log, written) = LogSink::to_memory();
+        access.write(&log, format);
+        log.flush();
         written.text()
     }
 
     #[test]
     fn a_json_line_is_one_object() {
-        let access = Access {
+        let access = AccessRecord {
             request_id: "r-1",
             method: "POST",
             path: "/v1/\"quoted\"",
@@ -176,7 +192,7 @@ mod tests {
             reason: Some("upstream_unreachable"),
             route: Some("default"),
             duration: Duration::from_micros(1500),
-            ..Access::default()
+            ..AccessRecord::default()
         };
         let text = line(&access, Format::Json);
         let object: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -188,8 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn a_human_line_reads_well() {
-        let access = Access {
+    fn a_human_line_has_status_path_route_and_sizes() {
+        let access = AccessRecord {
             request_id: "r-1",
             method: "POST",
             path: "/v1/chat/completions",
@@ -199,7 +215,7 @@ mod tests {
             duration: Duration::from_millis(12),
             bytes_in: 10,
             bytes_out: 20,
-            ..Access::default()
+            ..AccessRecord::default()
         };
         let text = line(&access, Format::Human);
         let rest = text.split_once(' ').unwrap().1;

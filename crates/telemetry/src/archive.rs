@@ -1,4 +1,4 @@
-/// How far the archive is.
+/// The state of the archive's queue: records waiting, and records by outcome so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ArchiveCounts {
     pub queued: u64,

@@ -1,4 +1,4 @@
-//! The text format in which Prometheus reads metrics.
+//! The text format of Prometheus.
 
 use opentelemetry::{KeyValue, Value};
 use opentelemetry_sdk::metrics::data::{
@@ -7,7 +7,7 @@ use opentelemetry_sdk::metrics::data::{
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
-/// One page, ordered by name, so that equal figures are equal pages.
+/// Renders metrics, ordered by name and labels, so that the same values give the same text.
 pub(crate) fn exposition(read: &ResourceMetrics) -> String {
     let metrics = read.scope_metrics().flat_map(|scope| scope.metrics());
     let families: BTreeMap<String, &Metric> = metrics.map(|metric| (family_name(metric), metric)).collect();
@@ -18,7 +18,7 @@ pub(crate) fn exposition(read: &ResourceMetrics) -> String {
     page
 }
 
-/// The name with its unit at the end, as Prometheus wants it.
+/// The name with its unit as a suffix, by the conventions of Prometheus.
 fn family_name(metric: &Metric) -> String {
     let name = underscored(metric.name());
     match metric.unit() {
@@ -45,11 +45,11 @@ fn points<T: Copy + Display>(page: &mut String, name: &str, metric: &Metric, dat
         MetricData::Sum(sum) if sum.is_monotonic() => "counter",
         MetricData::Sum(_) | MetricData::Gauge(_) => "gauge",
         MetricData::Histogram(_) => "histogram",
-        // There is no such instrument.
+        // No instrument here is exponential.
         MetricData::ExponentialHistogram(_) => return,
     };
     let help = metric.description().replace('\\', "\\\\").replace('\n', "\\n");
-    // Writing into a string does not fail, here and below.
+    // Writing to a string cannot fail, here and below.
     let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
     let mut lines = Vec::new();
     match data {
@@ -75,12 +75,12 @@ fn points<T: Copy + Display>(page: &mut String, name: &str, metric: &Metric, dat
 fn buckets<T: Copy + Display>(name: &str, point: &HistogramDataPoint<T>) -> String {
     let labels = labels(point.attributes());
     let mut text = String::new();
-    let mut below = 0;
-    let edges = point.bounds().map(|edge| edge.to_string()).chain(["+Inf".to_owned()]);
-    for (edge, count) in edges.zip(point.bucket_counts()) {
-        below += count;
+    let mut cumulative = 0;
+    let bounds = point.bounds().map(|bound| bound.to_string()).chain(["+Inf".to_owned()]);
+    for (bound, count) in bounds.zip(point.bucket_counts()) {
+        cumulative += count;
         let comma = if labels.is_empty() { "" } else { "," };
-        let _ = writeln!(text, "{name}_bucket{{{labels}{comma}le=\"{edge}\"}} {below}");
+        let _ = writeln!(text, "{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {cumulative}");
     }
     text.push_str(&sample(&format!("{name}_sum"), &labels, point.sum()));
     text.push_str(&sample(&format!("{name}_count"), &labels, point.count()));
@@ -94,7 +94,7 @@ fn sample(name: &str, labels: &str, value: impl Display) -> String {
     }
 }
 
-/// `a="1",b="2"`, ordered by name.
+/// Renders labels as `a="1",b="2"`, ordered by name.
 fn labels<'a>(attributes: impl Iterator<Item = &'a KeyValue>) -> String {
     let mut labels: Vec<String> = attributes
         .map(|KeyValue { key, value, .. }| format!("{}=\"{}\"", underscored(key.as_str()), escaped(value)))

@@ -1,45 +1,53 @@
-//! What Tidegate says about itself: names, log lines, the access log, metrics, spans, and where they are sent.
+//! Observability: public names, the log, the access log, metrics, spans, and their export over OTLP.
 //!
-//! Nothing in here sees a prompt, a completion or a key: an [`Access`] record has no field that could hold one.
+//! Nothing here sees a prompt, a completion or a key: an [`Access`] record has no field that could hold one. Spans carry content
+//! only if `telemetry.content` is on.
 //!
 //! ```
-//! use tidegate_telemetry::{Access, Format, Lines};
+//! use tidegate_telemetry::{AccessRecord, Format, LogSink};
 //!
-//! let (lines, written) = Lines::to_memory();
-//! let access = Access { method: "GET", path: "/v1/models", status: 200, ..Access::default() };
-//! access.write(&lines, Format::Json);
-//! lines.flush();
+//! let (log, written) = LogSink::to_memory();
+//! let access = AccessRecord { method: "GET", path: "/v1/models", status: 200, ..AccessRecord::default() };
+//! access.write(&log, Format::Json);
+//! log.flush();
 //! assert!(written.text().contains(r#""path":"/v1/models","status":200"#));
 //! ```
 
 mod access;
 mod archive;
+mod counters;
+mod counts;
 mod export;
 mod exposition;
-mod instruments;
-mod journey;
+mod histograms;
 mod labels;
-mod lines;
+mod log_sink;
 mod logs;
 mod metrics;
 pub mod names;
 mod otlp;
+mod overhead;
 mod panics;
-mod queue;
+mod process;
+mod provider;
 mod reader;
+mod shard;
+mod span_queue;
+mod spans;
 mod tally;
 mod telemetry;
 
-pub use access::{Access, Outcome};
+pub use access::{AccessRecord, Outcome};
 pub use archive::ArchiveCounts;
-pub use journey::{Call, Journey, KeyValue, Step, Trail, Value};
-pub use labels::{Labels, OTHER_MODEL, provider};
-pub use lines::{Lines, Written};
+pub use labels::{Labels, OTHER_MODEL};
+pub use log_sink::{LogBuffer, LogSink};
 pub use logs::{Format, Level, init};
-pub use metrics::{Answered, Metrics, Planned, Summarized};
+pub use metrics::{Answered, Metrics, Summarized};
 pub use otlp::{Otlp, Protocol};
 pub use panics::log_panics;
-pub use tally::{Tallied, Tally};
+pub use provider::provider;
+pub use spans::{KeyValue, RequestSpan, SpanParent, StepSpan, UpstreamSpan, Value};
+pub use tally::{ModelTally, Tally};
 pub use telemetry::{SpanLayer, Telemetry};
 
 pub(crate) use access::OUTCOMES;

@@ -1,9 +1,9 @@
-//! Every public name that Tidegate writes, in one place.
+//! Every public name of headers, spans and metrics.
 
-/// Headers: those that a client speaks to us with, and those that we answer with.
+/// Headers of requests and answers.
 pub mod header {
     pub const REQUEST_ID: &str = "x-request-id";
-    /// Of a request: do nothing to it.
+    /// In a request: forward it unedited.
     pub const BYPASS: &str = "x-tidegate-bypass";
     pub const CONVERSATION: &str = "x-tidegate-conversation";
     pub const ROUTE: &str = "x-tidegate-route";
@@ -18,7 +18,7 @@ pub mod header {
     pub const OVERHEAD: &str = "x-tidegate-overhead-us";
 }
 
-/// Spans: the journey's steps, and what can happen beside it.
+/// Spans of the steps of a request, and of a fold.
 pub mod span {
     pub const RECEIVE: &str = "receive";
     pub const ROUTE: &str = "route";
@@ -29,11 +29,11 @@ pub mod span {
     pub const FORWARD: &str = "forward";
     pub const RELAY: &str = "relay";
     pub const REMEMBER: &str = "remember";
-    /// A summary is made: within `rewrite` if the request waits for it, else after the answer.
+    /// Making a summary: within `rewrite` if the request waits for it, else after the answer.
     pub const FOLD: &str = "fold";
 }
 
-/// Things that happen to a request, as events of its SERVER span.
+/// Events of a request's SERVER span.
 pub mod event {
     pub const FOLD: &str = "tidegate.fold";
     pub const PRUNE: &str = "tidegate.prune";
@@ -41,8 +41,8 @@ pub mod event {
     pub const PLATEAU: &str = "tidegate.plateau";
 }
 
-/// What spans say. The `gen_ai.*` names are those of OpenTelemetry's conventions, which are still in development; they stand
-/// here because the crate that has them as constants calls them deprecated.
+/// Attributes of spans. The `gen_ai.*` names are those of OpenTelemetry's semantic conventions, which are still in development. They
+/// are repeated here because the crate that defines them as constants marks them as deprecated.
 pub mod attribute {
     pub const METHOD: &str = "http.request.method";
     pub const PATH: &str = "url.path";
@@ -64,7 +64,7 @@ pub mod attribute {
     pub const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
     pub const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
     pub const TOKEN_TYPE: &str = "gen_ai.token.type";
-    /// Only where `telemetry.content` is on.
+    /// Only if `telemetry.content` is on.
     pub const INPUT_MESSAGES: &str = "gen_ai.input.messages";
     pub const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 
@@ -97,7 +97,7 @@ pub mod attribute {
     pub const PLATEAU_TURNS: &str = "tidegate.plateau.turns";
 }
 
-/// Metrics, as OpenTelemetry names them. On `/metrics` a dot is an underscore, and seconds say so at the end.
+/// Metrics, by their OpenTelemetry names. On `/metrics` dots become underscores, and the units `s` and `By` become suffixes.
 pub mod metric {
     pub const TOKENS_IN: &str = "agent_context_tokens_in";
     pub const TOKENS_OUT: &str = "agent_context_tokens_out";
@@ -136,7 +136,7 @@ pub mod metric {
     pub const START: &str = "process_start_time";
 }
 
-/// Labels of metrics. None of them ever has a value that a client chose.
+/// Labels of metrics. Their values are never chosen by clients.
 pub mod label {
     pub const ROUTE: &str = "route";
     pub const MODEL: &str = "model";

@@ -1,19 +1,19 @@
-//! Where telemetry is sent: `[telemetry]` and the standard variables, which win.
+//! What is exported and where: `[telemetry]`, overridden by the standard `OTEL_*` variables.
 
 use std::time::Duration;
 
-/// What `[telemetry]` says.
+/// The settings in `[telemetry]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Otlp {
-    /// The collector's address, without a signal's path; none if nothing is sent.
+    /// The collector's address, without the path of a signal.
     pub endpoint: Option<String>,
     pub protocol: Option<Protocol>,
     pub traces: bool,
     pub metrics: bool,
-    /// How often metrics are sent.
+    /// The interval at which metrics are exported.
     pub interval: Duration,
     pub service_name: String,
-    /// The share of requests that are traced, where the client does not say.
+    /// The share of requests that are traced, unless the client's `traceparent` decides.
     pub sample_ratio: f64,
 }
 
@@ -23,49 +23,49 @@ pub enum Protocol {
     Http,
 }
 
-/// Where one signal goes.
+/// Where a signal is exported to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// The whole address.
+    /// Including the path of the signal, if it has one.
     pub(crate) endpoint: String,
     pub(crate) protocol: Protocol,
 }
 
-/// Where everything goes, and how.
+/// The settings for the exporters, after the variables were applied.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct ExportSettings {
     pub(crate) traces: Option<Target>,
     pub(crate) metrics: Option<Target>,
     pub(crate) interval: Duration,
-    /// None where the variables of the SDK say how.
+    /// `None` if the SDK reads it from its variables.
     pub(crate) sample_ratio: Option<f64>,
-    /// None where the variables of the SDK say who.
+    /// `None` if the SDK reads it from its variables.
     pub(crate) service_name: Option<String>,
-    pub(crate) room: usize,
-    pub(crate) batch: usize,
+    pub(crate) queue_size: usize,
+    pub(crate) batch_size: usize,
     pub(crate) delay: Duration,
     pub(crate) timeout: Duration,
     pub(crate) certificate: Option<String>,
-    /// What was asked for and is not done.
+    /// Settings that could not be applied.
     pub(crate) warnings: Vec<String>,
 }
 
-/// A request has about ten spans.
-const ROOM: usize = 4096;
-const BATCH: usize = 512;
+/// In spans, of which a request has about ten.
+const QUEUE_SIZE: usize = 4096;
+const BATCH_SIZE: usize = 512;
 const DELAY: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The port at which collectors speak gRPC.
+/// The default port of OTLP over gRPC.
 const GRPC_PORT: &str = ":4317";
 
 impl Otlp {
-    pub(crate) fn plan(&self, env: &dyn Fn(&str) -> Option<String>) -> Plan {
+    pub(crate) fn resolve(&self, env: &dyn Fn(&str) -> Option<String>) -> ExportSettings {
         let env = |name: &str| env(name).filter(|value| !value.trim().is_empty());
         let mut warnings = Vec::new();
         let is_disabled = env("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
-        let mut target = |signal, path, wanted| {
-            (!is_disabled).then(|| self.target(&env, signal, path, wanted, &mut warnings)).flatten()
+        let mut target = |signal, path, is_enabled| {
+            (!is_disabled).then(|| self.target(&env, signal, path, is_enabled, &mut warnings)).flatten()
         };
         let traces = target("TRACES", "v1/traces", self.traces);
         let metrics = target("METRICS", "v1/metrics", self.metrics);
@@ -73,14 +73,14 @@ impl Otlp {
         let number = |name: &str| env(name)?.parse().ok();
         let names_service = env("OTEL_SERVICE_NAME").is_some()
             || env("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|all| all.contains("service.name="));
-        Plan {
+        ExportSettings {
             traces,
             metrics,
             interval: millis("OTEL_METRIC_EXPORT_INTERVAL").unwrap_or(self.interval),
             sample_ratio: env("OTEL_TRACES_SAMPLER").is_none().then_some(self.sample_ratio),
             service_name: (!names_service).then(|| self.service_name.clone()),
-            room: number("OTEL_BSP_MAX_QUEUE_SIZE").unwrap_or(ROOM),
-            batch: number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE").unwrap_or(BATCH),
+            queue_size: number("OTEL_BSP_MAX_QUEUE_SIZE").unwrap_or(QUEUE_SIZE),
+            batch_size: number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE").unwrap_or(BATCH_SIZE),
             delay: millis("OTEL_BSP_SCHEDULE_DELAY").unwrap_or(DELAY),
             timeout: millis("OTEL_EXPORTER_OTLP_TIMEOUT").unwrap_or(TIMEOUT),
             certificate: env("OTEL_EXPORTER_OTLP_CERTIFICATE"),
@@ -93,46 +93,48 @@ impl Otlp {
         env: &dyn Fn(&str) -> Option<String>,
         signal: &str,
         path: &str,
-        wanted: bool,
+        is_enabled: bool,
         warnings: &mut Vec<String>,
     ) -> Option<Target> {
-        let named = format!("OTEL_{signal}_EXPORTER");
-        let exporter = env(&named);
-        let is_asked = match exporter.as_deref().map(str::trim) {
+        let variable = format!("OTEL_{signal}_EXPORTER");
+        let exporter = env(&variable);
+        let is_requested = match exporter.as_deref().map(str::trim) {
             None => false,
             Some("otlp") => true,
             Some("none") => return None,
-            // The page at /metrics is always there.
+            // `/metrics` is always served.
             Some("prometheus") if signal == "METRICS" => return None,
             Some(other) => {
                 warnings.push(format!(
-                    "`{named}` is `{other}`, but there are only `otlp` and `none`: nothing is sent"
+                    "`{variable}` is `{other}`, but must be `otlp` or `none`; this signal is not exported"
                 ));
                 return None;
             }
         };
         let own = env(&format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"));
         let shared = env("OTEL_EXPORTER_OTLP_ENDPOINT").or_else(|| self.endpoint.clone());
-        if own.is_none() && shared.is_none() && !is_asked || !wanted && !is_asked {
+        let has_endpoint = own.is_some() || shared.is_some();
+        if !(is_requested || is_enabled && has_endpoint) {
             return None;
         }
-        let asked = env(&format!("OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"))
+        let protocol = env(&format!("OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"))
             .or_else(|| env("OTEL_EXPORTER_OTLP_PROTOCOL"));
-        let asked = asked.map(|name| match name.trim() {
+        let protocol = protocol.map(|name| match name.trim() {
             "grpc" => Protocol::Grpc,
             "http/protobuf" => Protocol::Http,
             other => {
-                warnings.push(format!("OTLP over `{other}` is not spoken: `http/protobuf` is, and `grpc`"));
+                warnings.push(format!(
+                    "unsupported OTLP protocol `{other}`; expected `grpc` or `http/protobuf`; using `http/protobuf`"
+                ));
                 Protocol::Http
             }
         });
         let given = own.as_deref().or(shared.as_deref()).unwrap_or_default();
-        // Whoever names the port of one protocol means that protocol.
         let by_port =
             || if given.trim_end_matches('/').ends_with(GRPC_PORT) { Protocol::Grpc } else { Protocol::Http };
-        let protocol = asked.or(self.protocol).unwrap_or_else(by_port);
+        let protocol = protocol.or(self.protocol).unwrap_or_else(by_port);
         let endpoint = match (own, shared, protocol) {
-            // A signal's own address is taken as it is.
+            // The specification adds no path to a signal's own endpoint.
             (Some(own), _, _) => own,
             (None, Some(shared), Protocol::Grpc) => shared,
             (None, Some(shared), Protocol::Http) => format!("{}/{path}", shared.trim_end_matches('/')),
@@ -161,11 +163,11 @@ impl Default for Otlp {
 mod tests {
     use super::*;
 
-    fn plan(otlp: &Otlp, variables: &[(&str, &str)]) -> Plan {
+    fn resolved(otlp: &Otlp, variables: &[(&str, &str)]) -> ExportSettings {
         let env = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        otlp.plan(&env)
+        otlp.resolve(&env)
     }
 
     fn target(endpoint: &str, protocol: Protocol) -> Option<Target> {
@@ -173,24 +175,24 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_unless_somebody_says_where() {
-        let plan = plan(&Otlp::default(), &[]);
-        assert_eq!((plan.traces, plan.metrics), (None, None));
+    fn nothing_is_exported_without_an_endpoint() {
+        let settings = resolved(&Otlp::default(), &[]);
+        assert_eq!((settings.traces, settings.metrics), (None, None));
     }
 
     #[test]
-    fn a_shared_address_gets_the_signals_paths_over_http_alone() {
-        let http = plan(&Otlp::default(), &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/")]);
+    fn only_http_adds_the_path_of_a_signal_to_the_shared_endpoint() {
+        let http = resolved(&Otlp::default(), &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/")]);
         assert_eq!(http.traces, target("http://c:4318/v1/traces", Protocol::Http));
         assert_eq!(http.metrics, target("http://c:4318/v1/metrics", Protocol::Http));
-        let grpc = plan(&Otlp { endpoint: Some("http://c:4317".to_owned()), ..Otlp::default() }, &[]);
+        let grpc = resolved(&Otlp { endpoint: Some("http://c:4317".to_owned()), ..Otlp::default() }, &[]);
         assert_eq!(grpc.traces, target("http://c:4317", Protocol::Grpc));
     }
 
     #[test]
-    fn variables_win_over_the_file() {
+    fn variables_override_the_file() {
         let file = Otlp { endpoint: Some("http://file:4317".to_owned()), ..Otlp::default() };
-        let mixed = plan(
+        let mixed = resolved(
             &file,
             &[
                 ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://own:9/x"),
@@ -202,17 +204,20 @@ mod tests {
             ],
         );
         assert_eq!((mixed.traces, mixed.metrics), (target("http://own:9/x", Protocol::Http), None));
-        assert_eq!((mixed.interval, mixed.room, mixed.service_name), (Duration::from_millis(1500), 7, None));
-        let off = plan(&file, &[("OTEL_SDK_DISABLED", "TRUE")]);
+        assert_eq!(
+            (mixed.interval, mixed.queue_size, mixed.service_name),
+            (Duration::from_millis(1500), 7, None)
+        );
+        let off = resolved(&file, &[("OTEL_SDK_DISABLED", "TRUE")]);
         assert_eq!((off.traces, off.metrics), (None, None));
     }
 
     #[test]
-    fn what_cannot_be_done_is_said() {
-        let odd = plan(&Otlp::default(), &[("OTEL_TRACES_EXPORTER", "zipkin")]);
+    fn unsupported_values_are_warned_about() {
+        let odd = resolved(&Otlp::default(), &[("OTEL_TRACES_EXPORTER", "zipkin")]);
         assert_eq!(odd.traces, None);
         assert!(odd.warnings[0].contains("zipkin"), "{:?}", odd.warnings);
-        let json = plan(
+        let json = resolved(
             &Otlp::default(),
             &[("OTEL_TRACES_EXPORTER", "otlp"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")],
         );

@@ -1,8 +1,8 @@
 use std::panic::{PanicHookInfo, set_hook};
 use tracing::error;
 
-/// Logs where a panic happened and nothing of what it says: the message of one can hold a piece of the text that was being
-/// worked on, such as a string that was cut in the middle of a character.
+/// Installs a panic hook that logs the location of a panic but not its message. The message can hold content, for example the string
+/// that was sliced inside a character.
 pub fn log_panics() {
     set_hook(Box::new(report));
 }
@@ -11,23 +11,23 @@ fn report(panic: &PanicHookInfo<'_>) {
     let location = panic.location().map(ToString::to_string).unwrap_or_default();
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or_default();
-    error!(location, thread, "a bug in Tidegate: one request was lost, please report where it happened");
+    error!(location, thread, "panic: a request was lost; please report this bug with its location");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::logs::subscriber;
-    use crate::{Format, Lines};
+    use crate::{Format, LogSink};
     use std::panic::{catch_unwind, take_hook};
     use tracing_subscriber::EnvFilter;
 
     #[test]
-    fn a_panic_tells_where_and_not_what() {
-        let (lines, written) = Lines::to_memory();
+    fn a_panic_is_logged_without_its_message() {
+        let (log, written) = LogSink::to_memory();
         let secret = "the canäry";
         let caught = tracing::subscriber::with_default(
-            subscriber(&lines, Format::Json, EnvFilter::new("trace"), None),
+            subscriber(&log, Format::Json, EnvFilter::new("trace"), None),
             || {
                 log_panics();
                 let caught = [
@@ -38,7 +38,7 @@ mod tests {
                 caught
             },
         );
-        lines.flush();
+        log.flush();
         let text = written.text();
         assert_eq!(caught, [true, true]);
         assert_eq!(text.matches("panics.rs:").count(), 2, "{text}");

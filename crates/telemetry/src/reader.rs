@@ -5,23 +5,21 @@ use opentelemetry_sdk::metrics::{InstrumentKind, ManualReader, Pipeline, Tempora
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Reads all instruments whenever somebody asks. The provider has one handle on it and whoever asks another.
+/// Collects metrics on demand: for `/metrics`, and for the OTLP exporter. Both use the same reader, because the SDK records each
+/// measurement of a histogram once for each reader, and lets each reader overwrite what another is about to collect from an
+/// observable counter.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedReader(Arc<ManualReader>);
 
 impl SharedReader {
-    /// Since the start of the process, which is all that Prometheus understands.
+    /// Values count from the start of the process, which is what Prometheus expects.
     pub(crate) fn cumulative() -> SharedReader {
-        SharedReader::with(Temporality::Cumulative)
-    }
-
-    pub(crate) fn with(temporality: Temporality) -> SharedReader {
-        SharedReader(Arc::new(ManualReader::builder().with_temporality(temporality).build()))
+        SharedReader(Arc::new(ManualReader::builder().with_temporality(Temporality::Cumulative).build()))
     }
 
     pub(crate) fn collect(&self) -> ResourceMetrics {
         let mut read = ResourceMetrics::default();
-        // It fails only after the provider has ended, and then there is nothing to read.
+        // This fails only before the provider is built and after it is dropped. There is nothing to read then.
         let _ = self.0.collect(&mut read);
         read
     }

@@ -1,8 +1,8 @@
-use crate::export::Sender;
-use crate::otlp::{Otlp, Plan};
-use crate::queue::{Inlet, Queue, SpanCounts};
+use crate::export::Exporter;
+use crate::otlp::{ExportSettings, Otlp};
 use crate::reader::SharedReader;
-use crate::{Metrics, journey};
+use crate::span_queue::{QueueProcessor, SpanCounts, SpanQueue};
+use crate::{Metrics, spans};
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::Resource;
@@ -11,75 +11,77 @@ use std::sync::Arc;
 use tracing_subscriber::Layer;
 use tracing_subscriber::registry::Registry;
 
-/// Spans, metrics, and whoever sends them.
+/// The process's metrics and spans, and their exporter.
 #[derive(Debug)]
 pub struct Telemetry {
     pub metrics: Arc<Metrics>,
     tracing: Option<SdkTracerProvider>,
-    sender: Option<Sender>,
-    /// What was asked for and is not done. Telemetry never keeps anything from starting.
+    exporter: Option<Exporter>,
+    /// Settings that could not be applied. Telemetry never prevents the process from starting.
     pub warnings: Vec<String>,
 }
 
-/// A listener for the process's spans.
+/// A `tracing` layer for the process's spans.
 pub type SpanLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
 impl Telemetry {
-    /// Begins to count, and to send what is asked for. `env` has the standard `OTEL_*` variables.
+    /// Starts the exporter if there is something to export. `env` looks up the standard `OTEL_*` variables.
     #[must_use]
     pub fn start(otlp: &Otlp, env: &dyn Fn(&str) -> Option<String>) -> Telemetry {
-        let mut plan = otlp.plan(env);
-        let resource = resource(&plan);
+        let mut settings = otlp.resolve(env);
+        let resource = resource(&settings);
         let counts = Arc::<SpanCounts>::default();
-        let queue =
-            plan.traces.is_some().then(|| Arc::new(Queue::new(plan.room, plan.batch, counts.clone())));
-        let pushed = plan.metrics.is_some().then(SharedReader::cumulative);
-        let is_on = queue.is_some() || pushed.is_some();
-        let sender = is_on.then(|| Sender::start(&plan, queue.clone(), pushed.clone(), &resource));
-        let mut warnings = std::mem::take(&mut plan.warnings);
-        let sender = match sender {
-            Some(Ok(sender)) => Some(sender),
+        let queue = settings
+            .traces
+            .is_some()
+            .then(|| Arc::new(SpanQueue::new(settings.queue_size, settings.batch_size, counts.clone())));
+        let reader = SharedReader::cumulative();
+        let is_enabled = queue.is_some() || settings.metrics.is_some();
+        let exporter =
+            is_enabled.then(|| Exporter::start(&settings, queue.clone(), reader.clone(), &resource));
+        let mut warnings = std::mem::take(&mut settings.warnings);
+        let exporter = match exporter {
+            Some(Ok(exporter)) => Some(exporter),
             Some(Err(error)) => {
-                warnings.push(format!("no telemetry is sent: {error}"));
+                warnings.push(format!("telemetry is not exported: {error}"));
                 None
             }
             None => None,
         };
-        let queue = queue.filter(|_| sender.is_some());
+        let queue = queue.filter(|_| exporter.is_some());
         let tracing = queue.map(|queue| {
             let builder = SdkTracerProvider::builder().with_resource(resource.clone());
-            let builder = match plan.sample_ratio {
+            let builder = match settings.sample_ratio {
                 Some(ratio) => {
                     let root = Sampler::TraceIdRatioBased(ratio);
                     builder.with_sampler(Sampler::ParentBased(Box::new(root)))
                 }
-                // The variables of the SDK say how.
+                // The SDK reads its sampler from the variables.
                 None => builder,
             };
-            builder.with_span_processor(Inlet(queue)).build()
+            builder.with_span_processor(QueueProcessor(queue)).build()
         });
-        let pushed = pushed.filter(|_| sender.is_some());
-        Telemetry { metrics: Arc::new(Metrics::new(resource, pushed, counts)), tracing, sender, warnings }
+        Telemetry { metrics: Arc::new(Metrics::new(resource, reader, counts)), tracing, exporter, warnings }
     }
 
-    /// What hears of spans; nothing where none are sent, and then they cost nothing.
+    /// The layer that exports spans. Returns `None` if spans are not exported; they are disabled then.
     #[must_use]
     pub fn layer(&self) -> Option<SpanLayer> {
-        self.tracing.as_ref().map(|tracing| journey::layer(tracing.tracer("tidegate")))
+        self.tracing.as_ref().map(|tracing| spans::layer(tracing.tracer("tidegate")))
     }
 
-    /// Sends what is left, for a few seconds at most.
+    /// Exports what is left, for a few seconds at most.
     pub fn shut_down(self) {
-        if let Some(sender) = self.sender {
-            sender.shut_down();
+        if let Some(exporter) = self.exporter {
+            exporter.shut_down();
         }
     }
 }
 
-fn resource(plan: &Plan) -> Resource {
+fn resource(settings: &ExportSettings) -> Resource {
     let builder =
         Resource::builder().with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
-    match &plan.service_name {
+    match &settings.service_name {
         Some(name) => builder.with_service_name(name.clone()).build(),
         None => builder.build(),
     }

@@ -1,4 +1,4 @@
-//! What the mock upstream answers, as a script that a test can read aloud: a head, then steps.
+//! A response of the mock upstream: a head, then steps.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use serde_json::json;
 
 use crate::step::{Ending, Framing, Gate, Step, Timing};
 
-/// One answer of the mock upstream.
+/// A scripted response of the mock upstream.
 ///
 /// The head goes out with the first step that has bytes (or at [`Step::Head`]), so a `Pause`, `Wait` or `Break`
 /// placed first happens before the first byte.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
-    /// Sent in this order and casing. The framing header is added behind them.
+    /// Sent in this order and casing. The framing header is added after them.
     pub headers: Vec<(String, String)>,
     pub framing: Framing,
     pub steps: Vec<Step>,
-    /// Sent behind a chunked body.
+    /// Sent after a chunked body.
     pub trailers: Vec<(String, String)>,
     /// Cut the connection after this many bytes on the wire, head and framing included.
     pub cut: Option<(u64, Ending)>,
-    /// Answer as soon as the head is read, and leave the body of the request unread.
+    /// Whether to answer before or after reading the request body.
     pub timing: Timing,
 }
 
 impl Answer {
-    /// An answer without a body.
+    /// A response without a body.
     pub fn new(status: u16) -> Self {
         Answer {
             status,
@@ -44,18 +44,18 @@ impl Answer {
         Answer::new(status).header("content-type", "application/json").chunk(body.to_string())
     }
 
-    /// An error in OpenAI's shape.
+    /// An error in OpenAI's format.
     pub fn error(status: u16, code: &str, message: &str) -> Self {
         let body = json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": code}});
         Answer::json(status, body)
     }
 
-    /// Bytes in place of a whole response: head, framing and all. The connection closes behind them.
+    /// Raw bytes instead of a response, head included. The connection closes after them.
     pub fn raw(bytes: impl Into<Bytes>) -> Self {
         Answer::new(0).step(Step::Raw(bytes.into()))
     }
 
-    /// One `data:` event a payload, each in a chunk and a write of its own.
+    /// One `data:` event per payload, each in its own chunk and write.
     pub fn sse<T: AsRef<str>>(payloads: impl IntoIterator<Item = T>) -> Self {
         let mut answer =
             Answer::new(200).header("content-type", "text/event-stream").framing(Framing::Chunked);
@@ -83,7 +83,7 @@ impl Answer {
         )
     }
 
-    /// `chat.completion.chunk` events, one a word, the usage chunk if the request asked for it, and `[DONE]`.
+    /// One `chat.completion.chunk` event per word, the usage chunk if the request asks for it, and `[DONE]`.
     pub fn chat_stream<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> Self {
         let chunk = |delta: serde_json::Value, finish: Option<&str>| {
             json!({
@@ -140,7 +140,7 @@ impl Answer {
         self
     }
 
-    /// Sends the head at this point of the script.
+    /// Sends the head at this point.
     pub fn head(self) -> Self {
         self.step(Step::Head)
     }
@@ -161,12 +161,12 @@ impl Answer {
         self.step(Step::Pause(time))
     }
 
-    /// Stalls here until the test opens the gate.
+    /// Stalls until the test opens the gate.
     pub fn wait(self, gate: &Gate) -> Self {
         self.step(Step::Wait(gate.clone()))
     }
 
-    /// Stalls here for good.
+    /// Stalls forever.
     pub fn stall(self) -> Self {
         self.step(Step::Wait(Gate::new()))
     }
@@ -187,7 +187,7 @@ impl Answer {
         self
     }
 
-    /// The same answer, broken off after this many bytes of its body. The promised length stays what it was.
+    /// The same response, broken off after this many bytes of its body. The declared length does not change.
     pub fn break_after_body_bytes(mut self, limit: u64, ending: Ending) -> Self {
         if self.framing == Framing::Length {
             self.framing = Framing::Declared(self.body_length(true));
@@ -216,7 +216,7 @@ impl Answer {
         self
     }
 
-    /// The same answer, stalled for good after this many chunks of its body.
+    /// The same response, stalled forever after this many chunks of its body.
     pub fn stall_after_chunks(mut self, count: usize) -> Self {
         let mut chunks = 0;
         let cut = self.steps.iter().position(|step| {

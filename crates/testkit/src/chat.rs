@@ -1,4 +1,4 @@
-//! The built-in chat model: it says the last user message back, calls tools and fills schemas, always the same way.
+//! The built-in chat model. It deterministically echoes the last user message, calls tools and fills schemas.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(crate) fn answer(request: &Recorded) -> Answer {
     if body["stream"] == true { streamed(&body, &reply, &figures) } else { whole(&body, &reply, &figures) }
 }
 
-/// What the model says.
+/// The reply of the model.
 enum Reply {
     Text(String),
     ToolCall { id: String, name: String, arguments: String },
@@ -71,7 +71,7 @@ fn text_of(message: &Value) -> &str {
     }
 }
 
-/// Four bytes a token; everything but the last message counts as cached, in steps of 128 from 1,024 on, as OpenAI does.
+/// Usage at four bytes per token. All but the last message counts as cached, in steps of 128 from 1,024 on, like OpenAI does.
 fn figures(body: &Value, messages: &[Value], reply: &Reply) -> Value {
     let size = |message: &Value| message.to_string().len().div_ceil(4);
     let prompt: usize = messages.iter().map(size).sum::<usize>() + size(&body["tools"]);
@@ -108,7 +108,7 @@ fn streamed(body: &Value, reply: &Reply, figures: &Value) -> Answer {
         let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
         let mut chunk = envelope(body, "chat.completion.chunk", json!([choice]));
         if include_usage {
-            // OpenAI sends a null usage in every chunk but the last.
+            // OpenAI sends a null usage in every chunk except the last.
             chunk["usage"] = Value::Null;
         }
         chunk.to_string()

@@ -1,4 +1,4 @@
-//! Command-line flags of this crate's binaries: `--name value` and `--name`, nothing more.
+//! Command-line flags of this crate's binaries: `--name value` and `--name`.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Panics at a word that is not a flag: these are developer tools, and a message is all they need.
+    /// Panics if an argument is not a flag, which is good enough for developer tools.
     pub fn from_env() -> Self {
         Self::parse(std::env::args().skip(1))
     }
@@ -26,11 +26,11 @@ impl Flags {
         Flags { given }
     }
 
-    /// The value of `--name`, if the flag is given.
+    /// The value of `--name`, or `None` if the flag is not given.
     pub fn value<T: FromStr>(&mut self, name: &str) -> Option<T> {
         let value = self.given.remove(name)?;
         let value = value.unwrap_or_else(|| panic!("`--{name}` needs a value"));
-        Some(value.parse().unwrap_or_else(|_| panic!("`{value}` is no value for `--{name}`")))
+        Some(value.parse().unwrap_or_else(|_| panic!("`{value}` is not a valid value for `--{name}`")))
     }
 
     pub fn switch(&mut self, name: &str) -> bool {
@@ -41,7 +41,7 @@ impl Flags {
         }
     }
 
-    /// Panics at a flag that nobody took: a misspelt one would silently measure something else.
+    /// Panics if a flag was not taken: a misspelt one would silently measure something else.
     pub fn finish(self) {
         if let Some(name) = self.given.keys().next() {
             panic!("unknown flag `--{name}`");
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_switches_are_told_apart() {
+    fn values_and_switches_are_distinguished() {
         let mut flags = flags("--json --connections 64");
         assert_eq!(flags.value::<usize>("connections"), Some(64));
         assert!(flags.switch("json"));

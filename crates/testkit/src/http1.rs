@@ -1,4 +1,4 @@
-//! HTTP/1.1 by hand: only so can the mock record every byte and break at any byte.
+//! HTTP/1.1, implemented by hand so that the mock can record every byte and break at any byte.
 
 use std::time::Duration;
 
@@ -69,21 +69,21 @@ pub(crate) async fn serve(mut stream: impl Transport, connection: usize, shared:
     }
 }
 
-/// Ends the connection in the way that the answer ended.
+/// Closes the connection in the way that the response ended.
 async fn finish(mut stream: impl Transport, end: End, shared: &Shared) {
     match end {
         End::KeepAlive | End::Broken(Ending::Close) => {
             let _ = stream.shutdown().await;
         }
         End::Broken(Ending::Reset) => {
-            // With a zero linger the kernel discards what is unsent and closes with a reset.
+            // With a zero linger the kernel discards unsent data and sends a reset.
             let _ = socket2::SockRef::from(stream.tcp()).set_linger(Some(Duration::ZERO));
         }
         End::ClientLeft => shared.journal.client_left(),
     }
 }
 
-/// How an answer ended.
+/// How a response ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     KeepAlive,
@@ -91,7 +91,7 @@ enum End {
     ClientLeft,
 }
 
-/// Plays the answer and, at the same time, watches for the client to leave. Bytes of a pipelined request are kept.
+/// Sends the response while watching for the client to leave. Bytes of a pipelined request are kept.
 async fn converse(
     stream: &mut impl Transport,
     incoming: &mut Incoming<'_>,
@@ -198,7 +198,7 @@ fn render_head(answer: &Answer, usage_asked: bool) -> Vec<u8> {
     head.into_bytes()
 }
 
-/// The way out, which may end at a byte that the test chose.
+/// The outgoing side, which may be cut at a byte chosen by the test.
 struct Wire<'a, W> {
     out: &'a mut W,
     left: Option<(u64, Ending)>,
@@ -217,7 +217,7 @@ impl<W: AsyncWrite + Unpin> Wire<'_, W> {
     }
 
     async fn fill(&mut self, length: u64, chunked: bool) -> Result<(), End> {
-        // The block is a whole number of periods, so that blocks join without a seam.
+        // The block is a whole number of periods, so that blocks can be repeated.
         let block = filler(251 * 256);
         let mut left = length;
         while left > 0 {
@@ -240,7 +240,7 @@ impl<W: AsyncWrite + Unpin> Wire<'_, W> {
     }
 }
 
-/// Closes without a reset although bytes of the request are unread: a reset could overtake the answer.
+/// Closes without a reset although bytes of the request are unread: a reset could overtake the response.
 async fn linger(stream: &mut impl Transport) {
     let _ = stream.shutdown().await;
     let mut sink = [0; 4096];

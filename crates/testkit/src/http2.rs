@@ -1,4 +1,4 @@
-//! HTTP/2 through hyper: there is no byte-exact record here, but the same answers and the same signals.
+//! HTTP/2 through hyper, with the same answers and signals but without a byte-exact record.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::recorded::{Arrival, Recorded, Version};
 use crate::step::{Framing, Step, filler};
 use crate::upstream::Shared;
 
-/// The script broke the stream. hyper turns it into a reset of that stream.
+/// The script broke the stream. hyper resets the stream on this error.
 #[derive(Debug)]
 struct Broken;
 
@@ -182,7 +182,7 @@ async fn play(
     }
 }
 
-/// A body that comes through a channel. The sender sees at once when hyper drops it, which is the signal we are after.
+/// A body from a channel, whose sender notices at once when hyper drops it.
 struct Steps(mpsc::Receiver<Result<Frame<Bytes>, Broken>>);
 
 impl Body for Steps {
@@ -197,7 +197,7 @@ impl Body for Steps {
     }
 }
 
-/// Reports that the client left, unless the answer came to its own end first.
+/// Reports that the client left, unless the response ended first.
 struct Leaving {
     shared: Arc<Shared>,
     under_way: bool,

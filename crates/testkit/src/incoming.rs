@@ -1,4 +1,4 @@
-//! Reads one HTTP/1.1 request from a connection, and keeps every byte of it.
+//! Reads HTTP/1.1 requests from a connection and keeps every byte.
 
 use std::time::Instant;
 
@@ -7,19 +7,19 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::recorded::{Arrival, Journal, Recorded, Version};
 
-/// Where the bytes of a connection wait until a request is made of them.
+/// Buffers the bytes of a connection until they form a request.
 pub(crate) struct Incoming<'a> {
     pub(crate) buffer: BytesMut,
     pub(crate) journal: &'a Journal,
 }
 
-/// Why there is no more to read.
+/// The connection ended.
 pub(crate) struct Closed;
 
 impl Incoming<'_> {
-    /// The head of the next request, or `Closed` if the client sends none.
+    /// Reads the head of the next request. Returns `Closed` if the client sends none.
     ///
-    /// A head that is cut off or is no HTTP is recorded as a partial request, because tests ask for exactly what arrived.
+    /// A head that is truncated or not HTTP is recorded as a partial request, because tests check exactly what arrived.
     pub(crate) async fn head(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
@@ -75,7 +75,7 @@ impl Incoming<'_> {
             let digits = line.split(';').next().unwrap_or_default().trim();
             let Ok(size) = usize::from_str_radix(digits, 16) else { return Err(Closed) };
             if size == 0 {
-                // What follows are trailers, up to an empty line.
+                // Trailers, up to an empty line.
                 while !self.line(stream, request).await?.is_empty() {}
                 return Ok(());
             }
@@ -125,7 +125,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// Waits for more bytes of any kind.
+    /// Waits for more bytes.
     pub(crate) async fn more(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<(), Closed> {
         self.buffer.reserve(16 * 1024);
         match stream.read_buf(&mut self.buffer).await {

@@ -1,18 +1,18 @@
-//! Development only: what the tests and benchmarks of Tidegate run against.
+//! Development only: servers and tools for the tests and benchmarks of Tidegate.
 //!
-//! - [`MockUpstream`]: an OpenAI upstream on loopback. It records what it receives byte for byte, and streams,
-//!   stalls, breaks at any byte and counts connections as an [`Answer`] tells it. Without one it behaves like OpenAI's
-//!   API, well enough for the official SDKs.
-//! - [`TcpProxy`]: a TCP proxy that pauses, delays, cuts and refuses.
-//! - [`RedisServer`], [`RedisCluster`] and [`Sentinels`]: real Redis servers that freeze, die and come back.
-//! - [`PostgresServer`]: a real PostgreSQL server that does the same and keeps what it holds.
-//! - [`OtlpReceiver`]: a collector that keeps the spans and metrics which it is sent, over gRPC and HTTP.
-//! - [`Unreachable`]: an address at which nobody answers.
-//! - [`Trajectory`]: conversations of agents that nobody has run.
-//! - the binaries `mock-upstream` and `load`, for SDK suites and for `tests/bench`, and `trajectories`.
+//! - [`MockUpstream`]: an OpenAI upstream on loopback. It records requests byte for byte and counts connections. An
+//!   [`Answer`] makes it stream, stall or break at any byte. Without one it behaves like OpenAI's API, well enough for
+//!   the official SDKs.
+//! - [`TcpProxy`]: a TCP proxy that pauses, delays, cuts and refuses connections.
+//! - [`RedisServer`], [`RedisCluster`] and [`Sentinels`]: real Redis servers that tests freeze, kill and restart.
+//! - [`PostgresServer`]: a real PostgreSQL server that tests freeze, kill and restart with its data.
+//! - [`OtlpReceiver`]: a collector that keeps the spans and metrics it receives over gRPC and HTTP.
+//! - [`Unreachable`]: an address that never answers.
+//! - [`Trajectory`]: generated agent conversations.
+//! - The binaries `mock-upstream` and `load`, for the SDK suites and `tests/bench`, and `trajectories`.
 //!
-//! It deliberately does not check that what it receives is good HTTP beyond what it needs to find the end of a request:
-//! judging is the test's part. It never leaves loopback. Nothing that ships depends on it.
+//! The mock deliberately does not validate HTTP beyond finding the end of a request: that is up to the test. This crate
+//! never leaves loopback, and nothing that ships depends on it.
 //!
 //! ```
 //! use tidegate_testkit::{Answer, MockUpstream};
@@ -37,7 +37,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "this crate runs in tests only, and a panic is a test's failure message"
+    reason = "this crate runs in tests only, where a panic is the failure message"
 )]
 
 mod answer;

@@ -1,4 +1,4 @@
-//! The parts of a `multipart/form-data` body, as far as file uploads need them.
+//! Parses `multipart/form-data` bodies of file uploads.
 
 use memchr::memmem;
 
@@ -15,7 +15,7 @@ impl Part<'_> {
     }
 }
 
-/// The part of this name, if the request is a well-formed form that has it.
+/// The part with this name. `None` if it is missing or the form is malformed.
 pub(crate) fn part<'a>(request: &'a Recorded, name: &str) -> Option<Part<'a>> {
     let content_type = request.header("content-type")?;
     let boundary = parameter(content_type, "boundary")?;

@@ -1,4 +1,4 @@
-//! What the mock answers by itself: enough of OpenAI's API for the official SDKs, and the same for the same request.
+//! The built-in behaviour of the mock: enough of OpenAI's API for the official SDKs, and deterministic.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use crate::answer::Answer;
 use crate::recorded::Recorded;
 use crate::{chat, multipart};
 
-/// What `GET /v1/files/{id}/content` sends unless the id itself ends in a number of bytes, as in `file-5000`.
+/// The size of `GET /v1/files/{id}/content`, unless the id ends in a number of bytes, as in `file-5000`.
 const FILE_BYTES: u64 = 1000;
 
 pub(crate) fn answer(request: &Recorded) -> Answer {
     let path = request.path();
-    let with_id = match request.header("x-client-request-id") {
+    let request_id = match request.header("x-client-request-id") {
         Some(id) => id.to_owned(),
         None => format!("req_{:016x}", fingerprint(&request.body)),
     };
@@ -31,7 +31,7 @@ pub(crate) fn answer(request: &Recorded) -> Answer {
             )
         }
     };
-    answer.header("x-request-id", &with_id)
+    answer.header("x-request-id", &request_id)
 }
 
 fn models() -> Value {
@@ -48,7 +48,7 @@ fn embeddings(request: &Recorded) -> Answer {
         Value::Array(inputs) => inputs.clone(),
         single => vec![single.clone()],
     };
-    // The SDKs ask for base64 by default, because it is a quarter of the size.
+    // The SDKs ask for base64 by default, because it is smaller.
     let packed = body["encoding_format"] == "base64";
     let data: Vec<Value> = inputs
         .iter()
@@ -65,7 +65,7 @@ fn embeddings(request: &Recorded) -> Answer {
     Answer::json(200, json!({"object": "list", "data": data, "model": model, "usage": usage}))
 }
 
-/// Eighths, so that they are exact in `f32` and in decimal, and both encodings give the same list.
+/// Multiples of 1/128, which are exact in `f32` and in decimal, so that both encodings give the same list.
 fn vector(text: &str) -> Vec<f32> {
     let seed = fingerprint(text.as_bytes());
     (0..8).map(|place| f32::from((seed >> (place * 8)) as u8 as i8) / 128.0).collect()
@@ -114,7 +114,7 @@ fn last_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// FNV-1a: the same on every machine and in every run, which the answers must be.
+/// FNV-1a, which gives the same answers on every machine and in every run.
 pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
     bytes
         .iter()

@@ -1,3 +1,5 @@
+//! An OpenTelemetry collector for tests, over gRPC and HTTP.
+
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -32,7 +34,7 @@ use tonic::codec::CompressionEncoding;
 use tonic::transport::server::{Server, TcpIncoming};
 use tonic::{Response as Reply, Status};
 
-/// A collector on loopback. It keeps everything.
+/// A collector on loopback that keeps everything it receives.
 #[derive(Debug)]
 pub struct OtlpReceiver {
     grpc: SocketAddr,
@@ -51,10 +53,10 @@ struct Received {
 pub struct SpanFacts {
     pub name: String,
     pub kind: SpanKind,
-    /// In hexadecimal digits.
+    /// In hexadecimal.
     pub trace: String,
     pub id: String,
-    /// Empty for one without.
+    /// Empty for a root span.
     pub parent: String,
     pub trace_state: String,
     pub is_error: bool,
@@ -115,14 +117,14 @@ impl OtlpReceiver {
         format!("http://{}", self.http)
     }
 
-    /// Everything that has come so far, as soon as it satisfies.
-    pub async fn spans(&self, what: &str, so: impl Fn(&[SpanFacts]) -> bool) -> Vec<SpanFacts> {
+    /// Waits until the received spans satisfy `is_done`. Returns all of them.
+    pub async fn spans(&self, what: &str, is_done: impl Fn(&[SpanFacts]) -> bool) -> Vec<SpanFacts> {
         let mut received = self.received.subscribe();
-        let waited = received.wait_for(|received| so(&received.spans));
+        let waited = received.wait_for(|received| is_done(&received.spans));
         match tokio::time::timeout(std::time::Duration::from_secs(60), waited).await {
             Ok(received) => received.expect("the sender lives in self").spans.clone(),
             Err(_) => {
-                panic!("waited in vain for spans: {what}; there are {:#?}", self.received.borrow().spans)
+                panic!("timed out waiting for spans: {what}; received {:#?}", self.received.borrow().spans)
             }
         }
     }
@@ -130,10 +132,12 @@ impl OtlpReceiver {
     /// Waits for metrics with these names.
     pub async fn metrics(&self, names: &[&str]) -> BTreeSet<String> {
         let mut received = self.received.subscribe();
-        let so = |received: &Received| names.iter().all(|name| received.metrics.contains(*name));
-        match tokio::time::timeout(std::time::Duration::from_secs(60), received.wait_for(so)).await {
+        let is_done = |received: &Received| names.iter().all(|name| received.metrics.contains(*name));
+        match tokio::time::timeout(std::time::Duration::from_secs(60), received.wait_for(is_done)).await {
             Ok(received) => received.expect("the sender lives in self").metrics.clone(),
-            Err(_) => panic!("waited in vain for {names:?}; there are {:?}", self.received.borrow().metrics),
+            Err(_) => {
+                panic!("timed out waiting for {names:?}; received {:?}", self.received.borrow().metrics)
+            }
         }
     }
 }
@@ -206,7 +210,7 @@ impl Inbox {
                 return Response::builder().status(StatusCode::NOT_FOUND).body(Full::default()).unwrap();
             }
         }
-        // An empty message is the whole success.
+        // An empty message means success.
         Response::builder().header("content-type", "application/x-protobuf").body(Full::default()).unwrap()
     }
 }

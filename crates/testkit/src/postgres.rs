@@ -9,8 +9,8 @@ use account::Account;
 use process::Process;
 use rcgen::{CertificateParams, KeyPair};
 
-/// One server with a directory of its own, ended when dropped. It does not wait for the disk, so that it forgets when the
-/// machine crashes; it does not when it is killed.
+/// A server in its own directory. Dropping it ends the process. It does not sync to disk: committed data survives a kill but not a
+/// crash of the machine.
 #[derive(Debug)]
 pub struct PostgresServer {
     process: Process,
@@ -21,13 +21,12 @@ impl PostgresServer {
         PostgresServer::with(&[]).await
     }
 
-    /// With further lines of a configuration file, such as `max_connections = 5`.
+    /// Starts with additional lines of configuration, such as `max_connections = 5`.
     pub async fn with(config: &[&str]) -> Self {
         PostgresServer { process: Process::start(|_, _| (), config).await }
     }
 
-    /// With a certificate for `127.0.0.1` and `localhost` that nobody but itself vouches for: see
-    /// [`certificate`](Self::certificate).
+    /// Starts with a self-signed [`certificate`](Self::certificate) for `127.0.0.1` and `localhost`.
     pub async fn with_tls(config: &[&str]) -> Self {
         let identify = |directory: &Path, account: &Account| {
             let key = KeyPair::generate().expect("the system has randomness");
@@ -54,22 +53,22 @@ impl PostgresServer {
         format!("postgres://{user}:{password}@127.0.0.1:{}/postgres", self.port())
     }
 
-    /// The superuser's.
+    /// The superuser's password.
     pub fn password(&self) -> &str {
         process::PASSWORD
     }
 
-    /// The file with the certificate of a server that has one.
+    /// The file with the certificate of a server with TLS.
     pub fn certificate(&self) -> PathBuf {
         self.process.data().join(CERTIFICATE)
     }
 
-    /// What `psql` prints: a line for each row, columns divided by `|`, without the last line break.
+    /// The output of `psql`: a line per row, columns separated by `|`, without the last line break.
     pub async fn psql(&self, sql: &str) -> String {
         self.process.psql(sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"))
     }
 
-    /// Stops it where it is, with all that work for it: connections stay open and get no answer.
+    /// Stops the server and its workers: connections stay open and get no answer.
     pub fn freeze(&self) {
         self.process.freeze();
     }
@@ -78,17 +77,17 @@ impl PostgresServer {
         self.process.thaw();
     }
 
-    /// Ends it and all that work for it where they are, as a crash does.
+    /// Kills the server and its workers, like a crash.
     pub fn kill(&self) {
         self.process.kill();
     }
 
-    /// Ends it as an administrator does: open transactions are rolled back.
+    /// Shuts the server down. Open transactions are rolled back.
     pub async fn stop(&self) {
         self.process.stop().await;
     }
 
-    /// On the same port, with what it held.
+    /// Restarts on the same port, with its data.
     pub async fn restart(&self) {
         self.process.kill();
         self.process.run().await;

@@ -1,4 +1,4 @@
-//! What the mock upstream received, byte for byte, and the signals that tests wait on.
+//! The requests that the mock upstream received, byte for byte, and the signals that tests wait for.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-/// One request as it arrived.
+/// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// From the request line to the empty line, every byte. Empty on HTTP/2, which has no such bytes.
+    /// Every byte from the request line to the empty line. Empty on HTTP/2.
     pub raw_head: Vec<u8>,
     pub method: String,
-    /// The request target as it was sent: origin form, absolute form or whatever else came. On HTTP/2, path and query.
+    /// The request target as it was sent, in any form. On HTTP/2, path and query.
     pub target: String,
     pub version: Version,
-    /// In order of arrival, with the casing of the wire. On HTTP/2 `:authority` is given as a header of that name.
+    /// In order of arrival, with the original casing. On HTTP/2, `:authority` is among them.
     pub headers: Vec<(String, String)>,
     /// Without chunk framing.
     pub body: Vec<u8>,
     /// As on the wire, with chunk sizes, extensions and trailers. On HTTP/2 the same as `body`.
     pub raw_body: Vec<u8>,
     pub arrival: Arrival,
-    /// Which accepted connection brought it, counted from 0.
+    /// The index of the connection, counted from 0.
     pub connection: usize,
     /// When its last byte was read.
     pub at: Instant,
@@ -35,16 +35,16 @@ pub enum Version {
     Http2,
 }
 
-/// Whether the whole body came.
+/// Whether the whole body arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     Complete,
-    /// The client left, or the body was not valid, or the answer came before the body.
+    /// The client unseen_departures, the body was invalid, or the response was sent before the body.
     Partial,
 }
 
 impl Recorded {
-    /// The first header of this name, in any casing.
+    /// The first header with this name, in any casing.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers_named(name).into_iter().next()
     }
@@ -54,7 +54,7 @@ impl Recorded {
         matching.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// The body as JSON; panics with the body if it is not.
+    /// The body as JSON. Panics if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error} in the body {:?}", String::from_utf8_lossy(&self.body)))
@@ -71,7 +71,7 @@ impl Recorded {
     }
 }
 
-/// Whether requests are kept. A mock that runs for hours under load must not grow.
+/// Whether requests are kept. A mock under load for hours must not grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recording {
     On,
@@ -85,8 +85,8 @@ pub(crate) struct Journal {
     requests: Mutex<Vec<Recorded>>,
     arrivals: mpsc::UnboundedSender<Recorded>,
     unseen: tokio::sync::Mutex<mpsc::UnboundedReceiver<Recorded>>,
-    leavings: mpsc::UnboundedSender<Instant>,
-    left: tokio::sync::Mutex<mpsc::UnboundedReceiver<Instant>>,
+    departures: mpsc::UnboundedSender<Instant>,
+    unseen_departures: tokio::sync::Mutex<mpsc::UnboundedReceiver<Instant>>,
     pub(crate) accepted: watch::Sender<usize>,
     pub(crate) open: watch::Sender<usize>,
     pub(crate) bytes: watch::Sender<u64>,
@@ -95,14 +95,14 @@ pub(crate) struct Journal {
 impl Journal {
     pub(crate) fn new(recording: Recording) -> Self {
         let (arrivals, unseen) = mpsc::unbounded_channel();
-        let (leavings, left) = mpsc::unbounded_channel();
+        let (departures, unseen_departures) = mpsc::unbounded_channel();
         Journal {
             recording,
             requests: Mutex::default(),
             arrivals,
             unseen: tokio::sync::Mutex::new(unseen),
-            leavings,
-            left: tokio::sync::Mutex::new(left),
+            departures,
+            unseen_departures: tokio::sync::Mutex::new(unseen_departures),
             accepted: watch::Sender::new(0),
             open: watch::Sender::new(0),
             bytes: watch::Sender::new(0),
@@ -120,7 +120,7 @@ impl Journal {
 
     pub(crate) fn client_left(&self) {
         if self.recording == Recording::On {
-            let _ = self.leavings.send(Instant::now());
+            let _ = self.departures.send(Instant::now());
         }
     }
 
@@ -137,12 +137,12 @@ impl Journal {
         within("a request reached the mock upstream", next).await.expect("the sender lives in self")
     }
 
-    pub(crate) async fn next_leaving(&self) -> Instant {
-        let next = async { self.left.lock().await.recv().await };
-        within("a client left the mock upstream", next).await.expect("the sender lives in self")
+    pub(crate) async fn next_departure(&self) -> Instant {
+        let next = async { self.unseen_departures.lock().await.recv().await };
+        within("a client unseen_departures the mock upstream", next).await.expect("the sender lives in self")
     }
 
-    /// Waits until a counter satisfies a condition, and gives its value.
+    /// Waits until a counter satisfies a condition. Returns its value.
     pub(crate) async fn until<T: Copy>(
         &self,
         what: &str,
@@ -155,12 +155,12 @@ impl Journal {
     }
 }
 
-/// A signal that never comes should fail its test with a name, not hang the whole run.
+/// Makes a missing signal fail its test, with a message, instead of hanging the run.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn within<T>(what: &str, signal: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, signal).await {
         Ok(value) => value,
-        Err(_) => panic!("waited {PATIENCE:?} in vain: {what}"),
+        Err(_) => panic!("timed out after {PATIENCE:?}: {what}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Real Redis servers on loopback: one, a cluster, and a master with replicas and sentinels.
+//! Real Redis servers on loopback: a single one, a cluster, and a master with replicas and sentinels.
 
 mod cluster;
 mod process;
@@ -13,7 +13,7 @@ use crate::loopback::free_port;
 use process::{Process, Program};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-/// One server with a directory of its own, ended when dropped. It keeps nothing on disk.
+/// A server without persistence, in its own directory. Dropping it ends the process.
 #[derive(Debug)]
 pub struct RedisServer {
     process: Process,
@@ -31,14 +31,14 @@ impl RedisServer {
         RedisServer::with(&[]).await
     }
 
-    /// With further lines of a configuration file, such as `maxmemory 1mb`.
+    /// Starts with additional lines of configuration, such as `maxmemory 1mb`.
     pub async fn with(config: &[&str]) -> Self {
         let lines = ["save \"\"", "appendonly no", "repl-diskless-sync-delay 0"];
         let process = Process::start(Program::Server, &[&lines[..], config].concat()).await;
         RedisServer { process, tls: None }
     }
 
-    /// With a second port for TLS, at which clients need no certificate of their own.
+    /// Starts with a second port for TLS without client certificates.
     pub async fn with_tls(config: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("there is a place for temporary files");
         let file = |name: &str, text: String| -> PathBuf {
@@ -83,12 +83,12 @@ impl RedisServer {
         format!("rediss://{login}127.0.0.1:{}?ca={}", tls.port, ca.display())
     }
 
-    /// What `redis-cli` prints, without the last line break.
+    /// The output of `redis-cli`, without the last line break.
     pub async fn cli(&self, arguments: &[&str]) -> String {
         self.process.cli(arguments).await
     }
 
-    /// Stops it where it is: connections stay open and get no answer.
+    /// Stops the process: connections stay open and get no answer.
     pub fn freeze(&self) {
         self.process.freeze();
     }
@@ -101,7 +101,7 @@ impl RedisServer {
         self.process.kill();
     }
 
-    /// On the same port, with nothing in it.
+    /// Restarts on the same port, without data.
     pub async fn restart(&self) {
         self.process.kill();
         self.process.run().await;

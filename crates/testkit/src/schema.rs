@@ -1,13 +1,13 @@
-//! A JSON value that satisfies a simple JSON schema, for structured output and tool arguments.
+//! Generates JSON values for simple JSON schemas, for structured output and tool arguments.
 
 use serde_json::{Map, Value, json};
 
-/// The smallest sensible value. `text` is what a free string becomes.
+/// A small value that satisfies the schema. `text` is the value of unconstrained strings.
 pub(crate) fn satisfy(schema: &Value, text: &str) -> Value {
     satisfy_within(schema, schema, text, 0)
 }
 
-/// A schema may refer to itself; ten levels are more than any test nests on purpose.
+/// A schema may refer to itself; no test needs more than ten levels.
 const MAX_DEPTH: usize = 10;
 
 fn satisfy_within(root: &Value, schema: &Value, text: &str, depth: usize) -> Value {
@@ -43,7 +43,7 @@ fn satisfy_within(root: &Value, schema: &Value, text: &str, depth: usize) -> Val
             (0..length).map(|_| satisfy_within(root, &schema["items"], text, depth + 1)).collect()
         }
         Some("null") => Value::Null,
-        // Without a type it is most often an object; without properties it is the empty one.
+        // A schema without a type is treated as an object, and without properties as an empty one.
         Some(_) | None => {
             let mut object = Map::new();
             for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_contains_itself_ends() {
+    fn a_recursive_schema_terminates() {
         let tree = json!({"properties": {"next": {"$ref": "#"}}});
         assert!(satisfy(&tree, "x").is_object());
     }

@@ -1,32 +1,32 @@
-//! The vocabulary of an [`Answer`](crate::Answer): what is done, in which framing, and how it ends.
+//! The parts of an [`Answer`](crate::Answer): steps, framing and endings.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::watch;
 
-/// One thing the upstream does while it answers.
+/// One action of the upstream during a response.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Send the head now, although no byte of the body is due.
+    /// Sends the head now, before any byte of the body.
     Head,
-    /// Body bytes, in one write of their own.
+    /// Body bytes, in one write.
     Chunk(Bytes),
-    /// Like `Chunk`, only for requests that asked for `stream_options.include_usage`.
+    /// Like `Chunk`, but only for requests with `stream_options.include_usage`.
     UsageChunk(Bytes),
     /// This many bytes of the [`filler`] pattern.
     Fill(u64),
     Pause(Duration),
-    /// Stall until the gate opens, which may be never.
+    /// Stalls until the gate opens.
     Wait(Gate),
-    /// End the connection here, whatever the framing promised.
+    /// Ends the connection here, whatever the framing declared.
     Break(Ending),
-    /// Bytes that no framing touches. As the first bytes they stand in place of the head.
+    /// Bytes without framing. As the first step they replace the head.
     Raw(Bytes),
 }
 
 impl Step {
-    /// How many bytes of the body this is.
+    /// The number of body bytes.
     pub(crate) fn length(&self, usage_asked: bool) -> u64 {
         match self {
             Step::Chunk(bytes) => bytes.len() as u64,
@@ -42,27 +42,27 @@ impl Step {
     }
 }
 
-/// When the answer begins.
+/// When the response begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
     AfterBody,
     BeforeBody,
 }
 
-/// How the end of the body is told on HTTP/1.1. HTTP/2 has its own framing and only looks at `Declared`.
+/// How the end of the body is signalled on HTTP/1.1. HTTP/2 has its own framing and only uses the length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// `content-length` with the true sum of all steps.
+    /// `content-length` with the actual length.
     Length,
-    /// `content-length` with this number, true or not.
+    /// `content-length` with this number, right or wrong.
     Declared(u64),
-    /// `transfer-encoding: chunked`, one chunk a step.
+    /// `transfer-encoding: chunked`, one chunk per step.
     Chunked,
-    /// The connection's end is the body's end.
+    /// The end of the connection ends the body.
     Close,
 }
 
-/// How a connection is ended.
+/// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// An orderly FIN.
@@ -71,7 +71,7 @@ pub enum Ending {
     Reset,
 }
 
-/// A point at which an answer waits for the test. Clones share one state.
+/// A point where a response waits for the test. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Gate(watch::Sender<bool>);
 
@@ -80,14 +80,14 @@ impl Gate {
         Gate(watch::Sender::new(false))
     }
 
-    /// Lets every answer that waits here, now or later, go on.
+    /// Releases every response that waits here, now or later.
     pub fn open(&self) {
         self.0.send_replace(true);
     }
 
     pub(crate) async fn opened(&self) {
         let mut state = self.0.subscribe();
-        // It cannot fail: `self` holds a sender as long as this future lives.
+        // This cannot fail: `self` holds a sender while this future lives.
         let _ = state.wait_for(|open| *open).await;
     }
 }
@@ -98,8 +98,8 @@ impl Default for Gate {
     }
 }
 
-/// The first `length` bytes of the pattern that [`Step::Fill`] sends. Its period is prime, so that a byte lost or
-/// moved at any power of two shows.
+/// The first `length` bytes of the pattern that [`Step::Fill`] sends. Its period is prime, so that bytes lost at any
+/// power of two are noticed.
 pub fn filler(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index % 251) as u8).collect()
 }

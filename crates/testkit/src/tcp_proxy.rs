@@ -1,4 +1,4 @@
-//! A TCP proxy between a client and a server under test that makes the network fail on command.
+//! A TCP proxy that injects network faults between a client and a server.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -10,22 +10,22 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Forwards bytes between its own port and a target, until told to misbehave. Dropping it ends everything.
+/// Forwards bytes between its own port and a target, with faults on demand. Dropping it closes everything.
 #[derive(Debug)]
 pub struct TcpProxy {
     address: SocketAddr,
     target: SocketAddr,
-    weather: Arc<Weather>,
+    faults: Arc<Faults>,
     connections: Connections,
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Owned apart from the accepting task, so that open connections outlive a refusal of new ones.
+/// Owned separately from the accepting task, so that open connections outlive it.
 type Connections = Arc<Mutex<JoinSet<()>>>;
 
-/// The faults in force. Connections watch it, so that a change takes hold of those that are already open.
+/// The active faults. Open connections watch them, so that changes apply to them as well.
 #[derive(Debug)]
-struct Weather {
+struct Faults {
     paused: watch::Sender<bool>,
     delay: watch::Sender<Duration>,
     cuts: watch::Sender<u64>,
@@ -35,7 +35,7 @@ struct Weather {
 impl TcpProxy {
     pub async fn start(target: SocketAddr) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("loopback has a free port");
-        let weather = Arc::new(Weather {
+        let faults = Arc::new(Faults {
             paused: watch::Sender::new(false),
             delay: watch::Sender::new(Duration::ZERO),
             cuts: watch::Sender::new(0),
@@ -43,8 +43,8 @@ impl TcpProxy {
         });
         let address = listener.local_addr().expect("a bound socket has an address");
         let connections = Connections::default();
-        let accepting = tokio::spawn(accept(listener, target, weather.clone(), connections.clone()));
-        TcpProxy { address, target, weather, connections, accepting: Mutex::new(Some(accepting)) }
+        let accepting = tokio::spawn(accept(listener, target, faults.clone(), connections.clone()));
+        TcpProxy { address, target, faults, connections, accepting: Mutex::new(Some(accepting)) }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -56,36 +56,36 @@ impl TcpProxy {
         format!("http://{}", self.address)
     }
 
-    /// How many connections were accepted so far.
+    /// The number of connections accepted so far.
     pub fn connections(&self) -> usize {
-        *self.weather.accepted.borrow()
+        *self.faults.accepted.borrow()
     }
 
-    /// No byte passes any more, in either direction, but connections stay open and new ones are accepted.
+    /// Stops forwarding in both directions. Connections stay open, and new ones are accepted.
     pub fn pause(&self) {
-        self.weather.paused.send_replace(true);
+        self.faults.paused.send_replace(true);
     }
 
     pub fn resume(&self) {
-        self.weather.paused.send_replace(false);
+        self.faults.paused.send_replace(false);
     }
 
-    /// Every piece of data waits this long before it is passed on.
+    /// Delays every piece of data by this long.
     pub fn delay(&self, delay: Duration) {
-        self.weather.delay.send_replace(delay);
+        self.faults.delay.send_replace(delay);
     }
 
-    /// Resets every open connection, on both sides. New ones are served.
+    /// Resets every open connection on both sides. New ones are served.
     pub fn cut(&self) {
-        self.weather.cuts.send_modify(|count| *count += 1);
+        self.faults.cuts.send_modify(|count| *count += 1);
     }
 
-    /// Closes the port, so that the kernel refuses new connections. The open ones stay.
+    /// Closes the port, so that the kernel refuses new connections. Open ones stay.
     pub async fn refuse(&self) {
         let task = self.accepting.lock().expect("no holder panics").take();
         if let Some(task) = task {
             task.abort();
-            // The port is closed only when the task is gone.
+            // The port is closed only once the task has ended.
             let _ = task.await;
         }
     }
@@ -94,9 +94,9 @@ impl TcpProxy {
     pub fn accept(&self) {
         let socket = TcpSocket::new_v4().expect("the system has sockets");
         socket.set_reuseaddr(true).expect("a fresh socket takes the option");
-        socket.bind(self.address).expect("nobody took the port meanwhile");
+        socket.bind(self.address).expect("the port is still free");
         let listener = socket.listen(1024).expect("a bound socket can listen");
-        let task = accept(listener, self.target, self.weather.clone(), self.connections.clone());
+        let task = accept(listener, self.target, self.faults.clone(), self.connections.clone());
         self.accepting.lock().expect("no holder panics").replace(tokio::spawn(task));
     }
 }
@@ -109,26 +109,26 @@ impl Drop for TcpProxy {
     }
 }
 
-async fn accept(listener: TcpListener, target: SocketAddr, weather: Arc<Weather>, connections: Connections) {
+async fn accept(listener: TcpListener, target: SocketAddr, faults: Arc<Faults>, connections: Connections) {
     loop {
         let Ok((client, _)) = listener.accept().await else {
-            // Out of file descriptors: the next accept would fail at once as well, and spin.
+            // Out of file descriptors: without a pause this loop would spin.
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
-        weather.accepted.send_modify(|count| *count += 1);
+        faults.accepted.send_modify(|count| *count += 1);
         // A cut must find this connection, so it is registered before the task first runs.
-        let cuts = weather.cuts.subscribe();
+        let cuts = faults.cuts.subscribe();
         let mut connections = connections.lock().expect("no holder panics");
-        connections.spawn(carry(client, target, weather.clone(), cuts));
+        connections.spawn(forward(client, target, faults.clone(), cuts));
         while connections.try_join_next().is_some() {}
     }
 }
 
-async fn carry(
+async fn forward(
     mut client: TcpStream,
     target: SocketAddr,
-    weather: Arc<Weather>,
+    faults: Arc<Faults>,
     mut cuts: watch::Receiver<u64>,
 ) {
     let Ok(mut server) = TcpStream::connect(target).await else { return };
@@ -137,7 +137,7 @@ async fn carry(
         let (from_client, to_client) = client.split();
         let (from_server, to_server) = server.split();
         let both = async {
-            tokio::join!(pump(from_client, to_server, &weather), pump(from_server, to_client, &weather));
+            tokio::join!(pump(from_client, to_server, &faults), pump(from_server, to_client, &faults));
         };
         tokio::select! {
             () = both => false,
@@ -145,18 +145,18 @@ async fn carry(
         }
     };
     if cut {
-        // With a zero linger the kernel closes with a reset, which tells both ends at once.
+        // With a zero linger the kernel closes with a reset, which both ends notice at once.
         let _ = socket2::SockRef::from(&client).set_linger(Some(Duration::ZERO));
         let _ = socket2::SockRef::from(&server).set_linger(Some(Duration::ZERO));
     }
 }
 
-/// Passes one direction on to its end, and then the end itself.
-async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, weather: &Weather) {
-    let mut paused = weather.paused.subscribe();
+/// Forwards one direction until it ends, and then its end.
+async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, faults: &Faults) {
+    let mut paused = faults.paused.subscribe();
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(count) = from.read(&mut buffer).await {
-        let delay = *weather.delay.borrow();
+        let delay = *faults.delay.borrow();
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }

@@ -1,4 +1,4 @@
-//! A certificate authority and a server certificate, made anew for each mock upstream.
+//! A certificate authority and a server certificate, generated for each mock upstream.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Identity {
         let certificate = CertificateParams::new(names)
             .and_then(|params| params.signed_by(&key, &issuer))
             .expect("the server's parameters are valid");
-        // The provider is named here: a process-wide default would be a hidden choice for the test's own client.
+        // An explicit provider: a process-wide default would also affect the test's own client.
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let private = PrivateKeyDer::Pkcs8(key.serialize_der().into());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)

@@ -1,20 +1,21 @@
-//! Agent runs that nobody has run: conversations of any length, the same for the same seed.
+//! Generated agent conversations of any length, deterministic by seed.
 //!
-//! Tool outputs are log-normal in length, as real ones are: most are short, a few are very long.
+//! The lengths of tool outputs are log-normal, like real ones: most are short, a few are very long.
 
 use serde_json::{Value, json};
 
-/// What a run looks like.
+/// The shape of a run.
 #[derive(Clone, Debug)]
 pub struct Trajectory {
     pub model: String,
     pub turns: usize,
-    /// The mean length of a tool's output, in tokens, and how far the lengths are spread.
+    /// The mean length of a tool output in tokens.
     pub output: f64,
+    /// The standard deviation of the logarithm of the length.
     pub spread: f64,
     /// The length of the instructions, in tokens.
     pub system: usize,
-    /// A person says something every so many turns; only once if this is zero.
+    /// The number of turns between user messages. With zero, there is only the first one.
     pub question_every: usize,
 }
 
@@ -26,7 +27,7 @@ impl Default for Trajectory {
 }
 
 impl Trajectory {
-    /// The conversation with this number, as a line of JSON.
+    /// The conversation with this seed, as a line of JSON.
     #[must_use]
     pub fn line(&self, seed: u64) -> String {
         json!({ "id": format!("run-{seed}"), "model": self.model, "messages": self.messages(seed) })
@@ -35,36 +36,36 @@ impl Trajectory {
 
     #[must_use]
     pub fn messages(&self, seed: u64) -> Vec<Value> {
-        let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let mut messages = vec![
-            json!({ "role": "system", "content": format!("You look after a harbour. {}", chance.text(self.system)) }),
+            json!({ "role": "system", "content": format!("You look after a harbour. {}", random.text(self.system)) }),
             json!({ "role": "user", "content": "Find out why berth 7 floods at spring tide, and mend it." }),
         ];
-        // The mean of a log-normal distribution is moved by half its variance.
+        // The mean of a log-normal distribution is shifted by half its variance.
         let location = self.output.max(1.0).ln() - self.spread * self.spread / 2.0;
         for turn in 0..self.turns {
             if self.question_every > 0 && turn > 0 && turn % self.question_every == 0 {
                 messages.push(json!({ "role": "user", "content": format!("And what about berth {turn}?") }));
             }
-            let (id, tool) = (format!("call_{turn}"), ["read_gauge", "shell", "search"][chance.below(3)]);
-            let arguments = json!({ "berth": turn, "why": chance.text(20) }).to_string();
+            let (id, tool) = (format!("call_{turn}"), ["read_gauge", "shell", "search"][random.below(3)]);
+            let arguments = json!({ "berth": turn, "why": random.text(20) }).to_string();
             let function = json!({ "name": tool, "arguments": arguments });
             messages.push(json!({
                 "role": "assistant",
-                "content": format!("We decided to check gauge {turn}. {}", chance.text(90)),
+                "content": format!("We decided to check gauge {turn}. {}", random.text(90)),
                 "tool_calls": [{ "id": id, "type": "function", "function": function }],
             }));
-            let length = (location + self.spread * chance.normal()).exp().clamp(1.0, 40_000.0);
+            let length = (location + self.spread * random.normal()).exp().clamp(1.0, 40_000.0);
             messages
-                .push(json!({ "role": "tool", "tool_call_id": id, "content": chance.text(length as usize) }));
+                .push(json!({ "role": "tool", "tool_call_id": id, "content": random.text(length as usize) }));
         }
         messages.push(json!({ "role": "assistant", "content": "Berth 7 no longer floods." }));
         messages
     }
 }
 
-/// Numbers that look drawn and are not: the same in every process.
-struct Chance(u64);
+/// A pseudorandom number generator.
+struct Random(u64);
 
 /// Words of one to two tokens.
 const WORDS: [&str; 48] = [
@@ -74,7 +75,7 @@ const WORDS: [&str; 48] = [
     "retry", "at", "of", "in", "the", "a", "not", "since", "until", "gate", "quay", "crane", "anchor",
 ];
 
-impl Chance {
+impl Random {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -94,10 +95,10 @@ impl Chance {
         (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// A text of about so many tokens.
+    /// A text of about this many tokens.
     fn text(&mut self, tokens: usize) -> String {
         let mut text = String::with_capacity(tokens * 5);
-        // A word in five has two tokens.
+        // One word in five has two tokens.
         for word in 0..tokens * 5 / 6 {
             if word > 0 {
                 text.push(if word % 12 == 0 { '\n' } else { ' ' });
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_is_the_same_run() {
+    fn the_same_seed_gives_the_same_run() {
         let short = Trajectory { turns: 3, question_every: 2, ..Trajectory::default() };
         assert_eq!(short.line(7), short.line(7));
         assert_ne!(short.line(7), short.line(8));
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_are_as_long_as_was_asked_for_in_the_mean() {
+    fn outputs_have_the_given_mean_length() {
         let run = Trajectory { turns: 4_000, output: 200.0, ..Trajectory::default() };
         let lengths = run.messages(1).into_iter().filter(|message| message["role"] == "tool");
         let words: Vec<usize> =

@@ -1,10 +1,10 @@
-//! An address at which nobody answers, for the tests of connect timeouts.
+//! An address that never answers, for tests of connect timeouts.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A port on loopback whose listen queue is full, so that the kernel drops every further connection attempt without a
-/// word. Unlike a distant address that is hoped to be unused, it behaves the same on every machine.
+/// A port on loopback whose listen queue is full, so that the kernel silently drops connection attempts. Unlike a remote
+/// address that should be unused, it behaves the same on every machine.
 #[derive(Debug)]
 pub struct Unreachable {
     address: SocketAddr,
@@ -21,7 +21,7 @@ impl Unreachable {
         let address = listener.local_addr().expect("a bound socket has an address");
         let address = address.as_socket().expect("an IPv4 socket has an IP address");
         let mut queue = Vec::new();
-        // The queue holds one connection more than its length of zero. The first that gets no answer shows that it is full.
+        // The queue holds one connection more than its length of zero. It is full once an attempt times out.
         while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(50)) {
             queue.push(stream);
         }

@@ -1,4 +1,4 @@
-//! The mock upstream itself: it listens, hands each connection to its protocol, and picks the answers.
+//! The mock upstream: accepts connections, dispatches them by protocol, and selects answers.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -17,8 +17,8 @@ use crate::{http1, http2, openai, override_header};
 
 /// A mock OpenAI upstream on loopback. Dropping it closes the port and every connection.
 ///
-/// Who answers a request: its own `x-mock` header; else the next answer queued with [`then`](Self::then); else what
-/// [`answer`](Self::answer) or [`script`](Self::script) set last; else the built-in OpenAI behaviour.
+/// A request is answered by its `x-mock` header; else by the next answer queued with [`then`](Self::then); else as
+/// [`answer`](Self::answer) or [`script`](Self::script) set last; else by the built-in OpenAI behaviour.
 #[derive(Debug)]
 pub struct MockUpstream {
     address: SocketAddr,
@@ -28,7 +28,7 @@ pub struct MockUpstream {
     accepting: AbortHandle,
 }
 
-/// What the mock speaks.
+/// The protocol of the mock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// HTTP/1.1 in clear text.
@@ -55,7 +55,7 @@ impl MockUpstream {
         Self::bind(([127, 0, 0, 1], 0).into(), Listen::Tls, Recording::On).await
     }
 
-    /// Panics if the port cannot be had: no test can go on without it.
+    /// Panics if the port is not available.
     pub async fn bind(address: SocketAddr, listen: Listen, recording: Recording) -> Self {
         let listener = TcpListener::bind(address).await.expect("the mock upstream's port is free");
         let address = listener.local_addr().expect("a bound socket has an address");
@@ -103,17 +103,17 @@ impl MockUpstream {
         self
     }
 
-    /// All requests so far. One whose body broke off is among them, as [`Arrival::Partial`](crate::Arrival).
+    /// All requests so far, including truncated ones, as [`Arrival::Partial`](crate::Arrival).
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared.journal.requests()
     }
 
-    /// The first request that no call of this has returned yet; waits for it, and panics after 20 s.
+    /// Waits for the next request that no earlier call has returned. Panics after 20 s.
     pub async fn next_request(&self) -> Recorded {
         self.shared.journal.next_request().await
     }
 
-    /// How many connections were accepted so far.
+    /// The number of connections accepted so far.
     pub fn connections(&self) -> usize {
         *self.shared.journal.accepted.borrow()
     }
@@ -139,10 +139,10 @@ impl MockUpstream {
         journal.until("the number of received bytes", &journal.bytes, |bytes| *bytes >= count).await
     }
 
-    /// When a client left while its answer was under way, before the first byte or mid-stream. Each call returns the
-    /// next such event; it waits, and panics after 20 s.
+    /// Waits until a client leaves before its response has ended, and returns the time. Each call returns the next such
+    /// event. Panics after 20 s.
     pub async fn disconnected(&self) -> Instant {
-        self.shared.journal.next_leaving().await
+        self.shared.journal.next_departure().await
     }
 }
 
@@ -152,7 +152,7 @@ impl Drop for MockUpstream {
     }
 }
 
-/// What all connections of one mock share.
+/// The state that all connections of a mock share.
 pub(crate) struct Shared {
     pub(crate) journal: Journal,
     script: Mutex<Script>,
@@ -162,7 +162,7 @@ pub(crate) struct Shared {
 struct Script {
     queue: VecDeque<Answer>,
     standing: Standing,
-    /// How often the override of each `key` was used.
+    /// The number of uses of each `key` in `x-mock` headers.
     overrides: HashMap<String, u64>,
 }
 
@@ -179,7 +179,7 @@ impl Shared {
         self.script.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The answer for a request whose body is still to come, if the script wants to give it that early.
+    /// The answer to send before the request body is read, if any.
     pub(crate) fn early_answer(&self) -> Option<Answer> {
         let mut script = self.script();
         let early = |answer: &Answer| answer.timing == Timing::BeforeBody;
@@ -219,7 +219,7 @@ async fn accept(listener: TcpListener, listen: Listen, identity: Option<Identity
     let mut connections = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors: the next accept would fail at once as well, and spin.
+            // Out of file descriptors: without a pause this loop would spin.
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             continue;
         };
@@ -242,7 +242,7 @@ async fn serve(
     identity: Option<Identity>,
     shared: &Arc<Shared>,
 ) {
-    // Without this a small chunk waits for the acknowledgement of the one before it.
+    // Without this a small chunk waits for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     match (listen, identity) {
         (Listen::H2c, _) => http2::serve(stream, number, shared.clone()).await,
@@ -250,7 +250,7 @@ async fn serve(
             http1::serve(stream, number, shared).await;
         }
         (Listen::Tls | Listen::TlsHttp1, Some(identity)) => {
-            // A client that refuses the certificate is that client's test, not ours.
+            // The client rejected the certificate, which may be what its test is about.
             let Ok(stream) = identity.acceptor.accept(stream).await else { return };
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                 http2::serve(stream, number, shared.clone()).await;
@@ -261,7 +261,7 @@ async fn serve(
     }
 }
 
-/// Counts a connection as open for as long as it lives, however its task ends.
+/// Counts a connection as open until it is dropped, however its task ends.
 struct OpenConnection(Arc<Shared>);
 
 impl OpenConnection {

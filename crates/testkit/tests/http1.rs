@@ -16,7 +16,7 @@ async fn send(upstream: &MockUpstream, request: &[u8]) -> TcpStream {
     client
 }
 
-/// Everything up to the end of the connection.
+/// Reads until the end of the connection.
 async fn read_all(mut client: TcpStream) -> String {
     let mut answer = Vec::new();
     client.read_to_end(&mut answer).await.unwrap();
@@ -51,7 +51,7 @@ async fn a_request_is_recorded_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_request_that_breaks_off_is_recorded_as_partial() {
+async fn a_truncated_request_is_recorded_as_partial() {
     let upstream = MockUpstream::start().await;
     drop(send(&upstream, b"POST / HTTP/1.1\r\ncontent-length: 10\r\n\r\nabc").await);
     let request = upstream.next_request().await;
@@ -59,7 +59,7 @@ async fn a_request_that_breaks_off_is_recorded_as_partial() {
 }
 
 #[tokio::test]
-async fn answers_keep_their_order_their_headers_and_the_connection() {
+async fn answers_keep_their_order_headers_and_connection() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(204));
     upstream
@@ -112,7 +112,7 @@ async fn a_break_can_be_a_reset() {
 }
 
 #[tokio::test]
-async fn a_body_broken_off_keeps_its_promised_length() {
+async fn a_truncated_body_keeps_its_declared_length() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).chunk("abc").chunk("def").break_after_body_bytes(4, Ending::Close));
     let broken = read_all(send(&upstream, GET).await).await;
@@ -120,7 +120,7 @@ async fn a_body_broken_off_keeps_its_promised_length() {
 }
 
 #[tokio::test]
-async fn raw_bytes_stand_in_place_of_the_head() {
+async fn raw_bytes_replace_the_head() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::raw("HTTP/9 nonsense\n\n").pause(Duration::ZERO).step(Step::Raw("more".into())));
     assert_eq!(read_all(send(&upstream, GET).await).await, "HTTP/9 nonsense\n\nmore");
@@ -178,7 +178,7 @@ async fn expect_continue_is_answered() {
 }
 
 #[tokio::test]
-async fn filler_is_the_same_however_long() {
+async fn filler_is_the_same_at_any_length() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::new(200).fill(200_000).close_delimited());
     let mut client = send(&upstream, GET).await;

@@ -78,7 +78,7 @@ async fn a_client_that_leaves_is_noticed() {
     assert!(response.body_mut().frame().await.unwrap().is_ok());
     drop(response);
     upstream.disconnected().await;
-    // Only the streams ended: the connection is still good.
+    // Only the streams ended: the connection is still open.
     assert_eq!(sender.send_request(post(&upstream, "{}")).await.unwrap().status(), StatusCode::BAD_REQUEST);
 }
 

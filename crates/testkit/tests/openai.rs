@@ -7,7 +7,7 @@ use tidegate_testkit::{Answer, MockUpstream, filler};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Status and body of one exchange on a connection of its own. Chunk framing is left in the body.
+/// The status and body of one exchange on a new connection. The body includes chunk framing.
 async fn call(upstream: &MockUpstream, line: &str, headers: &str, body: &[u8]) -> (u16, Vec<u8>) {
     let mut client = TcpStream::connect(upstream.address()).await.unwrap();
     let head =
@@ -40,7 +40,7 @@ fn user(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_chat_is_answered_whole_and_streamed_with_the_same_text() {
+async fn whole_and_streamed_answers_have_the_same_text() {
     let upstream = MockUpstream::start().await;
     let whole = chat(&upstream, user("hello there")).await;
     assert_eq!(whole["choices"][0]["message"]["content"], "You said: hello there");
@@ -56,7 +56,7 @@ async fn a_chat_is_answered_whole_and_streamed_with_the_same_text() {
 }
 
 #[tokio::test]
-async fn usage_is_streamed_only_if_asked_for() {
+async fn usage_is_streamed_only_if_requested() {
     let upstream = MockUpstream::start().await;
     let mut asking = user("hi");
     asking["stream_options"] = json!({"include_usage": true});
@@ -74,7 +74,7 @@ async fn usage_is_streamed_only_if_asked_for() {
 }
 
 #[tokio::test]
-async fn tools_are_called_when_the_weather_is_asked_for() {
+async fn a_question_about_the_weather_calls_a_tool() {
     let upstream = MockUpstream::start().await;
     let mut body = user("weather in Oslo?");
     let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}});
@@ -111,7 +111,7 @@ async fn a_schema_is_filled() {
 }
 
 #[tokio::test]
-async fn the_other_endpoints_answer_in_openai_shape() {
+async fn the_other_endpoints_answer_in_openais_format() {
     let upstream = MockUpstream::start().await;
     let (status, models) = call(&upstream, "GET /v1/models", "", b"").await;
     assert_eq!((status, models.starts_with(b"{\"data\":[")), (200, true));
@@ -139,7 +139,7 @@ async fn the_other_endpoints_answer_in_openai_shape() {
 }
 
 #[tokio::test]
-async fn the_override_header_fails_so_many_times_and_then_lets_go() {
+async fn the_override_header_fails_a_number_of_times() {
     let upstream = MockUpstream::start().await;
     let header =
         "x-mock: {\"status\":429,\"times\":2,\"key\":\"abc\",\"headers\":{\"retry-after-ms\":\"1\"}}\r\n";

@@ -1,4 +1,4 @@
-//! The PostgreSQL server that tests run against freezes, dies and comes back with what it held.
+//! The PostgreSQL server freezes, dies and restarts with its data.
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidegate_testkit::PostgresServer;
 
 #[tokio::test]
-async fn what_is_committed_survives_a_crash_and_a_stop() {
+async fn committed_data_survives_a_crash_and_a_stop() {
     let server = PostgresServer::start().await;
     let port = server.port();
     server.psql("create table kept (line text)").await;
@@ -21,11 +21,11 @@ async fn what_is_committed_survives_a_crash_and_a_stop() {
 }
 
 #[tokio::test]
-async fn a_frozen_server_accepts_and_says_nothing_until_it_thaws() {
+async fn a_frozen_server_accepts_connections_but_does_not_answer() {
     let server = PostgresServer::start().await;
     server.freeze();
     let mut connection = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    // A request for TLS, which a server answers with one byte before anything else.
+    // A request for TLS, which a server answers with one byte.
     std::io::Write::write_all(&mut connection, &[0, 0, 0, 8, 4, 210, 22, 47]).unwrap();
     connection.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let mut answer = [0];

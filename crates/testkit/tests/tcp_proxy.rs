@@ -1,4 +1,4 @@
-//! The fault-injecting TCP proxy, seen from both of its ends.
+//! The fault-injecting TCP proxy, seen from both ends.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
@@ -18,7 +18,7 @@ async fn pair() -> (TcpProxy, TcpListener, TcpStream, TcpStream) {
 }
 
 #[tokio::test]
-async fn bytes_and_ends_pass_both_ways() {
+async fn bytes_and_ends_are_forwarded_both_ways() {
     let (proxy, _server, mut client, mut served) = pair().await;
     client.write_all(b"ping").await.unwrap();
     client.shutdown().await.unwrap();
@@ -31,7 +31,7 @@ async fn bytes_and_ends_pass_both_ways() {
 }
 
 #[tokio::test]
-async fn a_pause_holds_bytes_back_until_the_end_of_it() {
+async fn a_pause_holds_bytes_back() {
     let (proxy, _server, mut client, mut served) = pair().await;
     proxy.pause();
     client.write_all(b"x").await.unwrap();
@@ -42,7 +42,7 @@ async fn a_pause_holds_bytes_back_until_the_end_of_it() {
 }
 
 #[tokio::test]
-async fn a_delay_is_kept() {
+async fn a_delay_is_applied() {
     let (proxy, _server, mut client, mut served) = pair().await;
     proxy.delay(Duration::from_millis(30));
     let sent = Instant::now();
@@ -52,7 +52,7 @@ async fn a_delay_is_kept() {
 }
 
 #[tokio::test]
-async fn a_cut_resets_both_ends_and_spares_the_next_connection() {
+async fn a_cut_resets_both_ends_but_not_later_connections() {
     let (proxy, server, mut client, mut served) = pair().await;
     proxy.cut();
     for end in [&mut client, &mut served] {
@@ -64,7 +64,7 @@ async fn a_cut_resets_both_ends_and_spares_the_next_connection() {
 }
 
 #[tokio::test]
-async fn a_refusal_turns_new_connections_away_and_spares_the_open_one() {
+async fn a_refusal_rejects_new_connections_but_keeps_open_ones() {
     let (proxy, _server, mut client, mut served) = pair().await;
     proxy.refuse().await;
     let refused = TcpStream::connect(proxy.address()).await.unwrap_err();

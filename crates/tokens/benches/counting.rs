@@ -1,7 +1,7 @@
-//! How fast texts are counted, in bytes per second, against the reference tokenizer.
+//! Counting speed in bytes per second, compared with the reference tokenizer.
 //!
-//! `cargo bench -p tidegate-tokens`. The texts are made of words drawn at random, so that neither tokenizer can answer from
-//! what it has just seen; the vocabulary is loaded before the clock starts.
+//! Run with `cargo bench -p tidegate-tokens`. The texts consist of random words, so that caches do not help, and the vocabulary is
+//! loaded before the measurement.
 
 use divan::{Bencher, counter::BytesCount};
 use tidegate_tokens::{Encoding, count};
@@ -20,7 +20,7 @@ fn tidegate(bencher: Bencher<'_, '_>, kind: &str) {
     bencher.counter(BytesCount::of_str(&text)).bench_local(|| count(Encoding::O200k, &text));
 }
 
-/// Without the text of spaces: the reference panics on it.
+/// Without the text of spaces, on which the reference panics.
 #[divan::bench(args = &TEXTS[..5], sample_count = 3)]
 fn tiktoken_rs(bencher: Bencher<'_, '_>, kind: &str) {
     let text = text(kind);

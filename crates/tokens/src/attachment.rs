@@ -1,11 +1,11 @@
 use tidegate_engine::Tokens;
 
-use crate::image_header::{Base64, base64_of_data_url};
+use crate::base64::{Base64, base64_of_data_url};
 
-/// The tokens of an `input_audio` part: ten per second, as OpenAI charges.
+/// The tokens of an `input_audio` part: ten per second, as OpenAI bills it.
 ///
-/// The length of a `wav` comes from the byte rate in its header. Everything else is taken for a compressed recording of 64
-/// kbit per second; most are denser, so that the count is rather too high than too low.
+/// The duration of a `wav` follows from the byte rate in its header. Every other format is assumed to have 64 kbit per second; most
+/// have more, so the count is too high rather than too low.
 #[must_use]
 pub fn audio_tokens(format: &str, base64: &str) -> Tokens {
     let audio = Base64(base64.as_bytes());
@@ -18,11 +18,10 @@ pub fn audio_tokens(format: &str, base64: &str) -> Tokens {
     Tokens(tokens.max(1))
 }
 
-/// The tokens of a `file` part. `data` is its `file_data`, and nothing for a file that was uploaded before.
+/// The tokens of a `file` part. `data` is its `file_data`; `None` for a file that was uploaded before.
 ///
-/// A text costs what its length suggests, by the rule of [`crate::estimate`] applied to bytes. Of any other file the
-/// provider reads the text and sees the pages: a page is taken for 50,000 bytes and for 1,500 tokens, and a file that we
-/// cannot see for one page.
+/// A text file is estimated like [`crate::estimate`], but from its bytes. Any other file is assumed to have a page of 1,500 tokens per
+/// 50,000 bytes, and an uploaded file one page.
 #[must_use]
 pub fn file_tokens(data: Option<&str>) -> Tokens {
     let Some(data) = data else { return PER_PAGE };
@@ -51,30 +50,30 @@ fn is_text(data_url: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Base64 of this many zero bytes, which must be a multiple of three.
+    /// Encodes this many zero bytes, a multiple of three, as base64.
     fn zeros(bytes: usize) -> String {
         assert_eq!(bytes % 3, 0);
         "A".repeat(bytes / 3 * 4)
     }
 
     #[test]
-    fn compressed_audio_is_ten_tokens_a_second() {
+    fn compressed_audio_has_ten_tokens_per_second() {
         assert_eq!(audio_tokens("mp3", &zeros(24_000)), Tokens(30));
         assert_eq!(audio_tokens("mp3", ""), Tokens(1));
     }
 
     #[test]
-    fn a_wav_tells_its_own_rate() {
-        // Byte 28 to 31 of the header: 32,000 bytes a second, little endian. 27 bytes stand before that group of three.
+    fn a_wav_states_its_own_rate() {
+        // Bytes 28 to 31 of the header are the rate, 32,000 bytes per second in little endian. 27 bytes come before that group.
         let header = format!("{}{}", zeros(27), "AAB9AAAA");
         let wav = format!("{header}{}", zeros(96_000 - 33));
         assert_eq!(audio_tokens("wav", &wav), Tokens(30));
         assert_eq!(audio_tokens("mp3", &wav), Tokens(120));
-        assert_eq!(audio_tokens("wav", &zeros(24_000)), Tokens(30), "a rate of zero is no rate");
+        assert_eq!(audio_tokens("wav", &zeros(24_000)), Tokens(30), "a rate of zero is ignored");
     }
 
     #[test]
-    fn files_are_counted_by_kind_and_length() {
+    fn files_are_counted_by_type_and_length() {
         assert_eq!(file_tokens(None), Tokens(1_500));
         assert_eq!(file_tokens(Some(&zeros(150_000))), Tokens(4_500));
         let url = |kind: &str| format!("data:{kind};base64,{}", zeros(480));

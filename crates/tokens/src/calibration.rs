@@ -3,15 +3,15 @@ use std::sync::{PoisonError, RwLock};
 
 use tidegate_engine::Tokens;
 
-/// How far our counts of each model are off, learnt from the `usage` that the provider reports.
+/// Corrects our token counts of each model by the `usage` that the provider reports.
 ///
-/// A moving average of `reported / counted` per model: the first report is taken as it is, the next ones are averaged,
-/// and from the fifth on each weighs a fifth, so that a change of traffic is followed within a few turns. Every ratio is
-/// held between [`LOWEST`](Self::LOWEST) and [`HIGHEST`](Self::HIGHEST), and a report that is far outside is not believed at
-/// all: a provider that reports nonsense can neither disable the budget nor halt the traffic. The same reports in the same order give the same factors.
+/// Keeps a moving average of `reported / counted` per model. The first five reports are averaged; after that, each new one weighs a
+/// fifth, so the average follows a change of traffic within a few turns. Ratios are clamped to [`LOWEST`](Self::LOWEST) and
+/// [`HIGHEST`](Self::HIGHEST), and a report far outside is ignored, so wrong reports can neither disable the budget nor block the
+/// traffic. The same reports in the same order give the same factors.
 ///
-/// The key is whatever the caller passes as the model's name; at most [`MODELS`](Self::MODELS) of them are
-/// remembered, and the one that was silent longest is forgotten first.
+/// The caller chooses the key, usually the model's name. At most [`MODELS`](Self::MODELS) keys are kept, and the least recently
+/// reported one is evicted.
 #[derive(Debug, Default)]
 pub struct Calibration {
     learnt: RwLock<Learnt>,
@@ -27,6 +27,7 @@ struct Learnt {
 struct Ratio {
     mean: f64,
     reports: u32,
+    /// The number of the last report, to find the least recently reported model.
     last: u64,
 }
 
@@ -34,7 +35,7 @@ impl Calibration {
     pub const LOWEST: f64 = 0.5;
     pub const HIGHEST: f64 = 2.0;
     pub const MODELS: usize = 1_000;
-    /// Smaller requests teach nothing: a few tokens of unknown framing would look like a large error.
+    /// Smaller requests are ignored: a few unknown delimiters would look like a large error.
     pub const SMALLEST: Tokens = Tokens(200);
 
     #[must_use]
@@ -42,15 +43,15 @@ impl Calibration {
         Calibration::default()
     }
 
-    /// Learns from one request: `counted` is our own uncorrected count of what was forwarded, `reported` the provider's
-    /// `prompt_tokens` for it.
+    /// Learns from one request. `counted` is our own uncorrected count of what was forwarded, and `reported` the provider's
+    /// `prompt_tokens`.
     pub fn observe(&self, model: &str, counted: Tokens, reported: Tokens) {
-        if counted < Self::SMALLEST || reported == Tokens::ZERO || model.len() > LONGEST_NAME {
+        if counted < Self::SMALLEST || reported == Tokens::ZERO || model.len() > MAX_NAME_LENGTH {
             return;
         }
         let ratio = reported.0 as f64 / counted.0 as f64;
         if !(Self::LOWEST / 2.0..=Self::HIGHEST * 2.0).contains(&ratio) {
-            // No tokenizer is that far off: the report is not about what was sent.
+            // No tokenizer is that far off, so the report is not about this request.
             return;
         }
         let ratio = ratio.clamp(Self::LOWEST, Self::HIGHEST);
@@ -59,47 +60,47 @@ impl Calibration {
         let now = learnt.reports;
         if let Some(known) = learnt.ratios.get_mut(model) {
             known.reports = known.reports.saturating_add(1);
-            let weight = (1.0 / f64::from(known.reports)).max(WEIGHT);
+            let weight = (1.0 / f64::from(known.reports)).max(MIN_WEIGHT);
             known.mean += weight * (ratio - known.mean);
             known.last = now;
             return;
         }
         if learnt.ratios.len() >= Self::MODELS {
-            let silent =
+            let oldest =
                 learnt.ratios.iter().min_by_key(|(_, ratio)| ratio.last).map(|(name, _)| name.clone());
-            if let Some(silent) = silent {
-                learnt.ratios.remove(&silent);
+            if let Some(oldest) = oldest {
+                learnt.ratios.remove(&oldest);
             }
         }
         learnt.ratios.insert(model.to_owned(), Ratio { mean: ratio, reports: 1, last: now });
     }
 
-    /// By what to multiply a count of this model. 1 until something is known.
+    /// The factor to multiply a count of this model with; 1 before the first report.
     #[must_use]
     pub fn factor(&self, model: &str) -> f64 {
         let learnt = self.learnt.read().unwrap_or_else(PoisonError::into_inner);
         learnt.ratios.get(model).map_or(1.0, |ratio| ratio.mean)
     }
 
-    /// A count of this model, corrected. Rounded to the nearest token, so that a factor of 1 changes nothing.
+    /// Corrects a count of this model, rounded to the nearest token.
     #[must_use]
     pub fn corrected(&self, model: &str, counted: Tokens) -> Tokens {
         Tokens((counted.0 as f64 * self.factor(model)).round() as u64)
     }
 }
 
-/// The least weight of a report.
-const WEIGHT: f64 = 0.2;
+/// The minimum weight of a report.
+const MIN_WEIGHT: f64 = 0.2;
 
-/// Names come from clients, so that their length bounds the memory as much as their number does.
-const LONGEST_NAME: usize = 256;
+/// Clients choose the names, so both their number and their length must be bounded.
+const MAX_NAME_LENGTH: usize = 256;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_foreign_tokenizer_is_measured_right_after_a_few_turns() {
+    fn learns_the_ratio_of_an_unknown_tokenizer() {
         let calibration = Calibration::new();
         assert_eq!(calibration.factor("m"), 1.0);
         for turn in 1..=5 {
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_bounded_and_nonsense_is_not_believed() {
+    fn ratios_are_clamped_and_implausible_reports_ignored() {
         let calibration = Calibration::new();
         calibration.observe("high", Tokens(1_000), Tokens(3_000));
         calibration.observe("low", Tokens(1_000), Tokens(300));
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_silent_model_is_forgotten_first() {
+    fn the_least_recently_reported_model_is_evicted() {
         let calibration = Calibration::new();
         for model in 0..Calibration::MODELS {
             calibration.observe(&model.to_string(), Tokens(1_000), Tokens(2_000));

@@ -1,30 +1,29 @@
-//! What a chat request costs beyond its texts.
+//! The tokens of a chat request besides its texts.
 //!
-//! The figures are those that OpenAI documents for its chat format (three tokens around each message, one more for a
-//! name, three that open the answer) and that are known to hold for function calls. Other providers render
-//! messages differently; the calibration covers what differs.
+//! The figures for messages, names and the reply are those that OpenAI documents for its chat format; the one for calls
+//! is not documented, but known to hold. Other providers render messages differently, which the calibration corrects.
 
 use tidegate_engine::Tokens;
 
 use crate::{Encoding, count};
 
-/// The marks around each message.
+/// The delimiters of a message.
 pub const PER_MESSAGE: Tokens = Tokens(3);
-/// The mark between a role and a name.
+/// The delimiter between a role and a name.
 pub const PER_NAME: Tokens = Tokens(1);
-/// The opening of the answer, once per request.
+/// The start of the answer, once per request.
 pub const REPLY_PRIMING: Tokens = Tokens(3);
-/// The marks around each call of a tool.
+/// The delimiters of a tool call.
 pub const PER_TOOL_CALL: Tokens = Tokens(3);
 
-/// A message without its content and calls: the marks around it, its role and its name.
+/// The tokens of a message without its content and calls: delimiters, role and name.
 #[must_use]
 pub fn message_tokens(encoding: Encoding, role: &str, name: Option<&str>) -> Tokens {
     let name = name.map_or(Tokens::ZERO, |name| PER_NAME + count(encoding, name));
     PER_MESSAGE + count(encoding, role) + name
 }
 
-/// One tool call of an assistant message (or the older `function_call`). The call's id is never shown to the model.
+/// The tokens of a tool call, or of the older `function_call`. The model never sees the call's id.
 #[must_use]
 pub fn tool_call_tokens(encoding: Encoding, name: &str, arguments: &str) -> Tokens {
     PER_TOOL_CALL + count(encoding, name) + count(encoding, arguments)
@@ -35,14 +34,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_cost_their_marks_role_and_name() {
+    fn a_message_costs_its_delimiters_role_and_name() {
         let o200k = Encoding::O200k;
         assert_eq!(message_tokens(o200k, "user", None), Tokens(4));
         assert_eq!(message_tokens(o200k, "assistant", Some("ada")), Tokens(5) + count(o200k, "ada"));
     }
 
     #[test]
-    fn calls_cost_their_name_and_arguments() {
+    fn a_call_costs_its_delimiters_name_and_arguments() {
         let (name, arguments) = ("get_weather", r#"{"city":"Paris"}"#);
         let texts = count(Encoding::O200k, name) + count(Encoding::O200k, arguments);
         assert_eq!(tool_call_tokens(Encoding::O200k, name, arguments), texts + Tokens(3));

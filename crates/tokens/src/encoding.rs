@@ -8,11 +8,11 @@ use tidegate_engine::Tokens;
 
 use crate::Error;
 
-/// How a model's text becomes tokens.
+/// A tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// `o200k_base`: gpt-4o and everything of OpenAI after it. The nearest stand-in for models whose own tokenizer is
-    /// not public; the calibration takes care of the difference.
+    /// `o200k_base`: OpenAI's models since gpt-4o. Also the approximation for models whose tokenizer we do not have; the
+    /// calibration corrects the difference.
     O200k,
     /// `cl100k_base`: gpt-4 and gpt-3.5.
     Cl100k,
@@ -21,7 +21,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The name by which the configuration knows the encoding.
+    /// The name in the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,12 +49,11 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// The tokens of a text. Text that looks like a special token (`<|endoftext|>`) is ordinary text, as it is for the
-/// providers when it arrives inside a message.
+/// Counts the tokens of a text. A special token such as `<|endoftext|>` counts as ordinary text, because providers treat it so
+/// inside a message.
 ///
-/// Takes time linear in the text whatever the text is, and never panics: a tokenizer that does is replaced by
-/// [`estimate`] for that text, with one warning per process and encoding. The vocabulary of an encoding is loaded by the
-/// first count that needs it.
+/// Takes linear time for any text and never panics: if the tokenizer does, the text is counted with [`estimate`], with one warning
+/// per process and encoding. The first count in an encoding loads its vocabulary.
 #[must_use]
 pub fn count(encoding: Encoding, text: &str) -> Tokens {
     match encoding {
@@ -72,8 +71,8 @@ pub fn count(encoding: Encoding, text: &str) -> Tokens {
     }
 }
 
-/// Whether the vocabulary of an encoding is in memory. The first count loads it, which takes a tenth of a second: nothing to
-/// do where others wait.
+/// Whether the vocabulary of an encoding is loaded. The first count loads it, which takes a tenth of a second: too long for a
+/// thread that serves requests.
 #[must_use]
 pub fn is_loaded(encoding: Encoding) -> bool {
     match encoding {
@@ -83,7 +82,7 @@ pub fn is_loaded(encoding: Encoding) -> bool {
     }
 }
 
-/// What a text probably costs when no tokenizer is at hand: `ceil(characters / 4 × 1.25)`.
+/// Estimates the tokens of a text without a tokenizer: `ceil(characters / 4 × 1.25)`.
 #[must_use]
 pub fn estimate(text: &str) -> Tokens {
     let characters = text.chars().count() as u64;
@@ -100,10 +99,10 @@ fn tokens_of(tokenizer: &Tokenizer, text: &str) -> usize {
     tokenizer.count(text)
 }
 
-/// Runs a tokenizer so that its panic costs accuracy and not the request.
+/// Runs a tokenizer, and falls back to [`estimate`] if it panics.
 fn guarded(warned: &AtomicBool, encoding: Encoding, text: &str, tokenizer: impl Fn(&str) -> usize) -> Tokens {
-    // Unwind safety: a tokenizer is read-only once it is loaded, and loading that panicked stays an error (the lazy cell is
-    // poisoned), so no half-changed state can be seen afterwards.
+    // Unwind safety: a loaded tokenizer is read-only, and a load that panicked poisons its lazy cell. So nobody can observe a
+    // half-changed state.
     match catch_unwind(AssertUnwindSafe(|| tokenizer(text))) {
         Ok(tokens) => Tokens(tokens as u64),
         Err(_) => {
@@ -111,7 +110,7 @@ fn guarded(warned: &AtomicBool, encoding: Encoding, text: &str, tokenizer: impl 
                 tracing::warn!(
                     encoding = encoding.name(),
                     bytes = text.len(),
-                    "the tokenizer failed; its texts are estimated from their length"
+                    "tokenizer failed; estimating tokens from the length of the text"
                 );
             }
             estimate(text)
@@ -124,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_parse_and_print() {
+    fn names_parse_and_display() {
         for name in ["o200k_base", "cl100k_base", "estimate"] {
             assert_eq!(name.parse::<Encoding>().unwrap().to_string(), name);
         }
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn estimates_round_up_and_count_characters_not_bytes() {
+    fn estimate_counts_characters_and_rounds_up() {
         for (text, tokens) in
             [("", 0), ("a", 1), ("abc", 1), ("abcd", 2), ("sixteen letters.", 5), ("日本語日", 2)]
         {
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tokenizer_that_panics_is_replaced_by_the_estimate() {
+    fn a_panicking_tokenizer_is_replaced_by_the_estimate() {
         let warned = AtomicBool::new(false);
         let tokens =
             guarded(&warned, Encoding::O200k, "sixteen letters.", |_| panic!("a bug in a tokenizer"));
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_looks_special_is_ordinary() {
+    fn special_tokens_count_as_ordinary_text() {
         assert!(count(Encoding::O200k, "<|endoftext|>") > Tokens(1));
         assert!(count(Encoding::Cl100k, "<|im_start|>") > Tokens(1));
     }

@@ -1,4 +1,4 @@
-//! The built-in rows of the model table, one per family. Facts as the providers published them by August 2026.
+//! The built-in rows of the model table, one per family, as published by the providers in August 2026.
 
 mod anthropic;
 mod google;
@@ -10,18 +10,17 @@ use tidegate_engine::Tokens;
 
 use crate::{Caching, Encoding, Fit, ImageRule, Model, Prices};
 
-/// Every built-in row.
+/// Returns every built-in row.
 pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
     [openai::FAMILIES, anthropic::FAMILIES, google::FAMILIES, mistral::FAMILIES, hosted::FAMILIES]
         .into_iter()
         .flatten()
 }
 
-/// One row: a pattern of names and what is known of the models behind it.
+/// One row: a name pattern, and what is known about the models that it matches.
 ///
-/// A row whose pattern ends in a star stands for the siblings that have no row of their own. It holds the smallest window
-/// of the family, so that a name nobody has seen gets no more input than its narrowest relative takes, and it has a price
-/// only where every known sibling costs the same.
+/// A pattern with a star is for siblings without a row of their own. Its window is the smallest of the family, so that an unknown model
+/// does not get too much input, and it has prices only if all known siblings have the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Family {
     pub(crate) pattern: &'static str,
@@ -50,13 +49,13 @@ impl Family {
         }
     }
 
-    /// The encoding is the models' own.
+    /// Marks the encoding as the models' own.
     const fn exact(mut self) -> Family {
         self.fit = Fit::Exact;
         self
     }
 
-    /// Input and output price; a discount or a surcharge for the prompt cache follows with the other methods.
+    /// Sets the prices of input and output; [`cached`](Self::cached) and [`written`](Self::written) set those of the prompt cache.
     const fn usd(mut self, input: f64, output: f64) -> Family {
         self.prices = Some(Prices { input, cached_input: None, cache_write: None, output: Some(output) });
         self

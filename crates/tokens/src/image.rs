@@ -1,24 +1,23 @@
 use tidegate_engine::Tokens;
 
-/// How a model charges for an image.
+/// How a model counts the tokens of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageRule {
-    /// The image is shrunk into 2048 × 2048, then until its short side is 768, and covered with squares of 512: each
-    /// costs `tile`, and the image `base`. With low detail it costs `base` alone.
+    /// The image is scaled down to fit 2048 × 2048, then to a short side of 768, and covered with tiles of 512 × 512. It costs
+    /// `base` plus `tile` per tile, and only `base` with low detail.
     Tiles { base: u32, tile: u32 },
-    /// The image is covered with squares of `edge` pixels; if that takes more than `limit`, it is shrunk until it does not.
-    /// Each costs `percent` hundredths of a token. The detail makes no difference: some of these models ignore it,
-    /// and a count that is too high is safer than one that is too low.
+    /// The image is scaled down until at most `limit` squares of `edge` pixels cover it. Each costs `percent` hundredths of a token.
+    /// Detail is ignored: some of these models ignore it, and a count that is too high is safer than one that is too low.
     Patches { edge: u32, limit: u32, percent: u32 },
-    /// Each square of `edge` pixels costs `cell`, and an image of at most half an edge one `cell`.
+    /// Each square of `edge` pixels costs `cell`. An image of at most half an edge costs one `cell`.
     Grid { edge: u32, cell: u32 },
 }
 
 impl ImageRule {
-    /// gpt-4o's rule, for models whose own is not known.
+    /// gpt-4o's rule, for models whose own is unknown.
     pub const DEFAULT: ImageRule = ImageRule::Tiles { base: 85, tile: 170 };
 
-    /// The tokens of an image. One whose size cannot be known, because it lies behind a link, counts as 1024 × 1024.
+    /// The tokens of an image. `size` is `None` if it is unknown, for example for a link; then 1024 × 1024 is assumed.
     #[must_use]
     pub fn tokens(self, detail: Detail, size: Option<Pixels>) -> Tokens {
         let size = size.unwrap_or(Pixels::ASSUMED);
@@ -35,18 +34,17 @@ impl ImageRule {
     }
 }
 
-/// How closely the model is asked to look.
+/// The requested level of detail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     Low,
-    /// Also `auto`, `original`, and whatever comes next: what `auto` picks is the provider's secret, and the dearer reading
-    /// is the safe one.
+    /// Also `auto`, `original` and unknown values. What `auto` selects is not published, so the more expensive level is assumed.
     #[default]
     High,
 }
 
 impl Detail {
-    /// The request's `detail` field.
+    /// Parses the request's `detail` field.
     #[must_use]
     pub fn from_field(detail: Option<&str>) -> Detail {
         match detail {
@@ -64,7 +62,7 @@ pub struct Pixels {
 }
 
 impl Pixels {
-    /// What an image of unknown size is taken for.
+    /// The assumed size if it is unknown.
     pub const ASSUMED: Pixels = Pixels { width: 1_024, height: 1_024 };
 
     fn sides(self) -> (f64, f64) {
@@ -87,7 +85,7 @@ fn patches(size: Pixels, edge: u32, limit: u32) -> u64 {
     if plain as f64 <= limit {
         return plain;
     }
-    // The area that `limit` patches cover, then a little smaller so that one side is a whole number of patches.
+    // Scale down to the area of `limit` patches, then a little more, so that one side is a whole number of patches.
     let shrink = (edge * edge * limit / (width * height)).sqrt();
     let (across, down) = (width * shrink / edge, height * shrink / edge);
     let whole = (across.floor().max(1.0) / across).min(down.floor().max(1.0) / down).min(1.0);
@@ -101,7 +99,7 @@ fn cells(size: Pixels, edge: u32) -> u64 {
     if width.max(height) <= edge / 2.0 { 1 } else { covering(width, edge) * covering(height, edge) }
 }
 
-/// How many steps cover a length. Scaling leaves a whole number a hair too high at times, which must not cost a step.
+/// Returns the number of steps that cover a length. Scaling can leave a whole number slightly too high, which must not add a step.
 fn covering(length: f64, step: f64) -> u64 {
     ((length / step - 1e-9).ceil() as u64).max(1)
 }
@@ -117,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_follow_the_published_examples() {
+    fn tiles_match_the_published_examples() {
         check(ImageRule::DEFAULT, "high", (1_024, 1_024), 765);
         check(ImageRule::DEFAULT, "high", (2_048, 4_096), 1_105);
         check(ImageRule::DEFAULT, "low", (4_096, 8_192), 85);
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_follow_the_published_examples() {
+    fn patches_match_the_published_examples() {
         let plain = ImageRule::Patches { edge: 32, limit: 1_536, percent: 100 };
         check(plain, "high", (1_024, 1_024), 1_024);
         check(plain, "high", (1_800, 2_400), 1_452);
@@ -147,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_of_unknown_size_is_a_square_of_1024() {
+    fn an_image_of_unknown_size_counts_as_1024_by_1024() {
         assert_eq!(ImageRule::DEFAULT.tokens(Detail::High, None), Tokens(765));
     }
 }

@@ -1,15 +1,15 @@
-//! What a request costs: the model table, the tokenizers, the counting rules of a chat request, prices, and the
-//! calibration that corrects the counts by what the provider reports.
+//! Counts tokens and computes costs: the model table, the tokenizers, the counting rules of chat requests, prices, and a
+//! calibration that corrects counts by the usage that providers report.
 //!
-//! Deliberately not here: JSON of whole requests (the caller takes a request apart and asks for the pieces), a cache of
-//! counts (the caller knows which messages it has seen), budgets (the engine's), and anything that learns a price or a window from
-//! the network. This is the only crate that names a tokenizer.
+//! This crate does not parse whole requests (the caller passes the parts), cache counts (the caller knows which messages it has
+//! seen), compute budgets (the engine does), or learn prices and windows from the network. It is the only crate that depends on a
+//! tokenizer.
 //!
-//! - [`ModelTable`] resolves a name, dated or prefixed as it may be, to a [`Model`].
-//! - [`count`] is the number of tokens of a text in an [`Encoding`]; [`estimate`] is the fallback.
-//! - [`chat`] holds the rules for messages and calls, [`tools_tokens`] those for tool definitions, [`ImageRule`],
-//!   [`audio_tokens`] and [`file_tokens`] those for what is not text.
-//! - [`Calibration`] learns how far the counts of a model are off.
+//! - [`ModelTable`] resolves a model name, with or without a date or a gateway's prefix, to a [`Model`].
+//! - [`count`] counts the tokens of a text in an [`Encoding`]; [`estimate`] is the fallback without a tokenizer.
+//! - [`chat`] has the rules for messages and calls, [`tools_tokens`] for tool definitions, and [`ImageRule`], [`audio_tokens`] and
+//!   [`file_tokens`] for everything that is not text.
+//! - [`Calibration`] learns how far off the counts of a model are.
 //!
 //! ```
 //! use tidegate_engine::Tokens;
@@ -28,6 +28,7 @@
 //! ```
 
 mod attachment;
+mod base64;
 mod calibration;
 pub mod chat;
 mod encoding;
@@ -47,9 +48,9 @@ pub use model::{Caching, Fit, Model, ModelOverride, Prices};
 pub use table::ModelTable;
 pub use tool_schema::tools_tokens;
 
-/// What can go wrong here: only what an operator wrote.
+/// An invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("`{0}` is not an encoding: use `o200k_base`, `cl100k_base` or `estimate`")]
+    #[error("unknown encoding `{0}`; expected one of: `o200k_base`, `cl100k_base`, `estimate`")]
     UnknownEncoding(String),
 }

@@ -4,33 +4,32 @@ use tidegate_engine::Tokens;
 
 use crate::{Encoding, ImageRule};
 
-/// What is known of a model.
+/// What is known about a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// The table entry that matched, and the name that was asked for where nothing matched.
+    /// The pattern of the entry that matched, or the name that was looked up if none did.
     pub name: String,
-    /// Whether an entry of the table matched.
+    /// Whether an entry matched.
     pub is_known: bool,
-    /// The largest input that the model takes.
+    /// The maximum input of the model; `None` if it is unknown.
     ///
-    /// Some models take less input than their whole window (gpt-5: 272,000 of 400,000, the rest is for the answer). The
-    /// table holds the smaller number, because a budget that exceeded it would be refused upstream. Nothing if the
-    /// model is unknown: the caller falls back to its configured window.
+    /// Some models accept less input than their window (gpt-5: 272,000 of 400,000; the rest is for the answer). This is the
+    /// smaller number, because the upstream would reject anything above it.
     pub window: Option<Tokens>,
-    /// Whether the configuration says so.
+    /// Whether the window comes from the configuration.
     pub has_own_window: bool,
-    /// The longest answer that the model gives.
+    /// The maximum length of an answer.
     pub max_output: Option<Tokens>,
     pub encoding: Encoding,
     pub fit: Fit,
-    /// Nothing if unknown: a cost that rests on a guess is worse than none.
+    /// `None` if unknown: no cost is better than a guessed one.
     pub prices: Option<Prices>,
     pub caching: Caching,
     pub images: ImageRule,
 }
 
 impl Model {
-    /// A model that no entry describes.
+    /// A model that no entry matches.
     pub(crate) fn unknown(name: &str) -> Model {
         Model {
             name: name.to_owned(),
@@ -47,12 +46,12 @@ impl Model {
     }
 }
 
-/// How well the encoding fits the model.
+/// How well the encoding matches the model's tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// It is the model's own, by its maker or by the operator's word: our counts need no correction.
+    /// It is the model's own, according to its provider or the operator. Counts need no correction.
     Exact,
-    /// It is the nearest that we have; what the upstream reports as used corrects our counts.
+    /// It is an approximation. The usage that the upstream reports corrects the counts.
     Nearest,
 }
 
@@ -60,28 +59,28 @@ pub enum Fit {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
     pub input: f64,
-    /// Input that the provider had in its prompt cache. Nothing if the provider gives no discount.
+    /// Input read from the prompt cache; `None` if there is no discount.
     pub cached_input: Option<f64>,
-    /// Input that the provider writes into its prompt cache. Nothing if writing costs no more than reading it uncached.
+    /// Input written to the prompt cache; `None` if there is no surcharge.
     pub cache_write: Option<f64>,
     pub output: Option<f64>,
 }
 
 impl Prices {
-    /// The price of a repeated prefix.
+    /// The price of input that is in the prompt cache.
     #[must_use]
     pub fn cached(&self) -> f64 {
         self.cached_input.unwrap_or(self.input)
     }
 
-    /// The price of input that the cache does not hold yet.
+    /// The price of input that is not in the prompt cache.
     #[must_use]
     pub fn written(&self) -> f64 {
         self.cache_write.unwrap_or(self.input)
     }
 
-    /// What one request cost, in USD. `cached` is the part of `input` that came from the prompt cache. Nothing if the
-    /// answer has tokens and the model's output price is unknown.
+    /// The cost of one request, in USD. `cached` is the part of `input` that came from the prompt cache. Returns `None` if there is
+    /// output and its price is unknown.
     #[must_use]
     pub fn cost(&self, input: Tokens, cached: Tokens, output: Tokens) -> Option<f64> {
         let cached = cached.min(input);
@@ -95,20 +94,20 @@ impl Prices {
     }
 }
 
-/// When and how a provider caches the beginning of a request.
+/// How a provider caches prompt prefixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caching {
-    /// How long an unused prefix is kept. Where a provider names a span, this is its usual upper end: taking a warm cache
-    /// for a cold one makes masking look free when it is not.
+    /// How long an unused prefix stays cached. If a provider states a range, this is its upper end: mistaking a warm cache for a
+    /// cold one would make masking look free.
     pub ttl: Duration,
     /// Requests shorter than this are not cached.
     pub minimum: Tokens,
-    /// Prefixes are cached in multiples of this.
+    /// Prefixes are cached in multiples of this length.
     pub step: Tokens,
 }
 
 impl Caching {
-    /// OpenAI's rule, which most compatible providers follow.
+    /// OpenAI's rule, which most compatible providers share.
     pub const DEFAULT: Caching = Caching::of(600, 1_024, 128);
 
     pub(crate) const fn of(seconds: u64, minimum: u64, step: u64) -> Caching {
@@ -116,7 +115,7 @@ impl Caching {
     }
 }
 
-/// What the configuration says about a model. What it leaves out stays as the table has it.
+/// The operator's settings for a model. Absent values come from the built-in table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelOverride {
     pub window: Option<Tokens>,
@@ -130,11 +129,10 @@ pub struct ModelOverride {
 }
 
 impl ModelOverride {
-    /// The model as the configuration wants it.
+    /// Applies the settings to a model.
     ///
-    /// A new input price without a cached one drops the table's discount: keeping `cached_input = 1.25` beside an input price
-    /// of 1.00 would make a cache hit look dearer than a miss. The other prices of a model without an input price are of
-    /// no use, so they are ignored.
+    /// A new input price drops the table's cache prices: with an input price of 1.00, the old `cached_input = 1.25` would make a
+    /// cache hit more expensive than a miss. Other prices are ignored if the model has no input price.
     pub(crate) fn apply(&self, mut model: Model) -> Model {
         model.has_own_window = self.window.is_some();
         model.window = self.window.or(model.window);
@@ -171,7 +169,7 @@ mod tests {
         Prices { input: 2.0, cached_input: Some(0.5), cache_write: Some(2.5), output: Some(8.0) };
 
     #[test]
-    fn costs_are_billed_by_kind() {
+    fn cost_bills_fresh_cached_and_output_tokens() {
         let million = Tokens(1_000_000);
         assert_eq!(PRICES.cost(million, Tokens::ZERO, Tokens::ZERO), Some(2.5));
         assert_eq!(PRICES.cost(million, million, million), Some(8.5));
@@ -182,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_override_changes_only_what_it_names() {
+    fn an_override_changes_only_what_it_sets() {
         let table = Model { window: Some(Tokens(8)), prices: Some(PRICES), ..Model::unknown("m") };
         let changed =
             ModelOverride { window: Some(Tokens(9)), cached_input: Some(0.1), ..ModelOverride::default() };
@@ -193,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_input_price_drops_the_old_discount() {
+    fn a_new_input_price_drops_the_cache_prices() {
         let table = Model { prices: Some(PRICES), ..Model::unknown("m") };
         let cheap = ModelOverride { input: Some(0.3), ..ModelOverride::default() };
         let prices = cheap.apply(table).prices.unwrap();

@@ -5,51 +5,48 @@ use quick_cache::sync::Cache;
 use crate::families;
 use crate::{Model, ModelOverride};
 
-/// The models that Tidegate knows: the built-in rows, and over them what the configuration says.
+/// The known models: the built-in rows, and on top of them the operator's settings.
 ///
-/// A row's pattern is a name, and matches that name followed by the marks of a release: a date or a number of three digits
-/// or more, and words like `latest` or `preview`. So `gpt-4o` matches `gpt-4o-2024-08-06` but not `gpt-4o-mini`. A pattern
-/// that ends in `*` matches every name that begins with it.
+/// A pattern is a model name. It matches that name with or without a release suffix: a date, a number of at least three digits, or a
+/// word like `latest` or `preview`. So `gpt-4o` matches `gpt-4o-2024-08-06` but not `gpt-4o-mini`. A pattern that ends in `*` matches
+/// every name that begins with it.
 ///
-/// A name is tried as it is and without the prefixes that gateways put before it (`openai/`, `azure/`,
-/// `us.anthropic.`); a fine-tune (`ft:gpt-4o:acme::id`) is tried as `ft:gpt-4o`, then as `gpt-4o`. Of all the patterns that
-/// match, one without a star wins over one with, and then the longer over the shorter. Case does not matter.
+/// A name matches with or without a gateway's prefix (`openai/`, `azure/`, `us.anthropic.`). A fine-tune (`ft:gpt-4o:acme::id`)
+/// matches as `ft:gpt-4o` or `gpt-4o`. If several patterns match, one without a star wins, then the longest. Case is ignored.
 #[derive(Debug)]
 pub struct ModelTable {
     overrides: Vec<(String, ModelOverride)>,
-    found: Cache<String, Arc<Model>>,
+    cache: Cache<String, Arc<Model>>,
 }
 
 impl ModelTable {
     /// The built-in rows alone.
     #[must_use]
     pub fn builtin() -> ModelTable {
-        ModelTable { overrides: Vec::new(), found: Cache::new(REMEMBERED) }
+        ModelTable { overrides: Vec::new(), cache: Cache::new(CACHED_NAMES) }
     }
 
-    /// The table with the operator's own entries, which have the same patterns. Among themselves the most specific wins; any
-    /// of them wins over the built-in rows, and what it does not say comes from the built-in row of the name that
-    /// was asked for.
+    /// Adds the operator's entries, by pattern. The most specific one that matches applies, on top of the built-in row of the name.
     #[must_use]
     pub fn with(mut self, overrides: impl IntoIterator<Item = (String, ModelOverride)>) -> ModelTable {
         let named = overrides.into_iter().map(|(pattern, entry)| (pattern.to_ascii_lowercase(), entry));
         self.overrides.extend(named);
-        self.found.clear();
+        self.cache.clear();
         self
     }
 
-    /// What is known of a model. An unknown name gives a model without a window and without prices.
+    /// Looks up a model. An unknown one has no window and no prices.
     #[must_use]
     pub fn lookup(&self, name: &str) -> Arc<Model> {
-        // Clients choose the names, so that an absurd one must not occupy memory.
-        if name.len() > LONGEST_NAME {
+        // Clients choose the names, so an absurdly long one must not occupy memory.
+        if name.len() > MAX_NAME_LENGTH {
             return Arc::new(self.find(""));
         }
-        if let Some(model) = self.found.get(name) {
+        if let Some(model) = self.cache.get(name) {
             return model;
         }
         let model = Arc::new(self.find(name));
-        self.found.insert(name.to_owned(), Arc::clone(&model));
+        self.cache.insert(name.to_owned(), Arc::clone(&model));
         model
     }
 
@@ -63,23 +60,23 @@ impl ModelTable {
     }
 }
 
-/// How many names a table remembers the answer for.
-const REMEMBERED: usize = 1_000;
+/// The maximum number of cached lookups.
+const CACHED_NAMES: usize = 1_000;
 
-/// No provider has a model with a longer name.
-const LONGEST_NAME: usize = 256;
+/// Longer than any provider's model names.
+const MAX_NAME_LENGTH: usize = 256;
 
 fn builtin(name: &str) -> Option<Model> {
     let rows = families::all().map(|family| (family.pattern, family));
     if let Some(family) = most_specific(rows, &spellings(name)) {
         return Some(family.model());
     }
-    // `model:free`, `model:nitro`: a known model at a price that nobody told us.
+    // `model:free` and `model:nitro` are known models at an unknown price.
     let (base, _variant) = name.rsplit_once(':')?;
     builtin(base).map(|model| Model { prices: None, ..model })
 }
 
-/// The ways to read a name, lower-cased.
+/// Returns the forms of a name that patterns are matched with, in lowercase.
 fn spellings(name: &str) -> Vec<String> {
     let name = name.to_ascii_lowercase();
     let mut spellings = Vec::new();
@@ -92,14 +89,14 @@ fn spellings(name: &str) -> Vec<String> {
     for spelling in std::iter::once(name.as_str()).chain(after_slash) {
         spellings.push(spelling.to_owned());
         if let Some(at) = spelling.find("claude-") {
-            // Gateways write `us.anthropic.claude-…`, and the version with a dot.
+            // Gateways write `us.anthropic.claude-…`, and versions with a dot.
             spellings.push(spelling[at..].replace('.', "-"));
         }
     }
     spellings
 }
 
-/// The entry whose pattern says most about one of the spellings.
+/// Returns the entry with the most specific pattern that matches one of the spellings.
 fn most_specific<'a, T>(entries: impl Iterator<Item = (&'a str, T)>, spellings: &[String]) -> Option<T> {
     entries
         .filter_map(|(pattern, entry)| {
@@ -113,7 +110,7 @@ fn most_specific<'a, T>(entries: impl Iterator<Item = (&'a str, T)>, spellings: 
         .map(|(_, entry)| entry)
 }
 
-/// How much a pattern says about a name that it matches: whether it has no star, then its length.
+/// Returns how specific a pattern is (whether it has no star, then its length), or `None` if it does not match the name.
 fn specificity(pattern: &str, name: &str) -> Option<(bool, usize)> {
     match pattern.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix).then_some((false, prefix.len())),
@@ -121,14 +118,13 @@ fn specificity(pattern: &str, name: &str) -> Option<(bool, usize)> {
     }
 }
 
-/// Whether this is nothing, or only the date, number or stage of a release: `-2024-08-06`, `-latest`, `-preview-09-2025`,
-/// `@20250929`, `-20250219-v1:0`.
+/// Whether a suffix is empty or names a release: `-2024-08-06`, `-latest`, `-preview-09-2025`, `@20250929`, `-20250219-v1:0`.
 fn is_release(suffix: &str) -> bool {
     let Some(marks) = suffix.strip_prefix(['-', '@', ':']) else { return suffix.is_empty() };
     marks.split(['-', '@', ':']).enumerate().all(|(position, mark)| {
         let digits = mark.strip_prefix('v').unwrap_or(mark);
         let number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        // A short number right after the name is another model (`claude-opus-4-1`), unless it is marked as a version.
+        // A short number right after the name is another model (`claude-opus-4-1`), unless it is a version like `v1`.
         let leads = position > 0 || mark.len() >= 3 || mark.starts_with('v');
         (number && leads) || STAGES.contains(&mark)
     })

@@ -5,12 +5,11 @@ use tidegate_engine::Tokens;
 
 use crate::{Encoding, count};
 
-/// The tokens of a request's `tools` (or the older `functions`), given as the JSON of the array.
+/// Counts the tokens of a request's `tools` (or the older `functions`), given as the JSON of the array.
 ///
-/// OpenAI shows function definitions to the model as a TypeScript namespace; the count is that of the same text, with
-/// these choices where the rendering is not known: descriptions appear at every depth, named definitions (`$defs`) once
-/// each before the function that uses them, and tools that are not functions as their JSON. JSON that cannot be read counts
-/// as plain text.
+/// OpenAI renders function definitions as a TypeScript namespace, and this counts the same text. Where the rendering is not known, it
+/// assumes that descriptions appear at every depth, that named definitions (`$defs`) appear once before their function, and that other
+/// tools appear as JSON. Invalid JSON counts as plain text.
 #[must_use]
 pub fn tools_tokens(encoding: Encoding, tools: &str) -> Tokens {
     match serde_json::from_str::<Vec<Value>>(tools) {
@@ -20,13 +19,13 @@ pub fn tools_tokens(encoding: Encoding, tools: &str) -> Tokens {
     }
 }
 
-/// What surrounds the namespace in the message that carries it.
+/// The tokens around the namespace in the message that contains it.
 const FRAME: Tokens = Tokens(9);
 
 fn render(tools: &[Value]) -> String {
     let mut out = String::from("namespace functions {\n\n");
     for tool in tools {
-        // The older `functions` array holds the definitions without a wrapper.
+        // The older `functions` array has the definitions without a wrapper.
         let definition = tool.get("function").unwrap_or(tool);
         match definition.get("name").and_then(Value::as_str) {
             Some(name) => function(&mut out, name, definition),
@@ -64,7 +63,7 @@ fn function(out: &mut String, name: &str, definition: &Value) {
     }
 }
 
-/// The properties of an object and which of them are required. Nothing if it has none.
+/// Returns an object's properties and the names of the required ones, or `None` if it has no properties.
 fn properties(schema: &Map<String, Value>) -> Option<(&Map<String, Value>, HashSet<&str>)> {
     let properties = schema.get("properties")?.as_object().filter(|properties| !properties.is_empty())?;
     let required = schema.get("required").and_then(Value::as_array);
@@ -105,7 +104,7 @@ fn type_of(out: &mut String, schema: &Value, depth: usize) {
     }
     match schema.get("type") {
         Some(Value::Array(kinds)) => {
-            // A kind named twice would render its members twice, and once more at every level below.
+            // Rendering a repeated type twice at every level would take exponential time.
             let mut seen = HashSet::new();
             let kinds: Vec<&str> =
                 kinds.iter().filter_map(Value::as_str).filter(|kind| seen.insert(*kind)).collect();
@@ -150,8 +149,8 @@ fn comment(out: &mut String, schema: &Value, depth: usize) {
     }
 }
 
-/// Deep nesting is not indented further: a run of spaces is one token however long, and the text must not outgrow the
-/// request by its indentation.
+/// Indents up to eight levels. A run of spaces is one token however long it is, and indentation must not make the text much longer
+/// than the request.
 fn indent(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth.min(8)));
 }
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_become_types() {
+    fn functions_render_as_types() {
         check(
             r#"[{"type":"function","function":{"name":"get_weather","description":"Get the weather.\nBy city.",
                 "parameters":{"type":"object","required":["city"],"properties":{
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_nest() {
+    fn nested_schemas_render_as_nested_types() {
         check(
             r##"[{"name":"f","parameters":{"type":"object","$defs":{"P":{"type":"object","properties":{"x":{"type":"number"}}}},
                 "properties":{
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_add_the_frame_and_survive_nonsense() {
+    fn tools_tokens_adds_the_frame_and_accepts_any_text() {
         let o200k = Encoding::O200k;
         let text = "namespace functions {\n\ntype now = () => any;\n\n} // namespace functions";
         assert_eq!(tools_tokens(o200k, r#"[{"name":"now"}]"#), count(o200k, text) + Tokens(9));
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_and_wide_schemas_stay_in_proportion() {
+    fn the_rendering_is_never_much_longer_than_the_schema() {
         let nested = format!(
             "{}{}",
             r#"{"type":"object","properties":{"p":"#.repeat(60),

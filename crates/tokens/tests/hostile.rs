@@ -1,4 +1,4 @@
-//! Texts that nobody writes by hand: counted in linear time, and never with a panic.
+//! Hostile texts are counted in linear time and without a panic.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tidegate_tokens::{
 const SMALL: usize = 1_000_000;
 
 #[test]
-fn one_letter_takes_linear_time() {
+fn a_repeated_letter_takes_linear_time() {
     linear(|bytes| "a".repeat(bytes));
 }
 
@@ -30,8 +30,8 @@ fn random_bytes_take_linear_time() {
     linear(|bytes| String::from_utf8_lossy(&noise(bytes / 4)).into_owned());
 }
 
-/// Ten times the text takes at most twelve times as long, as the processor counts it for this thread. A quadratic tokenizer
-/// needs a hundred times as long in every attempt; a busy machine can only spoil some of them.
+/// Asserts that ten times the text takes at most twelve times the CPU time of this thread. A quadratic tokenizer would take a hundred
+/// times as long in every attempt; a busy machine distorts only some of them.
 #[track_caller]
 fn linear(text: impl Fn(usize) -> String) {
     let (small, large) = (text(SMALL), text(10 * SMALL));
@@ -58,7 +58,7 @@ fn seconds(text: &str) -> f64 {
     spent.max(Duration::from_micros(1)).as_secs_f64()
 }
 
-/// The time that this thread has spent on a processor, where the system tells it.
+/// The CPU time of this thread, or `None` if the system does not report it.
 fn processor_time() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     stat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
@@ -76,8 +76,8 @@ fn noise(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_failing_tokenizer_is_never_needed_for_odd_texts() {
-    // An estimate in place of a count would be far off for each of these.
+fn odd_texts_are_counted_and_not_estimated() {
+    // The estimate would be far off for each of these.
     for text in
         ["\0".repeat(100_000), "\u{feff}".repeat(50_000), "\u{10ffff}".repeat(50_000), "ʰA".repeat(50_000)]
     {
@@ -89,7 +89,7 @@ fn a_failing_tokenizer_is_never_needed_for_odd_texts() {
 
 proptest! {
     #[test]
-    fn any_name_has_a_model(name in any::<String>(), tail in "(gpt-4o|claude-|ft:|/|:|-|@|\\*|[a-z0-9.]){0,8}") {
+    fn lookup_accepts_any_name(name in any::<String>(), tail in "(gpt-4o|claude-|ft:|/|:|-|@|\\*|[a-z0-9.]){0,8}") {
         let table = ModelTable::builtin();
         for name in [name.clone() + &tail, tail + &name] {
             prop_assert_eq!(table.lookup(&name), ModelTable::builtin().lookup(&name));
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn any_attachment_has_a_cost(bytes in "[A-Za-z0-9+/=]{0,200}", text in any::<String>()) {
+    fn attachments_of_any_bytes_have_a_cost(bytes in "[A-Za-z0-9+/=]{0,200}", text in any::<String>()) {
         for head in ["", "iVBORw0KGgo", "/9j/4", "/9j//", "R0lGODlh", "UklGR"] {
             let url = format!("data:image/x;base64,{head}{bytes}");
             if let Some(size) = pixels_of_data_url(&url) {
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn any_tools_have_a_cost(text in "[\\[\\]{}\",:a-z0-9 ]{0,80}") {
+    fn tools_of_any_text_have_a_cost(text in "[\\[\\]{}\",:a-z0-9 ]{0,80}") {
         let tokens = tools_tokens(Encoding::Estimate, &text);
         prop_assert!(tokens > Tokens::ZERO || text.trim().is_empty() || text.split_whitespace().collect::<String>() == "[]");
     }

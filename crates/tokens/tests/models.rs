@@ -1,4 +1,4 @@
-//! Names as clients write them, and what the table says about them.
+//! Lookups of model names as clients write them.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn check(name: &str, row: &str, window: u64, prices: Option<[f64; 4]>) {
 }
 
 #[test]
-fn plain_names() {
+fn finds_plain_names() {
     check("gpt-4o", "gpt-4o", 128_000, Some([2.5, 1.25, 2.5, 10.0]));
     check("gpt-4o-mini", "gpt-4o-mini", 128_000, Some([0.15, 0.075, 0.15, 0.6]));
     check("gpt-4", "gpt-4", 8_192, Some([30.0, 30.0, 30.0, 60.0]));
@@ -32,7 +32,7 @@ fn plain_names() {
 }
 
 #[test]
-fn releases_of_a_model() {
+fn finds_releases_of_a_model() {
     check("gpt-4o-2024-08-06", "gpt-4o", 128_000, Some([2.5, 1.25, 2.5, 10.0]));
     check("gpt-4o-2024-05-13", "gpt-4o-2024-05-13", 128_000, Some([5.0, 5.0, 5.0, 15.0]));
     check("gpt-4-0613", "gpt-4", 8_192, Some([30.0, 30.0, 30.0, 60.0]));
@@ -59,7 +59,7 @@ fn releases_of_a_model() {
 }
 
 #[test]
-fn names_as_gateways_write_them() {
+fn finds_names_with_a_gateways_prefix() {
     check("openai/gpt-4o", "gpt-4o", 128_000, Some([2.5, 1.25, 2.5, 10.0]));
     check("azure/gpt-4o-2024-11-20", "gpt-4o", 128_000, Some([2.5, 1.25, 2.5, 10.0]));
     check("OpenAI/GPT-4o", "gpt-4o", 128_000, Some([2.5, 1.25, 2.5, 10.0]));
@@ -82,14 +82,14 @@ fn names_as_gateways_write_them() {
 }
 
 #[test]
-fn fine_tunes() {
+fn finds_fine_tunes() {
     check("ft:gpt-4o-mini:acme::9xYz", "ft:gpt-4o-mini", 128_000, Some([0.3, 0.15, 0.3, 1.2]));
     check("ft:gpt-4o-2024-08-06:acme:tides:9x", "ft:gpt-4o", 128_000, Some([3.75, 1.875, 3.75, 15.0]));
     check("ft:gpt-4-0613:acme::9x", "gpt-4", 8_192, Some([30.0, 30.0, 30.0, 60.0]));
 }
 
 #[test]
-fn windows_of_hosted_models() {
+fn finds_hosted_models() {
     check("zai-glm-4.6", "zai-glm-4.6", 131_072, Some([2.25, 2.25, 2.25, 2.75]));
     check("qwen-3-235b", "qwen-3-235b*", 131_072, None);
     check("qwen-3-235b-a22b-instruct-2507", "qwen-3-235b*", 131_072, None);
@@ -101,7 +101,7 @@ fn windows_of_hosted_models() {
 }
 
 #[test]
-fn an_unknown_sibling_gets_the_narrowest_window_of_its_family_and_no_price() {
+fn an_unknown_sibling_gets_the_smallest_window_of_its_family_and_no_price() {
     check("gpt-5.9", "gpt-5.*", 128_000, None);
     check("gpt-5-ultra", "gpt-5-*", 128_000, None);
     check("gpt-4o-realtime", "gpt-4o-*", 128_000, None);
@@ -121,7 +121,7 @@ fn an_unknown_model_has_neither_window_nor_price() {
 }
 
 #[test]
-fn encodings() {
+fn openai_models_have_their_own_encoding() {
     let encoding = |name: &str| ModelTable::builtin().lookup(name).encoding;
     for name in [
         "gpt-4o",
@@ -143,7 +143,7 @@ fn encodings() {
 }
 
 #[test]
-fn caching_and_images() {
+fn models_have_caching_and_image_rules() {
     let table = ModelTable::builtin();
     let openai = table.lookup("gpt-5").caching;
     assert_eq!((openai.minimum, openai.step), (Tokens(1_024), Tokens(128)));
@@ -154,7 +154,7 @@ fn caching_and_images() {
 }
 
 #[test]
-fn the_configuration_wins_and_keeps_what_it_does_not_say() {
+fn overrides_win_and_inherit_what_they_do_not_set() {
     let window = |tokens| ModelOverride { window: Some(Tokens(tokens)), ..ModelOverride::default() };
     let table = ModelTable::builtin().with([
         ("gpt-*".to_owned(), window(1_000)),
@@ -171,8 +171,5 @@ fn the_configuration_wins_and_keeps_what_it_does_not_say() {
     assert_eq!(found("my-model-2"), ("my-model-2".to_owned(), None, None));
     let expected = Prices { input: 1.0, cached_input: Some(0.1), cache_write: None, output: None };
     assert_eq!(table.lookup("my-model").prices, Some(expected));
-    assert!(
-        std::ptr::eq(&*table.lookup("o3"), &*table.lookup("o3")),
-        "a second lookup is answered from memory"
-    );
+    assert!(std::ptr::eq(&*table.lookup("o3"), &*table.lookup("o3")), "the second lookup is cached");
 }

@@ -1,4 +1,4 @@
-//! The counts are those of the reference tokenizer.
+//! Counts are equal to those of the reference tokenizer.
 
 use proptest::prelude::*;
 use tidegate_engine::Tokens;

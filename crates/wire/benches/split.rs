@@ -1,7 +1,9 @@
-//! The request path of a conversation seen before, step by step, beside a `serde_json::Value` round trip.
+//! Measures each step of a request whose messages are cached, compared with a `serde_json::Value` round trip.
 //!
-//! The body is 500 KB in 200 messages, as a coding agent sends it: tool calls and their outputs, line breaks and quotes
-//! escaped. Every message has been seen before, and 100 of them are masked.
+//! The body has 200 messages in 500 KB, like those of a coding agent: tool calls and their outputs, with escaped line breaks and
+//! quotes. 100 messages are masked.
+
+#![allow(clippy::unwrap_used, reason = "the body is generated here and valid")]
 
 use divan::{Bencher, black_box};
 use std::collections::HashMap;
@@ -9,8 +11,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use tidegate_engine::Digest;
 use tidegate_wire::{
-    Edit, Fingerprint, Fingerprinter, MessageFacts, Outline, Piece, Placeholder, chain, facts, read_message,
-    splice, split, split_seen,
+    Dialect, Edit, Fingerprint, Fingerprinter, MessageFacts, Outline, Piece, Placeholder, Span, chain,
+    splice, split, split_and_fingerprint,
 };
 
 const MESSAGES: usize = 200;
@@ -35,12 +37,12 @@ fn serde_json_value_round_trip(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench]
-fn seen_path(bencher: Bencher<'_, '_>) {
-    let seen = Seen::new();
+fn cached_path(bencher: Bencher<'_, '_>) {
+    let cached = Cached::new();
     bencher.bench_local(|| {
-        let outline = black_box(&seen).outline();
-        let known = seen.look_up(&outline);
-        (black_box(digests(&known)), seen.mask(&outline, &known))
+        let outline = black_box(&cached).outline();
+        let facts = cached.look_up(&outline);
+        (black_box(digests(&facts)), cached.mask(&outline, &facts))
     });
 }
 
@@ -53,101 +55,102 @@ fn step_utf8(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn step_split(bencher: Bencher<'_, '_>) {
     let body = body();
-    bencher.bench_local(|| split(black_box(&body)));
+    bencher.bench_local(|| split(Dialect::Chat, black_box(&body)));
 }
 
 #[divan::bench]
 fn step_split_and_fingerprint(bencher: Bencher<'_, '_>) {
-    let seen = Seen::new();
-    bencher.bench_local(|| split_seen(black_box(&seen.body), &seen.fingerprinter, |_| true));
-}
-
-#[divan::bench]
-fn step_look_up(bencher: Bencher<'_, '_>) {
-    let seen = Seen::new();
-    let outline = seen.outline();
-    bencher.bench_local(|| seen.look_up(black_box(&outline)));
-}
-
-#[divan::bench]
-fn step_chain(bencher: Bencher<'_, '_>) {
-    let seen = Seen::new();
-    let known = seen.look_up(&seen.outline());
-    bencher.bench_local(|| digests(black_box(&known)));
-}
-
-#[divan::bench]
-fn step_splice_100_masks(bencher: Bencher<'_, '_>) {
-    let seen = Seen::new();
-    let outline = seen.outline();
-    let known = seen.look_up(&outline);
-    bencher.bench_local(|| seen.mask(black_box(&outline), &known));
-}
-
-/// What a body costs that was never seen: everything but counting its tokens.
-#[divan::bench]
-fn unseen_read_and_hash(bencher: Bencher<'_, '_>) {
-    let body = body();
-    let outline = split(&body).unwrap_or_default();
+    let cached = Cached::new();
     bencher.bench_local(|| {
-        let read = outline.messages.iter().filter_map(|span| read_message(span.of(&body)).ok());
-        read.map(|view| facts(&view)).collect::<Vec<_>>()
+        split_and_fingerprint(Dialect::Chat, black_box(&cached.body), &cached.fingerprinter, |_| true)
     });
 }
 
 #[divan::bench]
-fn unseen_read_only(bencher: Bencher<'_, '_>) {
-    let body = body();
-    let outline = split(&body).unwrap_or_default();
-    bencher
-        .bench_local(|| outline.messages.iter().filter(|span| read_message(span.of(&body)).is_ok()).count());
+fn step_look_up(bencher: Bencher<'_, '_>) {
+    let cached = Cached::new();
+    let outline = cached.outline();
+    bencher.bench_local(|| cached.look_up(black_box(&outline)));
 }
 
-struct Seen {
+#[divan::bench]
+fn step_chain(bencher: Bencher<'_, '_>) {
+    let cached = Cached::new();
+    let facts = cached.look_up(&cached.outline());
+    bencher.bench_local(|| digests(black_box(&facts)));
+}
+
+#[divan::bench]
+fn step_splice_100_masks(bencher: Bencher<'_, '_>) {
+    let cached = Cached::new();
+    let outline = cached.outline();
+    let facts = cached.look_up(&outline);
+    bencher.bench_local(|| cached.mask(black_box(&outline), &facts));
+}
+
+/// The cost of messages that are not cached, without counting their tokens.
+#[divan::bench]
+fn uncached_read_and_hash(bencher: Bencher<'_, '_>) {
+    let body = body();
+    let outline = split(Dialect::Chat, &body).unwrap();
+    bencher.bench_local(|| {
+        let read = outline.messages.iter().map(|span| Dialect::Chat.read_facts(span.of(&body)).unwrap());
+        read.collect::<Vec<_>>()
+    });
+}
+
+#[divan::bench]
+fn uncached_read_only(bencher: Bencher<'_, '_>) {
+    let body = body();
+    let outline = split(Dialect::Chat, &body).unwrap();
+    let is_read = |span: &&Span| Dialect::Chat.read_message(span.of(&body)).is_ok();
+    bencher.bench_local(|| outline.messages.iter().filter(is_read).count());
+}
+
+struct Cached {
     body: Vec<u8>,
     fingerprinter: Fingerprinter,
     cache: HashMap<Fingerprint, Arc<MessageFacts>>,
     placeholder: Placeholder,
 }
 
-impl Seen {
-    fn new() -> Seen {
+impl Cached {
+    fn new() -> Cached {
         let body = body();
         let fingerprinter = Fingerprinter::new(42);
         let mut cache = HashMap::new();
-        for span in split(&body).unwrap_or_default().messages {
+        for span in split(Dialect::Chat, &body).unwrap().messages {
             let raw = span.of(&body);
-            if let Ok(view) = read_message(raw) {
-                cache.insert(fingerprinter.of(raw), Arc::new(facts(&view)));
-            }
+            let facts = Dialect::Chat.read_facts(raw).unwrap();
+            cache.insert(fingerprinter.of(raw), Arc::new(facts));
         }
         let placeholder = Placeholder::new("[OMITTED_OBSERVATION: too old; available in memory store]");
-        Seen { body, fingerprinter, cache, placeholder }
+        Cached { body, fingerprinter, cache, placeholder }
     }
 
     fn outline(&self) -> Outline {
-        split_seen(&self.body, &self.fingerprinter, |_| true).unwrap_or_default()
+        split_and_fingerprint(Dialect::Chat, &self.body, &self.fingerprinter, |_| true).unwrap()
     }
 
     fn look_up(&self, outline: &Outline) -> Vec<Arc<MessageFacts>> {
         outline.fingerprints.iter().filter_map(|fingerprint| self.cache.get(fingerprint).cloned()).collect()
     }
 
-    fn mask(&self, outline: &Outline, known: &[Arc<MessageFacts>]) -> Vec<Piece> {
+    fn mask(&self, outline: &Outline, facts: &[Arc<MessageFacts>]) -> Vec<Piece> {
         let edits: Vec<Edit> = (0..100)
             .map(|index| Edit::Mask { message: 2 * index + 1, placeholder: self.placeholder.clone() })
             .collect();
-        splice(&self.body, outline, known, &edits).unwrap_or_default()
+        splice(&self.body, outline, facts, &edits).unwrap()
     }
 }
 
-fn digests(known: &[Arc<MessageFacts>]) -> Vec<Digest> {
+fn digests(facts: &[Arc<MessageFacts>]) -> Vec<Digest> {
     let mut digest = Digest::default();
     let step = |facts: &Arc<MessageFacts>| {
         digest = chain(digest, &facts.canonical);
         digest
     };
-    known.iter().map(step).collect()
+    facts.iter().map(step).collect()
 }
 
 fn body() -> Vec<u8> {
@@ -174,7 +177,7 @@ fn body() -> Vec<u8> {
     body.into_bytes()
 }
 
-/// Lines of code as JSON writes them. The numbers make every message another.
+/// Appends escaped lines of code. The numbers make every message different.
 fn lines(body: &mut String, message: usize, bytes: usize) {
     let end = body.len() + bytes;
     let mut line = 0;

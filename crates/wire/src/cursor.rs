@@ -1,24 +1,24 @@
-//! Walks through the members of objects and the elements of arrays, and cuts out their values unread.
+//! Walks the members of objects and the elements of arrays, and cuts out their values without reading them.
 //!
-//! Brackets, colons, commas and keys are checked here to the letter. A value is only cut; whoever takes one either
-//! walks through it, decodes it, or calls [`Value::check`], so that in the end every byte has been looked at.
+//! Brackets, colons, commas and keys are checked strictly. A value is only cut out: its user walks it, decodes it, or calls
+//! [`Value::check`], so that in the end every byte has been checked.
 
 use crate::scan::{self, NoEnd};
 use crate::text::text;
-use crate::{Span, Unreadable};
+use crate::{MAX_DEPTH, Span, Unreadable};
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
 
-/// A value that has been cut out of `bytes`, not read yet.
+/// A value that has been cut out but not read. It ends where `bytes` does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Value<'a> {
     bytes: &'a [u8],
     start: usize,
-    /// The room for nesting that this value has.
+    /// The nesting depth that is left for this value.
     max_depth: usize,
 }
 
-/// A member of an object; `key_at` is where its key's quote stands.
+/// A member of an object. `key_at` is the index of its key's opening quote.
 #[derive(Debug)]
 pub(crate) struct Member<'a> {
     pub(crate) key: Cow<'a, str>,
@@ -27,7 +27,7 @@ pub(crate) struct Member<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// All of `bytes` as one value, without white space around it.
+    /// Takes all of `bytes` as one value. There must be no white space around it.
     pub(crate) fn whole(bytes: &'a [u8], max_depth: usize) -> Value<'a> {
         Value { bytes, start: 0, max_depth }
     }
@@ -44,7 +44,7 @@ impl<'a> Value<'a> {
         self.raw().first().copied()
     }
 
-    /// Has the value read by a parser that keeps nothing and does not recurse.
+    /// Checks that the value is valid JSON. The parser keeps nothing and does not recurse.
     pub(crate) fn check(self) -> Result<(), Unreadable> {
         match serde_json::from_slice::<IgnoredAny>(self.raw()) {
             Ok(IgnoredAny) => Ok(()),
@@ -52,7 +52,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The text of a string; nothing, and the value checked, if it is something else.
+    /// Returns the text of a string. Anything else is checked and gives `None`.
     pub(crate) fn text(self) -> Result<Option<Cow<'a, str>>, Unreadable> {
         if self.first() != Some(b'"') {
             return self.check().map(|()| None);
@@ -60,7 +60,7 @@ impl<'a> Value<'a> {
         text(self.raw()).map(Some).ok_or(Unreadable::NotJson { at: self.start })
     }
 
-    /// A whole number that is not negative; nothing, and the value checked, if it is something else.
+    /// Returns a non-negative integer. Anything else is checked and gives `None`.
     pub(crate) fn integer(self) -> Result<Option<u64>, Unreadable> {
         match serde_json::from_slice::<u64>(self.raw()) {
             Ok(number) => Ok(Some(number)),
@@ -80,6 +80,17 @@ impl<'a> Value<'a> {
         self.must_end_at(cursor.at)
     }
 
+    /// Calls `each` with the key and value of every member if the value is an object, and does nothing otherwise.
+    pub(crate) fn members_of_object(
+        self,
+        mut each: impl FnMut(&str, Value<'a>) -> Result<(), Unreadable>,
+    ) -> Result<(), Unreadable> {
+        if self.first() != Some(b'{') {
+            return Ok(());
+        }
+        self.members(|member| each(&member.key, member.value))
+    }
+
     /// Calls `each` with every element, in order. The value must begin with `[`.
     pub(crate) fn elements(
         self,
@@ -92,10 +103,25 @@ impl<'a> Value<'a> {
         self.must_end_at(cursor.at)
     }
 
-    /// The scanner takes `[` and `{` for the same, so it can cut a value in another place than the grammar would.
+    /// The scanner does not distinguish `[` from `{`, so it can end a value elsewhere than the grammar does.
     fn must_end_at(self, at: usize) -> Result<(), Unreadable> {
         if at == self.bytes.len() { Ok(()) } else { Err(Unreadable::NotJson { at }) }
     }
+}
+
+/// Checks the size, encoding and first byte of a message that was cut out of a body.
+pub(crate) fn whole_message(raw: &[u8]) -> Result<Value<'_>, Unreadable> {
+    if u32::try_from(raw.len()).is_err() {
+        return Err(Unreadable::TooLarge);
+    }
+    if simdutf8::basic::from_utf8(raw).is_err() {
+        return Err(Unreadable::NotUtf8);
+    }
+    if raw.first() != Some(&b'{') {
+        return Err(Unreadable::NotJson { at: 0 });
+    }
+    // The body and its array of messages enclose every message.
+    Ok(Value::whole(raw, MAX_DEPTH - 2))
 }
 
 /// A place inside one object or array.
@@ -108,12 +134,13 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Steps behind the bracket at `start`, which the caller has seen.
+    /// Starts after the opening bracket at `start`, which the caller has checked.
     pub(crate) fn enter(bytes: &'a [u8], start: usize, max_depth: usize) -> Cursor<'a> {
         Cursor { bytes, at: start + 1, max_depth: max_depth.saturating_sub(1), begun: false }
     }
 
-    /// The key of the next member, with the cursor at its value; nothing behind the closing bracket.
+    /// Returns the key of the next member and moves to its value. After the last member, moves past the closing bracket and returns
+    /// `None`.
     pub(crate) fn next_key(&mut self) -> Result<Option<(Cow<'a, str>, usize)>, Unreadable> {
         if !self.next(b'}')? {
             return Ok(None);
@@ -122,7 +149,7 @@ impl<'a> Cursor<'a> {
         if self.peek() != Some(b'"') {
             return Err(self.broken());
         }
-        let end = scan::string_end(self.bytes, key_at).map_err(|end| self.no_end(end))?;
+        let end = scan::string_end(self.bytes, key_at).map_err(|error| self.no_end(error))?;
         let key = text(&self.bytes[key_at..end]).ok_or_else(|| self.broken())?;
         self.at = skip_whitespace(self.bytes, end);
         if self.peek() != Some(b':') {
@@ -132,19 +159,19 @@ impl<'a> Cursor<'a> {
         Ok(Some((key, key_at)))
     }
 
-    /// Whether another element follows, with the cursor at it; if not, the cursor is behind the closing bracket.
+    /// Moves to the next element. After the last one, moves past the closing bracket and returns `false`.
     pub(crate) fn next_element(&mut self) -> Result<bool, Unreadable> {
         self.next(b']')
     }
 
-    /// Cuts out the value at the cursor.
+    /// Cuts out the value at the cursor and moves past it.
     pub(crate) fn value(&mut self) -> Result<Value<'a>, Unreadable> {
         let start = self.at;
         let end = match self.peek() {
             Some(b'{' | b'[') => {
-                scan::container_end(self.bytes, start, self.max_depth).map_err(|end| self.no_end(end))?
+                scan::container_end(self.bytes, start, self.max_depth).map_err(|error| self.no_end(error))?
             }
-            Some(b'"') => scan::string_end(self.bytes, start).map_err(|end| self.no_end(end))?,
+            Some(b'"') => scan::string_end(self.bytes, start).map_err(|error| self.no_end(error))?,
             _ => {
                 let rest = &self.bytes[start..];
                 let ends = |b: &u8| matches!(b, b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r');
@@ -169,7 +196,7 @@ impl<'a> Cursor<'a> {
             }
             Some(b',') if !first => {
                 self.at = skip_whitespace(self.bytes, self.at + 1);
-                // A bracket behind a comma would be taken for the end by the next call.
+                // The next call would accept a bracket after a comma as the end.
                 if self.peek() == Some(close) { Err(self.broken()) } else { Ok(true) }
             }
             Some(_) if first => Ok(true),
@@ -181,21 +208,21 @@ impl<'a> Cursor<'a> {
         Unreadable::NotJson { at: self.at }
     }
 
-    fn no_end(&self, end: NoEnd) -> Unreadable {
-        match end {
+    fn no_end(&self, error: NoEnd) -> Unreadable {
+        match error {
             NoEnd::Unfinished => self.broken(),
             NoEnd::TooDeep => Unreadable::TooDeep,
         }
     }
 }
 
-/// The index of the next byte that is not JSON white space.
+/// Returns the index of the next byte that is not JSON white space.
 pub(crate) fn skip_whitespace(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     at + rest.iter().position(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r')).unwrap_or(rest.len())
 }
 
-/// Keeps the first value of a key and refuses a second one.
+/// Stores the value of a key, and fails if the key has occurred before.
 pub(crate) fn once<T>(slot: &mut Option<T>, value: T, key: &'static str) -> Result<(), Unreadable> {
     match slot.replace(value) {
         None => Ok(()),
@@ -228,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn punctuation_is_checked_to_the_letter() {
+    fn punctuation_is_checked_strictly() {
         for json in [
             "{",
             "{,}",

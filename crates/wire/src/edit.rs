@@ -2,22 +2,22 @@ use bytes::Bytes;
 use std::ops::Range;
 use thiserror::Error;
 
-/// A change to the messages of a request. Indexes are those of the client's messages.
+/// A change to the messages of a request. Indexes refer to the client's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// The message's content becomes the placeholder, whatever it was. Everything else of the message stays.
+    /// Replaces the message's content with the placeholder and keeps its other members.
     Mask { message: usize, placeholder: Placeholder },
-    /// The message's `observation` tag goes.
+    /// Removes the message's `observation` tag.
     Untag { message: usize },
-    /// A run of messages becomes this one message, a JSON object.
+    /// Replaces a run of messages with one message, a JSON object.
     Replace { messages: Range<usize>, with: Bytes },
-    /// A run of messages goes.
+    /// Removes a run of messages.
     Remove { messages: Range<usize> },
-    /// This message, a JSON object, comes before the client's; before none if the index is their number.
+    /// Inserts a message, a JSON object, before a message of the client. The number of messages as index appends it.
     Insert { before: usize, with: Bytes },
 }
 
-/// A text as a JSON string, made once and shared by every message that it masks.
+/// A text as a JSON string, rendered once and shared by all messages that it masks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placeholder(pub(crate) Bytes);
 
@@ -28,20 +28,21 @@ impl Placeholder {
     }
 }
 
-/// A piece of the request that goes out.
+/// A piece of the forwarded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Bytes of the client's body.
+    /// A range of the client's body.
     Client(Range<usize>),
+    /// Bytes that an edit has added.
     New(Bytes),
 }
 
-/// Why a list of edits makes no sense. Always our own mistake: the request then goes out untouched.
+/// Why a list of edits cannot be applied. This is always a bug in the plan; the request is then forwarded untouched.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadEdit {
     #[error("edit {edit} names a message that does not exist")]
     NoSuchMessage { edit: usize },
-    #[error("edit {edit} overlaps the one before, or comes too late")]
+    #[error("edit {edit} is out of order or overlaps the previous one")]
     OutOfOrder { edit: usize },
     #[error("edit {edit} masks a message without content")]
     NoContent { edit: usize },

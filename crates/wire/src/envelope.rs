@@ -1,69 +1,118 @@
-use crate::cursor::{Value, once};
-use crate::{Outline, Span, Unreadable};
+use crate::cursor::Value;
+use crate::{Dialect, Span, Unreadable};
 
-/// The members that mean something to us, each with room for "seen, but of another type".
-#[derive(Default)]
+/// The meaning of a member of the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    Model,
+    Stream,
+    /// The client's limit on output tokens. If several are set, the first in the table wins.
+    OutputLimit,
+    /// A value that costs prompt tokens.
+    Extra(ExtraKind),
+    /// Not used, but refused if it occurs twice.
+    Unused,
+}
+
+/// The members that a dialect gives a meaning. Each may occur once: parsers disagree on which of two values counts, so we might
+/// act on another than the upstream does.
+pub(crate) struct MemberTable(&'static [(&'static str, Meaning)]);
+
+/// The maximum number of entries in a [`MemberTable`].
+const MAX_MEMBERS: usize = 16;
+
+impl MemberTable {
+    pub(crate) const fn new(members: &'static [(&'static str, Meaning)]) -> MemberTable {
+        assert!(members.len() <= MAX_MEMBERS);
+        MemberTable(members)
+    }
+}
+
+/// A value of the envelope that the model reads besides the messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extra {
+    pub kind: ExtraKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExtraKind {
+    /// Definitions of tools.
+    Tools,
+    /// The format or schema that the answer must have.
+    ResponseFormat,
+}
+
+/// The client's limit on output tokens, and the member that sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputLimit {
+    pub key: &'static str,
+    pub tokens: u64,
+}
+
+/// The members of a body's envelope that have been read so far.
 pub(crate) struct Envelope {
-    pub(crate) not_an_array: bool,
-    model: Option<Option<String>>,
-    stream: Option<bool>,
-    max_tokens: Option<Option<u64>>,
-    max_completion_tokens: Option<Option<u64>>,
-    n: Option<Option<u64>>,
-    tools: Option<Span>,
-    functions: Option<Span>,
-    tool_choice: Option<Span>,
-    response_format: Option<Span>,
-    stream_options: Option<Span>,
+    members: &'static [(&'static str, Meaning)],
+    /// The value of each member, by its position in the table.
+    values: [Option<Span>; MAX_MEMBERS],
+    pub(crate) model: Option<String>,
+    pub(crate) stream: bool,
+    /// The limit, with its position in the table.
+    output_limit: Option<(usize, u64)>,
 }
 
 impl Envelope {
-    /// Whether the value has been read in full.
-    pub(crate) fn take(&mut self, key: &str, value: Value<'_>) -> Result<bool, Unreadable> {
-        match key {
-            "model" => {
-                let text = value.text()?.map(|text| text.into_owned());
-                once(&mut self.model, text, "model")?;
-            }
-            "stream" => {
-                value.check()?;
-                once(&mut self.stream, value.raw() == b"true", "stream")?;
-            }
-            "max_tokens" => once(&mut self.max_tokens, value.integer()?, "max_tokens")?,
-            "max_completion_tokens" => {
-                once(&mut self.max_completion_tokens, value.integer()?, "max_completion_tokens")?;
-            }
-            "n" => once(&mut self.n, value.integer()?, "n")?,
-            "tools" => return once(&mut self.tools, value.span(), "tools").map(|()| false),
-            "functions" => return once(&mut self.functions, value.span(), "functions").map(|()| false),
-            "tool_choice" => return once(&mut self.tool_choice, value.span(), "tool_choice").map(|()| false),
-            "response_format" => {
-                return once(&mut self.response_format, value.span(), "response_format").map(|()| false);
-            }
-            "stream_options" => {
-                return once(&mut self.stream_options, value.span(), "stream_options").map(|()| false);
-            }
-            _ => return Ok(false),
+    pub(crate) fn new(dialect: Dialect) -> Envelope {
+        Envelope {
+            members: dialect.members().0,
+            values: [None; MAX_MEMBERS],
+            model: None,
+            stream: false,
+            output_limit: None,
         }
-        Ok(true)
     }
 
-    pub(crate) fn finish(self, outline: Outline) -> Result<Outline, Unreadable> {
-        if self.not_an_array {
-            return Err(Unreadable::MessagesNotAnArray);
+    /// Reads a member if it has a meaning. Returns whether its value has been checked in full.
+    pub(crate) fn read(&mut self, key: &str, value: Value<'_>) -> Result<bool, Unreadable> {
+        let Some(position) = self.members.iter().position(|(known, _)| *known == key) else {
+            return Ok(false);
+        };
+        let (key, meaning) = self.members[position];
+        let is_checked = match meaning {
+            Meaning::Model => {
+                self.model = value.text()?.map(|text| text.into_owned());
+                true
+            }
+            Meaning::Stream => {
+                value.check()?;
+                self.stream = value.raw() == b"true";
+                true
+            }
+            Meaning::OutputLimit => {
+                let limit = value.integer()?.map(|tokens| (position, tokens));
+                self.output_limit = [self.output_limit, limit].into_iter().flatten().min();
+                true
+            }
+            Meaning::Extra(_) | Meaning::Unused => false,
+        };
+        match self.values[position].replace(value.span()) {
+            None => Ok(is_checked),
+            Some(_) => Err(Unreadable::Ambiguous(key)),
         }
-        Ok(Outline {
-            model: self.model.flatten(),
-            stream: self.stream.unwrap_or(false),
-            max_tokens: self.max_tokens.flatten(),
-            max_completion_tokens: self.max_completion_tokens.flatten(),
-            n: self.n.flatten(),
-            tools: self.tools,
-            functions: self.functions,
-            tool_choice: self.tool_choice,
-            response_format: self.response_format,
-            stream_options: self.stream_options,
-            ..outline
-        })
+    }
+
+    pub(crate) fn output_limit(&self) -> Option<OutputLimit> {
+        self.output_limit.map(|(position, tokens)| OutputLimit { key: self.members[position].0, tokens })
+    }
+
+    /// The values that cost prompt tokens, in the order of the table, whatever their order in the body.
+    pub(crate) fn extras(&self) -> Vec<Extra> {
+        let members = self.members.iter().zip(self.values);
+        members
+            .filter_map(|((_, meaning), span)| match meaning {
+                Meaning::Extra(kind) => Some(Extra { kind: *kind, span: span? }),
+                Meaning::Model | Meaning::Stream | Meaning::OutputLimit | Meaning::Unused => None,
+            })
+            .collect()
     }
 }

@@ -1,44 +1,44 @@
-use crate::answer::Answer;
+use crate::dialect::StreamState;
+use crate::{Answer, Dialect};
 use memchr::memchr2;
 
-/// A line or an event beyond this is let pass unread: an upstream must not decide how much memory we use.
+/// The maximum size of an event. A larger one is not read: an upstream must not decide how much memory we use.
 const EVENT_CAP: usize = 1 << 20;
 
-/// Reads a stream of server-sent events while its bytes pass to the client, however they are cut into chunks.
+/// Reads a stream of server-sent events while its bytes pass to the client. The chunks may be cut anywhere.
 ///
 /// ```
-/// let mut reader = tidegate_wire::SideReader::default();
+/// use tidegate_wire::{Dialect, SideReader};
+/// let mut reader = SideReader::new(Dialect::Chat);
 /// reader.feed(b"data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DO");
 /// assert_eq!(reader.answer().content.as_deref(), Some("hi"));
 /// assert_eq!(reader.missing_end(), "\n\n");
 /// reader.feed(b"NE]\n\n");
 /// assert!(reader.is_done());
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SideReader {
+    /// How events are read. `None` if only their ends are followed.
+    dialect: Option<Dialect>,
     answer: Answer,
     done: bool,
-    /// Whether only the ends of events are followed, and nothing of them is read.
-    only_follows: bool,
-    /// The line so far, where it is one worth keeping.
+    /// The current line so far.
     line: Vec<u8>,
-    /// The data of the event so far, its lines joined.
+    /// The data lines of the current event so far, joined.
     data: Vec<u8>,
     has_data: bool,
-    /// Whether this event is beyond the cap.
+    /// Whether the current event exceeds the cap.
     skipping: bool,
-    place: Place,
-    /// Whether the last byte was a carriage return: a line feed right behind belongs to it.
+    position: Position,
+    /// Whether the last byte was a carriage return. A line feed right after it ends the same line.
     after_return: bool,
-    /// How many bytes of a byte order mark the stream began with; the mark is no part of the first line.
-    mark: Mark,
+    byte_order_mark: ByteOrderMark,
 }
 
-/// Where the bytes so far end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
-    /// Before the first byte of an event.
-    #[default]
+/// Where in an event the bytes so far end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Position {
+    /// Between two events.
     Boundary,
     /// At the start of a line, inside an event.
     LineStart,
@@ -46,29 +46,47 @@ enum Place {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
-    Seen(usize),
+enum ByteOrderMark {
+    /// The stream so far is this many bytes of a byte order mark.
+    Partial(usize),
+    /// The stream is past the place where the mark can be.
     Past,
 }
 
-impl Default for Mark {
-    fn default() -> Mark {
-        Mark::Seen(0)
-    }
-}
-
+/// A mark at the start of the stream is not part of the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl SideReader {
-    /// A reader for whoever wants to know where events end, and not what they say.
+    /// Creates a reader that reads the answer in the stream.
     #[must_use]
-    pub fn follower() -> SideReader {
-        SideReader { only_follows: true, ..SideReader::default() }
+    pub fn new(dialect: Dialect) -> SideReader {
+        SideReader::with(Some(dialect))
     }
 
-    /// Takes the next bytes of the response.
+    /// Creates a reader that only follows where events end. Its answer stays empty.
+    #[must_use]
+    pub fn follower() -> SideReader {
+        SideReader::with(None)
+    }
+
+    fn with(dialect: Option<Dialect>) -> SideReader {
+        SideReader {
+            dialect,
+            answer: Answer::default(),
+            done: false,
+            line: Vec::new(),
+            data: Vec::new(),
+            has_data: false,
+            skipping: false,
+            position: Position::Boundary,
+            after_return: false,
+            byte_order_mark: ByteOrderMark::Partial(0),
+        }
+    }
+
+    /// Reads the next bytes of the response.
     pub fn feed(&mut self, mut chunk: &[u8]) {
-        chunk = self.strip_mark(chunk);
+        chunk = self.strip_byte_order_mark(chunk);
         while let Some(&first) = chunk.first() {
             if std::mem::take(&mut self.after_return) && first == b'\n' {
                 chunk = &chunk[1..];
@@ -89,48 +107,48 @@ impl SideReader {
         }
     }
 
-    /// What the stream has said so far.
+    /// Returns the answer so far.
     #[must_use]
     pub fn answer(&self) -> &Answer {
         &self.answer
     }
 
-    /// Whether `[DONE]` has come.
+    /// Returns whether the event that ends the answer has arrived.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// What must be written before another event can be, if the upstream stops here.
+    /// Returns the line ends that complete the current event, so that another one can be written after it.
     ///
-    /// Behind a carriage return the first line feed would only complete that line's end, so it takes two.
+    /// After a carriage return it takes two line feeds, because the first one belongs to the carriage return.
     #[must_use]
     pub fn missing_end(&self) -> &'static str {
-        if matches!(self.mark, Mark::Seen(1..)) {
-            // Half a byte order mark: without the other half it is the beginning of a line.
+        if matches!(self.byte_order_mark, ByteOrderMark::Partial(1..)) {
+            // An incomplete byte order mark is the beginning of a line.
             return "\n\n";
         }
-        match self.place {
-            Place::Boundary => "",
-            Place::LineStart if self.after_return => "\n\n",
-            Place::LineStart => "\n",
-            Place::InLine => "\n\n",
+        match self.position {
+            Position::Boundary => "",
+            Position::LineStart if self.after_return => "\n\n",
+            Position::LineStart => "\n",
+            Position::InLine => "\n\n",
         }
     }
 
-    fn strip_mark<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
-        let Mark::Seen(seen) = self.mark else { return chunk };
+    fn strip_byte_order_mark<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
+        let ByteOrderMark::Partial(seen) = self.byte_order_mark else { return chunk };
         let rest = &BYTE_ORDER_MARK[seen..];
         let matching = chunk.iter().zip(rest).take_while(|(a, b)| a == b).count();
         if matching == rest.len() {
-            self.mark = Mark::Past;
+            self.byte_order_mark = ByteOrderMark::Past;
             &chunk[matching..]
         } else if matching == chunk.len() {
-            self.mark = Mark::Seen(seen + matching);
+            self.byte_order_mark = ByteOrderMark::Partial(seen + matching);
             &[]
         } else {
-            // It was none: what looked like one belongs to the first line.
-            self.mark = Mark::Past;
+            // It is not a mark, so its bytes belong to the first line.
+            self.byte_order_mark = ByteOrderMark::Past;
             self.extend_line(&BYTE_ORDER_MARK[..seen]);
             chunk
         }
@@ -140,8 +158,8 @@ impl SideReader {
         if bytes.is_empty() {
             return;
         }
-        self.place = Place::InLine;
-        if self.only_follows {
+        self.position = Position::InLine;
+        if self.dialect.is_none() {
             return;
         }
         if self.line.len() + self.data.len() + bytes.len() > EVENT_CAP {
@@ -156,11 +174,11 @@ impl SideReader {
     }
 
     fn end_line(&mut self) {
-        if self.place != Place::InLine {
+        if self.position != Position::InLine {
             self.end_event();
             return;
         }
-        self.place = Place::LineStart;
+        self.position = Position::LineStart;
         if let Some(value) = self.line.strip_prefix(b"data") {
             let value = match value {
                 [] => Some(value),
@@ -179,14 +197,14 @@ impl SideReader {
     }
 
     fn end_event(&mut self) {
-        self.place = Place::Boundary;
+        self.position = Position::Boundary;
         if self.skipping {
-            self.answer.cut = true;
-        } else if self.data == b"[DONE]" {
-            self.done = true;
-        } else if self.has_data {
-            // An event that is no JSON is the client's to judge; there is nothing to pick up from it.
-            self.answer.absorb(&self.data);
+            self.answer.truncated = true;
+        } else if let Some(dialect) = self.dialect.filter(|_| self.has_data) {
+            match dialect.read_event(&self.data, &mut self.answer) {
+                StreamState::Open => {}
+                StreamState::Done => self.done = true,
+            }
         }
         self.data.clear();
         self.has_data = false;
@@ -200,7 +218,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(chunks: &[&[u8]]) -> SideReader {
-        let mut reader = SideReader::default();
+        let mut reader = SideReader::new(Dialect::Chat);
         chunks.iter().for_each(|chunk| reader.feed(chunk));
         reader
     }
@@ -211,7 +229,7 @@ mod tests {
         data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":6}}\r\n\r\ndata: [DONE]\n\n";
 
     #[test]
-    fn all_kinds_of_lines() {
+    fn all_kinds_of_lines_are_read() {
         let reader = read(&[STREAM.as_bytes()]);
         let answer = reader.answer();
         assert_eq!(answer.content.as_deref(), Some("aé\u{fffd}"));
@@ -222,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_at_every_kind_of_end() {
+    fn every_kind_of_end_can_be_completed() {
         for (bytes, missing) in [
             ("", ""),
             ("data: x", "\n\n"),
@@ -242,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_byte_order_mark_is_the_beginning_of_a_line() {
+    fn an_incomplete_byte_order_mark_is_the_beginning_of_a_line() {
         let mut reader = read(&[b"\xef", b"\xbb"]);
         assert_eq!(reader.missing_end(), "\n\n");
         reader.feed(b"\n\ndata: [DONE]\n\n");
@@ -257,7 +275,7 @@ mod tests {
         assert!(reader.line.capacity() + reader.data.capacity() <= 2 * EVENT_CAP);
         reader.feed(b"\n\ndata: {\"id\":\"a\"}\n\n");
         assert_eq!(reader.answer().id.as_deref(), Some("a"));
-        assert!(reader.answer().cut);
+        assert!(reader.answer().truncated);
     }
 
     fn cut<'a>(bytes: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
@@ -273,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_chunking_gives_the_same(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+        fn chunking_does_not_change_the_answer(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
                                        damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>()))) {
             let mut bytes = STREAM.as_bytes().to_vec();
             if let Some((at, byte)) = damage {
@@ -284,7 +302,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic_and_can_be_finished(
+        fn arbitrary_bytes_never_panic_and_can_be_completed(
             bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(&b"\n\r:dat {}\"[]"[..])], 0..300),
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20)) {
             let mut reader = read(&cut(&bytes, &cuts));

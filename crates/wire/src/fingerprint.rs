@@ -1,20 +1,20 @@
 use twox_hash::XxHash3_128;
 
-/// Stands for the exact bytes of a message in the cache of facts. Means nothing outside this process.
+/// A hash of the exact bytes of a message. Valid only within this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub u128);
 
-/// Makes fingerprints under a secret of this process.
+/// Computes fingerprints with a secret seed.
 ///
-/// The hash is fast, not cryptographic. Two messages with one fingerprint would share their facts, so a client that
-/// could compute collisions could have one of its messages taken for another; without the seed it cannot.
+/// The hash is fast, not cryptographic. Messages with equal fingerprints share one cache entry, so a client that knew the seed could
+/// craft two messages that are taken for each other.
 #[derive(Clone)]
 pub struct Fingerprinter {
     seed: u64,
 }
 
 impl Fingerprinter {
-    /// The seed must be drawn at random when the process starts.
+    /// `seed` must be random and new in every process.
     #[must_use]
     pub fn new(seed: u64) -> Fingerprinter {
         Fingerprinter { seed }
@@ -26,7 +26,7 @@ impl Fingerprinter {
     }
 }
 
-/// The seed stays out of logs.
+/// Keeps the seed out of logs.
 impl std::fmt::Debug for Fingerprinter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Fingerprinter").finish_non_exhaustive()
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_seed_and_every_byte_count() {
+    fn the_fingerprint_depends_on_the_seed_and_the_bytes() {
         let fingerprinter = Fingerprinter::new(7);
         for length in [1, 16, 17, 128, 129, 240, 241, 5000] {
             let raw = vec![b'x'; length];

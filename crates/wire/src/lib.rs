@@ -1,46 +1,59 @@
-//! Bytes to engine and back: the body of a chat completion is cut into messages, read, and put together again.
+//! Bytes to engine and back: cuts the body of an LLM request into messages, reads them, and applies edits.
 //!
-//! Nothing here does I/O, waits, or decides: it says what a request holds, carries out the edits that a plan names, and
-//! picks up what an answer says while its bytes pass. It never builds a tree of a client's JSON and never writes one
-//! anew: what no edit touches goes out as the very bytes that came in.
+//! The crate has no I/O, no async code and no decisions. It reports what a request contains, applies the edits that a plan names, and
+//! reads an answer while its bytes pass. It never builds a tree of a client's JSON and never serializes one again: bytes that no edit
+//! touches are forwarded as they came in.
 //!
-//! - [`split`] cuts a body into message slices and checks all around them; [`split_seen`] also fingerprints them.
-//! - [`read_message`] reads and checks one slice that has not been seen before; [`facts`] are what is worth keeping of it.
-//! - [`chain`] makes the conversation's digest out of the messages' [`canonical_hash`]es.
-//! - [`splice`] makes the edits and returns the new body as pieces.
-//! - [`SideReader`] and [`read_completion`] read answers; [`error_body`] and [`error_event`] write our own.
+//! - [`split`] cuts a body into message slices and checks everything around them.
+//! - [`Dialect::read_message`] reads and checks one slice; [`Dialect::facts`] extracts what is worth caching.
+//! - [`Reader`] does both for whole requests, and caches what it has read.
+//! - [`chain`] extends a conversation's digest by one message.
+//! - [`splice`](splice()) applies edits and returns the new body as pieces.
+//! - [`SideReader`] and [`Dialect::read_answer`] read answers.
+//!
+//! # Dialects
+//!
+//! A [`Dialect`] is an API that clients speak. It knows the JSON: which paths it serves, where the messages are in a body, how one is
+//! read, masked and hashed, how a message or an error of our own is written, and where usage and the answer are in a response or a
+//! stream. Everything else (scanning, spans, splicing, caches, digest chains, token counts) is shared and asks the dialect. An
+//! [`Outline`] carries its dialect, so most callers need not name one. `chat` is the only dialect so far.
+//!
+//! # Example
+//!
+//! Masks the only message of a request:
 //!
 //! ```
 //! use tidegate_engine::Digest;
-//! use tidegate_wire::{Edit, Placeholder, assemble, chain, facts, read_message, splice, split};
+//! use tidegate_wire::{Dialect, Edit, Placeholder, assemble, chain, splice, split};
 //!
 //! let body = br#"{"model":"m","messages":[{"role":"tool","tool_call_id":"c","content":"a long output"}]}"#;
-//! let outline = split(body)?;
-//! let mut known = Vec::new();
+//! let outline = split(Dialect::Chat, body)?;
+//! let mut facts = Vec::new();
 //! let mut digest = Digest::default();
 //! for span in &outline.messages {
-//!     let facts = facts(&read_message(span.of(body))?);
-//!     digest = chain(digest, &facts.canonical);
-//!     known.push(facts);
+//!     let message = outline.dialect.read_facts(span.of(body))?;
+//!     digest = chain(digest, &message.canonical);
+//!     facts.push(message);
 //! }
 //! let edits = [Edit::Mask { message: 0, placeholder: Placeholder::new("[gone]") }];
-//! let pieces = splice(body, &outline, &known, &edits)?;
+//! let pieces = splice(body, &outline, &facts, &edits)?;
 //! let expected = br#"{"model":"m","messages":[{"role":"tool","tool_call_id":"c","content":"[gone]"}]}"#;
 //! assert_eq!(assemble(body, &pieces), expected);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod answer;
-mod answer_message;
-mod chains;
-mod content;
+mod chat;
 mod cursor;
+mod dialect;
 mod digest;
+mod digest_cache;
 mod edit;
+mod engine_messages;
 mod envelope;
-mod error_body;
 mod events;
 mod facts;
+mod field_hasher;
 mod fingerprint;
 mod measure;
 mod message;
@@ -50,26 +63,23 @@ mod span;
 mod splice;
 mod split;
 mod text;
-mod tool_call;
 mod unreadable;
 
-pub use answer::{Answer, AnswerCall, Usage, read_completion};
-pub use answer_message::answer_message;
-pub use content::{Content, Part};
-pub use digest::{canonical_hash, chain};
+pub use answer::{Answer, AnswerCall, Usage};
+pub use dialect::{Dialect, OwnRole};
+pub use digest::chain;
 pub use edit::{BadEdit, Edit, Piece, Placeholder};
-pub use error_body::{error_body, error_event};
+pub use envelope::{Extra, ExtraKind, OutputLimit};
 pub use events::SideReader;
-pub use facts::{Call, CallId, ContentKind, MessageFacts, facts};
+pub use facts::{Call, CallId, MessageFacts};
 pub use fingerprint::{Fingerprint, Fingerprinter};
 pub use measure::{Measure, Meter, Unit, words};
-pub use message::{MessageView, read_message};
-pub use reader::{Chat, Known, LookedUp, Reader, Reading, Remembered, Test};
+pub use message::{Content, FunctionCall, MessageView, Part, ToolCall};
+pub use reader::{CacheLookup, ParsedMessage, ParsedRequest, Predicate, ReadOptions, Reader};
 pub use span::Span;
 pub use splice::{assemble, splice, spliced_len};
-pub use split::{Outline, split, split_seen};
-pub use tool_call::{FunctionCall, ToolCall};
+pub use split::{Outline, split, split_and_fingerprint};
 pub use unreadable::Unreadable;
 
-/// The most objects and arrays that may be open at once, the body itself included.
+/// The maximum nesting depth of objects and arrays, the body itself included.
 pub const MAX_DEPTH: usize = 128;

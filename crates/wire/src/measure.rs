@@ -1,40 +1,41 @@
-use crate::content::{Content, Part};
-use crate::message::MessageView;
+use crate::{Content, MessageView, Part};
 use tidegate_engine::Tokens;
 use tidegate_tokens::chat::{message_tokens, tool_call_tokens};
 use tidegate_tokens::{Detail, Encoding, ImageRule, audio_tokens, count, file_tokens, pixels_of_data_url};
 
-/// How the tokens of a message are counted: by which vocabulary, and what an image costs.
+/// How the tokens of a message are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Meter {
     pub encoding: Encoding,
+    /// The cost of images.
     pub images: ImageRule,
+    /// Whether words are counted besides tokens.
     pub unit: Unit,
 }
 
-/// What the size of a message is told in, beside its tokens.
+/// The unit of size limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unit {
     #[default]
     Tokens,
-    /// What white space parts in its texts.
+    /// Words separated by white space.
     Words,
 }
 
-/// The words of a text.
+/// Counts the words of a text.
 #[must_use]
 pub fn words(text: &str) -> Tokens {
     Tokens(text.split_whitespace().count() as u64)
 }
 
-/// What a message costs.
+/// The cost of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// All of it: marks, role, name, content, calls.
+    /// The whole message: marks, role, name, content and calls.
     pub tokens: Tokens,
-    /// The part of it that its content is.
+    /// The content alone, which a mask replaces.
     pub content: Tokens,
-    /// Its words, where that is the unit.
+    /// The number of words, if that is the unit.
     pub words: Option<Tokens>,
 }
 
@@ -45,11 +46,10 @@ impl Meter {
         let frame =
             message_tokens(self.encoding, view.role.as_deref().unwrap_or_default(), view.name.as_deref());
         let refusal = view.refusal.as_deref().map_or(Tokens::ZERO, |text| count(self.encoding, text));
-        let functions = view.tool_calls.iter().map(|call| &call.function).chain(&view.function_call);
         let calls: Tokens =
-            functions.map(|call| tool_call_tokens(self.encoding, &call.name, &call.arguments)).sum();
-        let words = (self.unit == Unit::Words).then(|| words_of(view));
-        Measure { tokens: frame + content + refusal + calls + unknown(view), content, words }
+            view.calls().map(|call| tool_call_tokens(self.encoding, &call.name, &call.arguments)).sum();
+        let words = (self.unit == Unit::Words).then(|| message_words(view));
+        Measure { tokens: frame + content + refusal + calls + unknown_members(view), content, words }
     }
 
     fn content(&self, content: &Content<'_>) -> Tokens {
@@ -57,7 +57,7 @@ impl Meter {
             Content::Absent | Content::Null => Tokens::ZERO,
             Content::Text(text) => count(self.encoding, text),
             Content::Parts(parts) => parts.iter().map(|part| self.part(part)).sum(),
-            Content::Odd(raw) => self.raw(raw),
+            Content::Unexpected(raw) => self.raw(raw),
         }
     }
 
@@ -78,7 +78,7 @@ impl Meter {
     }
 }
 
-fn words_of(view: &MessageView<'_>) -> Tokens {
+fn message_words(view: &MessageView<'_>) -> Tokens {
     let part = |part: &Part<'_>| match part {
         Part::Text(text) | Part::Refusal(text) => words(text),
         Part::Image { .. } | Part::Audio { .. } | Part::File { .. } | Part::Other(_) => Tokens::ZERO,
@@ -86,27 +86,26 @@ fn words_of(view: &MessageView<'_>) -> Tokens {
     let content = match &view.content {
         Content::Text(text) => words(text),
         Content::Parts(parts) => parts.iter().map(part).sum(),
-        Content::Absent | Content::Null | Content::Odd(_) => Tokens::ZERO,
+        Content::Absent | Content::Null | Content::Unexpected(_) => Tokens::ZERO,
     };
-    let functions = view.tool_calls.iter().map(|call| &call.function).chain(&view.function_call);
-    let calls: Tokens = functions.map(|call| words(&call.name) + words(&call.arguments)).sum();
+    let calls: Tokens = view.calls().map(|call| words(&call.name) + words(&call.arguments)).sum();
     content + view.refusal.as_deref().map_or(Tokens::ZERO, words) + calls
 }
 
-/// Members that we do not know, such as reasoning that the client sends back: four bytes a token. Whether the model sees
-/// them is the provider's secret; the calibration finds out.
-fn unknown(view: &MessageView<'_>) -> Tokens {
+/// Estimates unknown members, such as reasoning that the client sends back, at four bytes per token. Only the provider knows whether
+/// the model sees them; calibration corrects the estimate.
+fn unknown_members(view: &MessageView<'_>) -> Tokens {
     Tokens(view.unknown_bytes.div_ceil(4) as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read_message;
+    use crate::Dialect;
 
     fn measure(json: &str) -> Measure {
         let meter = Meter { encoding: Encoding::O200k, images: ImageRule::DEFAULT, unit: Unit::Words };
-        meter.measure(&read_message(json.as_bytes()).unwrap())
+        meter.measure(&Dialect::Chat.read_message(json.as_bytes()).unwrap())
     }
 
     fn text(text: &str) -> Tokens {
@@ -115,15 +114,15 @@ mod tests {
 
     #[test]
     fn a_message_costs_its_frame_and_its_content() {
-        let said = measure(r#"{"role":"user","content":"Hello, world! \u00e9"}"#);
-        assert_eq!(said.content, text("Hello, world! é"));
-        assert_eq!(said.tokens, said.content + Tokens(3) + text("user"));
+        let plain = measure(r#"{"role":"user","content":"Hello, world! \u00e9"}"#);
+        assert_eq!(plain.content, text("Hello, world! é"));
+        assert_eq!(plain.tokens, plain.content + Tokens(3) + text("user"));
         let named = measure(r#"{"role":"user","name":"ada","content":"Hello, world! é"}"#);
-        assert_eq!(named.tokens, said.tokens + Tokens(1) + text("ada"));
+        assert_eq!(named.tokens, plain.tokens + Tokens(1) + text("ada"));
     }
 
     #[test]
-    fn calls_count_and_are_not_content() {
+    fn calls_count_but_not_as_content() {
         let calling = measure(
             r#"{"role":"assistant","content":null,"tool_calls":[
                 {"id":"x","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_members_count_a_little() {
+    fn unknown_members_add_tokens() {
         let plain = measure(r#"{"role":"assistant","content":"x"}"#);
         let thinking =
             measure(r#"{"role":"assistant","content":"x","reasoning_content":"01234567890123456789"}"#);

@@ -1,129 +1,114 @@
-use crate::chains::Chains;
-use crate::measure::{Measure, Meter};
+use crate::digest_cache::DigestCache;
+use crate::engine_messages::{engine_messages, scale};
 use crate::{
-    Content, ContentKind, Fingerprint, Fingerprinter, MessageFacts, MessageView, Outline, Part, Unreadable,
-    chain, facts, read_message, split_seen,
+    Content, Dialect, ExtraKind, Fingerprint, Fingerprinter, Measure, MessageFacts, MessageView, Meter,
+    Outline, Part, Unreadable, chain, split_and_fingerprint,
 };
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::ops::Deref;
 use std::sync::Arc;
 use tidegate_engine::{Digest, Kind, Message, Role, Tokens};
 use tidegate_tokens::chat::REPLY_PRIMING;
 use tidegate_tokens::{Encoding, count, tools_tokens};
 
-/// Reads requests, and remembers what it read: clients resend their whole history with every request, so nearly every
-/// message of a request has been read, checked and counted before.
+/// Reads requests and caches what it has read. Clients resend their whole history with every request, so nearly every message has been
+/// read, checked and counted before.
 ///
-/// What is remembered is found by the exact bytes of a message. It holds no text, and it is bounded.
+/// The caches are keyed by the exact bytes of a message, hold no texts and are bounded.
 #[derive(Debug)]
 pub struct Reader {
     fingerprinter: Fingerprinter,
-    /// Messages, by their bytes and how they were measured.
-    messages: Cache<(Fingerprint, u64), Known, Weigh>,
-    /// The digests of messages that conversations begin with; none for instructions.
-    openings: Cache<Fingerprint, Option<Digest>>,
-    chains: Chains,
+    /// Messages, by their bytes and a hash of how they were read.
+    messages: Cache<(Fingerprint, u64), Arc<ParsedMessage>, MessageWeight>,
+    /// The digest of a conversation that begins with a message. `None` for instructions.
+    openings: Cache<(Fingerprint, Dialect), Option<Digest>>,
+    digests: DigestCache,
     /// Large values of the envelope that are valid JSON.
     checked: Cache<Fingerprint, ()>,
-    /// What such a value costs.
-    values: Cache<(Fingerprint, u64), Tokens>,
+    /// Token counts of values of the envelope and of texts of our own.
+    counts: Cache<(Fingerprint, u64), Tokens>,
     hasher: RandomState,
 }
 
-/// What is remembered of one message, shared with the reader's memory.
-#[derive(Clone, Debug)]
-pub struct Known(Arc<Remembered>);
-
+/// What is cached about one message.
 #[derive(Debug)]
-pub struct Remembered {
+pub struct ParsedMessage {
     pub facts: MessageFacts,
     pub measure: Measure,
     pub kind: Kind,
 }
 
-impl Deref for Known {
-    type Target = Remembered;
+pub type Predicate<'a> = &'a dyn Fn(&str) -> bool;
 
-    fn deref(&self) -> &Remembered {
-        &self.0
-    }
-}
-
-/// Whether a text is one of those that are meant.
-pub type Test<'a> = &'a dyn Fn(&str) -> bool;
-
-/// How the messages of a request are looked at: what they are measured by, and which of them are observations that may be
-/// masked.
+/// How the messages of a request are measured, and which of them are observations that may be masked.
 #[derive(Clone, Copy)]
-pub struct Reading<'a> {
+pub struct ReadOptions<'a> {
     pub meter: Meter,
-    /// Whether a user message with this text reports the result of an action. The first element names the rule, so that
-    /// what was found by one rule is not taken for another's.
-    pub observes: Option<(&'a str, Test<'a>)>,
-    /// Whether the results of this tool are never masked.
-    pub excludes: Option<Test<'a>>,
-    /// What the placeholder costs.
+    /// Matches the text of user messages that are observations. The name identifies the rule in cache keys, so that a result found
+    /// under one rule is not used under another.
+    pub user_observations: Option<(&'a str, Predicate<'a>)>,
+    /// Matches the names of tools whose results are never masked.
+    pub excluded_tools: Option<Predicate<'a>>,
+    /// The cost of the placeholder.
     pub placeholder: Tokens,
-    /// What counts are multiplied by, because this model has counted that much more or less before.
+    /// The calibration factor of the model. All counts are multiplied by it.
     pub factor: f64,
-    /// Whether anybody wants to know where a conversation can be cut.
-    pub cuts: bool,
+    /// Whether to find out where the conversation can be cut. Only folding and windows need it.
+    pub finds_cuts: bool,
 }
 
-impl std::fmt::Debug for Reading<'_> {
+impl std::fmt::Debug for ReadOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let observes = self.observes.map(|(name, _)| name);
-        f.debug_struct("Reading")
+        let rule = self.user_observations.map(|(name, _)| name);
+        f.debug_struct("ReadOptions")
             .field("meter", &self.meter)
-            .field("observes", &observes)
+            .field("user_observations", &rule)
             .finish_non_exhaustive()
     }
 }
 
-/// How far the reader's memory goes for one request.
+/// The cached messages of one request.
 #[derive(Debug)]
-pub struct LookedUp {
-    known: Vec<Option<Known>>,
+pub struct CacheLookup {
+    messages: Vec<Option<Arc<ParsedMessage>>>,
     key: u64,
-    /// Bytes of messages that have to be read and counted, because they were never seen before.
-    pub unseen: usize,
+    /// The total size of the messages that are not cached and must be read and counted.
+    pub uncached_bytes: usize,
 }
 
-/// A request, read.
+/// A request whose messages have all been read.
 #[derive(Debug)]
-pub struct Chat {
-    pub known: Vec<Known>,
+pub struct ParsedRequest {
+    pub parsed: Vec<Arc<ParsedMessage>>,
     /// The same messages as the engine sees them.
     pub messages: Vec<Message>,
-    /// What the request uses besides its messages: tool schemas, the answer's format, reply priming.
+    /// The cost of everything besides the messages: tool schemas, response format, reply priming.
     pub fixed: Tokens,
 }
 
-/// So that what is known can be handed to [`splice`](crate::splice).
-impl Borrow<MessageFacts> for Known {
+/// Lets [`splice`](crate::splice()) take parsed messages.
+impl Borrow<MessageFacts> for Arc<ParsedMessage> {
     fn borrow(&self) -> &MessageFacts {
-        &self.0.facts
+        &self.facts
     }
 }
 
-/// The most bytes of remembered messages.
-const MEMORY: u64 = 48 << 20;
+/// The maximum size of the cached messages, in bytes.
+const MESSAGE_CACHE_BYTES: u64 = 48 << 20;
 
 impl Default for Reader {
     fn default() -> Reader {
         let hasher = RandomState::new();
         Reader {
             fingerprinter: Fingerprinter::new(hasher.hash_one("tidegate")),
-            messages: Cache::with_weighter(16_384, MEMORY, Weigh),
+            messages: Cache::with_weighter(16_384, MESSAGE_CACHE_BYTES, MessageWeight),
             openings: Cache::new(16_384),
-            chains: Chains::default(),
+            digests: DigestCache::default(),
             checked: Cache::new(4_096),
-            values: Cache::new(4_096),
+            counts: Cache::new(4_096),
             hasher,
         }
     }
@@ -131,203 +116,144 @@ impl Default for Reader {
 
 impl Reader {
     /// Cuts a body into its messages.
-    pub fn outline(&self, body: &[u8]) -> Result<Outline, Unreadable> {
-        let outline = split_seen(body, &self.fingerprinter, |value| self.checked.get(&value).is_some())?;
+    pub fn outline(&self, dialect: Dialect, body: &[u8]) -> Result<Outline, Unreadable> {
+        let is_checked = |value| self.checked.get(&value).is_some();
+        let outline = split_and_fingerprint(dialect, body, &self.fingerprinter, is_checked)?;
         for value in &outline.newly_checked {
             self.checked.insert(*value, ());
         }
         Ok(outline)
     }
 
-    /// The digest of the first message that is not an instruction: what a conversation without a name is known by.
+    /// Returns the digest of the first message that is not an instruction. It identifies a conversation without an id.
     #[must_use]
-    pub fn opening(&self, body: &[u8], outline: &Outline) -> Option<Digest> {
+    pub fn opening_digest(&self, body: &[u8], outline: &Outline) -> Option<Digest> {
         outline.messages.iter().zip(&outline.fingerprints).find_map(|(span, fingerprint)| {
-            let opening = self.openings.get(fingerprint).or_else(|| {
-                let facts = facts(&read_message(span.of(body)).ok()?);
+            let key = (*fingerprint, outline.dialect);
+            let opening = self.openings.get(&key).or_else(|| {
+                let facts = outline.dialect.read_facts(span.of(body)).ok()?;
                 let opening =
                     (!facts.role.is_instruction()).then(|| chain(Digest::default(), &facts.canonical));
-                self.openings.insert(*fingerprint, opening);
+                self.openings.insert(key, opening);
                 Some(opening)
             });
             opening.flatten()
         })
     }
 
-    /// What is known of the request's messages already.
+    /// Looks up the request's messages in the cache.
     #[must_use]
-    pub fn look_up(&self, outline: &Outline, reading: &Reading<'_>) -> LookedUp {
-        let key = self.key(reading);
-        let known: Vec<Option<Known>> =
+    pub fn look_up(&self, outline: &Outline, options: &ReadOptions<'_>) -> CacheLookup {
+        let key = self.key(outline.dialect, options);
+        let messages: Vec<Option<Arc<ParsedMessage>>> =
             outline.fingerprints.iter().map(|fingerprint| self.messages.get(&(*fingerprint, key))).collect();
-        let unseen = outline.messages.iter().zip(&known).filter(|(_, known)| known.is_none());
-        LookedUp { unseen: unseen.map(|(span, _)| span.range().len()).sum(), known, key }
+        let uncached = outline.messages.iter().zip(&messages).filter(|(_, cached)| cached.is_none());
+        CacheLookup { uncached_bytes: uncached.map(|(span, _)| span.len()).sum(), messages, key }
     }
 
-    /// Reads what is not known yet of the request that `outline` was made from.
+    /// Reads the messages that were not cached. `outline` is that of `body`, and `lookup` that of `outline` under these options.
     pub fn read(
         &self,
         body: &[u8],
         outline: &Outline,
-        reading: &Reading<'_>,
-        looked_up: LookedUp,
-    ) -> Result<Chat, Unreadable> {
-        let LookedUp { known, key, .. } = looked_up;
+        options: &ReadOptions<'_>,
+        lookup: CacheLookup,
+    ) -> Result<ParsedRequest, Unreadable> {
+        let CacheLookup { messages, key, .. } = lookup;
         let places = outline.messages.iter().zip(&outline.fingerprints);
-        let known = known.into_iter().zip(places).map(|(known, (span, fingerprint))| {
-            known.map_or_else(|| self.remember(span.of(body), (*fingerprint, key), reading), Ok)
+        let parsed = messages.into_iter().zip(places).map(|(cached, (span, fingerprint))| {
+            let read = || self.read_message(outline.dialect, span.of(body), (*fingerprint, key), options);
+            cached.map_or_else(read, Ok)
         });
-        let known = known.collect::<Result<Vec<Known>, Unreadable>>()?;
-        let digests = self.chains.digests(&outline.fingerprints, &known);
-        let messages = engine_messages(&known, &digests, reading);
-        Ok(Chat { known, messages, fixed: scale(self.fixed(body, outline, reading, key), reading.factor) })
+        let parsed = parsed.collect::<Result<Vec<Arc<ParsedMessage>>, Unreadable>>()?;
+        let digests = self.digests.digests(outline.dialect, &outline.fingerprints, &parsed);
+        let messages = engine_messages(&parsed, &digests, options);
+        let fixed = scale(self.fixed(body, outline, options, key), options.factor);
+        Ok(ParsedRequest { parsed, messages, fixed })
     }
 
-    fn remember(
+    fn read_message(
         &self,
+        dialect: Dialect,
         raw: &[u8],
         key: (Fingerprint, u64),
-        reading: &Reading<'_>,
-    ) -> Result<Known, Unreadable> {
-        // The same message twice in one request, or in two at once: the first to come has done the work.
-        if let Some(known) = self.messages.get(&key) {
-            return Ok(known);
+        options: &ReadOptions<'_>,
+    ) -> Result<Arc<ParsedMessage>, Unreadable> {
+        // The same message may occur twice in a request, or in two requests at once, and be cached by now.
+        if let Some(cached) = self.messages.get(&key) {
+            return Ok(cached);
         }
-        let known = Known(Arc::new(remember(raw, reading)?));
-        self.messages.insert(key, known.clone());
-        Ok(known)
+        let parsed = Arc::new(parse(dialect, raw, options)?);
+        self.messages.insert(key, parsed.clone());
+        Ok(parsed)
     }
 
-    fn key(&self, reading: &Reading<'_>) -> u64 {
-        self.hasher.hash_one((reading.meter, reading.observes.map(|(name, _)| name)))
+    fn key(&self, dialect: Dialect, options: &ReadOptions<'_>) -> u64 {
+        self.hasher.hash_one((dialect, options.meter, options.user_observations.map(|(name, _)| name)))
     }
 
-    fn fixed(&self, body: &[u8], outline: &Outline, reading: &Reading<'_>, key: u64) -> Tokens {
-        let encoding = reading.meter.encoding;
+    fn fixed(&self, body: &[u8], outline: &Outline, options: &ReadOptions<'_>, key: u64) -> Tokens {
+        let encoding = options.meter.encoding;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let tools = [outline.tools, outline.functions].into_iter().flatten();
-        let tools =
-            tools.map(|span| self.value(span.of(body), key, |raw| tools_tokens(encoding, &text(raw))));
-        let format = outline.response_format;
-        let format = format.map(|span| self.value(span.of(body), key ^ 1, |raw| count(encoding, &text(raw))));
-        tools.chain(format).sum::<Tokens>() + REPLY_PRIMING
+        let extras = outline.extras.iter().map(|extra| {
+            let raw = extra.span.of(body);
+            match extra.kind {
+                ExtraKind::Tools => self.cached_count(raw, key, || tools_tokens(encoding, &text(raw))),
+                ExtraKind::ResponseFormat => self.cached_count(raw, key ^ 1, || count(encoding, &text(raw))),
+            }
+        });
+        extras.sum::<Tokens>() + REPLY_PRIMING
     }
 
-    /// What a text costs that is asked for again and again, such as a placeholder.
+    /// Counts a text that occurs in many requests, such as a placeholder, and caches the count.
     #[must_use]
-    pub fn counted(&self, encoding: Encoding, text: &str) -> Tokens {
+    pub fn count(&self, encoding: Encoding, text: &str) -> Tokens {
         let key = self.hasher.hash_one(encoding);
-        self.value(text.as_bytes(), key, |_| count(encoding, text))
+        self.cached_count(text.as_bytes(), key, || count(encoding, text))
     }
 
-    fn value(&self, raw: &[u8], key: u64, count: impl Fn(&[u8]) -> Tokens) -> Tokens {
+    fn cached_count(&self, raw: &[u8], key: u64, count: impl FnOnce() -> Tokens) -> Tokens {
         let key = (self.fingerprinter.of(raw), key);
-        self.values.get(&key).unwrap_or_else(|| {
-            let tokens = count(raw);
-            self.values.insert(key, tokens);
+        self.counts.get(&key).unwrap_or_else(|| {
+            let tokens = count();
+            self.counts.insert(key, tokens);
             tokens
         })
     }
 }
 
-fn remember(raw: &[u8], reading: &Reading<'_>) -> Result<Remembered, Unreadable> {
-    let view = read_message(raw)?;
-    let facts = facts(&view);
-    let reports = || reading.observes.is_some_and(|(_, observes)| says(&view, observes));
+fn parse(dialect: Dialect, raw: &[u8], options: &ReadOptions<'_>) -> Result<ParsedMessage, Unreadable> {
+    let view = dialect.read_message(raw)?;
+    let facts = dialect.facts(&view);
+    let matches_rule = || options.user_observations.is_some_and(|(_, matches)| any_text(&view, matches));
     let kind = match Kind::of(facts.role) {
         Kind::Observation => Kind::Observation,
         Kind::Speech if facts.tag.is_some() => Kind::Observation,
-        Kind::Speech if facts.role == Role::User && reports() => Kind::Observation,
+        Kind::Speech if facts.role == Role::User && matches_rule() => Kind::Observation,
         Kind::Speech => Kind::Speech,
     };
-    Ok(Remembered { measure: reading.meter.measure(&view), facts, kind })
+    Ok(ParsedMessage { measure: options.meter.measure(&view), facts, kind })
 }
 
-/// Whether any text of the message satisfies `test`.
-fn says(view: &MessageView<'_>, test: Test<'_>) -> bool {
+/// Returns whether any text of the message's content matches.
+fn any_text(view: &MessageView<'_>, matches: Predicate<'_>) -> bool {
     match &view.content {
-        Content::Text(text) => test(text),
-        Content::Parts(parts) => parts.iter().any(|part| matches!(part, Part::Text(text) if test(text))),
-        Content::Absent | Content::Null | Content::Odd(_) => false,
+        Content::Text(text) => matches(text),
+        Content::Parts(parts) => parts.iter().any(|part| matches!(part, Part::Text(text) if matches(text))),
+        Content::Absent | Content::Null | Content::Unexpected(_) => false,
     }
-}
-
-fn engine_messages(known: &[Known], digests: &[Digest], reading: &Reading<'_>) -> Vec<Message> {
-    let excluded = excluded(known, reading);
-    let joined = if reading.cuts { joined(known) } else { Vec::new() };
-    let one = |(index, (known, digest)): (usize, (&Known, &Digest))| {
-        let Remembered { facts, measure, kind } = &**known;
-        let is_maskable = *kind == Kind::Observation
-            && matches!(facts.role, Role::User | Role::Tool | Role::Function)
-            && has_content(facts.content)
-            && !excluded.get(index).copied().unwrap_or(false);
-        let masked =
-            is_maskable.then(|| measure.tokens.saturating_sub(measure.content) + reading.placeholder);
-        // Corrected part by part: rounding must not let a message that shrinks by one count stop shrinking by another, or
-        // what was masked at one turn would come back at the next.
-        let saving = masked.map_or(Tokens::ZERO, |masked| measure.tokens.saturating_sub(masked));
-        let rest = scale(measure.tokens.saturating_sub(saving), reading.factor);
-        let placeholder = |masked| if saving > Tokens::ZERO { rest } else { scale(masked, reading.factor) };
-        let tokens = rest + scale(saving, reading.factor);
-        Message {
-            role: facts.role,
-            kind: *kind,
-            digest: *digest,
-            tokens,
-            size: measure.words.unwrap_or(tokens),
-            masked: masked.map(placeholder),
-            joined: joined.get(index).copied().unwrap_or(false),
-        }
-    };
-    known.iter().zip(digests).enumerate().map(one).collect()
-}
-
-/// In front of which messages a call waits for its result, so that nothing may be cut off there.
-fn joined(known: &[Known]) -> Vec<bool> {
-    let mut joined = vec![false; known.len()];
-    let mut calls = HashMap::new();
-    for (index, known) in known.iter().enumerate() {
-        if let Some(call) = known.facts.answers.and_then(|id| calls.get(&id)) {
-            joined[call + 1..=index].fill(true);
-        }
-        calls.extend(known.facts.calls.iter().map(|call| (call.id, index)));
-    }
-    joined
-}
-
-/// Which messages are results of tools that are never masked; empty where there are no such tools.
-fn excluded(known: &[Known], reading: &Reading<'_>) -> Vec<bool> {
-    let Some(excludes) = reading.excludes else { return Vec::new() };
-    let mut tools = HashMap::new();
-    let one = |known: &Known| {
-        for call in &known.facts.calls {
-            tools.insert(call.id, excludes(&call.tool));
-        }
-        let by_call = known.facts.answers.and_then(|id| tools.get(&id).copied());
-        by_call.unwrap_or_else(|| known.facts.name.as_deref().is_some_and(excludes))
-    };
-    known.iter().map(one).collect()
-}
-
-fn has_content(content: ContentKind) -> bool {
-    match content {
-        ContentKind::Text | ContentKind::TextParts | ContentKind::MixedParts => true,
-        ContentKind::Absent | ContentKind::Null | ContentKind::Odd => false,
-    }
-}
-
-fn scale(tokens: Tokens, factor: f64) -> Tokens {
-    if factor == 1.0 { tokens } else { Tokens((tokens.0 as f64 * factor).ceil() as u64) }
 }
 
 #[derive(Clone, Debug)]
-struct Weigh;
+struct MessageWeight;
 
-impl Weighter<(Fingerprint, u64), Known> for Weigh {
-    fn weight(&self, _: &(Fingerprint, u64), known: &Known) -> u64 {
-        let calls = known.facts.calls.iter().map(|call| size_of_val(call) + call.tool.len());
-        let name = known.facts.name.as_deref().map_or(0, str::len);
-        // The entry of the cache itself and what the allocator adds are about as large as the key.
-        (size_of::<Remembered>() + 2 * size_of::<(Fingerprint, u64)>() + calls.sum::<usize>() + name) as u64
+impl Weighter<(Fingerprint, u64), Arc<ParsedMessage>> for MessageWeight {
+    fn weight(&self, _: &(Fingerprint, u64), message: &Arc<ParsedMessage>) -> u64 {
+        let facts = &message.facts;
+        let calls = facts.calls.iter().map(|call| size_of_val(call) + call.tool.len());
+        let name = facts.name.as_deref().map_or(0, str::len);
+        // The cache entry and the allocator's overhead are each about as large as the key.
+        (size_of::<ParsedMessage>() + 2 * size_of::<(Fingerprint, u64)>() + calls.sum::<usize>() + name)
+            as u64
     }
 }

@@ -1,23 +1,23 @@
-//! Finds where a JSON value ends, knowing nothing but strings and brackets.
+//! Finds the end of a JSON value by looking only at strings and brackets.
 //!
-//! It does not check the grammar: `{"a":]` has an end here. Whoever uses an end has the slice read by a real parser,
-//! now or when the same bytes were seen for the first time; a slice cut wrongly then fails there.
+//! The grammar is not checked: `{"a":]` has an end here. The slice is read by a real parser, now or when the same bytes were first
+//! seen, and a slice that was cut wrongly fails there.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 
 use memchr::memchr2;
 
-/// Why a value has no end.
+/// Why the end of a value was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoEnd {
-    /// The bytes stop before the value does.
+    /// The bytes end before the value does.
     Unfinished,
-    /// More brackets are open at once than allowed.
+    /// The value nests deeper than allowed.
     TooDeep,
 }
 
-/// The index just behind the object or array whose bracket is at `start`.
+/// Returns the index after the object or array whose opening bracket is at `start`.
 pub(crate) fn container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<usize, NoEnd> {
     #[cfg(target_arch = "x86_64")]
     if let Some(end) = avx2::container_end(bytes, start, max_depth) {
@@ -26,7 +26,7 @@ pub(crate) fn container_end(bytes: &[u8], start: usize, max_depth: usize) -> Res
     scalar_container_end(bytes, start, max_depth)
 }
 
-/// The index just behind the string whose opening quote is at `start`.
+/// Returns the index after the string whose opening quote is at `start`.
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> Result<usize, NoEnd> {
     #[cfg(target_arch = "x86_64")]
     if let Some(end) = avx2::string_end(bytes, start) {
@@ -47,8 +47,8 @@ fn scalar_string_end(bytes: &[u8], start: usize) -> Result<usize, NoEnd> {
     }
 }
 
-/// The twin of the vector code, for processors without AVX2. Both give the same answer for any bytes whatsoever: a
-/// backslash takes the meaning from a quote behind it even outside strings, where only invalid JSON has one.
+/// The equivalent of the vector code, for processors without AVX2. Both return the same for any bytes: a backslash escapes the quote
+/// after it even outside strings, where only invalid JSON has one.
 fn scalar_container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<usize, NoEnd> {
     let mut depth = 0;
     let mut at = start;
@@ -59,7 +59,7 @@ fn scalar_container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<
                 continue;
             }
             b'\\' => {
-                // A bracket keeps its meaning behind a backslash; a quote and another backslash lose it.
+                // A backslash escapes a quote or another backslash, but not a bracket.
                 if matches!(bytes.get(at + 1), Some(b'"' | b'\\')) {
                     at += 1;
                 }
@@ -87,6 +87,8 @@ fn scalar_container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    #[cfg(target_arch = "x86_64")]
+    use std::collections::BTreeSet;
 
     fn check(json: &str, tail: &str) {
         let text = format!("{json}{tail}");
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_in_strings_do_not_count() {
+    fn brackets_in_strings_are_ignored() {
         check("{}", ",{}");
         check(r#"{"a":"}"}"#, "]}");
         check(r#"["\"]","\\",{"x":"\\\"]"}]"#, "]");
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_string_ends_at_its_own_quote() {
+    fn a_string_ends_at_its_first_unescaped_quote() {
         assert_eq!(string_end(br#""a\"b\\"c""#, 0), Ok(8));
         assert_eq!(string_end(br#""a\"#, 0), Err(NoEnd::Unfinished));
         assert_eq!(string_end(br#"""#, 0), Err(NoEnd::Unfinished));
@@ -118,7 +120,21 @@ mod tests {
         assert_eq!(container_end(deep.as_bytes(), 0, 128), Err(NoEnd::TooDeep));
     }
 
-    /// Bytes that hit the rules far more often than random ones would.
+    /// Calling a function compiled for a feature that the processor lacks is undefined behaviour.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn every_enabled_processor_feature_is_detected() {
+        let source = include_str!("scan/avx2.rs");
+        let arguments = |before: &'static str| {
+            let calls = source.split(before).skip(1);
+            calls.flat_map(|rest| rest.split('"').next().unwrap().split(',')).collect::<BTreeSet<_>>()
+        };
+        let enabled = arguments("#[target_feature(enable = \"");
+        assert!(enabled.contains("lzcnt"));
+        assert_eq!(enabled, arguments("is_x86_feature_detected!(\""));
+    }
+
+    /// Bytes with far more quotes, backslashes and brackets than random ones.
     fn dense_bytes() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![
             4 => prop::sample::select(&b"\"\\{}[]"[..]),
@@ -132,7 +148,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
         #[test]
-        fn the_twins_agree_on_any_bytes(rest in dense_bytes(), start in 0_usize..70, max_depth in 1_usize..40) {
+        fn vector_and_scalar_code_agree_on_any_bytes(rest in dense_bytes(), start in 0_usize..70, max_depth in 1_usize..40) {
             let mut bytes = vec![b' '; start];
             bytes.push(b'{');
             bytes.extend_from_slice(&rest);

@@ -1,8 +1,8 @@
 use std::ops::Range;
 
-/// A range of bytes, small enough that 100,000 messages fit in a few hundred kilobytes.
+/// A range of bytes. Two 32-bit indexes keep the outline of 100,000 messages below a megabyte.
 ///
-/// [`split`](crate::split) refuses bodies of 4 GiB and more, so 32 bits always suffice.
+/// [`split`](crate::split()) refuses bodies of 4 GiB and more, so 32 bits always suffice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
     pub start: u32,
@@ -10,7 +10,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The caller has checked that the bytes it counts in are fewer than 4 GiB.
+    /// The caller has checked that `end` fits 32 bits.
     pub(crate) fn new(start: usize, end: usize) -> Span {
         debug_assert!(start <= end && u32::try_from(end).is_ok());
         Span { start: start as u32, end: end as u32 }
@@ -31,14 +31,9 @@ impl Span {
         self.start == self.end
     }
 
-    /// These bytes of `bytes`, which must be the same that the span was made from.
+    /// Returns the span of `bytes`, which must be the bytes that it was made from.
     #[must_use]
     pub fn of(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.range()]
-    }
-
-    /// The same span, counted from the start of what encloses `base`.
-    pub(crate) fn shifted(self, base: u32) -> Span {
-        Span { start: self.start + base, end: self.end + base }
     }
 }

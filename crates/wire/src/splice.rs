@@ -3,17 +3,19 @@ use bytes::Bytes;
 use std::borrow::Borrow;
 use std::ops::Range;
 
-/// The body with the edits made, as pieces: what no edit touches stays the client's bytes, neither copied nor written
-/// anew. `facts` are those of each message, and `edits` are in the order of the messages.
+/// Applies edits to a body and returns the result as pieces. Bytes that no edit touches stay the client's, neither copied nor
+/// rewritten.
+///
+/// `facts` are those of each message, and `edits` are in the order of the messages.
 ///
 /// ```
-/// use tidegate_wire::{Edit, Placeholder, assemble, facts, read_message, splice, split};
+/// use tidegate_wire::{Dialect, Edit, Placeholder, assemble, splice, split};
 /// let body = br#"{"messages": [{"role":"tool", "content":"long"}, {"role":"user","content":"hi"}] }"#;
-/// let outline = split(body).unwrap();
-/// let known: Vec<_> =
-///     outline.messages.iter().map(|span| facts(&read_message(span.of(body)).unwrap())).collect();
+/// let outline = split(Dialect::Chat, body).unwrap();
+/// let facts: Vec<_> =
+///     outline.messages.iter().map(|span| Dialect::Chat.read_facts(span.of(body)).unwrap()).collect();
 /// let edits = [Edit::Mask { message: 0, placeholder: Placeholder::new("[gone]") }];
-/// let pieces = splice(body, &outline, &known, &edits).unwrap();
+/// let pieces = splice(body, &outline, &facts, &edits).unwrap();
 /// assert_eq!(
 ///     assemble(body, &pieces),
 ///     br#"{"messages": [{"role":"tool", "content":"[gone]"}, {"role":"user","content":"hi"}] }"#
@@ -25,7 +27,7 @@ pub fn splice<F: Borrow<MessageFacts>>(
     facts: &[F],
     edits: &[Edit],
 ) -> Result<Vec<Piece>, BadEdit> {
-    let mut draft = Draft {
+    let mut writer = PieceWriter {
         messages: &outline.messages,
         pieces: Vec::with_capacity(2 * edits.len() + 1),
         next: 0,
@@ -34,42 +36,42 @@ pub fn splice<F: Borrow<MessageFacts>>(
     };
     let array = outline.array.range();
     let first = outline.messages.first().map_or(array.start + 1, |span| span.range().start);
-    draft.client(0..first);
+    writer.client(0..first);
 
     let mut at = 0;
     while let Some(edit) = edits.get(at) {
         match edit {
             Edit::Mask { message, .. } | Edit::Untag { message } => {
-                let changes = changes(*message, outline, facts, edits, &mut at)?;
-                draft.copy_until(*message, at - 1)?;
-                draft.change(*message, changes);
+                let changes = Changes::collect(*message, outline, facts, edits, &mut at)?;
+                writer.copy_until(*message, at - 1)?;
+                writer.change(*message, &changes);
                 continue;
             }
             Edit::Replace { messages, with } => {
-                draft.run(messages, at)?;
-                draft.separate(messages.start);
-                draft.pieces.push(Piece::New(with.clone()));
-                draft.next = messages.end;
+                writer.copy_until_run(messages, at)?;
+                writer.separate(messages.start);
+                writer.pieces.push(Piece::New(with.clone()));
+                writer.next = messages.end;
             }
             Edit::Remove { messages } => {
-                draft.run(messages, at)?;
-                draft.next = messages.end;
+                writer.copy_until_run(messages, at)?;
+                writer.next = messages.end;
             }
             Edit::Insert { before, with } => {
-                draft.copy_until(*before, at)?;
-                draft.separate(*before);
-                draft.pieces.push(Piece::New(with.clone()));
+                writer.copy_until(*before, at)?;
+                writer.separate(*before);
+                writer.pieces.push(Piece::New(with.clone()));
             }
         }
         at += 1;
     }
-    draft.copy_until(outline.messages.len(), edits.len())?;
+    writer.copy_until(outline.messages.len(), edits.len())?;
     let last = outline.messages.last().map_or(array.start + 1, |span| span.range().end);
-    draft.client(last..body.len());
-    Ok(draft.pieces)
+    writer.client(last..body.len());
+    Ok(writer.pieces)
 }
 
-/// The pieces in one buffer, for whoever cannot send them one by one.
+/// Joins the pieces in one buffer, for callers that cannot send them one by one.
 #[must_use]
 pub fn assemble(body: &[u8], pieces: &[Piece]) -> Vec<u8> {
     let mut whole = Vec::with_capacity(spliced_len(pieces));
@@ -82,7 +84,7 @@ pub fn assemble(body: &[u8], pieces: &[Piece]) -> Vec<u8> {
     whole
 }
 
-/// How many bytes the pieces are together.
+/// Returns the total length of the pieces in bytes.
 #[must_use]
 pub fn spliced_len(pieces: &[Piece]) -> usize {
     pieces
@@ -94,58 +96,67 @@ pub fn spliced_len(pieces: &[Piece]) -> usize {
         .sum()
 }
 
-/// Up to two places inside one message, by position, each with what comes there instead.
-type Changes = [Option<(Span, Bytes)>; 2];
-
-/// Collects the edits inside one message, the first of which is at `at`, and steps behind them.
-fn changes<F: Borrow<MessageFacts>>(
-    message: usize,
-    outline: &Outline,
-    facts: &[F],
-    edits: &[Edit],
-    at: &mut usize,
-) -> Result<Changes, BadEdit> {
-    let (Some(span), Some(facts)) = (outline.messages.get(message), facts.get(message)) else {
-        return Err(BadEdit::NoSuchMessage { edit: *at });
-    };
-    let facts: &MessageFacts = facts.borrow();
-    let (mut content, mut tag) = (None, None);
-    while let Some(edit) = edits.get(*at) {
-        let (slot, change) = match edit {
-            Edit::Mask { message: same, placeholder } if *same == message => {
-                let place = facts.content_span.ok_or(BadEdit::NoContent { edit: *at })?;
-                (&mut content, (place.shifted(span.start), placeholder.0.clone()))
-            }
-            Edit::Untag { message: same } if *same == message => {
-                let place = facts.tag.ok_or(BadEdit::NoTag { edit: *at })?;
-                (&mut tag, (place.shifted(span.start), Bytes::new()))
-            }
-            _ => break,
-        };
-        if slot.replace(change).is_some() {
-            return Err(BadEdit::OutOfOrder { edit: *at });
-        }
-        *at += 1;
-    }
-    let mut changes = [content, tag];
-    changes.sort_by_key(|change| change.as_ref().map(|(place, _)| place.start));
-    Ok(changes)
+/// The changes inside one message. Places count from the message's first byte and do not overlap.
+struct Changes<'a> {
+    /// The values to replace with the placeholder, in order.
+    masked: &'a [Span],
+    placeholder: Option<&'a Bytes>,
+    /// The tag to remove.
+    tag: Option<Span>,
 }
 
-/// The request in the making.
-struct Draft<'a> {
+impl<'a> Changes<'a> {
+    /// Collects the edits inside one message. `at` is the first of them, and moves past them.
+    fn collect<F: Borrow<MessageFacts>>(
+        message: usize,
+        outline: &Outline,
+        facts: &'a [F],
+        edits: &'a [Edit],
+        at: &mut usize,
+    ) -> Result<Changes<'a>, BadEdit> {
+        let Some(facts) = facts.get(message).filter(|_| message < outline.messages.len()) else {
+            return Err(BadEdit::NoSuchMessage { edit: *at });
+        };
+        let facts: &MessageFacts = facts.borrow();
+        let mut changes = Changes { masked: &[], placeholder: None, tag: None };
+        while let Some(edit) = edits.get(*at) {
+            let is_repeated = match edit {
+                Edit::Mask { message: same, placeholder } if *same == message => {
+                    if facts.maskable.is_empty() {
+                        return Err(BadEdit::NoContent { edit: *at });
+                    }
+                    changes.masked = &facts.maskable;
+                    changes.placeholder.replace(&placeholder.0).is_some()
+                }
+                Edit::Untag { message: same } if *same == message => {
+                    let tag = facts.tag.ok_or(BadEdit::NoTag { edit: *at })?;
+                    changes.tag.replace(tag).is_some()
+                }
+                _ => break,
+            };
+            if is_repeated {
+                return Err(BadEdit::OutOfOrder { edit: *at });
+            }
+            *at += 1;
+        }
+        Ok(changes)
+    }
+}
+
+/// Writes the pieces of the edited body.
+struct PieceWriter<'a> {
     messages: &'a [Span],
     pieces: Vec<Piece>,
-    /// The first of the client's messages that has not been dealt with.
+    /// The first of the client's messages that has not been processed.
     next: usize,
-    /// The client's separators before the messages up to this one have been used or passed over.
+    /// The client's separators before the messages up to this one have been used or skipped.
     separated: usize,
     /// Whether no message has been written yet.
     empty: bool,
 }
 
-impl Draft<'_> {
-    /// Takes the client's messages up to this one as they are.
+impl PieceWriter<'_> {
+    /// Copies the client's messages up to this one unchanged.
     fn copy_until(&mut self, message: usize, edit: usize) -> Result<(), BadEdit> {
         if message > self.messages.len() {
             return Err(BadEdit::NoSuchMessage { edit });
@@ -162,32 +173,42 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Takes the messages before a run as they are, and checks that the run is one.
-    fn run(&mut self, messages: &Range<usize>, edit: usize) -> Result<(), BadEdit> {
+    /// Checks that a run of messages is valid and copies the messages before it.
+    fn copy_until_run(&mut self, messages: &Range<usize>, edit: usize) -> Result<(), BadEdit> {
         if messages.end > self.messages.len() || messages.is_empty() {
             return Err(BadEdit::NoSuchMessage { edit });
         }
         self.copy_until(messages.start, edit)
     }
 
-    fn change(&mut self, message: usize, changes: Changes) {
+    fn change(&mut self, message: usize, changes: &Changes<'_>) {
         self.separate(message);
         let span = self.messages[message].range();
         let mut from = span.start;
-        for (place, with) in changes.into_iter().flatten() {
-            let place = place.range();
-            self.client(from..place.start);
-            if !with.is_empty() {
-                self.pieces.push(Piece::New(with));
+        let mut tag = changes.tag;
+        for place in changes.masked {
+            if let Some(tag) = tag.take_if(|tag| tag.start < place.start) {
+                from = self.skip(from, tag, span.start);
             }
-            from = place.end;
+            from = self.skip(from, *place, span.start);
+            self.pieces.extend(changes.placeholder.cloned().map(Piece::New));
+        }
+        if let Some(tag) = tag {
+            from = self.skip(from, tag, span.start);
         }
         self.client(from..span.end);
         self.next = message + 1;
     }
 
-    /// Writes what stands between the message written last and one that takes the place of `message`: the client's
-    /// own separator where there is one, so that the white space stays, and else a comma.
+    /// Copies from `from` up to a place inside the message that starts at `base`. Returns the index after that place.
+    fn skip(&mut self, from: usize, place: Span, base: usize) -> usize {
+        let place = place.range();
+        self.client(from..base + place.start);
+        base + place.end
+    }
+
+    /// Writes the separator before the message that replaces or precedes `message`: the client's own if it is still unused, so that
+    /// its white space is kept, and a comma otherwise.
     fn separate(&mut self, message: usize) {
         if self.empty {
             self.empty = false;
@@ -213,17 +234,22 @@ impl Draft<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Placeholder;
-    use crate::{facts, read_message, split};
+    use crate::{Dialect, Placeholder, split};
+    use smallvec::smallvec;
 
     const BODY: &str = r#"{"messages":[ {"a":0,"content":"x"},{"a":1,"observation":{"type":"tool_output"},"content":[]} ,  {"a":2} ],"n":1}"#;
 
     fn edited(body: &str, edits: &[Edit]) -> Result<String, BadEdit> {
-        let outline = split(body.as_bytes()).unwrap();
-        let known: Vec<_> =
-            outline.messages.iter().map(|s| facts(&read_message(s.of(body.as_bytes())).unwrap())).collect();
-        let pieces = splice(body.as_bytes(), &outline, &known, edits)?;
+        let (outline, facts) = read(body);
+        let pieces = splice(body.as_bytes(), &outline, &facts, edits)?;
         Ok(String::from_utf8(assemble(body.as_bytes(), &pieces)).unwrap())
+    }
+
+    fn read(body: &str) -> (Outline, Vec<MessageFacts>) {
+        let outline = split(Dialect::Chat, body.as_bytes()).unwrap();
+        let facts = |span: &Span| Dialect::Chat.read_facts(span.of(body.as_bytes())).unwrap();
+        let facts = outline.messages.iter().map(facts).collect();
+        (outline, facts)
     }
 
     fn new(json: &'static str) -> Bytes {
@@ -236,9 +262,8 @@ mod tests {
 
     #[test]
     fn without_edits_the_body_is_one_piece() {
-        let outline = split(BODY.as_bytes()).unwrap();
-        let known: [MessageFacts; 0] = [];
-        let pieces = splice(BODY.as_bytes(), &outline, &known, &[]).unwrap();
+        let (outline, facts) = read(BODY);
+        let pieces = splice(BODY.as_bytes(), &outline, &facts, &[]).unwrap();
         assert_eq!(pieces, [Piece::Client(0..BODY.len())]);
     }
 
@@ -250,6 +275,20 @@ mod tests {
         assert_eq!(edited(BODY, &both).unwrap(), expected);
         let swapped = [mask(0), Edit::Untag { message: 1 }, mask(1)];
         assert_eq!(edited(BODY, &swapped).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_mask_replaces_every_maskable_value() {
+        let body = r#"{"messages":[{"a":"one","observation":{"type":"tool_output"},"b":"two"}]}"#;
+        let (outline, mut facts) = read(body);
+        let span = |text: &str| {
+            let start = body.find(text).unwrap() - outline.messages[0].range().start;
+            Span::new(start, start + text.len())
+        };
+        facts[0].maskable = smallvec![span(r#""one""#), span(r#""two""#)];
+        let edits = [mask(0), Edit::Untag { message: 0 }];
+        let pieces = splice(body.as_bytes(), &outline, &facts, &edits).unwrap();
+        assert_eq!(assemble(body.as_bytes(), &pieces), br#"{"messages":[{"a":"[\"]","b":"[\"]"}]}"#);
     }
 
     #[test]
@@ -283,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_that_make_no_sense_are_refused() {
+    fn invalid_edits_are_refused() {
         let remove = |messages| Edit::Remove { messages };
         for (edits, error) in [
             (vec![mask(2)], BadEdit::NoContent { edit: 0 }),

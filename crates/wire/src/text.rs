@@ -1,12 +1,12 @@
 use std::borrow::Cow;
 
-/// The text of a JSON string, quotes included in `raw`, or nothing if `raw` is not one.
+/// Returns the text of a JSON string, or `None` if `raw` is not one. `raw` includes the quotes.
 ///
-/// A lone surrogate escape (`"\ud800"`) is valid JSON but no text. It reads as U+FFFD here, so that one odd character
-/// does not make a whole request unreadable; the bytes that go upstream stay the client's.
+/// A lone surrogate escape (`"\ud800"`) is valid JSON but not valid text. It reads as U+FFFD, so that one such character does not make
+/// the whole request unreadable. The forwarded bytes stay the client's.
 ///
-/// This is most of what reading a message costs. A general parser would collect the text in a buffer of its own, check its
-/// UTF-8 with the slower check, and have it copied once more.
+/// Most of the time to read a message is spent here. A general parser would collect the text in its own buffer, validate UTF-8 more
+/// slowly, and copy the text once more.
 pub(crate) fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     let [b'"', inner @ .., b'"'] = raw else { return None };
     let inner = simdutf8::basic::from_utf8(inner).ok()?;
@@ -14,23 +14,23 @@ pub(crate) fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     if run == inner.len() { Some(Cow::Borrowed(inner)) } else { unescape(inner, run).map(Cow::Owned) }
 }
 
-/// Puts together the runs between escapes, the first of which is `run` bytes long.
+/// Decodes a text with escapes. Its first `run` bytes have none.
 fn unescape(inner: &str, mut run: usize) -> Option<String> {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
     loop {
-        let (plain, behind) = rest.split_at_checked(run)?;
+        let (plain, after) = rest.split_at_checked(run)?;
         text.push_str(plain);
-        rest = match behind.as_bytes() {
+        rest = match after.as_bytes() {
             [] => return Some(text),
             [b'\\', b'u', ..] => {
-                let (character, length) = unicode(behind.as_bytes())?;
+                let (character, length) = unicode(after.as_bytes())?;
                 text.push(character);
-                behind.get(length..)?
+                after.get(length..)?
             }
             [b'\\', escape, ..] => {
                 text.push(char::from(short(*escape)?));
-                behind.get(2..)?
+                after.get(2..)?
             }
             _ => return None,
         };
@@ -38,7 +38,7 @@ fn unescape(inner: &str, mut run: usize) -> Option<String> {
     }
 }
 
-/// What the letter behind a backslash stands for.
+/// Decodes a one-letter escape.
 fn short(escape: u8) -> Option<u8> {
     match escape {
         b'"' | b'\\' | b'/' => Some(escape),
@@ -51,8 +51,8 @@ fn short(escape: u8) -> Option<u8> {
     }
 }
 
-/// The character whose escape `bytes` begin with, and how long the escape is: characters beyond the first 65,536 are
-/// written as two surrogates.
+/// Decodes the `\u` escape at the start of `bytes`, and returns the character and the length of the escape. Characters above U+FFFF
+/// are written as two surrogates.
 fn unicode(bytes: &[u8]) -> Option<(char, usize)> {
     const ONE: usize = r"\u0000".len();
     let first = unit(bytes)?;
@@ -63,17 +63,16 @@ fn unicode(bytes: &[u8]) -> Option<(char, usize)> {
     Some((char::from_u32(first.into()).unwrap_or(char::REPLACEMENT_CHARACTER), ONE))
 }
 
-/// The sixteen bits of the escape that `bytes` begin with.
+/// Decodes one `\u` escape into a UTF-16 code unit.
 fn unit(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(br"\u")?.first_chunk::<4>()?;
     digits.iter().try_fold(0, |unit, &digit| Some(unit << 4 | char::from(digit).to_digit(16)? as u16))
 }
 
-/// How many bytes come before the first one that cannot stand for itself in a string: a backslash, a quote, a control
-/// character.
+/// Returns the number of bytes before the first backslash, quote or control character.
 ///
-/// Runs are short in code, an escape every fifteen or twenty bytes, too short for a vector search to pay its start. So eight
-/// bytes are looked at as one number.
+/// Source code has an escape every fifteen to twenty bytes, which is too short for a vector search to pay off. So eight bytes are
+/// tested at a time, as one integer.
 fn run(bytes: &[u8]) -> usize {
     let (words, tail) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -86,7 +85,7 @@ fn run(bytes: &[u8]) -> usize {
     tail_at + tail.iter().position(|&b| b < b' ' || b == b'"' || b == b'\\').unwrap_or(tail.len())
 }
 
-/// The highest bit of the lowest special byte is set, and of no byte below it. What is set above means nothing, because the
+/// Sets the highest bit of the lowest special byte, and clears those of the bytes below it. Higher bits are undefined, because the
 /// subtractions borrow.
 fn special(word: u64) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
@@ -104,7 +103,7 @@ mod tests {
     use std::fmt;
 
     #[test]
-    fn text_is_borrowed_where_nothing_is_escaped() {
+    fn text_without_escapes_is_borrowed() {
         let long = format!("\"{}é\"", "x".repeat(40));
         assert!(matches!(text(b"\"role\""), Some(Cow::Borrowed("role"))));
         assert!(matches!(text(b"\"\""), Some(Cow::Borrowed(""))));
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn every_escape_reads_as_what_it_stands_for() {
+    fn every_escape_is_decoded() {
         assert_eq!(text(br#""\"\\\/\b\f\n\r\t\u00e9\u20AC""#).unwrap(), "\"\\/\u{8}\u{c}\n\r\té€");
         assert_eq!(
             text("\"ü\\n漢字\\t and some more 😀\\\"\"".as_bytes()).unwrap(),
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_string_has_no_text() {
+    fn invalid_strings_have_no_text() {
         for raw in [
             &b"1"[..],
             b"\"a\nb\"",
@@ -183,20 +182,20 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
         #[test]
-        fn the_parser_reads_the_same(inner in pieces()) {
+        fn valid_strings_read_as_serde_json_reads_them(inner in pieces()) {
             let raw = [b"\"", &*inner, b"\""].concat();
             prop_assert_eq!(text(&raw).map(Cow::into_owned), parsed(&raw));
         }
 
         #[test]
-        fn the_parser_reads_the_same_of_any_bytes(inner in prop::collection::vec(any::<u8>(), 0..12)) {
+        fn any_bytes_read_as_serde_json_reads_them(inner in prop::collection::vec(any::<u8>(), 0..12)) {
             let raw = [b"\"", &*inner, b"\""].concat();
             prop_assert_eq!(text(&raw).map(Cow::into_owned), parsed(&raw));
         }
     }
 
-    /// The same by a general parser. Its byte mode gives lone surrogates in their three-byte form, but also lets control
-    /// characters pass; so the grammar is checked first, by the mode that looks at nothing else.
+    /// Decodes with `serde_json`. Its byte mode returns lone surrogates in their three-byte form, but also accepts control characters,
+    /// so the grammar is checked first.
     fn parsed(raw: &[u8]) -> Option<String> {
         if let Ok(text) = serde_json::from_slice::<String>(raw) {
             return Some(text);
@@ -205,7 +204,7 @@ mod tests {
         serde_json::from_slice::<IgnoredAny>(raw).ok()?;
         let bytes = serde_json::Deserializer::from_slice(raw).deserialize_bytes(BytesVisitor).ok()?;
         let mut text = String::new();
-        // The raw bytes were UTF-8, so whatever is broken now is a surrogate, whose three bytes are broken one by one.
+        // The raw bytes were UTF-8, so invalid bytes now are the three bytes of a surrogate, each its own chunk.
         for chunk in bytes.utf8_chunks() {
             text.push_str(chunk.valid());
             if chunk.invalid().first() == Some(&0xed) {

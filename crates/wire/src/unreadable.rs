@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-/// Why a request is not taken apart. Such a request is forwarded as it came, except where it is ambiguous.
+/// Why a body cannot be read. Such a request is forwarded untouched, except if its messages are ambiguous.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unreadable {
     #[error("the body is 4 GiB or larger")]
@@ -13,21 +13,22 @@ pub enum Unreadable {
     TooDeep,
     #[error("the body is not a JSON object")]
     NotAnObject,
-    #[error("the body has no `messages`")]
-    NoMessages,
-    #[error("`messages` is not an array")]
-    MessagesNotAnArray,
-    #[error("`messages[{index}]` is not an object")]
-    MessageNotAnObject { index: usize },
-    /// One parser reads the first, another the last: what we check would not be what the upstream answers.
-    #[error("`messages` occurs twice")]
-    DuplicateMessages,
+    /// `key` is the member that holds the messages in the request's dialect.
+    #[error("the body has no `{key}`")]
+    NoMessages { key: &'static str },
+    #[error("`{key}` is not an array")]
+    MessagesNotAnArray { key: &'static str },
+    #[error("`{key}[{index}]` is not an object")]
+    MessageNotAnObject { key: &'static str, index: usize },
+    /// Some parsers take the first value, others the last: we might check one and the upstream answer the other.
+    #[error("`{key}` occurs twice")]
+    DuplicateMessages { key: &'static str },
     #[error("`{0}` occurs twice")]
     Ambiguous(&'static str),
 }
 
 impl Unreadable {
-    /// A word for logs and metrics that says nothing of the request's content.
+    /// A label for logs and metrics that reveals nothing of the request's content.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -36,10 +37,10 @@ impl Unreadable {
             Unreadable::NotJson { .. } => "not_json",
             Unreadable::TooDeep => "too_deep",
             Unreadable::NotAnObject => "not_an_object",
-            Unreadable::NoMessages => "no_messages",
-            Unreadable::MessagesNotAnArray => "messages_not_an_array",
+            Unreadable::NoMessages { .. } => "no_messages",
+            Unreadable::MessagesNotAnArray { .. } => "messages_not_an_array",
             Unreadable::MessageNotAnObject { .. } => "message_not_an_object",
-            Unreadable::DuplicateMessages => "duplicate_messages",
+            Unreadable::DuplicateMessages { .. } => "duplicate_messages",
             Unreadable::Ambiguous(_) => "ambiguous",
         }
     }

@@ -1,13 +1,12 @@
-//! Split, read and splice agree with `serde_json` on generated bodies, whole and damaged.
+//! Splitting, reading and splicing agree with `serde_json` on generated bodies, valid and damaged.
 
-// Clippy knows a test by its attribute; the functions that the tests share have none.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
 mod oracle;
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use tidegate_wire::{Unreadable, read_message, split};
+use tidegate_wire::{Dialect, Unreadable, split};
 
 fn space() -> impl Strategy<Value = &'static str> {
     prop_oneof![3 => Just(""), 1 => select(&[" ", "\n", "\t\r\n "][..])]
@@ -38,9 +37,9 @@ fn string() -> impl Strategy<Value = String> {
     prop::collection::vec(select(bits.to_vec()), 0..8).prop_map(|bits| format!("\"{}\"", bits.concat()))
 }
 
-fn array(element: impl Strategy<Value = String>, most: usize) -> impl Strategy<Value = String> {
+fn array(element: impl Strategy<Value = String>, max_len: usize) -> impl Strategy<Value = String> {
     let spaced = (space(), element, space()).prop_map(|(a, element, b)| format!("{a}{element}{b}"));
-    prop::collection::vec(spaced, 0..most).prop_map(|elements| format!("[{}]", elements.join(",")))
+    prop::collection::vec(spaced, 0..max_len).prop_map(|elements| format!("[{}]", elements.join(",")))
 }
 
 fn object(members: Vec<(String, String)>, space: &str) -> String {
@@ -70,7 +69,7 @@ fn json() -> impl Strategy<Value = String> {
     })
 }
 
-/// A key as it is, or spelled with an escape.
+/// A key, sometimes spelled with an escape.
 fn key(name: &'static str) -> impl Strategy<Value = String> {
     let escaped = format!("\"\\u00{:02x}{}\"", name.as_bytes()[0], &name[1..]);
     prop_oneof![4 => Just(format!("\"{name}\"")), 1 => Just(escaped)]
@@ -131,7 +130,7 @@ fn body() -> impl Strategy<Value = String> {
     (space(), whole, space()).prop_map(|(a, whole, b)| format!("{a}{whole}{b}"))
 }
 
-/// The oracle lets an ambiguous body pass; the generated ones have no member twice, so none may be taken for one.
+/// The oracle accepts any verdict on an ambiguous body. Generated bodies have no duplicate members, so none may count as ambiguous.
 fn is_ambiguous(body: &str) -> bool {
     matches!(oracle::read_all(body.as_bytes()), Err(Unreadable::Ambiguous(_)))
 }
@@ -140,13 +139,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn valid_bodies_are_taken_and_spliced(body in body(), seed in any::<u64>()) {
+    fn valid_bodies_are_read_and_spliced(body in body(), seed in any::<u64>()) {
         prop_assert!(!is_ambiguous(&body));
         oracle::check(body.as_bytes(), seed);
     }
 
     #[test]
-    fn damaged_bodies_are_judged_as_serde_json_does(
+    fn serde_json_agrees_on_damaged_bodies(
         body in body(),
         damage in prop::collection::vec((any::<Index>(), 0..4_usize, prop_oneof![any::<u8>(), select(&b"{}[]\",:\\ "[..])]), 1..4),
         seed in any::<u64>(),
@@ -155,7 +154,7 @@ proptest! {
         for (index, kind, byte) in damage {
             let at = index.index(bytes.len());
             match kind {
-                // Never the last one: the next damage needs a place.
+                // Keep at least one byte for the next damage.
                 0 if bytes.len() > 1 => { bytes.remove(at); }
                 1 => bytes.insert(at, byte),
                 3 => bytes.truncate(at.max(1)),
@@ -166,14 +165,14 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_judged_as_serde_json_does(bytes in prop::collection::vec(any::<u8>(), 0..200), seed in any::<u64>()) {
+    fn serde_json_agrees_on_arbitrary_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200), seed in any::<u64>()) {
         oracle::check(&bytes, seed);
-        let _ = read_message(&bytes);
+        let _ = Dialect::Chat.read_message(&bytes);
     }
 }
 
 #[test]
-fn a_hundred_thousand_messages_and_one_of_ten_megabytes() {
+fn a_hundred_thousand_messages_or_one_of_ten_megabytes_can_be_read() {
     let many = format!("{{\"messages\":[{}{{}}]}}", "{\"role\":\"user\",\"content\":\"x\"},".repeat(99_999));
     let (outline, facts) = oracle::read_all(many.as_bytes()).unwrap();
     assert_eq!((outline.messages.len(), facts.len()), (100_000, 100_000));
@@ -184,14 +183,14 @@ fn a_hundred_thousand_messages_and_one_of_ten_megabytes() {
 }
 
 #[test]
-fn nesting_costs_no_stack() {
+fn deep_nesting_does_not_overflow_the_stack() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         for levels in [100, 10_000, 1_000_000] {
             let deep = format!("{}1{}", open.repeat(levels), close.repeat(levels));
             let inside = format!("{{\"messages\":[{{\"x\":{deep}}}]}}");
-            assert_eq!(split(inside.as_bytes()).is_ok(), levels == 100);
+            assert_eq!(split(Dialect::Chat, inside.as_bytes()).is_ok(), levels == 100);
             let message = format!("{{\"content\":[{{\"x\":{deep}}}]}}");
-            assert_eq!(read_message(message.as_bytes()).is_ok(), levels == 100);
+            assert_eq!(Dialect::Chat.read_message(message.as_bytes()).is_ok(), levels == 100);
         }
     }
 }

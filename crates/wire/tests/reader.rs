@@ -1,21 +1,28 @@
-//! The reader: what it says of a request, and that its memory never changes the answer.
+//! The reader: what it reports about a request, and that its caches never change the result.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
 use tidegate_engine::{Digest, Kind, Role, Tokens};
 use tidegate_tokens::{Encoding, ImageRule, count};
-use tidegate_wire::{Chat, Meter, Reader, Reading, Unit, chain, facts, read_message, split};
+use tidegate_wire::{Dialect, Meter, ParsedRequest, ReadOptions, Reader, Unit, chain, split};
 
 const METER: Meter = Meter { encoding: Encoding::O200k, images: ImageRule::DEFAULT, unit: Unit::Tokens };
 
-fn plain() -> Reading<'static> {
-    Reading { meter: METER, observes: None, excludes: None, placeholder: Tokens(10), factor: 1.0, cuts: true }
+fn plain() -> ReadOptions<'static> {
+    ReadOptions {
+        meter: METER,
+        user_observations: None,
+        excluded_tools: None,
+        placeholder: Tokens(10),
+        factor: 1.0,
+        finds_cuts: true,
+    }
 }
 
-fn read(reader: &Reader, body: &str, reading: &Reading<'_>) -> Chat {
-    let outline = reader.outline(body.as_bytes()).unwrap();
-    let looked_up = reader.look_up(&outline, reading);
-    reader.read(body.as_bytes(), &outline, reading, looked_up).unwrap()
+fn read(reader: &Reader, body: &str, options: &ReadOptions<'_>) -> ParsedRequest {
+    let outline = reader.outline(Dialect::Chat, body.as_bytes()).unwrap();
+    let lookup = reader.look_up(&outline, options);
+    reader.read(body.as_bytes(), &outline, options, lookup).unwrap()
 }
 
 fn body(messages: &[&str]) -> String {
@@ -28,21 +35,21 @@ const USER: &str = r#"{"role":"user","content":"OBSERVATION: it is green"}"#;
 const SYSTEM: &str = r#"{"role":"system","content":"be brief"}"#;
 
 #[test]
-fn digests_are_those_of_the_chain_whether_remembered_or_not() {
+fn digests_are_those_of_the_chain_whether_cached_or_not() {
     let reader = Reader::default();
     let messages = [SYSTEM, USER, CALL, RESULT, SYSTEM, USER, CALL, RESULT];
     for length in [2, 4, 8, 3, 8, 1, 5] {
         let body = body(&messages[..length]);
-        let chat = read(&reader, &body, &plain());
+        let request = read(&reader, &body, &plain());
         let mut digest = Digest::default();
-        let expected = split(body.as_bytes()).unwrap().messages.into_iter().map(|span| {
-            let facts = facts(&read_message(span.of(body.as_bytes())).unwrap());
+        let expected = split(Dialect::Chat, body.as_bytes()).unwrap().messages.into_iter().map(|span| {
+            let facts = Dialect::Chat.read_facts(span.of(body.as_bytes())).unwrap();
             if !facts.role.is_instruction() {
                 digest = chain(digest, &facts.canonical);
             }
             digest
         });
-        let found: Vec<Digest> = chat.messages.iter().map(|message| message.digest).collect();
+        let found: Vec<Digest> = request.messages.iter().map(|message| message.digest).collect();
         assert_eq!(found, expected.collect::<Vec<_>>(), "{length} messages");
     }
 }
@@ -60,87 +67,93 @@ fn a_branch_has_digests_of_its_own() {
 }
 
 #[test]
-fn only_what_was_never_seen_is_read() {
+fn only_messages_that_are_not_cached_are_read() {
     let reader = Reader::default();
     let first = body(&[USER, CALL]);
-    let outline = reader.outline(first.as_bytes()).unwrap();
-    assert_eq!(reader.look_up(&outline, &plain()).unseen, USER.len() + CALL.len());
+    let outline = reader.outline(Dialect::Chat, first.as_bytes()).unwrap();
+    assert_eq!(reader.look_up(&outline, &plain()).uncached_bytes, USER.len() + CALL.len());
     read(&reader, &first, &plain());
     let longer = body(&[USER, CALL, RESULT]);
-    let outline = reader.outline(longer.as_bytes()).unwrap();
-    assert_eq!(reader.look_up(&outline, &plain()).unseen, RESULT.len());
-    // Another vocabulary counts differently, so that nothing of the first is taken for it.
+    let outline = reader.outline(Dialect::Chat, longer.as_bytes()).unwrap();
+    assert_eq!(reader.look_up(&outline, &plain()).uncached_bytes, RESULT.len());
+    // Another vocabulary counts differently, so nothing that was counted by the first is used.
     let estimate = Meter { encoding: Encoding::Estimate, ..METER };
     assert_eq!(
-        reader.look_up(&outline, &Reading { meter: estimate, ..plain() }).unseen,
-        longer.len() - outline_rest(&longer)
+        reader.look_up(&outline, &ReadOptions { meter: estimate, ..plain() }).uncached_bytes,
+        longer.len() - bytes_outside_messages(&longer)
     );
 }
 
-/// The bytes of a body that are no message.
-fn outline_rest(body: &str) -> usize {
-    body.len() - split(body.as_bytes()).unwrap().messages.iter().map(|span| span.range().len()).sum::<usize>()
+/// The number of bytes of a body outside its messages.
+fn bytes_outside_messages(body: &str) -> usize {
+    body.len()
+        - split(Dialect::Chat, body.as_bytes())
+            .unwrap()
+            .messages
+            .iter()
+            .map(|span| span.range().len())
+            .sum::<usize>()
 }
 
 #[test]
-fn observations_are_tools_tagged_messages_and_what_the_pattern_matches() {
+fn observations_are_tool_results_tagged_messages_and_matching_user_messages() {
     let tagged = r#"{"role":"user","observation":{"type":"tool_output"},"content":"a long output of some tool, really"}"#;
     let body = body(&[USER, tagged, CALL, RESULT]);
     let reader = Reader::default();
-    let kinds = |reading: &Reading<'_>| -> Vec<Kind> {
-        read(&reader, &body, reading).messages.iter().map(|message| message.kind).collect()
+    let kinds = |options: &ReadOptions<'_>| -> Vec<Kind> {
+        read(&reader, &body, options).messages.iter().map(|message| message.kind).collect()
     };
     use Kind::{Observation, Speech};
     assert_eq!(kinds(&plain()), [Speech, Observation, Speech, Observation]);
     let observes = |text: &str| text.starts_with("OBSERVATION:");
-    let by_pattern = Reading { observes: Some(("^OBSERVATION:", &observes)), ..plain() };
+    let by_pattern = ReadOptions { user_observations: Some(("^OBSERVATION:", &observes)), ..plain() };
     assert_eq!(kinds(&by_pattern), [Observation, Observation, Speech, Observation]);
-    // What one route's pattern found does not stick to the message.
+    // A match of one route's pattern does not affect other routes.
     assert_eq!(kinds(&plain()), [Speech, Observation, Speech, Observation]);
 }
 
 #[test]
-fn a_mask_costs_the_frame_and_the_placeholder() {
+fn a_masked_message_costs_its_frame_and_the_placeholder() {
     let reader = Reader::default();
-    let chat = read(&reader, &body(&[CALL, RESULT]), &plain());
+    let request = read(&reader, &body(&[CALL, RESULT]), &plain());
     let content = count(Encoding::O200k, "one two three four five six seven eight nine ten eleven");
-    let result = chat.messages[1];
+    let result = request.messages[1];
     assert_eq!(result.role, Role::Tool);
     assert_eq!(result.masked, Some(result.tokens.saturating_sub(content) + Tokens(10)));
-    assert_eq!(chat.messages[0].masked, None);
+    assert_eq!(request.messages[0].masked, None);
 }
 
 #[test]
 fn excluded_tools_are_found_through_their_calls_and_names() {
     let named = r#"{"role":"function","name":"ls","content":"one two three"}"#;
     let excludes = |tool: &str| tool == "ls";
-    let reading = Reading { excludes: Some(&excludes), ..plain() };
+    let options = ReadOptions { excluded_tools: Some(&excludes), ..plain() };
     let reader = Reader::default();
-    let chat = read(&reader, &body(&[CALL, RESULT, named]), &reading);
-    assert_eq!(chat.messages[1].masked, None);
-    assert_eq!(chat.messages[2].masked, None);
-    let chat = read(&reader, &body(&[CALL, RESULT, named]), &plain());
-    assert!(chat.messages[1].masked.is_some() && chat.messages[2].masked.is_some());
+    let request = read(&reader, &body(&[CALL, RESULT, named]), &options);
+    assert_eq!(request.messages[1].masked, None);
+    assert_eq!(request.messages[2].masked, None);
+    let request = read(&reader, &body(&[CALL, RESULT, named]), &plain());
+    assert!(request.messages[1].masked.is_some() && request.messages[2].masked.is_some());
 }
 
 #[test]
-fn a_correction_applies_to_every_count() {
+fn the_factor_applies_to_every_count() {
     let reader = Reader::default();
     let body = r#"{"messages":[{"role":"user","content":"hello"}],"tools":[{"type":"function","function":{"name":"f"}}]}"#;
     let once = read(&reader, body, &plain());
-    let twice = read(&reader, body, &Reading { factor: 2.0, ..plain() });
+    let twice = read(&reader, body, &ReadOptions { factor: 2.0, ..plain() });
     assert_eq!(twice.messages[0].tokens.0, 2 * once.messages[0].tokens.0);
     assert_eq!(twice.fixed.0, 2 * once.fixed.0);
     assert!(once.fixed > Tokens(3), "tool schemas count");
 }
 
 #[test]
-fn a_conversation_is_known_by_its_first_message_that_is_no_instruction() {
+fn the_first_message_that_is_not_an_instruction_identifies_a_conversation() {
     let reader = Reader::default();
     let opening = |messages: &[&str]| {
         let body = body(messages);
-        let outline = reader.outline(body.as_bytes()).unwrap();
-        reader.opening(body.as_bytes(), &outline)
+        let outline = reader.outline(Dialect::Chat, body.as_bytes()).unwrap();
+        reader.opening_digest(body.as_bytes(), &outline)
     };
     assert_eq!(opening(&[SYSTEM, USER]), opening(&[USER, CALL, RESULT]));
     assert_ne!(opening(&[SYSTEM, USER]), opening(&[SYSTEM, CALL]));
@@ -149,12 +162,12 @@ fn a_conversation_is_known_by_its_first_message_that_is_no_instruction() {
 }
 
 #[test]
-fn a_message_that_is_no_json_is_refused_and_not_remembered() {
+fn an_invalid_message_is_refused_and_not_cached() {
     let reader = Reader::default();
     let broken = r#"{"messages":[{"role":"user","content":tru}]}"#;
     for _ in 0..2 {
-        let outline = reader.outline(broken.as_bytes()).unwrap();
-        let looked_up = reader.look_up(&outline, &plain());
-        assert!(reader.read(broken.as_bytes(), &outline, &plain(), looked_up).is_err());
+        let outline = reader.outline(Dialect::Chat, broken.as_bytes()).unwrap();
+        let lookup = reader.look_up(&outline, &plain());
+        assert!(reader.read(broken.as_bytes(), &outline, &plain(), lookup).is_err());
     }
 }

@@ -1,15 +1,16 @@
 //! Section "Tuning knobs": `tokenBudget`, `reservedForResponse`, `maxContextPct`.
 
 use super::run::run;
-use crate::client::{CHAT, exchange, post};
-use crate::scene::{Scene, figure, message};
+use crate::conformance::scene::{Scene, message};
+use crate::support::client::{CHAT, exchange, post};
+use crate::support::reply::figure;
 use serde_json::json;
 
 async fn budget(scene: &Scene) -> u64 {
-    figure(&scene.say("c", &[message("user", "hello")]).await.0, "x-tidegate-budget")
+    figure(&scene.send("c", &[message("user", "hello")]).await.0, "x-tidegate-budget")
 }
 
-/// Whichever is less: the total without the reserve, or 85 % of the total.
+/// The total minus the reserve or 85 % of the total, whichever is less.
 #[tokio::test]
 async fn a_thousand_tokens_are_reserved_and_85_percent_used() {
     for (total, expected) in
@@ -22,7 +23,7 @@ async fn a_thousand_tokens_are_reserved_and_85_percent_used() {
 }
 
 #[tokio::test]
-async fn the_environment_sets_another_reserve() {
+async fn the_environment_sets_the_reserve() {
     for (reserve, expected) in [("1800", 6_392), ("1000", 6_963), ("0", 6_963), ("5000", 3_192)] {
         let model = "[models.\"m\"]\nwindow = 8192\n";
         let scene = Scene::start_with("agent", model, |setup| setup.env("AGENT_CONTEXT_RESERVED", reserve));
@@ -30,9 +31,9 @@ async fn the_environment_sets_another_reserve() {
     }
 }
 
-/// A request knows best how long its own answer may get.
+/// A request knows best how long its answer may be.
 #[tokio::test]
-async fn the_request_itself_may_reserve_another_number() {
+async fn max_tokens_overrides_the_reserve() {
     let scene = Scene::start("agent", "[models.\"m\"]\nwindow = 8192\n").await;
     let body =
         json!({ "model": "m", "max_tokens": 3000, "messages": [message("user", "hello")] }).to_string();
@@ -40,11 +41,11 @@ async fn the_request_itself_may_reserve_another_number() {
     assert_eq!(figure(&reply, "x-tidegate-budget"), 5_192);
 }
 
-/// Both sides of the edge, to the token: what fits goes out, one token more is refused and nothing is sent.
+/// Exact to the token: a request that fits is forwarded; with one token more, it is refused and nothing is sent.
 #[tokio::test]
-async fn what_fits_even_masked_goes_out_and_one_token_more_is_refused() {
+async fn a_masked_request_at_the_budget_passes_and_one_token_more_is_refused() {
     let probe = Scene::start("agent", "").await;
-    let masked = figure(&probe.say("c", &run(12)).await.0, "x-tidegate-tokens-after");
+    let masked = figure(&probe.send("c", &run(12)).await.0, "x-tidegate-tokens-after");
     for (budget, status) in [(masked, 200), (masked - 1, 422)] {
         let scene = Scene::start("agent", &format!("[context.budget]\nmax_input = {budget}\n")).await;
         let reply = scene.ask("c", &run(12)).await;

@@ -1,9 +1,10 @@
-//! Section "Example configurations": both of them, as files of variables.
+//! Section "Example configurations": both examples, as files of environment variables.
 
 use super::run::{result_at, run};
-use crate::scene::{Scene, edited, figure, message};
-use crate::tidegate::{Setup, command};
-use crate::within;
+use crate::conformance::scene::{Scene, message};
+use crate::support::command::{self, command};
+use crate::support::reply::{edited, figure};
+use crate::support::tidegate::Setup;
 use tempfile::TempDir;
 
 const FAST_CHAT: &str = include_str!("fast-chat.env");
@@ -17,13 +18,12 @@ fn with(setup: Setup, file: &str) -> Setup {
     variables(file).fold(setup, |setup, (name, value)| setup.env(name, value))
 }
 
-/// What `tidegate check` says of a key, and whom it has it from.
+/// The value of a key and its source, as `tidegate check` prints them.
 async fn checked(file: &str, key: &str) -> String {
     let directory = TempDir::new().unwrap();
     std::fs::write(directory.path().join("proxy.toml"), "[context]\nprofile = \"agent\"\n").unwrap();
     let mut command = command(directory.path());
-    let output = command.arg("check").envs(variables(file)).output();
-    let text = String::from_utf8(within("check ends", output).await.unwrap().stdout).unwrap();
+    let text = command::run(command.arg("check").envs(variables(file))).await.out;
     let line = text
         .lines()
         .find(|line| line.trim_start().starts_with(key))
@@ -32,7 +32,7 @@ async fn checked(file: &str, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_variable_is_where_a_value_comes_from() {
+async fn check_names_the_variable_of_each_value() {
     for (file, key, value) in [
         (FAST_CHAT, "context.strategy", "\"masking\" AGENT_CONTEXT_STRATEGY"),
         (FAST_CHAT, "context.mask.keep", "{ turns = 6 } AGENT_CONTEXT_MASKING_WINDOW"),
@@ -52,21 +52,21 @@ async fn each_variable_is_where_a_value_comes_from() {
 async fn the_fast_chat_agent_masks_early_and_leaves_room_for_answers() {
     let model = "[models.\"m\"]\nwindow = 8192\n";
     let scene = Scene::start_with("agent", model, |setup| with(setup, FAST_CHAT)).await.model("m");
-    let (reply, _) = scene.say("hello", &[message("user", "hello")]).await;
+    let (reply, _) = scene.send("hello", &[message("user", "hello")]).await;
     assert_eq!(figure(&reply, "x-tidegate-budget"), 8192 - 1800);
-    let (reply, _) = scene.say("six", &run(6)).await;
+    let (reply, _) = scene.send("six", &run(6)).await;
     assert_eq!(edited(&reply, "masked"), 0);
-    // Its threshold of turns is for another strategy: nothing is ever summarized.
+    // Its turn threshold is for another strategy: nothing is summarized.
     let scene = Scene::start_with("agent", "", |setup| with(setup, FAST_CHAT)).await;
-    let (reply, sent) = scene.say("long", &run(40)).await;
+    let (reply, sent) = scene.send("long", &run(40)).await;
     assert_eq!((edited(&reply, "masked"), edited(&reply, "folded")), (34, 0));
     assert!(sent.summary().is_none());
-    // A client may ask for that strategy, and then the threshold counts.
+    // With that strategy the threshold applies.
     for (turns, is_folded) in [(17, false), (18, true)] {
         let scene = Scene::start_with("agent", "", |setup| {
             with(setup, FAST_CHAT).env("AGENT_CONTEXT_STRATEGY", "summarization")
         });
-        let (reply, _) = scene.await.say("c", &run(turns)).await;
+        let (reply, _) = scene.await.send("c", &run(turns)).await;
         assert_eq!(edited(&reply, "folded") > 0, is_folded);
     }
 }
@@ -74,21 +74,21 @@ async fn the_fast_chat_agent_masks_early_and_leaves_room_for_answers() {
 #[tokio::test]
 async fn the_deep_code_agent_masks_late_and_summarizes_by_turns_and_tokens() {
     let scene = Scene::start_with("agent", "", |setup| with(setup, DEEP_CODE)).await;
-    let (reply, sent) = scene.say("c", &run(10)).await;
+    let (reply, sent) = scene.send("c", &run(10)).await;
     assert_eq!(
         (edited(&reply, "masked"), edited(&reply, "folded")),
         (0, 0),
-        "the newest ten are never folded"
+        "the newest ten turns are never folded"
     );
     assert_eq!(sent.messages(), run(10));
-    let (reply, _) = scene.say("c", &run(13)).await;
+    let (reply, _) = scene.send("c", &run(13)).await;
     assert_eq!((edited(&reply, "folded"), reply.header("x-tidegate-trigger")), (6, Some("turns")));
-    // Two turns later, and one of them was long: now it is the tokens.
-    let (reply, _) = scene.say("c", &run(14)).await;
+    // Two turns later, one of them long, the token threshold applies.
+    let (reply, _) = scene.send("c", &run(14)).await;
     assert_eq!((edited(&reply, "folded"), reply.header("x-tidegate-trigger")), (6, None));
     let mut long = run(15);
     long[result_at(14)]["content"] = "word ".repeat(9_000).into();
-    let (reply, _) = scene.say("c", &long).await;
+    let (reply, _) = scene.send("c", &long).await;
     assert_eq!((edited(&reply, "folded"), reply.header("x-tidegate-trigger")), (10, Some("budget")));
     for (turns, status) in [(119, 200), (120, 422)] {
         assert_eq!(scene.ask("end", &run(turns)).await.status, status, "{turns} turns");

@@ -1,37 +1,37 @@
-//! Section "Tuning knobs": `maxTurns` and `maxCostUsd`, the hard stops.
+//! Section "Tuning knobs": the hard stops `maxTurns` and `maxCostUsd`.
 
-use super::run::{counted, metric, run};
-use crate::reply::Reply;
-use crate::scene::Scene;
+use super::run::{metric, run, until_counted};
+use crate::conformance::scene::Scene;
+use crate::support::reply::{Reply, edited};
 use serde_json::json;
 use tidegate_testkit::{Answer, MockUpstream};
 
 #[tokio::test]
-async fn a_run_ends_after_its_last_turn() {
+async fn a_run_ends_at_max_turns() {
     let by_variable = Scene::start_with("agent", "", |setup| setup.env("AGENT_CONTEXT_MAX_TURNS", "4")).await;
     let by_setting = Scene::start("agent", "[context.limits]\nmax_turns = 4\n").await;
     for scene in [by_variable, by_setting] {
         for turns in 0..4 {
-            // A retry is the same turn, however often it comes.
-            scene.say("c", &run(turns)).await;
-            scene.say("c", &run(turns)).await;
+            // A retry does not count as a turn.
+            scene.send("c", &run(turns)).await;
+            scene.send("c", &run(turns)).await;
         }
         let reply = scene.ask("c", &run(4)).await;
         assert_eq!((reply.status, reply.error_code().as_str()), (422, "max_turns_exceeded"));
         assert!(reply.text().contains("4 turns") && reply.text().contains("context.limits.max_turns"));
-        assert_eq!(scene.upstream.requests().len(), 8, "nothing was sent for it");
-        // Another conversation has turns of its own.
-        scene.say("other", &run(3)).await;
+        assert_eq!(scene.upstream.requests().len(), 8, "a refused request was sent");
+        // Another conversation has its own turns.
+        scene.send("other", &run(3)).await;
     }
 }
 
 #[tokio::test]
-async fn without_a_limit_it_goes_on() {
+async fn without_a_limit_a_run_goes_on() {
     let scene = Scene::start("agent", "").await;
-    scene.say("c", &run(150)).await;
+    scene.send("c", &run(150)).await;
 }
 
-/// 0.16 USD: 40,000 new tokens at 2 USD for a million, 60,000 cached ones at 0.50, and 5,000 of the answer at 10.
+/// 0.16 USD per request: 40,000 new tokens at 2 USD per million, 60,000 cached at 0.50, and 5,000 output tokens at 10.
 const PRICES: &str = "[models.\"m\"]\nwindow = 200000\nencoding = \"o200k_base\"\ninput = 2.0\ncached_input = 0.5\noutput = 10.0\n";
 
 fn billed() -> Answer {
@@ -45,51 +45,50 @@ fn billed() -> Answer {
     )
 }
 
-async fn priced(most: f64) -> Scene {
-    let settings = format!("[context.limits]\nmax_cost_usd = {most:?}\n{PRICES}");
+async fn priced(limit: f64) -> Scene {
+    let settings = format!("[context.limits]\nmax_cost_usd = {limit:?}\n{PRICES}");
     let scene = Scene::start("agent", &settings).await.model("m");
     scene.upstream.answer(billed());
     scene
 }
 
-fn is_refused(reply: &Reply, figures: [&str; 2]) {
+fn assert_refused(reply: &Reply, figures: [&str; 2]) {
     assert_eq!((reply.status, reply.error_code().as_str()), (422, "max_cost_exceeded"));
     assert!(figures.iter().all(|figure| reply.text().contains(figure)), "{}", reply.text());
 }
 
 #[tokio::test]
-async fn a_run_ends_when_it_has_cost_as_much_as_it_may() {
+async fn a_run_ends_at_max_cost() {
     let scene = priced(0.32).await;
-    scene.say("c", &run(0)).await;
-    counted(&scene, 1).await;
+    scene.send("c", &run(0)).await;
+    until_counted(&scene, 1).await;
     assert!((metric(&scene, "agent_context_estimated_cost_usd").await - 0.16).abs() < 1e-9);
-    scene.say("c", &run(1)).await;
-    counted(&scene, 2).await;
+    scene.send("c", &run(1)).await;
+    until_counted(&scene, 2).await;
     assert!((metric(&scene, "agent_context_estimated_cost_usd").await - 0.32).abs() < 1e-9);
-    is_refused(&scene.ask("c", &run(2)).await, ["$0.32", "context.limits.max_cost_usd"]);
-    assert_eq!(scene.upstream.requests().len(), 2, "nothing was sent for it");
-    scene.say("other", &run(2)).await;
+    assert_refused(&scene.ask("c", &run(2)).await, ["$0.32", "context.limits.max_cost_usd"]);
+    assert_eq!(scene.upstream.requests().len(), 2, "a refused request was sent");
+    scene.send("other", &run(2)).await;
 }
 
 #[tokio::test]
-async fn one_cent_less_than_the_limit_is_no_reason_to_stop() {
+async fn a_run_below_max_cost_goes_on() {
     let scene = priced(0.33).await;
     for turns in 0..3 {
-        scene.say("c", &run(turns)).await;
-        counted(&scene, turns as u64 + 1).await;
+        scene.send("c", &run(turns)).await;
+        until_counted(&scene, turns as u64 + 1).await;
     }
-    is_refused(&scene.ask("c", &run(3)).await, ["$0.48", "$0.33"]);
+    assert_refused(&scene.ask("c", &run(3)).await, ["$0.48", "$0.33"]);
 }
 
-/// Summaries are made for the run, so that they are paid for by it.
+/// The cost of summaries is part of the cost of a run.
 #[tokio::test]
-async fn what_a_summarizer_takes_counts_too() {
+async fn summaries_count_towards_the_cost() {
     let summarizer = MockUpstream::start().await;
-    let said =
+    let summary =
         json!({ "summary_text": "Much was seen.", "key_facts": ["The parser is at fault."] }).to_string();
-    let choice =
-        json!({ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": said } });
-    // A tenth of a dollar: 50,000 tokens at 2 USD for a million.
+    let choice = json!({ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": summary } });
+    // A tenth of a dollar: 50,000 tokens at 2 USD per million.
     let usage = json!({ "prompt_tokens": 50_000, "completion_tokens": 0, "total_tokens": 50_000 });
     summarizer.answer(Answer::json(200, json!({ "id": "s", "choices": [choice], "usage": usage })));
     let settings = format!(
@@ -99,14 +98,14 @@ async fn what_a_summarizer_takes_counts_too() {
     );
     let scene = Scene::start("agent", &settings).await.model("m");
     scene.upstream.answer(billed());
-    let (reply, _) = scene.say("c", &run(14)).await;
-    assert_eq!(crate::scene::edited(&reply, "folded"), 8);
-    counted(&scene, 1).await;
-    is_refused(&scene.ask("c", &run(15)).await, ["$0.26", "context.limits.max_cost_usd"]);
+    let (reply, _) = scene.send("c", &run(14)).await;
+    assert_eq!(edited(&reply, "folded"), 8);
+    until_counted(&scene, 1).await;
+    assert_refused(&scene.ask("c", &run(15)).await, ["$0.26", "context.limits.max_cost_usd"]);
     assert!((metric(&scene, "tidegate_summarizer_cost_usd_total").await - 0.1).abs() < 1e-9);
 }
 
-/// What is answered with an error is not billed, so that retries at a failing provider do not end a run.
+/// Errors are not billed, so retries against a failing provider do not end a run.
 #[tokio::test]
 async fn an_error_costs_nothing() {
     let scene = priced(0.16).await;
@@ -114,12 +113,12 @@ async fn an_error_costs_nothing() {
         scene.upstream.then(Answer::error(status, "overloaded", "Come back later."));
         assert_eq!(scene.ask("c", &run(1)).await.status, status);
     }
-    // Some say so only when they have begun to answer.
+    // Some upstreams report an error after the response has started.
     scene.upstream.then(Answer::sse([json!({ "error": { "message": "Come back later." } }).to_string()]));
     assert_eq!(scene.ask("c", &run(1)).await.status, 200);
-    counted(&scene, 1).await;
+    until_counted(&scene, 1).await;
     assert_eq!(metric(&scene, "agent_context_estimated_cost_usd").await, 0.0);
     assert_eq!(scene.ask("c", &run(1)).await.status, 200);
-    counted(&scene, 2).await;
+    until_counted(&scene, 2).await;
     assert_eq!(scene.ask("c", &run(1)).await.status, 422);
 }

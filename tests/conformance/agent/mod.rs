@@ -1,4 +1,4 @@
-//! Profile `agent`.
+//! Profile `agent`. README.md maps the rules of the document to these tests.
 
 mod budget;
 mod examples;

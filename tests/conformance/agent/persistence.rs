@@ -1,11 +1,11 @@
-//! Section "Persistence": every raw turn is in PostgreSQL, in full, also where the model no longer sees it.
+//! Section "Persistence": every raw turn is stored in PostgreSQL in full, even if the model no longer sees it.
 
 use super::run::PLACEHOLDER;
-use crate::client::{CHAT, exchange, post};
-use crate::scene::Scene;
+use crate::conformance::scene::Scene;
+use crate::support::client::{CHAT, exchange, post};
 use tidegate_testkit::{PostgresServer, until};
 
-/// The messages as the client writes them: not as anybody else would.
+/// Messages with unusual spelling, so that a reserialized one would differ.
 fn written(turns: usize) -> Vec<String> {
     let mut messages = vec![
         "{ \"role\" :\"system\", \"content\":\"You mend \\u0070rograms.\"}".to_owned(),
@@ -38,10 +38,10 @@ async fn every_raw_turn_is_kept_byte_for_byte_and_once() {
     let scene = Scene::start("agent", &format!("[archive]\nurl = \"{}\"\n", server.url())).await;
     let first = send(&scene, 12).await;
     assert_eq!(first.matches(PLACEHOLDER).count(), 2);
-    // A retry brings all of it again, and so does the next turn.
+    // A retry and the next turn send the same messages again.
     assert_eq!(send(&scene, 12).await, first);
     assert_eq!(send(&scene, 13).await.matches(PLACEHOLDER).count(), 3);
-    // What was decided about a request is written behind its messages.
+    // The audit of a request is written after its messages.
     until("three requests are in the archive", async || {
         server.psql("select to_regclass('turn_context_audit') is not null").await == "t"
             && server.psql("select count(*) from turn_context_audit").await == "3"
@@ -54,7 +54,7 @@ async fn every_raw_turn_is_kept_byte_for_byte_and_once() {
         .map(|message| message.bytes().map(|byte| format!("{byte:02x}")).collect())
         .collect();
     assert_eq!(server.psql(rows).await.split('\n').collect::<Vec<_>>(), expected);
-    // What the upstream answered is there too: once for the two tries of the first request, and once for the next.
+    // Answers are stored as well: one for both tries of the first request, and one for the next request.
     let answers =
         "select count(*) from agent_context_turns where raw_message like '%\"ok\"%' and role = 'assistant'";
     assert_eq!(server.psql(answers).await, "2");
@@ -65,9 +65,9 @@ async fn every_raw_turn_is_kept_byte_for_byte_and_once() {
     assert_eq!(server.psql(&masked).await, "0");
 }
 
-/// A summary stands for turns that are all still there.
+/// The turns that a summary covers are still stored.
 #[tokio::test]
-async fn what_was_summarized_is_kept_as_well() {
+async fn summarized_turns_are_kept() {
     let server = PostgresServer::start().await;
     let settings = format!("strategy = \"hybrid\"\n[archive]\nurl = \"{}\"\n", server.url());
     let scene = Scene::start("agent", &settings).await;

@@ -1,8 +1,8 @@
-//! Section "Tuning knobs": `plateauWindow`, which hints at stopping and stops nothing.
+//! Section "Tuning knobs": `plateauWindow`, which only hints at stopping.
 
 use super::run::{Step, metric, run, run_of};
-use crate::reply::Reply;
-use crate::scene::{Scene, message};
+use crate::conformance::scene::{Scene, message};
+use crate::support::reply::Reply;
 use serde_json::Value;
 
 fn hint(reply: &Reply) -> Option<&str> {
@@ -10,12 +10,12 @@ fn hint(reply: &Reply) -> Option<&str> {
 }
 
 async fn hinted(scene: &Scene, name: &str, messages: &[Value]) -> Option<String> {
-    let (reply, sent) = scene.say(name, messages).await;
+    let (reply, sent) = scene.send(name, messages).await;
     assert_eq!(sent.messages().len(), messages.len());
     hint(&reply).map(str::to_owned)
 }
 
-/// So many turns, each of which is another call with another result that says it has failed.
+/// A run of turns with different calls whose results all report a failure.
 fn failing(turns: usize) -> Vec<Value> {
     let results = [
         "Error: no part",
@@ -47,31 +47,35 @@ async fn five_failed_turns_are_a_plateau_and_four_are_not() {
     }
 }
 
-/// The first of them was new, so that five without progress are six in all.
+/// The first turn was new, so five turns without progress are six in all.
 #[tokio::test]
-async fn so_are_the_same_call_again_and_the_same_result_again() {
+async fn repeated_calls_and_repeated_results_are_a_plateau() {
     let scene = Scene::start("agent", "").await;
     for (turns, expected) in [(5, None), (6, Some("plateau=5")), (8, Some("plateau=7"))] {
         assert_eq!(hinted(&scene, &format!("c{turns}"), &same_call(turns)).await.as_deref(), expected);
         assert_eq!(hinted(&scene, &format!("r{turns}"), &same_result(turns)).await.as_deref(), expected);
     }
-    assert!(hinted(&scene, "long", &same_call(40)).await.is_some(), "it goes on as long as nothing changes");
+    assert!(
+        hinted(&scene, "long", &same_call(40)).await.is_some(),
+        "the hint stopped although nothing changed"
+    );
 }
 
-/// Round and round in steps of two is no progress either.
+/// Two alternating calls are no progress.
 #[tokio::test]
-async fn so_is_a_circle() {
+async fn alternating_calls_are_a_plateau() {
     let scene = Scene::start("agent", "").await;
-    let circle = |turn: usize| Step::new(format!("{{\"part\":{}}}", turn % 2), format!("view number {turn}"));
-    assert_eq!(hinted(&scene, "c", &run_of((0..7).map(circle))).await.as_deref(), Some("plateau=5"));
+    let alternating =
+        |turn: usize| Step::new(format!("{{\"part\":{}}}", turn % 2), format!("view number {turn}"));
+    assert_eq!(hinted(&scene, "c", &run_of((0..7).map(alternating))).await.as_deref(), Some("plateau=5"));
 }
 
 #[tokio::test]
-async fn progress_begins_the_count_anew() {
+async fn progress_resets_the_count() {
     let scene = Scene::start("agent", "").await;
-    let (reply, _) = scene.say("c", &same_call(7)).await;
+    let (reply, _) = scene.send("c", &same_call(7)).await;
     assert_eq!(hint(&reply), Some("plateau=6"));
-    let goes_on = |more: usize| {
+    let continued = |more: usize| {
         let steps =
             (0..7).map(|turn| Step::new("{\"part\":7}", format!("another view of it, number {turn}")));
         let step = Step::new("{\"part\":8}", "Here is what was looked for.");
@@ -82,13 +86,13 @@ async fn progress_begins_the_count_anew() {
         )
     };
     for (more, expected) in [(0, None), (4, None), (5, Some("plateau=5"))] {
-        let (reply, _) = scene.say("c", &goes_on(more)).await;
+        let (reply, _) = scene.send("c", &continued(more)).await;
         assert_eq!(hint(&reply), expected, "{more} after it");
     }
 }
 
 #[tokio::test]
-async fn another_window_can_be_set_and_hints_are_counted() {
+async fn the_window_is_configurable_and_hints_are_counted() {
     let scene = Scene::start("agent", "[context.limits]\nplateau_window = 2\n").await;
     assert_eq!(hinted(&scene, "one", &failing(1)).await, None);
     assert_eq!(metric(&scene, "tidegate_stop_hints_total").await, 0.0);
@@ -98,28 +102,28 @@ async fn another_window_can_be_set_and_hints_are_counted() {
 }
 
 #[tokio::test]
-async fn work_is_no_plateau() {
+async fn progress_is_not_a_plateau() {
     let scene = Scene::start("agent", "").await;
     assert_eq!(hinted(&scene, "new", &run(9)).await, None);
-    // Edits are all answered alike.
+    // Different edits with the same result.
     let edits =
         (0..9).map(|turn| Step::new(format!("{{\"edit\":{turn}}}"), if turn % 2 == 0 { "ok" } else { "" }));
     assert_eq!(hinted(&scene, "edits", &run_of(edits)).await, None);
-    // Tests run again after each of them, and one that fails is what there is to work on.
+    // A test run after each edit, with a failing test to work on.
     let tested = (0..12).map(|turn| match turn % 2 {
         0 => Step::new(format!("{{\"edit\":{turn}}}"), "ok"),
         _ => Step::new("{\"test\":\"all\"}", "Error: one test has failed"),
     });
     assert_eq!(hinted(&scene, "tested", &run_of(tested)).await, None);
-    // A count of no errors is none.
+    // A result with an error count of zero is not a failure.
     let linted = (0..9)
         .map(|turn| Step::new(format!("{{\"lint\":{turn}}}"), format!("{{\"errors\":0,\"lines\":{turn}}}")));
     assert_eq!(hinted(&scene, "linted", &run_of(linted)).await, None);
 }
 
-/// A chat in which each question is another one, although each gets the same words.
+/// A chat with different questions that all get the same answer.
 #[tokio::test]
-async fn new_questions_are_progress_and_the_same_one_is_not() {
+async fn new_questions_are_progress_and_repeated_ones_are_not() {
     let scene = Scene::start("agent", "").await;
     let chat = |question: &dyn Fn(usize) -> String| {
         let mut messages = Vec::new();

@@ -1,15 +1,14 @@
-//! Runs of an agent: a task, then turns, each with a thought, a call and its result.
+//! Runs of an agent: a task, then turns of a thought, a call and its result.
 
-use crate::client::exchange;
-use crate::operator;
-use crate::reply::Reply;
-use crate::scene::{Scene, message};
-use crate::within;
+use crate::conformance::operator;
+use crate::conformance::scene::{Scene, message};
+use crate::support::client::admin;
+use crate::support::within;
 use serde_json::{Value, json};
 
 pub(crate) const PLACEHOLDER: &str = "[OMITTED_OBSERVATION: too old; available in memory store]";
 
-/// What one turn did, and what came of it.
+/// The arguments and the result of one turn's call.
 pub(crate) struct Step {
     pub(crate) arguments: String,
     pub(crate) result: String,
@@ -21,7 +20,7 @@ impl Step {
     }
 }
 
-/// A run whose every turn has brought something new.
+/// A run that makes progress in every turn.
 pub(crate) fn run(turns: usize) -> Vec<Value> {
     let step = |turn: usize| {
         Step::new(format!("{{\"file\":{turn}}}"), format!("result {turn}: {}", "a line of it ".repeat(20)))
@@ -35,41 +34,35 @@ pub(crate) fn run_of(steps: impl IntoIterator<Item = Step>) -> Vec<Value> {
     for (turn, Step { arguments, result }) in steps.into_iter().enumerate() {
         let id = format!("call-{turn}");
         let call =
-            json!({ "id": id, "type": "function", "function": { "name": "look", "arguments": arguments } });
+            json!({ "id": id, "type": "function", "function": { "name": "poll", "arguments": arguments } });
         let thought =
-            format!("In turn {turn} I look at another part. {}", "It may be the cause of it. ".repeat(12));
+            format!("In turn {turn} I poll at another part. {}", "It may be the cause of it. ".repeat(12));
         messages.push(json!({ "role": "assistant", "content": thought, "reasoning_content": format!("because {turn}"), "tool_calls": [call] }));
         messages.push(json!({ "role": "tool", "tool_call_id": id, "content": result }));
     }
     messages
 }
 
-/// The place of a turn's result in a run.
+/// The index of a turn's result in a run.
 pub(crate) fn result_at(turn: usize) -> usize {
     2 * turn + 3
 }
 
-/// One answer of the admin address.
-pub(crate) async fn admin(scene: &Scene, path: &str) -> Reply {
-    let asked = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    exchange(scene.tidegate.admin, asked).await
-}
-
-/// A number on the page of metrics, for all routes and models together.
+/// The value of a metric, summed over all routes and models.
 pub(crate) async fn metric(scene: &Scene, name: &str) -> f64 {
     operator::metric(&scene.tidegate, name).await
 }
 
-/// Waits until so many requests have been counted, which happens when their answers are over already.
-pub(crate) async fn counted(scene: &Scene, requests: u64) -> Value {
-    let look = async {
+/// Waits until this many requests are counted, which happens after their responses.
+pub(crate) async fn until_counted(scene: &Scene, requests: u64) -> Value {
+    let poll = async {
         loop {
-            let page = admin(scene, "/api/conversations").await.json();
+            let page = admin(scene.tidegate.admin, "/api/conversations").await.json();
             let all = page["conversations"].as_array().unwrap().iter();
             if all.map(|one| one["requests"].as_u64().unwrap()).sum::<u64>() == requests {
                 return page;
             }
         }
     };
-    within(&format!("{requests} requests are counted"), look).await
+    within(&format!("{requests} requests are counted"), poll).await
 }

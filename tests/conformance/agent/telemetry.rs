@@ -1,22 +1,22 @@
-//! Section "Telemetry": what each answer says of its request, and the seven metrics.
+//! Section "Telemetry": the headers of each response, and the seven metrics.
 
-use super::run::{Step, admin, counted, metric, result_at, run, run_of};
-use crate::scene::{Scene, figure};
-use crate::tidegate::command;
-use crate::within;
+use super::run::{Step, metric, result_at, run, run_of, until_counted};
+use crate::conformance::scene::Scene;
+use crate::support::client::admin;
+use crate::support::command::{self, command};
+use crate::support::reply::figure;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_testkit::{Answer, MockUpstream};
 
-/// What `tidegate explain` says each message costs.
+/// The tokens of each message, by `tidegate explain`.
 async fn tokens(messages: &[Value]) -> Vec<u64> {
     let directory = TempDir::new().unwrap();
     let body = json!({ "model": "gpt-4o", "messages": messages }).to_string();
     std::fs::write(directory.path().join("request.json"), body).unwrap();
-    let output = command(directory.path()).args(["explain", "--json", "request.json"]).output();
-    let output = within("explain ends", output).await.unwrap();
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    said["messages"].as_array().unwrap().iter().map(|one| one["tokens"].as_u64().unwrap()).collect()
+    let output = command::run(command(directory.path()).args(["explain", "--json", "request.json"])).await;
+    let explained: Value = serde_json::from_str(&output.out).unwrap();
+    explained["messages"].as_array().unwrap().iter().map(|one| one["tokens"].as_u64().unwrap()).collect()
 }
 
 fn usage(prompt: u64, completion: u64) -> Answer {
@@ -30,18 +30,18 @@ fn usage(prompt: u64, completion: u64) -> Answer {
 }
 
 #[tokio::test]
-async fn masking_is_told_in_headers_and_metrics() {
+async fn masking_is_reported_in_headers_and_metrics() {
     let prices = "[models.\"gpt-4o\"]\ninput = 2.0\ncached_input = 1.0\noutput = 8.0\n";
     let scene = Scene::start("agent", prices).await;
     scene.upstream.answer(usage(1_000, 500));
     let (mut before, mut after) = (0, 0);
     for turns in [10, 11, 13] {
-        let (reply, _) = scene.say("c", &run(turns)).await;
+        let (reply, _) = scene.send("c", &run(turns)).await;
         before += figure(&reply, "x-tidegate-tokens-before");
         after += figure(&reply, "x-tidegate-tokens-after");
     }
-    counted(&scene, 3).await;
-    // Of ten turns none was masked, of eleven the first, of thirteen the first three.
+    until_counted(&scene, 3).await;
+    // Of ten turns none is masked, of eleven the first, of thirteen the first three.
     let costs = tokens(&run(13)).await;
     let masked = 2 * costs[result_at(0)] + costs[result_at(1)] + costs[result_at(2)];
     for (name, expected) in [
@@ -50,7 +50,7 @@ async fn masking_is_told_in_headers_and_metrics() {
         ("agent_context_masked_observation_tokens", masked as f64),
         ("agent_context_summary_tokens", 0.0),
         ("agent_context_summary_calls_total", 0.0),
-        // Thrice 1,000 tokens at 2 USD for a million, and 500 at 8.
+        // Three times 1,000 tokens at 2 USD per million and 500 at 8.
         ("agent_context_estimated_cost_usd", 0.018),
         ("agent_context_turn_count", 3.0),
     ] {
@@ -61,7 +61,7 @@ async fn masking_is_told_in_headers_and_metrics() {
 }
 
 #[tokio::test]
-async fn summaries_are_told_too() {
+async fn summaries_are_reported_in_metrics() {
     let summarizer = MockUpstream::start().await;
     summarizer.answer(Answer::chat(
         &json!({ "summary_text": "Ten parts were seen.", "key_facts": ["Part 3 is broken."] }).to_string(),
@@ -74,28 +74,27 @@ async fn summaries_are_told_too() {
     let mut scene = Scene::start("agent", &settings).await;
     let mut summaries = 0;
     for turns in [19, 20, 21] {
-        let (_, sent) = scene.say("c", &run(turns)).await;
+        let (_, sent) = scene.send("c", &run(turns)).await;
         if let Some(summary) = sent.summary() {
             summaries += tokens(std::slice::from_ref(summary)).await[0];
         }
     }
     // Ten turns of two messages.
     assert_eq!(scene.tidegate.access_log(3).await[2]["folded"], 20);
-    // It was made once and sent twice.
+    // The summary was made once and sent twice.
     assert_eq!(metric(&scene, "agent_context_summary_calls_total").await, 1.0);
     assert_eq!(metric(&scene, "agent_context_summary_tokens").await, summaries as f64);
     assert_eq!(metric(&scene, "context_summary_count").await, 1.0);
     assert_eq!(summarizer.requests().len(), 1);
 }
 
-/// The diagnostics of each request are logged, and kept with its conversation.
 #[tokio::test]
-async fn the_diagnostics_of_each_request_are_logged_and_kept() {
+async fn the_diagnostics_of_each_request_are_logged_and_stored() {
     let mut scene = Scene::start("agent", "[context.limits]\nplateau_window = 2\n").await;
     let steps = (0..12).map(|_| Step::new("{}", format!("Error: {}", "no such file ".repeat(30))));
-    let (reply, _) = scene.say("c", &run_of(steps)).await;
-    counted(&scene, 1).await;
-    let page = admin(&scene, "/api/conversations/c").await.json();
+    let (reply, _) = scene.send("c", &run_of(steps)).await;
+    until_counted(&scene, 1).await;
+    let page = admin(scene.tidegate.admin, "/api/conversations/c").await.json();
     let turn = &page["turns"][0];
     assert_eq!(turn["tokens_before"], figure(&reply, "x-tidegate-tokens-before"));
     assert_eq!(turn["tokens_after"], figure(&reply, "x-tidegate-tokens-after"));

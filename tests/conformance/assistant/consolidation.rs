@@ -1,10 +1,11 @@
-//! What leaves the history is in the summary, once; the same state and request give the same bytes; nothing else is written.
+//! Messages that leave the history are in the summary exactly once, results are deterministic, and nothing else is written.
 
-use super::desk::{Desk, TALK, TOLD, facts, history, numbers, summary, words};
-use crate::scene::{edited, message};
+use super::harness::{Assistant, CONVERSATION, SCRIPTED, facts, history, numbers, summary, words};
+use crate::conformance::scene::message;
+use crate::support::reply::edited;
 use serde_json::Value;
 
-/// How many messages the summary of a request says that it stands for.
+/// The number of messages that a summary says it covers.
 fn covered(text: Option<&str>) -> usize {
     let Some(text) = text else { return 0 };
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -12,8 +13,8 @@ fn covered(text: Option<&str>) -> usize {
     words[at - 1].parse().unwrap()
 }
 
-/// The messages of a conversation after so many turns, each of some words, and the next question.
-fn talk(turns: usize) -> Vec<Value> {
+/// A conversation of this many turns, and the next question.
+fn chat(turns: usize) -> Vec<Value> {
     let mut messages = vec![message("system", "Be kind.")];
     for number in 0..turns * 2 {
         let role = if number % 2 == 0 { "user" } else { "assistant" };
@@ -23,20 +24,20 @@ fn talk(turns: usize) -> Vec<Value> {
     messages
 }
 
-/// Turn by turn, every message is either in the request or covered by the summary in it, and never both.
+/// At every turn, each message is either in the request or covered by its summary, and never both.
 #[tokio::test]
-async fn nothing_is_lost_and_nothing_is_told_twice() {
-    for settings in ["", TOLD] {
+async fn every_message_is_kept_or_covered_and_never_both() {
+    for settings in ["", SCRIPTED] {
         let limits = "[context.blocks]\nhistory_max = 150\ntotal_max = 400\n";
-        let desk = Desk::start(&format!("{settings}{limits}")).await;
+        let assistant = Assistant::start(&format!("{settings}{limits}")).await;
         let mut before = 0;
         for turns in 0..30 {
-            let (reply, sent) = desk.say(&talk(turns)).await;
+            let (reply, sent) = assistant.send(&chat(turns)).await;
             let (kept, covered) = (numbers(&sent), covered(summary(&sent)));
             assert_eq!(kept, (covered..turns * 2).collect::<Vec<_>>());
             assert_eq!((edited(&reply, "folded"), edited(&reply, "dropped")), (covered, 0));
             assert_eq!(reply.header("x-tidegate-degraded"), None);
-            assert!(covered >= before, "what was summarized stays so");
+            assert!(covered >= before, "a summarized message came back");
             before = covered;
             if !settings.is_empty() {
                 assert_eq!(facts(&sent).len(), usize::from(covered > 0));
@@ -51,18 +52,18 @@ async fn the_same_state_and_request_give_the_same_bytes() {
     let limits = "[context.blocks]\nhistory_max = 150\ntotal_max = 400\n";
     let mut seen: Option<Vec<String>> = None;
     for _ in 0..2 {
-        let desk = Desk::start(limits).await;
+        let assistant = Assistant::start(limits).await;
         let mut bodies = Vec::new();
         for turns in [3, 9, 10, 20] {
-            let request = desk.body(&talk(turns));
-            let (_, first) = desk.send(TALK, &request).await;
-            // A retry, and a retry of the retry.
+            let request = assistant.body(&chat(turns));
+            let (_, first) = assistant.send_body(CONVERSATION, &request).await;
+            // Two retries.
             for _ in 0..2 {
-                assert_eq!(desk.send(TALK, &request).await.1, first);
+                assert_eq!(assistant.send_body(CONVERSATION, &request).await.1, first);
             }
             bodies.push(first);
         }
-        // Another process with the same past.
+        // Another process with the same history.
         if let Some(seen) = &seen {
             assert_eq!(&bodies, seen);
         }
@@ -70,28 +71,28 @@ async fn the_same_state_and_request_give_the_same_bytes() {
     }
 }
 
-/// "No new writes to storage": the stored summary and the recorded messages are whole, whatever a request shows of them.
+/// "No new writes to storage": the stored summary and messages are whole, even if a request has less of them.
 #[tokio::test]
-async fn what_is_shortened_is_whole_in_the_store() {
-    let desk = Desk::with_notes(TOLD).await;
-    let told: Vec<String> = (0..30).map(|number| words(&format!("Pier-{number}"), 25)).collect();
-    desk.summarizes(&told);
-    desk.pin(Some(&told[29])).await;
+async fn shortened_blocks_are_whole_in_the_store() {
+    let assistant = Assistant::with_memory(SCRIPTED).await;
+    let scripted: Vec<String> = (0..30).map(|number| words(&format!("Pier-{number}"), 25)).collect();
+    assistant.set_summary(&scripted);
+    assistant.pin(Some(&scripted[29])).await;
     let messages = history(&[2_000, 1_000, 1_000, 1_000]);
-    let (_, sent) = desk.say(&messages).await;
-    assert!(!facts(&sent).contains(&told[29].as_str()), "the notes say it");
-    assert!(!facts(&sent).contains(&told[0].as_str()), "there is no room for it");
-    let page = desk.told(2).await;
+    let (_, sent) = assistant.send(&messages).await;
+    assert!(!facts(&sent).contains(&scripted[29].as_str()), "the memory has the same line");
+    assert!(!facts(&sent).contains(&scripted[0].as_str()), "there is room for it");
+    let page = assistant.conversation(2).await;
     let summaries = page["summaries"].as_array().unwrap();
     let stored = summaries[0]["summary"]["key_facts"].as_array().unwrap();
     assert_eq!((summaries.len(), stored.len()), (1, 30));
-    assert!(stored.iter().zip(&told).all(|(stored, told)| stored["text"] == told.as_str()));
-    // A retry reads, and writes neither a summary nor a message.
-    desk.say(&messages).await;
-    let again = desk.told(3).await;
+    assert!(stored.iter().zip(&scripted).all(|(stored, scripted)| stored["text"] == scripted.as_str()));
+    // A retry writes neither a summary nor a message.
+    assistant.send(&messages).await;
+    let again = assistant.conversation(3).await;
     assert_eq!(again["summaries"], page["summaries"]);
     let id = page["conversation"]["id"].as_str().unwrap();
-    let recorded = desk.admin(&format!("/api/conversations/{id}/messages")).await;
+    let recorded = assistant.admin(&format!("/api/conversations/{id}/messages")).await;
     let texts: Vec<&Value> =
         recorded["messages"].as_array().unwrap().iter().map(|one| &one["message"]["content"]).collect();
     for sent in &messages {

@@ -1,18 +1,18 @@
-//! "De-duplication Rule": lines of the summary that the notes say already.
+//! "De-duplication Rule": summary lines that the memory already has.
 
-use super::desk::{Desk, TOLD, facts, history, notes, summary};
+use super::harness::{Assistant, SCRIPTED, facts, history, memory, summary};
 use serde_json::json;
 
-/// A request whose summary is due.
+/// A request that needs a summary.
 fn long() -> Vec<serde_json::Value> {
     history(&[2_000, 2_000, 2_000])
 }
 
 #[tokio::test]
-async fn a_line_goes_that_differs_in_case_spacing_or_bullet_only() {
-    let desk = Desk::with_notes(TOLD).await;
-    let said = "Ada prefers green tea";
-    desk.summarizes(&[said, "Ada has 2 cats"]);
+async fn lines_that_differ_only_in_case_spacing_or_bullet_are_removed() {
+    let assistant = Assistant::with_memory(SCRIPTED).await;
+    let scripted = "Ada prefers green tea";
+    assistant.set_summary(&[scripted, "Ada has 2 cats"]);
     for note in [
         "Ada prefers green tea",
         "  ada PREFERS green tea  ",
@@ -22,18 +22,18 @@ async fn a_line_goes_that_differs_in_case_spacing_or_bullet_only() {
         "-\tAda   prefers\tgreen  tea",
         "# About Ada\n\n- Has a boat\n  * ADA prefers green tea\n",
     ] {
-        desk.pin(Some(note)).await;
-        let (_, sent) = desk.say(&long()).await;
+        assistant.pin(Some(note)).await;
+        let (_, sent) = assistant.send(&long()).await;
         assert_eq!(facts(&sent), ["Ada has 2 cats"], "{note:?}");
-        assert_eq!(notes(&sent), Some(note.trim()), "the notes stay as they are");
+        assert_eq!(memory(&sent), Some(note.trim()), "the memory was changed");
     }
 }
 
 #[tokio::test]
-async fn everything_else_stays() {
-    let desk = Desk::with_notes(TOLD).await;
-    let said = ["Ada prefers green tea", "-5 degrees in Oslo"];
-    desk.summarizes(&said);
+async fn other_lines_are_kept() {
+    let assistant = Assistant::with_memory(SCRIPTED).await;
+    let scripted = ["Ada prefers green tea", "-5 degrees in Oslo"];
+    assistant.set_summary(&scripted);
     for note in [
         "Ada prefers green tea in the morning",
         "Ada prefers tea",
@@ -48,58 +48,58 @@ async fn everything_else_stays() {
         "**Ada prefers green tea**",
         "5 degrees in Oslo",
     ] {
-        desk.pin(Some(note)).await;
-        let (_, sent) = desk.say(&long()).await;
-        assert_eq!(facts(&sent), said, "{note:?}");
+        assistant.pin(Some(note)).await;
+        let (_, sent) = assistant.send(&long()).await;
+        assert_eq!(facts(&sent), scripted, "{note:?}");
     }
 }
 
 #[tokio::test]
-async fn the_lines_of_every_part_of_a_summary_are_compared() {
-    let desk = Desk::with_notes(TOLD).await;
+async fn every_part_of_the_summary_is_compared() {
+    let assistant = Assistant::with_memory(SCRIPTED).await;
     let answer = json!({
         "summary_text": "Ada moved to Oslo.\nShe sails.",
         "decisions": [{ "text": "Use metric units" }, { "text": "Call on Mondays" }],
         "open_questions": [{ "text": "Which boat?" }],
     });
-    desk.summarizer.answer(tidegate_testkit::Answer::chat(&answer.to_string()));
-    desk.pin(Some("- she sails.\n- use metric units\n- which boat?")).await;
-    let (_, sent) = desk.say(&long()).await;
+    assistant.summarizer.answer(tidegate_testkit::Answer::chat(&answer.to_string()));
+    assistant.pin(Some("- she sails.\n- use metric units\n- which boat?")).await;
+    let (_, sent) = assistant.send(&long()).await;
     assert_eq!(facts(&sent), ["Ada moved to Oslo.", "Call on Mondays"]);
-    assert!(!summary(&sent).unwrap().contains("## Open questions"), "a list without lines has no heading");
+    assert!(!summary(&sent).unwrap().contains("## Open questions"), "a list without lines has a heading");
 }
 
 #[tokio::test]
-async fn it_can_be_switched_off() {
-    let desk = Desk::with_notes(&format!("{TOLD}[context.blocks]\ndedupe = false\n")).await;
-    desk.pin(Some("The harbour has 3 piers.")).await;
-    let (_, sent) = desk.say(&long()).await;
+async fn de_duplication_can_be_switched_off() {
+    let assistant = Assistant::with_memory(&format!("{SCRIPTED}[context.blocks]\ndedupe = false\n")).await;
+    assistant.pin(Some("The harbour has 3 piers.")).await;
+    let (_, sent) = assistant.send(&long()).await;
     assert_eq!(facts(&sent), ["The harbour has 3 piers."]);
-    assert!(notes(&sent).is_some());
+    assert!(memory(&sent).is_some());
 }
 
-/// "Error Handling and Safety": what is emptied is left out, and nothing of that is written.
+/// "Error Handling and Safety": an emptied summary is left out, and the stored summary stays whole.
 #[tokio::test]
-async fn a_summary_that_is_emptied_is_left_out_and_comes_back_with_its_lines() {
-    let desk = Desk::with_notes(TOLD).await;
-    desk.summarizes(&["Ada prefers green tea", "Ada has 2 cats"]);
-    desk.pin(Some("* ada prefers green tea\n* ada has 2 cats")).await;
-    let (reply, sent) = desk.say(&long()).await;
+async fn an_emptied_summary_is_left_out_until_it_has_lines_again() {
+    let assistant = Assistant::with_memory(SCRIPTED).await;
+    assistant.set_summary(&["Ada prefers green tea", "Ada has 2 cats"]);
+    assistant.pin(Some("* ada prefers green tea\n* ada has 2 cats")).await;
+    let (reply, sent) = assistant.send(&long()).await;
     assert_eq!(summary(&sent), None);
-    assert!(notes(&sent).is_some());
+    assert!(memory(&sent).is_some());
     assert_eq!(reply.header("x-tidegate-degraded"), None);
-    desk.pin(Some("Ada has 2 dogs")).await;
-    let (_, sent) = desk.say(&long()).await;
+    assistant.pin(Some("Ada has 2 dogs")).await;
+    let (_, sent) = assistant.send(&long()).await;
     assert_eq!(facts(&sent), ["Ada prefers green tea", "Ada has 2 cats"]);
 }
 
-/// The whole of the notes counts, also what their own limit leaves out of the request: it is in the notes.
+/// All of the memory is compared, including what its limit leaves out of the request.
 #[tokio::test]
-async fn lines_are_compared_before_the_notes_are_shortened() {
-    let desk = Desk::with_notes(&format!("{TOLD}[context.blocks]\nmemory_max = 3\n")).await;
-    desk.summarizes(&["Ada has 2 cats", "Ada prefers green tea"]);
-    desk.pin(Some("Ada can sail\nAda has 2 cats")).await;
-    let (_, sent) = desk.say(&long()).await;
-    assert_eq!(notes(&sent), Some("Ada can sail"));
+async fn lines_are_compared_before_the_memory_is_shortened() {
+    let assistant = Assistant::with_memory(&format!("{SCRIPTED}[context.blocks]\nmemory_max = 3\n")).await;
+    assistant.set_summary(&["Ada has 2 cats", "Ada prefers green tea"]);
+    assistant.pin(Some("Ada can sail\nAda has 2 cats")).await;
+    let (_, sent) = assistant.send(&long()).await;
+    assert_eq!(memory(&sent), Some("Ada can sail"));
     assert_eq!(facts(&sent), ["Ada prefers green tea"]);
 }

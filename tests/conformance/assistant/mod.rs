@@ -1,14 +1,14 @@
-//! Profile `assistant`: pinned notes, a summary and recent messages, each with a limit of its own.
+//! Profile `assistant`: pinned memory, a summary and recent messages, each with its own limit.
 //!
-//! README.md beside this file says which test stands for which rule.
+//! README.md maps the rules of the document to these tests.
 
 mod configuration;
 mod consolidation;
 mod dedupe;
-mod desk;
 mod fallback;
+mod harness;
 mod history;
-mod notes;
+mod memory;
 mod summary;
 mod telemetry;
 mod tokens;

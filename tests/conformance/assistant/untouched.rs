@@ -1,8 +1,8 @@
-//! No role, channel or sender is changed: what stays is the client's own, byte for byte.
+//! No role, channel or sender is changed: kept messages are the client's, byte for byte.
 
-use super::desk::{Desk, TALK, TOLD};
+use super::harness::{Assistant, CONVERSATION, SCRIPTED};
 
-/// A message as a client of several channels writes it: a label in the text, names, members that nobody knows, odd spelling.
+/// A message of a multi-channel client with a label in its text, a name, unknown members and unusual spelling.
 fn labelled(number: usize) -> String {
     let (role, name) = [("user", "ada_lovelace"), ("assistant", "tidebot")][number % 2];
     let channel = ["telegram", "matrix", "e-mail"][number % 3];
@@ -13,8 +13,8 @@ fn labelled(number: usize) -> String {
 }
 
 #[tokio::test]
-async fn names_labels_and_unknown_members_are_the_clients_own_bytes() {
-    let desk = Desk::start(TOLD).await;
+async fn names_labels_and_unknown_members_are_unchanged() {
+    let assistant = Assistant::start(SCRIPTED).await;
     let system = "{\"role\":\"system\",\"content\":\"Be kind.\", \"name\":\"rules\"}".to_owned();
     let question =
         "{\"role\" : \"user\",\"name\":\"ada_lovelace\",\"content\":\"[telegram / ada_lovelace] And now?\"}";
@@ -23,8 +23,8 @@ async fn names_labels_and_unknown_members_are_the_clients_own_bytes() {
         "{{\"model\":\"gpt-4o\", \"user\":\"ada\",\"messages\":[{system} , {} ,\n{question}], \"top_p\":1.0}}",
         all.join(" ,\n ")
     );
-    let (_, body) = desk.send(TALK, &request).await;
-    // 95 words each: 26 of them are 2,470, and one more would be 2,565.
+    let (_, body) = assistant.send_body(CONVERSATION, &request).await;
+    // Of 95 words each, 26 messages are 2,470 words, and one more would be 2,565.
     let kept = format!("{} ,\n{question}], \"top_p\":1.0}}", all[14..].join(" ,\n "));
     assert!(body.ends_with(&kept), "{body}");
     let before = format!("{{\"model\":\"gpt-4o\", \"user\":\"ada\",\"messages\":[{system}");

@@ -1,82 +1,84 @@
-//! Sections "Example Calculations", "Logging" and "Problem Statement": their figures, to the token.
+//! Sections "Example Calculations", "Logging" and "Problem Statement": exact figures.
 
-use super::tale::{Told, ask, tale};
-use crate::scene::{Scene, edited, figure};
+use super::narrative::{Window, ask, narrative};
+use crate::conformance::scene::{Scene, Sent};
+use crate::support::reply::{edited, figure};
 use serde_json::{Value, json};
 
-/// Tells a story, and gives what arrived with what was logged of the window and of its shares.
-async fn logged(scene: &mut Scene, model: &str, messages: &[Value]) -> (Told, Value, Value) {
+/// Sends a story. Returns its window, and the log lines with the budget and the shares.
+async fn logged(scene: &mut Scene, model: &str, messages: &[Value]) -> (Window, Value, Value) {
     let reply = ask(scene, "c", model, messages, None).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert!(figure(&reply, "x-tidegate-tokens-after") <= figure(&reply, "x-tidegate-budget"));
-    let sent = crate::scene::Sent(scene.upstream.next_request().await.json());
+    let sent = Sent(scene.upstream.next_request().await.json());
     assert_eq!(sent.0["model"], model);
-    let told = Told::of(&sent);
-    assert_eq!(edited(&reply, "dropped"), messages.len() - 2 - told.head.len() - told.tail.len());
-    let budget = scene.tidegate.logged_message("the budget of a window, which is over").await;
+    let window = Window::of(&sent);
+    assert_eq!(edited(&reply, "dropped"), messages.len() - 2 - window.head.len() - window.tail.len());
+    let budget = scene.tidegate.logged_message("window budget exceeded").await;
     let shares = scene.tidegate.logged_message("head and tail by their shares").await;
-    (told, budget, shares)
+    (window, budget, shares)
 }
 
-fn says(line: &Value, expected: &Value) {
+fn assert_fields(line: &Value, expected: &Value) {
     for (key, value) in expected.as_object().unwrap() {
         assert_eq!(&line[key], value, "{key} in {line}");
     }
 }
 
-/// 131,072: a scaffold of 20,000 of which 10,500 are the fixed reserve, and turns of 2,400.
+/// A scaffold of 20,000 tokens, of which 10,500 are the fixed reserve, and turns of 2,400.
 #[tokio::test]
-async fn the_example_of_131_072() {
+async fn the_131_072_example_gives_the_documents_figures() {
     let mut scene = Scene::start("story", "").await;
-    let (told, budget, shares) = logged(&mut scene, "zai-glm-4.6", &tale(9_500, &[2_400; 40])).await;
-    says(
+    let (window, budget, shares) = logged(&mut scene, "zai-glm-4.6", &narrative(9_500, &[2_400; 40])).await;
+    assert_fields(
         &budget,
         &json!({ "model": "zai-glm-4.6", "model_limit": 131_072, "safe_budget": 117_964, "output_reserve": 23_592, "scaffold": 20_000,
             "story_budget": 74_372, "actual_story": 96_000 }),
     );
-    says(
+    assert_fields(
         &shares,
         &json!({ "average": 2_400, "start_budget": 18_593, "start_turns": 7, "end_budget": 52_060, "end_turns": 20 }),
     );
-    // What is left for the marker, the last twentieth.
+    // The last twentieth is reserved for the marker.
     assert_eq!(74_372 - 18_593 - 52_060, 3_719);
-    assert_eq!((told.head, told.tail), ((0..7).collect(), (20..40).collect()));
+    assert_eq!((window.head, window.tail), ((0..7).collect(), (20..40).collect()));
 }
 
-/// A million, capped: a scaffold of 25,000.
+/// A capped window and a scaffold of 25,000 tokens.
 #[tokio::test]
-async fn the_example_of_a_million() {
+async fn the_million_example_gives_the_documents_figures() {
     let mut scene = Scene::start("story", "").await;
-    let (told, budget, shares) = logged(&mut scene, "gemini-2.0-flash", &tale(14_500, &[2_400; 100])).await;
-    says(
+    let (window, budget, shares) =
+        logged(&mut scene, "gemini-2.0-flash", &narrative(14_500, &[2_400; 100])).await;
+    assert_fields(
         &budget,
         &json!({ "model_limit": 1_000_000, "safe_budget": 300_000, "output_reserve": 60_000, "scaffold": 25_000,
             "story_budget": 215_000, "actual_story": 240_000 }),
     );
-    says(
+    assert_fields(
         &shares,
         &json!({ "start_budget": 53_750, "start_turns": 20, "end_budget": 150_500, "end_turns": 20 }),
     );
-    assert_eq!((told.head, told.tail), ((0..20).collect(), (80..100).collect()));
+    assert_eq!((window.head, window.tail), ((0..20).collect(), (80..100).collect()));
 }
 
-/// The lines of the section "Logging". 95,000 tokens are no whole number of turns of 2,400: forty have 2,375 on average, which
-/// gives the same counts.
+/// The lines of the section "Logging". 95,000 tokens are not a whole number of turns of 2,400. Forty turns of 2,375 on average give
+/// the same counts.
 ///
-/// Its last line, "5+12 turns (from 7+20)", does not follow from the document's own loop, which takes from the end for as long as
-/// the start is the shorter one. From 7+20 it comes to 7+12.
+/// Its last line, "5+12 turns (from 7+20)", does not follow from the document's own loop, which reduces the end while the start is
+/// shorter: 7+20 becomes 7+12.
 #[tokio::test]
-async fn the_example_of_the_log() {
+async fn the_log_example_gives_the_documents_lines() {
     let mut scene = Scene::start("story", "").await;
     let mut parts = [800; 40];
     parts[26..].fill(5_300);
-    let (told, budget, shares) = logged(&mut scene, "zai-glm-4.6", &tale(10_000, &parts)).await;
-    says(
+    let (window, budget, shares) = logged(&mut scene, "zai-glm-4.6", &narrative(10_000, &parts)).await;
+    assert_fields(
         &budget,
         &json!({ "level": "INFO", "model_limit": 131_072, "safe_budget": 117_964, "scaffold": 20_500, "scaffold_raw": 10_000,
             "fixed_reserve": 10_500, "output_reserve": 23_592, "story_budget": 73_872, "actual_story": 95_000 }),
     );
-    says(
+    assert_fields(
         &shares,
         &json!({ "level": "INFO", "average": 2_375, "start_budget": 18_468, "start_turns": 7, "end_budget": 51_710, "end_turns": 20 }),
     );
@@ -86,16 +88,16 @@ async fn the_example_of_the_log() {
         reduced["message"],
         "adaptive truncation reduced head and tail to 7+12 (from 7+20) to fit the budget"
     );
-    assert_eq!((told.head, told.tail), ((0..7).collect(), (28..40).collect()));
+    assert_eq!((window.head, window.tail), ((0..7).collect(), (28..40).collect()));
 }
 
-/// The request that was refused once: 95,622 tokens where 94,372 are allowed.
+/// The document's failed request: 95,622 tokens where 94,372 are allowed.
 #[tokio::test]
-async fn the_story_that_was_too_large() {
+async fn the_oversized_request_fits() {
     let scene = Scene::start("story", "").await;
     let mut parts = [2_400; 36];
     parts[0] = 95_622 - 9_500 - 35 * 2_400;
-    let messages = tale(9_500, &parts);
+    let messages = narrative(9_500, &parts);
     let reply = ask(&scene, "c", "zai-glm-4.6", &messages, None).await;
     assert_eq!(figure(&reply, "x-tidegate-tokens-before"), 95_622);
     assert_eq!(reply.status, 200, "{}", reply.text());

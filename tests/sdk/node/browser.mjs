@@ -1,4 +1,4 @@
-// Debian's Chromium without a network of its own, and a page that tells everything that it complains about or asks for.
+// Debian's Chromium without network access, and pages that record errors and requests.
 
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -18,7 +18,7 @@ export function launch() {
   return chromium.launch({ executablePath: process.env.CHROMIUM_BIN || '/usr/bin/chromium', args: FLAGS });
 }
 
-/** A page, and what went wrong on it: messages of the console, errors, dialogs, and requests to anywhere but `origin`. */
+/** A page and its troubles: console messages, errors, dialogs, and requests to other origins than `origin`. */
 export async function watchedPage(browser, origin, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
@@ -35,10 +35,10 @@ export async function watchedPage(browser, origin, options = {}) {
   return { page, troubles };
 }
 
-/** What axe-core finds wrong with a page, a line each. */
+/** The violations that axe-core finds on a page, one per line. */
 export async function violations(page, name) {
   const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  // By the debugger's own hand: the page's policy lets no script in.
+  // Evaluated through the debugger, because the page's policy blocks scripts.
   const found = await page.evaluate(`(() => { ${axe}; return axe.run(document, { resultTypes: ['violations'] }); })()`);
   return found.violations.map((one) => `${name}: ${one.id} ${one.nodes[0].target}`);
 }

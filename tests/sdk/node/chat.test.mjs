@@ -1,4 +1,4 @@
-// openai-node, chat completions: what comes through Tidegate is what the upstream says, in every way of asking.
+// openai-node, chat completions: every kind of call gives the same result through Tidegate.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-// Who gets to see the dashboard, and whether everybody can use who does: tokens, keyboards, screen readers, small screens.
+// Access to the dashboard and its accessibility: tokens, keyboards, screen readers, small screens.
 
 import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';
@@ -41,7 +41,7 @@ after(async () => {
   await sides?.stop();
 });
 
-/** Opens a view and waits until it has something to show. */
+/** Opens a view and waits until it has content. */
 async function show(page, name) {
   await page.goto(`${sides.admin}/${views[name]}`);
   const ready = {
@@ -61,7 +61,7 @@ async function show(page, name) {
 }
 
 for (const colorScheme of ['light', 'dark']) {
-  test(`axe finds nothing in any view, and no page is wider than its window (${colorScheme})`, async () => {
+  test(`axe finds no violation in any view, and no page is wider than its window (${colorScheme})`, async () => {
     for (const width of WIDTHS) {
       const { page, troubles } = await watchedPage(browser, sides.admin, { colorScheme, viewport: { width, height: 900 } });
       for (const name of Object.keys(views)) {
@@ -69,7 +69,7 @@ for (const colorScheme of ['light', 'dark']) {
         const [inner, whole] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
         assert.ok(whole <= inner, `${name} is ${whole} wide at ${inner}`);
         await page.screenshot({ path: join(SCREENSHOTS, `${name}-${width}-${colorScheme}.png`), fullPage: true });
-        // The widest page has nothing that the others have not.
+        // The widest page has no more than the others.
         if (width < 1920) assert.deepEqual(await violations(page, `${name} at ${width}`), []);
       }
       assert.deepEqual(troubles, []);
@@ -78,7 +78,7 @@ for (const colorScheme of ['light', 'dark']) {
   });
 }
 
-test('everything is reached by keyboard alone', async () => {
+test('everything is reachable by keyboard alone', async () => {
   const { page, troubles } = await watchedPage(browser, sides.admin);
   await show(page, 'overview');
   const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.dataset.nav || document.activeElement.textContent.trim());
@@ -120,7 +120,7 @@ test('everything is reached by keyboard alone', async () => {
   assert.deepEqual(troubles, []);
 });
 
-test('colours follow when the machine turns dark', async () => {
+test('colours follow the system to dark mode', async () => {
   const { page, troubles } = await watchedPage(browser, sides.admin, { colorScheme: 'light' });
   await show(page, 'overview');
   const look = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -131,7 +131,7 @@ test('colours follow when the machine turns dark', async () => {
   assert.deepEqual(troubles, []);
 });
 
-test('something is painted at once', async () => {
+test('the first paint is fast', async () => {
   const times = [];
   for (let load = 0; load < 5; load++) {
     const { page } = await watchedPage(browser, sides.admin);
@@ -140,11 +140,11 @@ test('something is painted at once', async () => {
     times.push(await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime));
     await page.context().close();
   }
-  // The quickest of some: what else the machine does at the moment is not the page's.
+  // The fastest of several loads, to exclude other load on the machine.
   assert.ok(Math.min(...times) < 200, String(times));
 });
 
-test('before the first request it says what to do', async () => {
+test('before the first request the page has instructions', async () => {
   const fresh = await startSides();
   try {
     const { page, troubles } = await watchedPage(browser, fresh.admin);
@@ -158,7 +158,7 @@ test('before the first request it says what to do', async () => {
   }
 });
 
-test('with a token the page asks for it and keeps it nowhere', async () => {
+test('the page asks for a token and does not store it', async () => {
   const closed = await startSides(undefined, { env: { TIDEGATE_ADMIN_TOKEN: TOKEN } });
   try {
     const { page, troubles } = await watchedPage(browser, closed.admin);
@@ -169,10 +169,10 @@ test('with a token the page asks for it and keeps it nowhere', async () => {
     assert.equal((await page.request.get(`${closed.admin}/api/overview`)).status(), 401);
     await page.locator('#token').fill('a guess');
     await page.keyboard.press('Enter');
-    await until('the guess to be refused', async () => /not the right one/.test(await page.locator('#token-error').innerText()));
+    await until('the guess to be refused', async () => /Wrong token/.test(await page.locator('#token-error').innerText()));
     await page.locator('#token').fill(TOKEN);
     await page.keyboard.press('Enter');
-    // Where the user wanted to go.
+    // The page that was requested first.
     await page.locator('tr[data-key]').first().waitFor();
     assert.equal((await page.request.get(`${closed.admin}/api/overview`)).status(), 200);
 
@@ -181,7 +181,7 @@ test('with a token the page asks for it and keeps it nowhere', async () => {
     const kept = await page.evaluate(() => JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, location.href]));
     assert.ok(!kept.includes(cookie.value) && !kept.includes('staple'), kept);
 
-    // Another site gets nothing out of the cookie, and changes nothing with it.
+    // Another site can neither read nor change anything with the cookie.
     const header = { cookie: `${cookie.name}=${cookie.value}` };
     const elsewhere = { ...header, origin: 'http://elsewhere.test', 'content-type': 'application/json' };
     assert.equal((await fetch(`${closed.admin}/api/explain`, { method: 'POST', headers: elsewhere, body: '{}' })).status, 403);
@@ -196,7 +196,7 @@ test('with a token the page asks for it and keeps it nowhere', async () => {
   }
 });
 
-test('no other page can show it, and its policy lets nothing in', async () => {
+test('the page cannot be framed, and its policy blocks everything external', async () => {
   const answer = await fetch(`${sides.admin}/`);
   assert.equal(answer.headers.get('x-frame-options'), 'DENY');
   const policy = answer.headers.get('content-security-policy');

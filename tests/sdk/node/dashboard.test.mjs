@@ -1,4 +1,4 @@
-// The dashboard of the real binary, with real traffic behind it, in a real browser.
+// The dashboard of the real binary with real traffic, in a real browser.
 
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -54,7 +54,7 @@ async function open(fragment, options) {
 
 test('the overview has every figure with its plot, by route and by model', async () => {
   const { page, troubles } = await open('#/');
-  await until('the chronicle to have everything', async () => (await api('/api/overview')).totals.requests >= traffic.sent);
+  await until('the history to have everything', async () => (await api('/api/overview')).totals.requests >= traffic.sent);
   await until('the page to have it', async () => Number((await figure(page, 'requests').innerText()).replace(/\D/g, '')) >= traffic.sent);
   const { totals } = await api('/api/overview');
   const figures = await page.locator('article[data-figure]').evaluateAll((all) => all.map((one) => one.dataset.figure));
@@ -83,7 +83,7 @@ test('the overview has every figure with its plot, by route and by model', async
   assert.deepEqual(troubles, []);
 });
 
-test('it is live, and can be paused', async () => {
+test('the overview is live and can be paused', async () => {
   const { page, troubles } = await open('#/');
   const shown = async () => Number((await figure(page, 'requests').innerText()).replace(/\D/g, ''));
   await until('the page to have everything', async () => (await shown()) >= traffic.sent);
@@ -95,7 +95,7 @@ test('it is live, and can be paused', async () => {
   await page.locator('#pause').click();
   await traffic.agent('live', 4, { from: 3 });
   await until('the server to know them', async () => (await api('/api/overview')).totals.requests >= before + 4);
-  // A tick would have come by now: the other page of this test sees one.
+  // A tick has been sent by now: the other page of this test has received one.
   const other = await open('#/');
   await until('another page to show them', async () => Number((await figure(other.page, 'requests').innerText()).replace(/\D/g, '')) === before + 4);
   assert.equal(await shown(), before + 2, 'a paused page stays as it is');
@@ -106,7 +106,7 @@ test('it is live, and can be paused', async () => {
   known = Object.fromEntries((await traffic.counted()).map((one) => [one.name, one]));
 });
 
-test('conversations are listed, searched and filtered, and nothing of that is in the address', async () => {
+test('conversations are listed, searched and filtered, without a trace in the address', async () => {
   const { page, troubles } = await open('#/conversations');
   const names = () => page.locator('tr[data-id] th').allInnerTexts();
   await until('the list', async () => (await names()).length >= 6);
@@ -134,7 +134,7 @@ test('conversations are listed, searched and filtered, and nothing of that is in
   known = Object.fromEntries((await traffic.counted()).map((one) => [one.name, one]));
 });
 
-test('a conversation is a strip over its turns, by pointer and by keyboard', async () => {
+test('the strip of turns works by pointer and by keyboard', async () => {
   const { page, troubles } = await open(`#/conversations/${known['build-7'].id}`);
   const columns = page.locator('a[data-turn]');
   await until('the strip', async () => (await columns.count()) === 8);
@@ -156,7 +156,7 @@ test('a conversation is a strip over its turns, by pointer and by keyboard', asy
   assert.deepEqual(troubles, []);
 });
 
-test('a turn has its plan with its reasons, its budget and its diff', async () => {
+test('a turn shows its plan with reasons, its budget and its diff', async () => {
   const { page, troubles } = await open(`#/conversations/${known['build-7'].id}/turns/8`);
   await page.locator('tr[data-index]').first().waitFor();
   const detail = await api(`/api/conversations/${known['build-7'].id}/turns/8`);
@@ -179,29 +179,29 @@ test('a turn has its plan with its reasons, its budget and its diff', async () =
   assert.deepEqual(troubles, []);
 });
 
-test('a summary is shown as it stood', async () => {
+test('a summary is shown as it was forwarded', async () => {
   const { page, troubles } = await open(`#/conversations/${known['harbour-talk'].id}/turns/6`);
   await page.locator('article.change[data-kind="inserted"]').first().waitFor();
-  assert.match(await page.locator('.plan, section').first().innerText(), /The summary as it stood[\s\S]*berth/);
+  assert.match(await page.locator('.plan, section').first().innerText(), /Summary used in this turn[\s\S]*berth/);
   assert.ok((await page.locator('tr[data-action="fold"]').count()) > 0);
   assert.match(await page.locator('article.change[data-kind="inserted"]').first().innerText(), /a summary that stands for/);
   assert.deepEqual(troubles, []);
 });
 
-test('a refused turn says so, and why there is no more', async () => {
+test('a refused turn shows the reason', async () => {
   const { page, troubles } = await open(`#/conversations/${known['too-long'].id}/turns/1`);
   await page.locator('.verdict[data-ending="refused"]').waitFor();
   assert.match(await page.locator('[data-missing]').innerText(), /not recorded/);
   assert.deepEqual(troubles, []);
 });
 
-test('markup in a conversation is text and nothing else', async () => {
+test('markup in a conversation is shown as text', async () => {
   const { page, troubles } = await open('#/conversations');
   const id = known.hostile.id;
   for (const fragment of ['#/', '#/conversations', `#/conversations/${id}`, `#/conversations/${id}/turns/5`]) {
     await page.goto(`${sides.admin}/${fragment}`);
     await until(`the markup to be seen as text at ${fragment}`, async () => {
-      // The overview knows a model only by the name that a table has for it.
+      // The overview shows models only by their names in the model table.
       const text = await page.locator('main').innerText();
       return fragment === '#/' ? /Overview/.test(text) : text.includes('onerror="window.broken=1"') || text.includes('onerror=\\"window.broken=1\\"');
     });
@@ -249,14 +249,14 @@ test('a request can be tried under any route and policy', async () => {
   await page.locator('#request').dispatchEvent('drop', { dataTransfer: dropped });
   await until('what was dropped to be there', async () => (await page.locator('#request').inputValue()).includes('"dropped"'));
   await page.locator('#request').fill('{"messages": 5');
-  await until('what is no JSON to be said', async () => /JSON/.test(await page.locator('#request-error').innerText()));
+  await until('the JSON error to be shown', async () => /JSON/.test(await page.locator('#request-error').innerText()));
   await page.locator('#request').fill('{"messages": 5}');
-  await until('what is no request to be said', async () => /not an array/.test(await page.locator('#request-error').innerText()));
-  // The browser itself tells of an answer with an error status; that is what was asked for here.
+  await until('the request error to be shown', async () => /not an array/.test(await page.locator('#request-error').innerText()));
+  // The browser itself logs responses with an error status, which are expected here.
   assert.deepEqual(troubles.filter((one) => !/status of 400/.test(one)), []);
 });
 
-test('the configuration says where each value came from, and what became of the last change', async () => {
+test('the configuration shows the source of each value and the result of the last reload', async () => {
   const { page, troubles } = await open('#/configuration');
   const value = (key) => page.locator(`[data-part="route"] tr[data-key="${key}"]`);
   await page.locator('#route').selectOption('agents');
@@ -269,7 +269,7 @@ test('the configuration says where each value came from, and what became of the 
   await until('defaults to go', async () => (await value('context.observe').count()) === 0);
   await page.locator('#filter').fill('mask');
   await until('only masks to stay', async () => (await page.locator('[data-part="process"] tr[data-key]').count()) === 0);
-  assert.match(await page.locator('[data-part="reload"]').innerText(), /started with it/);
+  assert.match(await page.locator('[data-part="reload"]').innerText(), /loaded at start/);
 
   await writeFile(sides.config, CONFIG.replace('turns = 2', 'turns = 0'));
   await until('the change to be rejected', async () => (await api('/api/config')).reload.outcome === 'rejected');
@@ -302,7 +302,7 @@ test('a conversation is exported and deleted', async () => {
   assert.deepEqual(troubles.filter((one) => !/status of 404/.test(one)), []);
 });
 
-test('a server that goes away is said and found again', async () => {
+test('a lost connection is shown and restored', async () => {
   const { page } = await open('#/conversations');
   await page.locator('tr[data-id]').first().waitFor();
   await sides.restart(async () => {
@@ -312,7 +312,7 @@ test('a server that goes away is said and found again', async () => {
   await until('what was stored to be there', async () => (await page.locator('tr[data-id]').count()) > 5);
 });
 
-test('uPlot is what its package has, with its licence', async () => {
+test('uPlot is the file of its package, with its licence', async () => {
   for (const name of ['uPlot.iife.min.js', 'uPlot.min.css', 'LICENSE']) {
     const theirs = await readFile(join(UPLOT, name === 'LICENSE' ? name : join('dist', name)));
     assert.ok(theirs.equals(await readFile(join(ASSETS, 'vendor/uplot', name))), name);

@@ -18,7 +18,7 @@ const ASK = {
 let sides;
 before(async () => {
   sides = await startSides(SMALL_LLM);
-  // The first of two equal prompts is read, the second found in the server's cache: from here on all are equal.
+  // The first of two equal prompts is read, and the second is cached. After this one, all are cached.
   await clientOf(sides.direct).chat.completions.create(ASK);
 });
 after(() => sides?.stop());
@@ -60,7 +60,7 @@ test('structured output', async () => {
   assert.deepEqual(Object.keys(JSON.parse(content)).sort(), ['depth', 'harbour']);
 });
 
-test("a refusal in the server's own words", async () => {
+test("the server's refusal is passed on", async () => {
   const messages = [{ role: 'user', content: 'tide '.repeat(5000) }];
   const refusal = await same(sides, async (client) => {
     const error = await client.chat.completions.create({ ...ASK, messages }).catch((error) => error);

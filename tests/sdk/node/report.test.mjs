@@ -1,4 +1,4 @@
-// The report of `tidegate replay`, opened from a file in a browser without a network.
+// The report of `tidegate replay`, opened from a file in a browser without network access.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -14,7 +14,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const TARGET = process.env.CARGO_TARGET_DIR || join(ROOT, 'target');
 const TIDEGATE = process.env.TIDEGATE_BIN || join(TARGET, 'debug', 'tidegate');
 
-/** A conversation's name can be anything, also this. */
+/** A conversation can have any name, including this one. */
 const HOSTILE = `</script><script>window.broken = 1</script><img src=x onerror="window.broken = 1">`;
 
 let directory, browser;
@@ -33,7 +33,7 @@ after(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** An agent's run with outputs of very different lengths. */
+/** An agent's run with tool outputs of very different lengths. */
 function run(id, turns) {
   const messages = [
     { role: 'system', content: 'You look after a harbour. '.repeat(300) },
@@ -48,7 +48,7 @@ function run(id, turns) {
   return { id, model: 'gpt-4o', messages };
 }
 
-/** The page, and everything that it complains about or asks for. */
+/** The page, with its errors and requests. */
 async function open(colorScheme) {
   const folder = pathToFileURL(directory).href;
   const options = { colorScheme, offline: true, viewport: { width: 1240, height: 900 } };
@@ -58,7 +58,7 @@ async function open(colorScheme) {
 }
 
 for (const colorScheme of ['light', 'dark']) {
-  test(`every plot is drawn, and nothing is loaded or wrong (${colorScheme})`, async () => {
+  test(`every plot is drawn without errors or network requests (${colorScheme})`, async () => {
     const { page, troubles } = await open(colorScheme);
     for (const plot of ['#size', '#cost']) {
       assert.equal(await page.locator(`${plot} svg path`).count(), 7, plot);
@@ -71,13 +71,13 @@ for (const colorScheme of ['light', 'dark']) {
     assert.equal(await page.locator('.strip').first().locator('g').count(), 61, 'a column for each request of the dearest one');
     assert.ok((await page.locator('.strip rect[fill="var(--masked)"]').count()) > 20);
     assert.match(await page.locator('section.price:visible').innerText(), /masking:break_even[\s\S]*Recommended/);
-    // Nothing is wider than the window.
+    // The page is not wider than its window.
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
     assert.deepEqual(troubles, []);
   });
 }
 
-test('prices, conversations and lines can be chosen, and what is under the pointer is told', async () => {
+test('prices, conversations and lines can be selected, and the pointer shows values', async () => {
   const { page, troubles } = await open('light');
   const shape = () => page.locator('#cost svg path').evaluateAll((paths) => paths.map((path) => path.getAttribute('d')).join());
   const before = await shape();
@@ -95,7 +95,7 @@ test('prices, conversations and lines can be chosen, and what is under the point
   assert.deepEqual(troubles, []);
 });
 
-test('a name is only ever a name', async () => {
+test('markup in a name is shown as text', async () => {
   const { page, troubles } = await open('light');
   await page.locator('#conversation').selectOption({ label: HOSTILE });
   assert.equal(await page.locator('.strip').first().locator('g').count(), 31);

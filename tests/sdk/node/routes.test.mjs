@@ -1,10 +1,10 @@
-// openai-node, everything that is not a chat completion of ours: it passes both ways untouched. And the headers.
+// openai-node, other calls than chat completions: they pass unchanged in both directions. Also headers.
 
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { AzureOpenAI, toFile } from 'openai';
-import { API_KEY, clientOf, same, startSides, wish } from './servers.mjs';
+import { API_KEY, clientOf, same, startSides, scripted } from './servers.mjs';
 
 const ASK = { model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'When is high water?' }] };
 
@@ -24,7 +24,7 @@ test('embeddings', async () => {
   assert.equal(answer.data.length, 2);
 });
 
-test('a file goes up and comes down', async () => {
+test('a file can be uploaded and downloaded', async () => {
   const content = randomBytes(1_000_000);
   const [file] = await same(sides, async (client) => {
     const file = await client.files.create({ file: await toFile(content, 'tides.bin'), purpose: 'user_data' });
@@ -38,7 +38,7 @@ test('the bytes of a form', async () => {
   const content = randomBytes(1_000_000);
   const [length, occurs] = await same(sides, async (client) => {
     const form = { file: await toFile(content, 'tides.bin'), purpose: 'user_data' };
-    const echo = await (await client.files.create(form, wish({ echo: true })).asResponse()).json();
+    const echo = await (await client.files.create(form, scripted({ echo: true })).asResponse()).json();
     const body = Buffer.from(echo.body_base64, 'base64');
     return [echo.body_bytes, body.includes(content)];
   });
@@ -56,7 +56,7 @@ test('the Azure client', async () => {
       maxRetries: 0,
     });
     const answer = await client.chat.completions.create(ASK);
-    const echo = await (await client.chat.completions.create(ASK, wish({ echo: true })).asResponse()).json();
+    const echo = await (await client.chat.completions.create(ASK, scripted({ echo: true })).asResponse()).json();
     return [answer, echo.target, echo.body];
   };
   const direct = await ask(sides.direct);
@@ -69,7 +69,7 @@ test('the upstream receives what the client sent', async () => {
   const seen = await same(
     sides,
     async (client) => {
-      const echo = await (await client.chat.completions.create(ASK, wish({ echo: true })).asResponse()).json();
+      const echo = await (await client.chat.completions.create(ASK, scripted({ echo: true })).asResponse()).json();
       const names = ['authorization', 'openai-organization', 'openai-project', 'x-of-the-client', 'user-agent'];
       const headers = echo.headers.map(([name, value]) => [name.toLowerCase(), value]);
       return { ...echo, version: undefined, headers: headers.filter(([name]) => names.includes(name)).sort() };
@@ -86,8 +86,8 @@ test('the request id', async () => {
   assert.equal(id, 'abc-123');
 });
 
-test('a request id although the upstream has none', async () => {
+test('a request id is added if the upstream has none', async () => {
   const body = { id: 'x', object: 'chat.completion', created: 1, model: 'm', choices: [] };
-  const answer = await clientOf(sides.through).chat.completions.create(ASK, wish({ status: 200, body }));
+  const answer = await clientOf(sides.through).chat.completions.create(ASK, scripted({ status: 200, body }));
   assert.ok(answer._request_id);
 });

@@ -1,4 +1,4 @@
-// An upstream and Tidegate as child processes on free loopback ports, and the SDK pointed at either of them.
+// Starts an upstream and Tidegate as child processes on free loopback ports, and SDK clients for both.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -17,15 +17,15 @@ const STOP_DEADLINE_MS = 10_000;
 
 export const API_KEY = 'sk-test-0123456789';
 
-/** The mock upstream: it answers whatever a test wishes. */
+/** The mock upstream, whose answers a test can script. */
 const MOCK = ['MOCK_UPSTREAM_BIN', 'mock-upstream', ['--listen', '127.0.0.1:0']];
 
-/** A real small language model, served by llama.cpp out of the Python suites' packages. */
+/** A real small language model, served by llama.cpp from the Python suites' packages. */
 export const SMALL_LLM = ['SMALL_LLM_PYTHON', 'python', [join(ROOT, 'tests', 'harness', 'llm_server.py')]];
 
 /**
- * Starts an upstream and Tidegate before it; `stop()` ends them. `admin` is the origin of the admin address, `config` the path of the
- * configuration, and `restart()` ends Tidegate and starts it anew on the same addresses.
+ * Starts an upstream and Tidegate in front of it; `stop()` ends them. `admin` is the origin of the admin address, `config` the path of
+ * the configuration, and `restart()` restarts Tidegate on the same addresses.
  */
 export async function startSides(upstream = MOCK, { text = '', env = {} } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'tidegate-node-'));
@@ -72,7 +72,7 @@ export function clientOf(origin, options = {}) {
   return new OpenAI({ baseURL: `${origin}/v1`, apiKey: API_KEY, timeout: 60_000, maxRetries: 0, ...options });
 }
 
-/** Runs the scenario directly and through Tidegate, and returns the result that both gave. */
+/** Runs the scenario directly and through Tidegate. Asserts that the results are equal, and returns one. */
 export async function same(sides, scenario, options) {
   const direct = await scenario(clientOf(sides.direct, options));
   const through = await scenario(clientOf(sides.through, options));
@@ -80,12 +80,12 @@ export async function same(sides, scenario, options) {
   return direct;
 }
 
-/** Options of a call that tell the mock upstream how to answer it. */
-export function wish(fields) {
+/** Call options that script the answer of the mock upstream. */
+export function scripted(fields) {
   return { headers: { 'x-mock': JSON.stringify(fields) } };
 }
 
-/** Asks `look` until it answers with something true; a deadline turns a hang into a failure. */
+/** Calls `look` until it returns something true, or fails after `deadline` milliseconds. */
 export async function until(what, look, deadline = START_DEADLINE_MS) {
   const end = Date.now() + deadline;
   for (;;) {
@@ -96,7 +96,7 @@ export async function until(what, look, deadline = START_DEADLINE_MS) {
   }
 }
 
-/** The clients' addresses of all established TCP connections to the server, as the kernel sees it. */
+/** The client addresses of all established TCP connections to the server, according to the kernel. */
 export async function connectionsTo(origin) {
   const port = Number(new URL(origin).port).toString(16).toUpperCase().padStart(4, '0');
   const rows = (await readFile('/proc/net/tcp', 'utf8')).trim().split('\n').slice(1);

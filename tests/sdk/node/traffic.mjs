@@ -1,8 +1,8 @@
-// Conversations for the dashboard: agents that drag their tool output along, chats that are summarized, and one that is full of markup.
+// Conversations for the dashboard: agents with long tool outputs, chats that are summarized, and one full of markup.
 
-import { clientOf, until, wish } from './servers.mjs';
+import { clientOf, until, scripted } from './servers.mjs';
 
-/** Two routes with little patience, so that a few turns show everything. */
+/** Two routes with low thresholds, so that a few turns show everything. */
 export const CONFIG = `
 [context]
 strategy = "masking"
@@ -32,15 +32,15 @@ max_input = 60
 name = "agents"
 `;
 
-/** Markup that would say so if it ever became a part of a page. */
+/** Markup that sets a variable if a page ever interprets it. */
 export const HOSTILE = `<img src=x onerror="window.broken=1"></textarea></script><script>window.broken=2</script>`;
 
-/** An answer with a usage of its own, of which the cached part is given. */
+/** Scripts an answer with this usage. */
 function answering(prompt, cached, text = 'Noted.') {
   const usage = { prompt_tokens: prompt, completion_tokens: 20, total_tokens: prompt + 20, prompt_tokens_details: { cached_tokens: cached } };
   const choice = { index: 0, finish_reason: 'stop', message: { role: 'assistant', content: text, refusal: null } };
   const body = { id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'gpt-4o', choices: [choice], usage };
-  return wish({ status: 200, headers: { 'content-type': 'application/json' }, body });
+  return scripted({ status: 200, headers: { 'content-type': 'application/json' }, body });
 }
 
 export class Traffic {
@@ -59,14 +59,14 @@ export class Traffic {
     this.sent += 1;
   }
 
-  /** An agent's run: every turn a call and its result. */
+  /** An agent's run, with a call and its result in every turn. */
   async agent(name, turns, { model = 'gpt-4o', tool = 'read_gauge', output = outputOf, from = 1, ...options } = {}) {
     for (let turn = from; turn <= turns; turn++) {
       await this.ask(name, { model, messages: run(turn, tool, output) }, { cached: turn > 1 ? 800 : 0, ...options });
     }
   }
 
-  /** A chat that becomes long enough to be summarized. */
+  /** A chat that is long enough to be summarized. */
   async chat(name, turns, text) {
     const messages = [{ role: 'system', content: 'You look after a harbour.' }];
     for (let turn = 0; turn < turns; turn++) {
@@ -76,7 +76,7 @@ export class Traffic {
     }
   }
 
-  /** Waits until everything that was sent is in the counts of its conversation. */
+  /** Waits until every request is counted in its conversation. */
   counted() {
     return until('all requests to be counted', async () => {
       const page = await (await fetch(`${this.sides.admin}/api/conversations?limit=500`)).json();

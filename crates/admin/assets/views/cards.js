@@ -1,18 +1,18 @@
-// The figures of the overview: what each card shows, in words, in a number and over time.
-import { element, say } from '../dom.js';
+// The cards of the overview: each has a title, a number, a note and a plot over time.
+import { element, setText } from '../dom.js';
 import { count, micros, money, percent, saving, share, short } from '../format.js';
 import { plot } from '../plot.js';
 import { trend } from '../series.js';
 
 const tone = dollars => (dollars === null ? '' : dollars < 0 ? 'more' : dollars > 0 ? 'less' : '');
-// Money for an axis, without the zeros at the end: $0.05.
-const coins = dollars => money(dollars).replace(/(\.\d\d\d*?)0+$/, '$1');
+// Money for an axis, without trailing zeros: $0.05.
+const axisMoney = dollars => money(dollars).replace(/(\.\d\d\d*?)0+$/, '$1');
 const unpriced = totals => (totals.unpriced > 0 ? `${count(totals.unpriced)} without a known price` : '');
-// Without any loss there is no line, else it would lie on the zero of every plot.
+// Without losses there is no line, because it would cover the zero line of every plot.
 const losses = values => (values.some(value => value < 0) ? values.map(value => value && Math.min(0, value)) : values.map(() => null));
-const sum = (...columns) => columns[0].map((_, place) => columns.reduce((all, column) => all + (column[place] ?? 0), 0));
+const sum = (...columns) => columns[0].map((_, index) => columns.reduce((total, column) => total + (column[index] ?? 0), 0));
 
-// Each card: `figure` is the number, `exact` its title, `note` the line below, `lines` and `columns` the plot.
+// `figure` is the number, `exact` its tooltip, `note` the line below, `lines` and `columns` the plot.
 const CARDS = [
   {
     name: 'tokens', title: 'Prompt tokens', wide: true,
@@ -30,26 +30,26 @@ const CARDS = [
   {
     name: 'avoided', title: 'Cost avoided, net',
     figure: totals => money(totals.avoided_usd), tone: totals => tone(totals.avoided_usd),
-    exact: totals => `${money(totals.unedited_cost_usd)} as sent, less ${money(totals.cost_usd)} billed and ${money(totals.summarizer_cost_usd)} for summaries`,
-    note: totals => (totals.avoided_usd === null ? 'no price is known' : `of ${money(totals.unedited_cost_usd)} unedited`),
-    // Two lines, because a loss is not a small gain: it has its own colour.
+    exact: totals => `${money(totals.unedited_cost_usd)} as sent, minus ${money(totals.cost_usd)} billed and ${money(totals.summarizer_cost_usd)} for summaries`,
+    note: totals => (totals.avoided_usd === null ? 'no known price' : `of ${money(totals.unedited_cost_usd)} unedited`),
+    // Two lines, so that a loss has its own colour.
     lines: [{ label: 'avoided', color: '--less', filled: true, stepped: true }, { label: 'lost', color: '--more', filled: true, stepped: true }],
-    columns: ({ avoided_usd: all }) => [all.map(value => value && Math.max(0, value)), losses(all)], value: coins,
+    columns: ({ avoided_usd: all }) => [all.map(value => value && Math.max(0, value)), losses(all)], value: axisMoney,
   },
   {
     name: 'billed', title: 'Cost billed',
     figure: totals => money(totals.cost_usd), exact: totals => `${money(totals.summarizer_cost_usd)} more for summaries`,
     note: totals => unpriced(totals) || (totals.summarizer_cost_usd > 0 ? `and ${money(totals.summarizer_cost_usd)} for summaries` : ''),
-    lines: [{ label: 'billed', color: '--c1', filled: true, stepped: true }], columns: series => [series.cost_usd], value: coins,
+    lines: [{ label: 'billed', color: '--c1', filled: true, stepped: true }], columns: series => [series.cost_usd], value: axisMoney,
   },
   {
     name: 'cached', title: 'Cached share of the prompt',
     figure: totals => percent(totals.cached_tokens, totals.prompt_tokens),
-    exact: totals => `${count(totals.cached_tokens)} of ${count(totals.prompt_tokens)} tokens, by the provider's count`,
+    exact: totals => `${count(totals.cached_tokens)} of ${count(totals.prompt_tokens)} tokens, as counted by the provider`,
     note: totals => (totals.prompt_tokens === 0 ? '' : `${short(totals.cached_tokens)} of ${short(totals.prompt_tokens)} tokens`),
     lines: [{ label: 'cached', color: '--own' }],
-    columns: series => [series.cached_tokens.map((cached, place) => (series.prompt_tokens[place] > 0 ? cached / series.prompt_tokens[place] : null))],
-    most: 1, value: ratio => (ratio === null ? share(null) : `${Math.round(ratio * 100)} %`),
+    columns: series => [series.cached_tokens.map((cached, index) => (series.prompt_tokens[index] > 0 ? cached / series.prompt_tokens[index] : null))],
+    max: 1, value: ratio => (ratio === null ? share(null) : `${Math.round(ratio * 100)} %`),
   },
   {
     name: 'completion', title: 'Completion tokens',
@@ -65,56 +65,56 @@ const CARDS = [
     columns: series => [series.masked, series.folded, series.dropped], value: short,
   },
   {
-    name: 'folds', title: 'Summaries made',
+    name: 'folds', title: 'Summaries written',
     figure: totals => short(totals.folds), exact: totals => count(totals.folds), note: totals => `${money(totals.summarizer_cost_usd)} for summarizers`,
     lines: [{ label: 'summaries', color: '--own', filled: true, stepped: true }], columns: series => [series.folds], value: short,
   },
   {
     name: 'latency', title: 'Added latency, p50 and p99',
     figure: totals => (totals.overhead_p50_us === null && totals.overhead_p99_us === null ? micros(null) : `${micros(totals.overhead_p50_us)} · ${micros(totals.overhead_p99_us)}`),
-    exact: totals => `half of the requests within ${micros(totals.overhead_p50_us)}, 99 of 100 within ${micros(totals.overhead_p99_us)}`,
-    note: () => 'what Tidegate itself takes',
+    exact: totals => `half of the requests within ${micros(totals.overhead_p50_us)}, 99 % within ${micros(totals.overhead_p99_us)}`,
+    note: () => 'time spent in Tidegate',
     lines: [{ label: 'p50', color: '--kept' }, { label: 'p99', color: '--c1', dashed: true }],
     columns: series => [series.overhead_p50_us, series.overhead_p99_us], value: micros,
   },
   {
     name: 'degraded', title: 'Degradations',
     figure: totals => short(totals.degraded), tone: totals => (totals.degraded > 0 ? 'more' : ''), exact: totals => count(totals.degraded),
-    note: () => 'forwarded with less than planned',
+    note: () => 'forwarded although something failed',
     lines: [{ label: 'degraded', color: '--c1', filled: true, stepped: true }], columns: series => [series.degraded], value: short,
   },
   {
     name: 'refusals', title: 'Refusals',
     figure: totals => short(totals.refusals), tone: totals => (totals.refusals > 0 ? 'more' : ''), exact: totals => count(totals.refusals),
-    note: () => 'answered with an error',
+    note: () => 'refused with an error',
     lines: [{ label: 'refused', color: '--more', filled: true, stepped: true }], columns: series => [series.refusals], value: short,
   },
 ];
 
-const card = (signal, what) => {
+const card = (signal, spec) => {
   const figure = element('p', { class: 'figure' });
   const note = element('p', { class: 'note' });
-  const drawing = plot(signal, what.lines, what.value, { whole: what.value === short, most: what.most });
-  const node = element('article', { class: what.wide ? 'card wide' : 'card', data: { figure: what.name } },
-    element('h2', {}, what.title), figure, note, drawing.node);
+  const drawing = plot(signal, spec.lines, spec.value, { whole: spec.value === short, max: spec.max });
+  const node = element('article', { class: spec.wide ? 'card wide' : 'card', data: { figure: spec.name } },
+    element('h2', {}, spec.title), figure, note, drawing.node);
   const update = (totals, series, { step, range }) => {
-    say(figure, what.figure(totals));
-    figure.title = what.exact(totals);
-    figure.className = `figure ${what.tone?.(totals) ?? ''}`;
-    say(note, what.note(totals) || ' ');
-    const columns = what.columns(series);
-    const course = trend(columns.length > 1 && what.lines[0].stepped ? sum(...columns) : columns[0]);
-    const [figured, exact] = [what.figure(totals), what.exact(totals)];
-    drawing.draw(series.t, columns, `${what.title} over the last ${range}: ${figured === exact ? figured : `${figured}; ${exact}`}; ${course}.`, what.lines[0].stepped ? `per ${step}` : '');
+    setText(figure, spec.figure(totals));
+    figure.title = spec.exact(totals);
+    figure.className = `figure ${spec.tone?.(totals) ?? ''}`;
+    setText(note, spec.note(totals) || ' ');
+    const columns = spec.columns(series);
+    const direction = trend(columns.length > 1 && spec.lines[0].stepped ? sum(...columns) : columns[0]);
+    const [shown, exact] = [spec.figure(totals), spec.exact(totals)];
+    drawing.draw(series.t, columns, `${spec.title} over the last ${range}: ${shown === exact ? shown : `${shown}; ${exact}`}; ${direction}.`, spec.lines[0].stepped ? `per ${step}` : '');
   };
   return { node, update };
 };
 
-/** All cards; `update(totals, series, { step, range })` with the lengths in words. */
+/** All cards; `update(totals, series, { step, range })` takes the lengths in words. */
 export const cards = signal => {
-  const all = CARDS.map(what => card(signal, what));
+  const all = CARDS.map(spec => card(signal, spec));
   return {
-    node: element('div', { class: 'figures' }, all.map(one => one.node)),
-    update: (totals, series, lengths) => all.forEach(one => one.update(totals, series, lengths)),
+    node: element('div', { class: 'figures' }, all.map(entry => entry.node)),
+    update: (totals, series, lengths) => all.forEach(entry => entry.update(totals, series, lengths)),
   };
 };

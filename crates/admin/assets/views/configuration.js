@@ -1,48 +1,48 @@
-// The configuration as it is in force: each value, and where it came from.
-import { attempt, get, persist } from '../api.js';
-import { badge, check, element, field, offer, say, scrollBox } from '../dom.js';
+// The active configuration: each value and its origin.
+import { attempt, get, retryWhileUnreachable } from '../api.js';
+import { badge, check, element, field, setOptions, setText, scrollBox } from '../dom.js';
 import { count, timeOf } from '../format.js';
 import { table } from '../table.js';
 import { problem } from './notice.js';
 
-const OUTCOMES = { started: ['started with it', 'good'], reloaded: ['reloaded', 'good'], rejected: ['rejected: the one before stays in force', 'bad'] };
+const OUTCOMES = { started: ['loaded at start', 'good'], reloaded: ['reloaded', 'good'], rejected: ['rejected: the previous configuration stays active', 'bad'] };
 const KINDS = { default: '', profile: 'fold', file: 'info', environment: 'mask', flag: 'warn' };
 
 export const configuration = ({ signal }) => {
   let config = null;
-  const words = element('input', { type: 'search', id: 'filter', autocomplete: 'off', spellcheck: 'false', placeholder: 'key, value or origin', on: { input: () => show() } });
-  const own = element('input', { type: 'checkbox', id: 'only-set', on: { change: () => show() } });
+  const filter = element('input', { type: 'search', id: 'filter', autocomplete: 'off', spellcheck: 'false', placeholder: 'key, value or origin', on: { input: () => show() } });
+  const onlySet = element('input', { type: 'checkbox', id: 'only-set', on: { change: () => show() } });
   const route = element('select', { id: 'route', on: { change: () => show() } });
   const notice = element('div');
   const reload = element('div', { class: 'panel', data: { part: 'reload' } });
-  const found = element('p', { class: 'note', role: 'status' });
+  const matches = element('p', { class: 'note', role: 'status' });
   const heading = element('h2');
-  const values = valueTable('Values of the route');
-  const whole = valueTable('Values of the whole process');
+  const routeValues = valueTable('Values of the route');
+  const processValues = valueTable('Values of the process');
   const content = element('div', { hidden: true }, reload,
-    element('div', { class: 'controls' }, field('Route', route), element('div', { class: 'grow' }, field('Filter', words)), check('only what is not a default', own)),
-    found,
-    element('div', { class: 'panel', data: { part: 'route' } }, heading, scrollBox('Values of the route', values.node)),
-    element('div', { class: 'panel', data: { part: 'process' } }, element('h2', {}, 'The whole process'), scrollBox('Values of the whole process', whole.node)));
+    element('div', { class: 'controls' }, field('Route', route), element('div', { class: 'grow' }, field('Filter', filter)), check('only non-default values', onlySet)),
+    matches,
+    element('div', { class: 'panel', data: { part: 'route' } }, heading, scrollBox('Values of the route', routeValues.node)),
+    element('div', { class: 'panel', data: { part: 'process' } }, element('h2', {}, 'Process'), scrollBox('Values of the process', processValues.node)));
   const section = element('section', { data: { view: 'configuration' }, 'aria-labelledby': 'title' },
-    element('div', { class: 'heading' }, element('h1', { id: 'title', tabindex: -1 }, 'Configuration'), element('p', { class: 'sub' }, 'Every value in force, and where it came from.')),
+    element('div', { class: 'heading' }, element('h1', { id: 'title', tabindex: -1 }, 'Configuration'), element('p', { class: 'sub' }, 'Every active value and its origin.')),
     notice, content);
 
   const show = () => {
-    const wanted = words.value.trim().toLowerCase();
-    const fits = ({ key, value, origin }) => (!own.checked || origin.kind !== 'default')
+    const wanted = filter.value.trim().toLowerCase();
+    const isShown = ({ key, value, origin }) => (!onlySet.checked || origin.kind !== 'default')
       && `${key} ${value} ${origin.text}`.toLowerCase().includes(wanted);
-    const one = config.routes.find(({ name }) => name === route.value) ?? config.routes[0];
-    const [ofRoute, ofAll] = [one?.values ?? [], config.process].map(all => all.filter(fits));
-    say(heading, one ? `Route ${one.name}, upstream ${one.upstream}` : 'No route');
-    values.update(ofRoute);
-    whole.update(ofAll);
-    say(found, `${count(ofRoute.length + ofAll.length)} of ${count((one?.values.length ?? 0) + config.process.length)} values`);
+    const selected = config.routes.find(({ name }) => name === route.value) ?? config.routes[0];
+    const [ofRoute, ofProcess] = [selected?.values ?? [], config.process].map(all => all.filter(isShown));
+    setText(heading, selected ? `Route ${selected.name}, upstream ${selected.upstream}` : 'No route');
+    routeValues.update(ofRoute);
+    processValues.update(ofProcess);
+    setText(matches, `${count(ofRoute.length + ofProcess.length)} of ${count((selected?.values.length ?? 0) + config.process.length)} values`);
   };
 
   const read = () => attempt(signal, async () => {
-    config = await persist(signal, () => get('/api/config', {}, signal));
-    offer(route, config.routes.map(({ name }) => [name, name]));
+    config = await retryWhileUnreachable(signal, () => get('/api/config', {}, signal));
+    setOptions(route, config.routes.map(({ name }) => [name, name]));
     showReload(reload, config);
     notice.replaceChildren();
     content.hidden = false;
@@ -56,8 +56,8 @@ export const configuration = ({ signal }) => {
 const showReload = (place, { file, reload, warnings }) => {
   const [text, tone] = OUTCOMES[reload.outcome] ?? [reload.outcome, ''];
   place.replaceChildren(...[
-    element('h2', {}, 'The last load'),
-    element('p', {}, file === null ? 'No file: defaults, environment and flags.' : ['File ', element('code', {}, file), '.'], ' ', timeOf(reload.at), ' ', badge(text, tone),
+    element('h2', {}, 'Last load'),
+    element('p', {}, file === null ? 'No file: values come from defaults, the environment and flags.' : ['File ', element('code', {}, file), '.'], ' ', timeOf(reload.at), ' ', badge(text, tone),
       reload.needs_restart ? badge('some changes need a restart', 'warn') : null),
     reload.errors === null ? null : element('pre', { class: 'wrap', role: 'alert', tabindex: 0, 'aria-label': 'Errors' }, reload.errors),
     warnings.length === 0 ? element('p', { class: 'note' }, 'No warnings.')
@@ -70,6 +70,6 @@ const valueTable = caption => table({
   columns: [
     { label: 'Key', head: true, kind: 'key', sign: row => row.key, of: row => element('code', {}, row.key) },
     { label: 'Value', kind: 'value', sign: row => row.value, of: row => element('code', {}, row.value) },
-    { label: 'Where it came from', kind: 'origin', sign: row => `${row.origin.kind} ${row.origin.text}`, of: row => [badge(row.origin.kind, KINDS[row.origin.kind] ?? ''), ' ', row.origin.text === row.origin.kind ? '' : row.origin.text] },
+    { label: 'Origin', kind: 'origin', sign: row => `${row.origin.kind} ${row.origin.text}`, of: row => [badge(row.origin.kind, KINDS[row.origin.kind] ?? ''), ' ', row.origin.text === row.origin.kind ? '' : row.origin.text] },
   ],
 });

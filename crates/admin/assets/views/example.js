@@ -1,4 +1,4 @@
-// A small agent run for the view that tries requests: sixteen calls with results, so that the older ones are masked.
+// An example request for the "Try it" view: an agent run with sixteen tool results, so that the older ones are masked.
 
 const STEPS = [
   ['list_files', { path: '.' }, 'Cargo.toml\nREADME.md\nsrc/main.rs\nsrc/parse.rs\nsrc/report.rs\ntests/parse.rs'],
@@ -22,9 +22,9 @@ const STEPS = [
 const messages = () => [
   { role: 'system', content: 'You are a careful programmer. Use the tools, one at a time.' },
   { role: 'user', content: 'Amounts lose their cents when orders are read. Please fix it.' },
-  ...STEPS.flatMap(([name, given, result], place) => [
-    { role: 'assistant', content: null, tool_calls: [{ id: `call_${place + 1}`, type: 'function', function: { name, arguments: JSON.stringify(given) } }] },
-    { role: 'tool', tool_call_id: `call_${place + 1}`, content: result },
+  ...STEPS.flatMap(([name, input, result], index) => [
+    { role: 'assistant', content: null, tool_calls: [{ id: `call_${index + 1}`, type: 'function', function: { name, arguments: JSON.stringify(input) } }] },
+    { role: 'tool', tool_call_id: `call_${index + 1}`, content: result },
   ]),
 ];
 

@@ -1,13 +1,13 @@
-// The plan for a request: the verdict, the budget line by line, what happens to each message and why, and the changes.
-// A recorded turn and a request that is tried show it the same way.
+// The plan for a request: the verdict, the budget, the action for each message with its reason, and the changes.
+// Used for recorded turns and for requests in "Try it".
 import { badge, element, scrollBox } from '../dom.js';
 import { count, money, plural } from '../format.js';
 import { table } from '../table.js';
 import { changesOf } from './changes.js';
 
 const SOURCES = {
-  table: 'of the model, by the built-in table', config: 'of the model, by the configuration', route: 'by the route', fallback: 'the model is not known: the fallback',
-  policy: 'reserved by the policy', request: 'asked for by the request',
+  table: 'from the built-in model table', config: 'from `[models]` in the configuration', route: 'set by the route', fallback: 'fallback: the model is unknown',
+  policy: 'reserved by the policy', request: 'requested by the client',
 };
 const ENDINGS = { as_sent: ['as sent', 'good'], edited: ['edited', 'good'], refused: ['refused', 'bad'] };
 
@@ -15,22 +15,22 @@ const lines = (caption, rows) => element('table', { class: 'sum' }, element('cap
   element('tbody', {}, rows.filter(row => row !== null).map(([sign, name, number, note, kind]) => element('tr', { class: kind ?? null },
     element('th', { scope: 'row' }, `${sign} ${name}`.trim()), element('td', { class: 'number' }, count(number)), element('td', { class: 'note' }, note ?? '')))));
 
-/** The arithmetic of the budget; `used` is null where nothing was counted. */
+/** The arithmetic of the budget; `used` is null if nothing was counted. */
 export const budgetLines = ({ window, windowNote, safe, output, outputNote, overhead, input, before, used }) => {
   const room = Math.max(0, safe - output - overhead);
-  return lines('The budget, line by line', [
+  return lines('Budget calculation', [
     ['', 'window', window, windowNote],
-    ['', 'of it safe to use', safe, safe < window ? 'less than the window, by the policy' : ''],
+    ['', 'usable', safe, safe < window ? 'limited by the policy' : ''],
     ['−', 'output', output, outputNote],
-    ['−', 'overhead', overhead, 'reserve for what cannot be counted'],
-    ['=', 'input budget', input, input < room ? `at most what the policy allows; ${count(room)} would be there` : '', 'total'],
+    ['−', 'overhead', overhead, 'reserve for uncounted tokens'],
+    ['=', 'input budget', input, input < room ? `capped by the policy; ${count(room)} available` : '', 'total'],
     before === null || before === used ? null : ['', 'sent by the client', before],
     ['', 'used', used],
-    used > input ? ['', 'over', used - input, 'does not fit', 'over'] : ['', 'left', input - used, '', 'total'],
+    used > input ? ['', 'over', used - input, 'over budget', 'over'] : ['', 'left', input - used, '', 'total'],
   ]);
 };
 
-const explained = ({ budget, usage }) => budgetLines({
+const budgetTable = ({ budget, usage }) => budgetLines({
   window: budget.window, windowNote: SOURCES[budget.window_source] ?? budget.window_source, safe: budget.safe,
   output: budget.output, outputNote: SOURCES[budget.output_source] ?? budget.output_source, overhead: budget.overhead, input: budget.input,
   before: usage.before, used: usage.after,
@@ -39,8 +39,8 @@ const explained = ({ budget, usage }) => budgetLines({
 const TONES = { keep: 'keep', mask: 'mask', untag: 'untag', 'mask+untag': 'mask', fold: 'fold', drop: 'drop' };
 
 const messageTable = messages => {
-  const made = table({
-    caption: 'Messages, what happens to them and why', cards: true, key: row => row.index, attributes: row => ({ data: { index: row.index, action: row.action } }),
+  const rows = table({
+    caption: 'Messages with actions and reasons', cards: true, key: row => row.index, attributes: row => ({ data: { index: row.index, action: row.action } }),
     columns: [
       { label: '#', head: true, kind: 'number index', of: row => String(row.index) },
       { label: 'Role', of: row => row.role },
@@ -50,8 +50,8 @@ const messageTable = messages => {
       { label: 'Why', kind: 'why', sign: row => row.why, of: row => element('span', { title: row.reason }, row.why ?? row.reason) },
     ],
   });
-  made.update(messages);
-  return scrollBox('Messages', made.node, { tall: true });
+  rows.update(messages);
+  return scrollBox('Messages', rows.node, { tall: true });
 };
 
 const part = (title, facts) => {
@@ -61,18 +61,18 @@ const part = (title, facts) => {
 };
 
 const settings = ({ masking, folding, model, route, upstream, strategy, observe }) => element('div', { class: 'settings' },
-  part('Policy', [['route', route], ['upstream', upstream], ['strategy', strategy], ['observe', observe ? 'yes: decided and reported, not edited' : null]]),
+  part('Policy', [['route', route], ['upstream', upstream], ['strategy', strategy], ['observe', observe ? 'yes: plans are reported, not applied' : null]]),
   masking ? part('Masking', [['keep', masking.keep], ['pace', masking.pace], ['cause', masking.cause], ['postponed', masking.postponed || null], ['note', masking.note]]) : null,
   folding ? part('Folding', [
     ['when', folding.when], ['keep', folding.keep], ['mode', folding.mode], ['summarizer', folding.summarizer], ['cause', folding.cause],
     ['covered', folding.covered ? plural(folding.covered, 'message') : null], ['summary', folding.summary_tokens ? plural(folding.summary_tokens, 'token') : null], ['note', folding.note],
   ]) : null,
   model ? part('Model', [
-    ['asked for', model.asked], ['known as', model.matched], ['window', model.window ? count(model.window) : null], ['encoding', model.encoding && `${model.encoding} (${model.fit})`],
-    ['prices', model.prices ? `${money(model.prices.input)} input, ${money(model.prices.cached_input)} cached, ${money(model.prices.output)} output, for 1 M tokens` : null],
+    ['requested', model.asked], ['matched', model.matched], ['window', model.window ? count(model.window) : null], ['encoding', model.encoding && `${model.encoding} (${model.fit})`],
+    ['prices', model.prices ? `${money(model.prices.input)} input, ${money(model.prices.cached_input)} cached, ${money(model.prices.output)} output, per 1 M tokens` : null],
   ]) : null);
 
-/** `page(offset)` is called to show other messages; `before` stands between the verdict and the rest. */
+/** `page(offset)` is called to show other messages; `before` is inserted after the verdict. */
 export const planOf = ({ explanation, changes, messages_total: total, messages_offset: offset, messages_limit: limit }, page, ...before) => {
   const { verdict, messages, budget } = explanation;
   const [ending, tone] = ENDINGS[verdict.ending] ?? [verdict.ending, ''];
@@ -85,7 +85,7 @@ export const planOf = ({ explanation, changes, messages_total: total, messages_o
     ...before,
     element('div', { class: 'split' },
       element('div', { class: 'side' },
-        budget ? element('div', { class: 'panel' }, element('h2', {}, 'Budget'), explained(explanation)) : null,
+        budget ? element('div', { class: 'panel' }, element('h2', {}, 'Budget'), budgetTable(explanation)) : null,
         element('div', { class: 'panel' }, element('h2', {}, 'Settings'), settings(explanation))),
       messages ? element('div', { class: 'panel' }, element('h2', {}, 'Messages'), pager, messageTable(messages)) : null),
     messages ? element('div', { class: 'panel' }, element('h2', {}, 'Changes'), changesOf(changes)) : null);

@@ -1,23 +1,23 @@
-// The strip: one column a turn. The whole column is what the client sent; the lower part of it is what was forwarded, and
-// above that is what was masked, folded and dropped.
+// The strip: one column per turn. The whole column is what the client sent; its lower part is what was forwarded, and
+// above it is what was masked, folded and dropped.
 import { turnLink } from '../address.js';
 import { element, svg } from '../dom.js';
 import { count, percent, plural, short } from '../format.js';
 
 const HEIGHT = 240, TOP = 22, BOTTOM = 24, AXIS = 54;
-// Wide enough for a finger, wider where there is room; longer conversations scroll.
+// Wide enough for a finger, wider if there is room; longer conversations scroll.
 const NARROW = 24, WIDE = 44, GAP = 3;
 const LEGEND = [
-  ['kept', 'forwarded'], ['cached', 'forwarded, a cache hit'], ['own', 'summary'], ['masked', 'masked'], ['folded', 'folded'], ['dropped', 'dropped'],
+  ['kept', 'forwarded'], ['cached', 'forwarded, cached'], ['own', 'summary'], ['masked', 'masked'], ['folded', 'folded'], ['dropped', 'dropped'],
   ['refused', '✕ refused: nothing forwarded'], ['degraded', '▲ degraded'],
 ];
 
-/** What went out: the plan of a turn that was only observed was not carried out. */
+/** The forwarded tokens: the plan of an observed turn was not applied. */
 export const forwardedOf = turn => (turn.observed ? turn.tokens_before : turn.tokens_after);
 
 export const isRefused = turn => turn.overflow_rejected || turn.outcome === 'refused';
 
-/** The parts of a column, from below, in tokens. What was left out is shared out so that the whole is what was sent. */
+/** The parts of a column in tokens, bottom up. The tokens left out are divided proportionally, so that the parts add up to what was sent. */
 const partsOf = turn => {
   if (isRefused(turn)) return [['refused', turn.tokens_before]];
   const forwarded = forwardedOf(turn);
@@ -26,13 +26,13 @@ const partsOf = turn => {
   const cached = Math.min(hit * forwarded, forwarded - summary);
   const out = Math.max(0, turn.tokens_before - forwarded);
   const reasons = [['masked', turn.saved_by_masking], ['folded', turn.folded_tokens], ['dropped', turn.dropped_tokens]];
-  const all = reasons.reduce((sum, [, tokens]) => sum + tokens, 0);
+  const total = reasons.reduce((sum, [, tokens]) => sum + tokens, 0);
   return [['cached', cached], ['kept', forwarded - summary - cached], ['own', summary],
-    ...reasons.map(([name, tokens]) => [name, all > 0 ? out * tokens / all : 0])].filter(([, tokens]) => tokens > 0);
+    ...reasons.map(([name, tokens]) => [name, total > 0 ? out * tokens / total : 0])].filter(([, tokens]) => tokens > 0);
 };
 
-/** What a column says: the same words for a pointer and for a screen reader. */
-const wordsOf = (turn, number) => [
+/** The description of a column, used as a tooltip and for screen readers. */
+const describe = (turn, number) => [
   `Turn ${number}: ${count(turn.tokens_before)} tokens sent`,
   isRefused(turn) ? 'refused, nothing forwarded' : `${count(forwardedOf(turn))} forwarded`,
   !turn.observed && turn.summary_tokens > 0 && `${count(turn.summary_tokens)} of them summary`,
@@ -42,24 +42,24 @@ const wordsOf = (turn, number) => [
   !turn.observed && turn.dropped > 0 && `${count(turn.dropped)} dropped`,
   turn.degraded && `degraded: ${turn.degraded}`,
   turn.observed && `observed only: ${count(turn.tokens_after)} would have been forwarded`,
-  turn.stop_hint !== null && `stop hint: nothing new for ${plural(turn.stop_hint, 'turn')}`,
+  turn.stop_hint !== null && `stop hint: no progress for ${plural(turn.stop_hint, 'turn')}`,
 ].filter(Boolean);
 
-const stepOf = most => {
-  const rough = most / 4 || 1, base = 10 ** Math.floor(Math.log10(rough));
-  return Math.max(1, [1, 2, 5, 10].map(times => times * base).find(size => size >= rough));
+const axisStep = max => {
+  const rough = max / 4 || 1, base = 10 ** Math.floor(Math.log10(rough));
+  return Math.max(1, [1, 2, 5, 10].map(factor => factor * base).find(size => size >= rough));
 };
 
 export const strip = (id, signal) => {
   const axis = svg('svg', { class: 'axis-labels', width: AXIS, height: HEIGHT, 'aria-hidden': 'true' });
-  const drawing = svg('svg', { class: 'columns', height: HEIGHT, role: 'group', 'aria-label': 'Turns; the arrow keys go from one to the next, Enter opens it' });
+  const drawing = svg('svg', { class: 'columns', height: HEIGHT, role: 'group', 'aria-label': 'Turns; use the arrow keys to move and Enter to open one' });
   const box = element('div', { class: 'strip-scroll' }, drawing);
   const budget = element('span');
   const legend = element('ul', { class: 'legend' },
     LEGEND.map(([name, text]) => element('li', {}, element('i', { class: `mark ${name}`, 'aria-hidden': 'true' }), text)),
     element('li', {}, element('i', { class: 'mark budget', 'aria-hidden': 'true' }), budget));
   const tip = element('div', { class: 'tip', hidden: true, 'aria-hidden': 'true' });
-  const none = element('p', { class: 'note' }, 'No turn is recorded.');
+  const none = element('p', { class: 'note' }, 'No recorded turns.');
   const node = element('div', { class: 'strip' }, none, element('div', { class: 'strip-frame' }, axis, box), legend, tip);
   let current = null, sign = '', wide = NARROW;
 
@@ -72,14 +72,14 @@ export const strip = (id, signal) => {
   };
   const hide = () => { tip.hidden = true; };
 
-  const go = (columns, from, key) => {
+  const columnFor = (columns, from, key) => {
     const to = { ArrowLeft: from - 1, ArrowRight: from + 1, Home: 0, End: columns.length - 1 }[key];
     return to === undefined ? null : columns[Math.max(0, Math.min(columns.length - 1, to))];
   };
   drawing.addEventListener('keydown', event => {
     if (event.key === 'Escape') hide();
     const columns = [...drawing.querySelectorAll('a')];
-    const target = go(columns, columns.indexOf(event.target), event.key);
+    const target = columnFor(columns, columns.indexOf(event.target), event.key);
     if (!target) return;
     event.preventDefault();
     target.focus();
@@ -89,17 +89,17 @@ export const strip = (id, signal) => {
   const draw = (turns, offset) => {
     const sent = Math.max(1, ...turns.map(turn => Math.max(turn.tokens_before, isRefused(turn) ? 0 : forwardedOf(turn))));
     const limit = turns.at(-1).budget;
-    // The budget belongs to the scale only where it is near: else every column would be a dot.
+    // The scale includes the budget only if it is near; otherwise the columns would be too small to see.
     const fits = limit > 0 && limit <= sent * 1.6;
-    const most = Math.max(sent, ...turns.map(turn => (fits && turn.budget <= sent * 1.6 ? turn.budget : 0)));
-    const y = tokens => HEIGHT - BOTTOM - tokens / most * (HEIGHT - TOP - BOTTOM);
+    const max = Math.max(sent, ...turns.map(turn => (fits && turn.budget <= sent * 1.6 ? turn.budget : 0)));
+    const y = tokens => HEIGHT - BOTTOM - tokens / max * (HEIGHT - TOP - BOTTOM);
     wide = Math.max(NARROW, Math.min(WIDE, Math.floor(box.clientWidth / turns.length)));
     const width = turns.length * wide;
     budget.textContent = fits ? `budget: ${count(limit)} tokens` : `budget: ${count(limit)} tokens, above the scale`;
     axis.replaceChildren(svg('text', { x: AXIS - 6, y: 12, 'text-anchor': 'end' }, 'tokens'));
     drawing.replaceChildren(hatch());
     drawing.setAttribute('width', width);
-    for (let tokens = 0, step = stepOf(most); tokens <= most; tokens += step) {
+    for (let tokens = 0, step = axisStep(max); tokens <= max; tokens += step) {
       axis.append(svg('text', { x: AXIS - 6, y: y(tokens) + 4, 'text-anchor': 'end' }, short(tokens)));
       drawing.append(svg('line', { class: 'grid', x1: 0, x2: width, y1: y(tokens), y2: y(tokens) }));
     }
@@ -111,7 +111,7 @@ export const strip = (id, signal) => {
   };
 
   const column = (turn, place, number, y) => {
-    const x = place * wide, lines = wordsOf(turn, number);
+    const x = place * wide, lines = describe(turn, number);
     const made = svg('a', {
       href: turnLink(id, number), 'aria-label': lines.join(', '), tabindex: -1, class: turn.observed ? 'column observed' : 'column', data: { turn: number },
       on: {
@@ -150,16 +150,16 @@ export const strip = (id, signal) => {
     const focused = drawing.contains(document.activeElement);
     draw(turns, offset);
     const columns = [...drawing.querySelectorAll('a')];
-    const kept = columns.find(one => one.dataset.turn === current) ?? columns.at(-1);
+    const kept = columns.find(column => column.dataset.turn === current) ?? columns.at(-1);
     select(kept);
     if (focused) kept.focus({ preventScroll: true });
-    // New turns come at the end, so that is where it stands, unless it was moved away.
+    // New turns appear at the end, so the strip stays there unless the user has scrolled away.
     if (atEnd) requestAnimationFrame(() => { box.scrollLeft = box.scrollWidth; });
   };
 
   return { node, update };
 };
 
-// A hatch over the cached part: it stays apart from the rest without colour, too.
+// Hatches the cached part, so that it is distinguishable without colour.
 const hatch = () => svg('defs', {}, svg('pattern', { id: 'hatch', width: 5, height: 5, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
   svg('line', { class: 'hatch', x1: 0, y1: 0, x2: 0, y2: 5 })));

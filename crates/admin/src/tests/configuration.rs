@@ -1,4 +1,4 @@
-use super::{admin, admin_with, ask, desk, memory, options};
+use super::{admin, admin_with, call, memory_store, options, test_router};
 use crate::{Reload, ReloadOutcome};
 use http::Method;
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ const FILE: &str = "[store]\nurl = \"redis://user:hunter2@10.0.0.1\"\n[context]\
      [[routes]]\nname = \"a\"\n[[routes]]\nname = \"b\"\n[routes.context]\nstrategy = \"hybrid\"\n";
 
 #[tokio::test]
-async fn every_value_says_where_it_came_from() {
-    let desk = desk(admin_with(Conversations::new(memory(), options()), FILE, Vec::new));
-    let (status, text) = ask(&desk, Method::GET, "/api/config").await;
+async fn every_value_has_its_origin() {
+    let router = test_router(admin_with(Conversations::new(memory_store(), options()), FILE, Vec::new));
+    let (status, text) = call(&router, Method::GET, "/api/config").await;
     assert_eq!(status, 200);
     assert!(!text.contains("hunter2"), "{text}");
     let page: Value = serde_json::from_str(&text).unwrap();
@@ -34,13 +34,13 @@ async fn every_value_says_where_it_came_from() {
 }
 
 #[tokio::test]
-async fn the_last_reload_is_told() {
-    let admin = admin(Conversations::new(memory(), options()));
+async fn the_last_reload_is_shown() {
+    let admin = admin(Conversations::new(memory_store(), options()));
     let reloads = admin.reloads.clone();
-    let desk = desk(admin);
+    let router = test_router(admin);
     let errors = Some("proxy.toml:2: unknown key `x`".to_owned());
-    reloads.note(Reload { at: 9, outcome: ReloadOutcome::Rejected, errors, needs_restart: false });
-    let (_, text) = ask(&desk, Method::GET, "/api/config").await;
+    reloads.record(Reload { at: 9, outcome: ReloadOutcome::Rejected, errors, needs_restart: false });
+    let (_, text) = call(&router, Method::GET, "/api/config").await;
     let page: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&page["reload"]["outcome"], &page["reload"]["at"]), (&json!("rejected"), &json!(9)));
     assert_eq!(page["reload"]["errors"], "proxy.toml:2: unknown key `x`");

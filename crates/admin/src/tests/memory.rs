@@ -1,6 +1,6 @@
-use super::{admin, ask, code, desk, memory, options, refusal, send, turn};
-use crate::desk::Desk;
-use crate::{MEMORY_BYTES, MemoryPage, Source, serve};
+use super::{admin, call, error_code, memory_store, options, record_turn, refused, send, test_router};
+use crate::router::Router;
+use crate::{MAX_MEMORY_BYTES, MemoryPage, Source, serve};
 use http::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -12,40 +12,40 @@ const TARGET: &str = "/api/conversations/n/memory";
 const TEXT: (&str, &str) = ("content-type", "text/plain");
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-async fn pinned(desk: &Arc<Desk>, target: &str) -> Value {
-    let (status, text) = ask(desk, Method::GET, target).await;
+async fn pinned(router: &Arc<Router>, target: &str) -> Value {
+    let (status, text) = call(router, Method::GET, target).await;
     assert_eq!(status, 200, "{text}");
     serde_json::from_str(&text).unwrap()
 }
 
 #[tokio::test]
-async fn a_memory_is_put_read_and_taken_away() {
-    let conversations = Conversations::new(memory(), options());
-    let key = turn(&conversations, 7, "t", "n", 10).await;
-    let desk = desk(admin(conversations));
-    assert_eq!(pinned(&desk, TARGET).await, json!({"memory": null}));
+async fn a_memory_is_pinned_read_and_removed() {
+    let conversations = Conversations::new(memory_store(), options());
+    let key = record_turn(&conversations, 7, "t", "n", 10).await;
+    let router = test_router(admin(conversations));
+    assert_eq!(pinned(&router, TARGET).await, json!({"memory": null}));
     let hostile = "<script>alert(1)</script>\n\u{1b}[2J \"quoted\" \u{202e}é\u{1f30a}";
     let sent = json!({"memory": hostile}).to_string();
-    assert_eq!(send(&desk, Method::PUT, TARGET, &[JSON], sent).await, (204, String::new()));
-    assert_eq!(pinned(&desk, TARGET).await, json!({"memory": hostile}));
+    assert_eq!(send(&router, Method::PUT, TARGET, &[JSON], sent).await, (204, String::new()));
+    assert_eq!(pinned(&router, TARGET).await, json!({"memory": hostile}));
     let whole = format!("/api/conversations/{key}/memory?tenant=t");
-    assert_eq!(send(&desk, Method::PUT, &whole, &[TEXT], "The ship is Ada.\n").await.0, 204);
-    assert_eq!(pinned(&desk, &whole).await, json!({"memory": "The ship is Ada.\n"}), "to the byte");
-    assert_eq!(pinned(&desk, "/api/conversations/n").await["memory"], "The ship is Ada.\n");
+    assert_eq!(send(&router, Method::PUT, &whole, &[TEXT], "The ship is Ada.\n").await.0, 204);
+    assert_eq!(pinned(&router, &whole).await, json!({"memory": "The ship is Ada.\n"}), "byte for byte");
+    assert_eq!(pinned(&router, "/api/conversations/n").await["memory"], "The ship is Ada.\n");
     for _ in 0..2 {
-        assert_eq!(ask(&desk, Method::DELETE, TARGET).await, (204, String::new()));
-        assert_eq!(pinned(&desk, TARGET).await, json!({"memory": null}));
+        assert_eq!(call(&router, Method::DELETE, TARGET).await, (204, String::new()));
+        assert_eq!(pinned(&router, TARGET).await, json!({"memory": null}));
     }
-    assert_eq!(pinned(&desk, "/api/conversations/n").await["memory"], Value::Null);
+    assert_eq!(pinned(&router, "/api/conversations/n").await["memory"], Value::Null);
 }
 
 #[tokio::test]
-async fn what_is_no_memory_is_refused_and_changes_nothing() {
-    let conversations = Conversations::new(memory(), options());
-    turn(&conversations, 7, "t", "n", 10).await;
-    let desk = desk(admin(conversations));
-    send(&desk, Method::PUT, TARGET, &[TEXT], "stays").await;
-    let long = "c".repeat(MEMORY_BYTES + 1);
+async fn invalid_memories_are_refused_and_change_nothing() {
+    let conversations = Conversations::new(memory_store(), options());
+    record_turn(&conversations, 7, "t", "n", 10).await;
+    let router = test_router(admin(conversations));
+    send(&router, Method::PUT, TARGET, &[TEXT], "stays").await;
+    let long = "c".repeat(MAX_MEMORY_BYTES + 1);
     let escaped = |bytes| format!("{{\"memory\":\"{}\"}}", "\\u0063".repeat(bytes));
     let refused: [(_, Vec<u8>, _); 16] = [
         (TEXT, Vec::new(), (400, "invalid_memory")),
@@ -61,8 +61,8 @@ async fn what_is_no_memory_is_refused_and_changes_nothing() {
         (JSON, b"{\"memory\":\"canary \xff\"}".to_vec(), (400, "invalid_memory")),
         (JSON, b"{\"memory\":null}".to_vec(), (400, "invalid_memory")),
         (JSON, b"{\"memory\":\"a\",\"canary\":1}".to_vec(), (400, "invalid_memory")),
-        (JSON, escaped(MEMORY_BYTES + 1).into(), (413, "memory_too_long")),
-        (JSON, vec![b' '; 7 * MEMORY_BYTES], (413, "memory_too_long")),
+        (JSON, escaped(MAX_MEMORY_BYTES + 1).into(), (413, "memory_too_long")),
+        (JSON, vec![b' '; 7 * MAX_MEMORY_BYTES], (413, "memory_too_long")),
         (
             ("content-type", "application/x-www-form-urlencoded"),
             b"a".to_vec(),
@@ -70,42 +70,42 @@ async fn what_is_no_memory_is_refused_and_changes_nothing() {
         ),
     ];
     for (kind, body, expected) in refused {
-        let (status, text) = send(&desk, Method::PUT, TARGET, &[kind], body).await;
-        assert_eq!((status, code(&text).as_str()), expected, "{text}");
+        let (status, text) = send(&router, Method::PUT, TARGET, &[kind], body).await;
+        assert_eq!((status, error_code(&text).as_str()), expected, "{text}");
         assert!(!text.contains("canary"), "{text}");
     }
-    let (status, text) = send(&desk, Method::PUT, TARGET, &[], "typeless").await;
-    assert_eq!((status, code(&text).as_str()), (415, "unsupported_media_type"));
-    assert_eq!(pinned(&desk, TARGET).await, json!({"memory": "stays"}));
+    let (status, text) = send(&router, Method::PUT, TARGET, &[], "typeless").await;
+    assert_eq!((status, error_code(&text).as_str()), (415, "unsupported_media_type"));
+    assert_eq!(pinned(&router, TARGET).await, json!({"memory": "stays"}));
 
-    assert_eq!(send(&desk, Method::PUT, TARGET, &[JSON], escaped(MEMORY_BYTES)).await.0, 204);
-    assert_eq!(pinned(&desk, TARGET).await["memory"], long[1..], "the longest there can be");
-    let (status, text) = send(&desk, Method::POST, TARGET, &[TEXT], "x").await;
-    assert_eq!((status, code(&text).as_str()), (405, "method_not_allowed"));
+    assert_eq!(send(&router, Method::PUT, TARGET, &[JSON], escaped(MAX_MEMORY_BYTES)).await.0, 204);
+    assert_eq!(pinned(&router, TARGET).await["memory"], long[1..], "the longest allowed");
+    let (status, text) = send(&router, Method::POST, TARGET, &[TEXT], "x").await;
+    assert_eq!((status, error_code(&text).as_str()), (405, "method_not_allowed"));
 }
 
 #[tokio::test]
-async fn no_page_of_another_site_pins_or_unpins() {
-    let conversations = Conversations::new(memory(), options());
-    turn(&conversations, 7, "t", "n", 10).await;
-    let desk = desk(admin(conversations));
-    send(&desk, Method::PUT, TARGET, &[TEXT], "stays").await;
+async fn cross_site_requests_cannot_pin_or_unpin() {
+    let conversations = Conversations::new(memory_store(), options());
+    record_turn(&conversations, 7, "t", "n", 10).await;
+    let router = test_router(admin(conversations));
+    send(&router, Method::PUT, TARGET, &[TEXT], "stays").await;
     for header in [("origin", "http://evil.test"), ("origin", "null"), ("sec-fetch-site", "cross-site")] {
         for method in [Method::PUT, Method::DELETE] {
-            let (status, text) = send(&desk, method, TARGET, &[TEXT, header], "theirs").await;
-            assert_eq!((status, code(&text).as_str()), (403, "foreign_site"), "{header:?}");
+            let (status, text) = send(&router, method, TARGET, &[TEXT, header], "theirs").await;
+            assert_eq!((status, error_code(&text).as_str()), (403, "foreign_site"), "{header:?}");
         }
     }
-    assert_eq!(pinned(&desk, TARGET).await, json!({"memory": "stays"}));
+    assert_eq!(pinned(&router, TARGET).await, json!({"memory": "stays"}));
     let ours = [TEXT, ("origin", "http://localhost:9090"), ("sec-fetch-site", "same-origin")];
-    assert_eq!(send(&desk, Method::PUT, TARGET, &ours, "ours").await.0, 204);
+    assert_eq!(send(&router, Method::PUT, TARGET, &ours, "ours").await.0, 204);
 }
 
 #[tokio::test]
-async fn another_tenant_s_memory_is_not_there() {
-    let conversations = Conversations::new(memory(), options());
-    let ada = turn(&conversations, 1, "ada", "same", 10).await.to_string();
-    turn(&conversations, 2, "bob", "same", 11).await;
+async fn the_memory_of_another_tenant_is_invisible() {
+    let conversations = Conversations::new(memory_store(), options());
+    let ada = record_turn(&conversations, 1, "ada", "same", 10).await.to_string();
+    record_turn(&conversations, 2, "bob", "same", 11).await;
     let source = Source::Opened(conversations);
     source.pin("same", Some("ada"), Some("Ada's canary.")).await.unwrap();
     assert_eq!(source.pinned("same", Some("bob")).await.unwrap(), MemoryPage::default());
@@ -116,19 +116,19 @@ async fn another_tenant_s_memory_is_not_there() {
             source.pin(id, tenant, None).await.unwrap_err(),
         ] {
             assert!(!error.to_string().contains("canary"), "{error}");
-            assert_eq!(refusal(error).0, expected, "{id} of {tenant:?}");
+            assert_eq!(refused(error).0, expected, "{id} of {tenant:?}");
         }
     }
     assert_eq!(source.pinned(&ada, None).await.unwrap().memory.as_deref(), Some("Ada's canary."));
 }
 
 #[tokio::test]
-async fn a_memory_without_its_key_is_said_to_be_there() {
-    let store = memory();
+async fn a_memory_without_its_key_is_reported_as_unreadable() {
+    let store = memory_store();
     let keyring: Keyring = "01".repeat(32).parse().unwrap();
     let sealed = Conversations::new(store.clone(), Options { keyring: Some(keyring), ..options() });
     let plain = Conversations::new(store, options());
-    turn(&sealed, 7, "t", "n", 10).await;
+    record_turn(&sealed, 7, "t", "n", 10).await;
     let (sealed, plain) = (Source::Opened(sealed), Source::Opened(plain));
     sealed.pin("n", None, Some("The canary.")).await.unwrap();
     let unreadable = MemoryPage { memory: None, memory_degraded: Some("store_no_key".to_owned()) };
@@ -137,11 +137,11 @@ async fn a_memory_without_its_key_is_said_to_be_there() {
     assert_eq!(sealed.pinned("n", None).await.unwrap().memory.as_deref(), Some("The canary."));
 }
 
-/// A sender that is cut off while it sends would see a broken connection instead of the reason.
+/// A client that is cut off while sending would see a broken connection instead of the error.
 #[tokio::test]
-async fn over_the_address_a_text_that_is_too_long_is_told_why() {
-    let conversations = Conversations::new(memory(), options());
-    turn(&conversations, 7, "t", "n", 10).await;
+async fn an_oversized_memory_gets_an_error_response_over_http() {
+    let conversations = Conversations::new(memory_store(), options());
+    record_turn(&conversations, 7, "t", "n", 10).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(serve(listener, admin(conversations)));
@@ -149,7 +149,7 @@ async fn over_the_address_a_text_that_is_too_long_is_told_why() {
     source.pin("n", None, Some("Ours.")).await.unwrap();
     assert_eq!(source.pinned("n", None).await.unwrap().memory.as_deref(), Some("Ours."));
     let long = source.pin("n", None, Some(&"c".repeat(3 << 20))).await.unwrap_err();
-    assert_eq!(refusal(long), (413, "memory_too_long".to_owned()));
+    assert_eq!(refused(long), (413, "memory_too_long".to_owned()));
 
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!(
@@ -157,9 +157,9 @@ async fn over_the_address_a_text_that_is_too_long_is_told_why() {
          expect: 100-continue\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 413 "), "nobody asks for a body that cannot be kept: {answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 413 "), "an oversized body is not requested: {response}");
     source.pin("n", None, None).await.unwrap();
     assert_eq!(source.pinned("n", None).await.unwrap(), MemoryPage::default());
     server.abort();

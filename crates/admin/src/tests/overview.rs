@@ -1,13 +1,13 @@
-use super::{admin_with, ask, code, desk, memory, options};
+use super::{admin_with, call, error_code, memory_store, options, test_router};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Either, Empty};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tidegate_store::Conversations;
-use tidegate_telemetry::{Tallied, Tally};
+use tidegate_telemetry::{ModelTally, Tally};
 
-fn counted(route: &str, model: &str, tally: Tally) -> Tallied {
-    Tallied { route: route.to_owned(), model: model.to_owned(), tally }
+fn counted(route: &str, model: &str, tally: Tally) -> ModelTally {
+    ModelTally { route: route.to_owned(), model: model.to_owned(), tally }
 }
 
 fn priced() -> Tally {
@@ -30,7 +30,7 @@ fn priced() -> Tally {
 }
 
 #[tokio::test]
-async fn what_was_counted_is_told_by_route_and_by_model() {
+async fn figures_are_grouped_by_route_and_model() {
     let unpriced = Tally { requests: 1, unpriced: 1, ..Tally::default() };
     let tallies = move || {
         vec![
@@ -39,10 +39,10 @@ async fn what_was_counted_is_told_by_route_and_by_model() {
             counted("chat", "other", unpriced.clone()),
         ]
     };
-    let desk = desk(admin_with(Conversations::new(memory(), options()), "", tallies));
-    desk.look();
+    let router = test_router(admin_with(Conversations::new(memory_store(), options()), "", tallies));
+    router.sample();
     let read = async |target: &str| -> Value {
-        let (status, text) = ask(&desk, Method::GET, target).await;
+        let (status, text) = call(&router, Method::GET, target).await;
         assert_eq!(status, 200, "{text}");
         serde_json::from_str(&text).unwrap()
     };
@@ -59,13 +59,13 @@ async fn what_was_counted_is_told_by_route_and_by_model() {
     );
     assert!(totals["overhead_p50_us"].as_f64().unwrap() > 10.0);
     let names = |list: &Value| -> Vec<String> {
-        list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+        list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(
         (names(&page["routes"]), names(&page["models"])),
         (vec!["agents".to_owned(), "chat".to_owned()], vec!["gpt-4o".to_owned(), "other".to_owned()])
     );
-    assert_eq!(page["routes"][0]["cost_usd"], Value::Null, "nobody knows the price");
+    assert_eq!(page["routes"][0]["cost_usd"], Value::Null, "no known price");
     assert_eq!(page["degraded"], json!([{"name": "store_timeout", "count": 2}]));
     let series = page["series"].as_object().unwrap();
     assert!(series.values().all(|column| column.as_array().unwrap().len() == 450), "equal columns");
@@ -81,52 +81,52 @@ async fn what_was_counted_is_told_by_route_and_by_model() {
     assert_eq!(chat["series"]["t"].as_array().unwrap().len(), 1_440);
     assert_eq!(chat["process"]["records_messages"], true);
     for bad in ["range=5m", "range=", "rout=x", "route="] {
-        let (status, text) = ask(&desk, Method::GET, &format!("/api/overview?{bad}")).await;
-        assert_eq!((status, code(&text).as_str()), (400, "invalid_parameter"), "{bad}");
+        let (status, text) = call(&router, Method::GET, &format!("/api/overview?{bad}")).await;
+        assert_eq!((status, error_code(&text).as_str()), (400, "invalid_parameter"), "{bad}");
     }
 }
 
 #[tokio::test]
-async fn who_listens_gets_every_change() {
+async fn an_event_stream_sends_every_sample() {
     let newest = Arc::new(Mutex::new(Tally::default()));
     let shared = newest.clone();
     let tallies = move || vec![counted("chat", "gpt-4o", shared.lock().unwrap().clone())];
-    let desk = desk(admin_with(Conversations::new(memory(), options()), "", tallies));
+    let router = test_router(admin_with(Conversations::new(memory_store(), options()), "", tallies));
     let request = Request::get("/api/overview/live?range=1h").header("host", "localhost");
-    let answer = desk.answer(request.body(Empty::new()).unwrap()).await;
+    let response = router.handle(request.body(Empty::new()).unwrap()).await;
     assert_eq!(
-        (answer.status().as_u16(), &answer.headers()["content-type"]),
+        (response.status().as_u16(), &response.headers()["content-type"]),
         (200, &"text/event-stream".parse().unwrap())
     );
-    let Either::Right(mut live) = answer.into_body() else { panic!("it has an end") };
+    let Either::Right(mut stream) = response.into_body() else { panic!("not a stream") };
     let mut next = async || -> Value {
-        let frame = live.frame().await.unwrap().unwrap().into_data().unwrap();
+        let frame = stream.frame().await.unwrap().unwrap().into_data().unwrap();
         let text = String::from_utf8(frame.to_vec()).unwrap();
         let data = text.strip_prefix("event: tick\nretry: 1000\ndata: ").unwrap();
         serde_json::from_str(data.strip_suffix("\n\n").unwrap()).unwrap()
     };
     assert_eq!(next().await["totals"]["requests"], 0);
     *newest.lock().unwrap() = priced();
-    desk.look();
-    let tick = next().await;
-    assert_eq!((&tick["totals"]["requests"], &tick["step"]), (&json!(4), &json!(60_000)));
-    assert_eq!(tick["models"][0]["name"], "gpt-4o");
-    assert!(tick["point"]["t"].as_u64().unwrap() % 60_000 == 0, "{tick}");
+    router.sample();
+    let update = next().await;
+    assert_eq!((&update["totals"]["requests"], &update["step"]), (&json!(4), &json!(60_000)));
+    assert_eq!(update["models"][0]["name"], "gpt-4o");
+    assert!(update["point"]["t"].as_u64().unwrap() % 60_000 == 0, "{update}");
 }
 
 #[tokio::test]
-async fn so_many_listen_and_no_more() {
-    let desk = desk(admin_with(Conversations::new(memory(), options()), "", Vec::new));
-    let listen = async || {
+async fn the_number_of_event_streams_is_limited() {
+    let router = test_router(admin_with(Conversations::new(memory_store(), options()), "", Vec::new));
+    let open = async || {
         let request = Request::get("/api/overview/live").header("host", "localhost");
-        desk.answer(request.body(Empty::new()).unwrap()).await
+        router.handle(request.body(Empty::new()).unwrap()).await
     };
-    let mut listeners = Vec::new();
+    let mut streams = Vec::new();
     for _ in 0..32 {
-        listeners.push(listen().await);
+        streams.push(open().await);
     }
-    assert!(listeners.iter().all(|answer| answer.status() == 200));
-    assert_eq!(listen().await.status(), 503);
-    listeners.pop();
-    assert_eq!(listen().await.status(), 200);
+    assert!(streams.iter().all(|response| response.status() == 200));
+    assert_eq!(open().await.status(), 503);
+    streams.pop();
+    assert_eq!(open().await.status(), 200);
 }

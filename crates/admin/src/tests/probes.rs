@@ -1,38 +1,38 @@
-use super::{admin, ask, code, desk, memory, options};
+use super::{admin, call, error_code, memory_store, options, test_router};
 use crate::{Readiness, Token};
 use http::Method;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_store::{
-    Answer, ConversationKey, Conversations, Head, Journal, Listing, MessageId, Recollection, Store,
-    StoreError, Turn,
+    ConversationKey, Conversations, Head, Journal, Listing, MessageId, Recollection, Store, StoreError,
+    StoreFuture, Turn,
 };
 
 #[tokio::test]
-async fn alive_while_draining_but_not_ready() {
-    let ready = desk(admin(Conversations::new(memory(), options())));
-    assert_eq!(ask(&ready, Method::GET, "/readyz").await, (200, "ready\n".to_owned()));
-    let mut draining = admin(Conversations::new(memory(), options()));
+async fn a_draining_process_is_alive_but_not_ready() {
+    let ready = test_router(admin(Conversations::new(memory_store(), options())));
+    assert_eq!(call(&ready, Method::GET, "/readyz").await, (200, "ready\n".to_owned()));
+    let mut draining = admin(Conversations::new(memory_store(), options()));
     draining.readiness = Box::new(|| Readiness::Draining);
-    let desk = desk(draining);
-    assert_eq!(ask(&desk, Method::GET, "/healthz").await, (200, "ok\n".to_owned()));
-    assert_eq!(ask(&desk, Method::HEAD, "/readyz").await, (503, "draining\n".to_owned()));
-    assert_eq!(ask(&desk, Method::GET, "/metrics").await, (200, "counted 1\n".to_owned()));
-    let (status, body) = ask(&desk, Method::GET, "/nothing").await;
+    let router = test_router(draining);
+    assert_eq!(call(&router, Method::GET, "/healthz").await, (200, "ok\n".to_owned()));
+    assert_eq!(call(&router, Method::HEAD, "/readyz").await, (503, "draining\n".to_owned()));
+    assert_eq!(call(&router, Method::GET, "/metrics").await, (200, "counted 1\n".to_owned()));
+    let (status, body) = call(&router, Method::GET, "/nothing").await;
     assert!(status == 404 && body.contains("/api/conversations"), "{body}");
     for path in ["/healthz", "/readyz", "/metrics", "/api/conversations"] {
-        let (status, body) = ask(&desk, Method::POST, path).await;
-        assert_eq!((status, code(&body).as_str()), (405, "method_not_allowed"), "{path}");
+        let (status, body) = call(&router, Method::POST, path).await;
+        assert_eq!((status, error_code(&body).as_str()), (405, "method_not_allowed"), "{path}");
     }
 }
 
 #[tokio::test]
-async fn probes_need_no_token_and_everything_else_does() {
-    let mut closed = admin(Conversations::new(memory(), options()));
+async fn only_probes_need_no_token() {
+    let mut closed = admin(Conversations::new(memory_store(), options()));
     closed.token = Some(Token::new("s3cret"));
-    let desk = desk(closed);
-    assert_eq!(ask(&desk, Method::GET, "/healthz").await.0, 200);
-    assert_eq!(ask(&desk, Method::GET, "/readyz").await.0, 200);
+    let router = test_router(closed);
+    assert_eq!(call(&router, Method::GET, "/healthz").await.0, 200);
+    assert_eq!(call(&router, Method::GET, "/readyz").await.0, 200);
     for path in [
         "/metrics",
         "/api/conversations",
@@ -44,76 +44,76 @@ async fn probes_need_no_token_and_everything_else_does() {
         "/assets/nothing.js",
         "/nothing",
     ] {
-        let (status, body) = ask(&desk, Method::GET, path).await;
-        assert_eq!((status, code(&body).as_str()), (401, "unauthorized"), "{path}");
+        let (status, body) = call(&router, Method::GET, path).await;
+        assert_eq!((status, error_code(&body).as_str()), (401, "unauthorized"), "{path}");
     }
 }
 
-/// Cannot be asked anything.
+/// A store that is always unreachable.
 #[derive(Debug)]
-struct Down;
+struct DownStore;
 
-impl Store for Down {
-    fn recall(&self, _: ConversationKey) -> Answer<'_, Recollection> {
-        down()
+impl Store for DownStore {
+    fn recall(&self, _: ConversationKey) -> StoreFuture<'_, Recollection> {
+        unreachable_store()
     }
-    fn fold(&self, _: ConversationKey, _: MessageId, _: bytes::Bytes) -> Answer<'_, bool> {
-        down()
+    fn fold(&self, _: ConversationKey, _: MessageId, _: bytes::Bytes) -> StoreFuture<'_, bool> {
+        unreachable_store()
     }
-    fn pin(&self, _: ConversationKey, _: Option<bytes::Bytes>) -> Answer<'_, ()> {
-        down()
+    fn pin(&self, _: ConversationKey, _: Option<bytes::Bytes>) -> StoreFuture<'_, ()> {
+        unreachable_store()
     }
-    fn claim(&self, _: ConversationKey, _: [u8; 16], _: Duration) -> Answer<'_, bool> {
-        down()
+    fn claim(&self, _: ConversationKey, _: [u8; 16], _: Duration) -> StoreFuture<'_, bool> {
+        unreachable_store()
     }
-    fn release(&self, _: ConversationKey, _: [u8; 16]) -> Answer<'_, ()> {
-        down()
+    fn release(&self, _: ConversationKey, _: [u8; 16]) -> StoreFuture<'_, ()> {
+        unreachable_store()
     }
-    fn journal(&self, _: ConversationKey, _: Journal) -> Answer<'_, ()> {
-        down()
+    fn journal(&self, _: ConversationKey, _: Journal) -> StoreFuture<'_, ()> {
+        unreachable_store()
     }
-    fn count(&self, _: ConversationKey, _: Turn) -> Answer<'_, ()> {
-        down()
+    fn count(&self, _: ConversationKey, _: Turn) -> StoreFuture<'_, ()> {
+        unreachable_store()
     }
-    fn head(&self, _: ConversationKey) -> Answer<'_, Option<Head>> {
-        down()
+    fn head(&self, _: ConversationKey) -> StoreFuture<'_, Option<Head>> {
+        unreachable_store()
     }
-    fn list(&self, _: usize, _: usize) -> Answer<'_, Listing> {
-        down()
+    fn list(&self, _: usize, _: usize) -> StoreFuture<'_, Listing> {
+        unreachable_store()
     }
-    fn turns(&self, _: ConversationKey) -> Answer<'_, Vec<bytes::Bytes>> {
-        down()
+    fn turns(&self, _: ConversationKey) -> StoreFuture<'_, Vec<bytes::Bytes>> {
+        unreachable_store()
     }
-    fn messages(&self, _: ConversationKey) -> Answer<'_, Vec<(MessageId, bytes::Bytes)>> {
-        down()
+    fn messages(&self, _: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, bytes::Bytes)>> {
+        unreachable_store()
     }
-    fn delete(&self, _: ConversationKey) -> Answer<'_, bool> {
-        down()
+    fn delete(&self, _: ConversationKey) -> StoreFuture<'_, bool> {
+        unreachable_store()
     }
-    fn probe(&self) -> Answer<'_, ()> {
-        down()
+    fn probe(&self) -> StoreFuture<'_, ()> {
+        unreachable_store()
     }
     fn is_shared(&self) -> bool {
         true
     }
 }
 
-fn down<T: Send + 'static>() -> Answer<'static, T> {
+fn unreachable_store<T: Send + 'static>() -> StoreFuture<'static, T> {
     Box::pin(std::future::ready(Err(StoreError::Unreachable("10.0.0.7:6379 as admin".to_owned()))))
 }
 
 #[tokio::test]
-async fn a_store_that_fails_is_said_by_its_label_alone_and_is_no_reason_to_get_no_requests() {
-    let conversations = Conversations::new(Arc::new(Down), options());
+async fn a_failing_store_is_reported_by_label_only_and_stays_ready() {
+    let conversations = Conversations::new(Arc::new(DownStore), options());
     conversations.recall(ConversationKey([1; 16])).await;
-    let desk = desk(admin(conversations));
-    let ready = ask(&desk, Method::GET, "/readyz").await;
+    let router = test_router(admin(conversations));
+    let ready = call(&router, Method::GET, "/readyz").await;
     assert_eq!(ready, (200, "ready, store degraded: store_unreachable\n".to_owned()));
     for target in
         ["/api/conversations", "/api/conversations/x", &format!("/api/conversations/{}", "0".repeat(32))]
     {
-        let (status, body) = ask(&desk, Method::GET, target).await;
-        assert_eq!((status, code(&body).as_str()), (503, "store_unavailable"), "{target}");
+        let (status, body) = call(&router, Method::GET, target).await;
+        assert_eq!((status, error_code(&body).as_str()), (503, "store_unavailable"), "{target}");
         assert!(body.contains("store_unreachable") && !body.contains("10.0.0.7"), "{body}");
     }
 }

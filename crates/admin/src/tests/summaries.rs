@@ -1,4 +1,4 @@
-use super::{admin, ask, code, desk, memory, options, refusal, turn};
+use super::{admin, call, error_code, memory_store, options, record_turn, refused, test_router};
 use crate::Source;
 use bytes::Bytes;
 use http::Method;
@@ -20,16 +20,17 @@ fn state(fact: &str) -> Value {
 }
 
 #[tokio::test]
-async fn summaries_are_told_with_what_they_cost() {
-    let conversations = Conversations::new(memory(), options());
-    let key = turn(&conversations, 7, "t", "n", 10).await;
+async fn summaries_are_listed_with_their_cost() {
+    let conversations = Conversations::new(memory_store(), options());
+    let key = record_turn(&conversations, 7, "t", "n", 10).await;
     let empty = Source::Opened(conversations.clone()).conversation("n", None, 0).await.unwrap();
     assert_eq!((empty.summaries, empty.summaries_degraded), (Vec::new(), None));
     conversations.fold(key, fold(9, 1_000, &state("Nine metres."))).await.unwrap();
     let garbled = StoredFold { state: Bytes::from_static(b"{\"summary\":"), ..fold(12, 2_000, &Value::Null) };
     conversations.fold(key, garbled).await.unwrap();
 
-    let (status, text) = ask(&desk(admin(conversations.clone())), Method::GET, "/api/conversations/n").await;
+    let (status, text) =
+        call(&test_router(admin(conversations.clone())), Method::GET, "/api/conversations/n").await;
     let page: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((status, page["summaries_degraded"].clone()), (200, Value::Null));
     let first = json!({
@@ -48,35 +49,35 @@ async fn summaries_are_told_with_what_they_cost() {
 }
 
 #[tokio::test]
-async fn another_tenant_s_summaries_are_not_there() {
-    let conversations = Conversations::new(memory(), options());
-    let ada = turn(&conversations, 1, "ada", "same", 10).await;
-    let bob = turn(&conversations, 2, "bob", "same", 11).await;
+async fn the_summaries_of_another_tenant_are_invisible() {
+    let conversations = Conversations::new(memory_store(), options());
+    let ada = record_turn(&conversations, 1, "ada", "same", 10).await;
+    let bob = record_turn(&conversations, 2, "bob", "same", 11).await;
     conversations.fold(ada, fold(9, 1, &state("Ada's canary."))).await.unwrap();
     conversations.fold(bob, fold(9, 1, &state("Bob's canary."))).await.unwrap();
-    let desk = desk(admin(conversations.clone()));
-    let (status, text) = ask(&desk, Method::GET, "/api/conversations/same?tenant=bob").await;
+    let router = test_router(admin(conversations.clone()));
+    let (status, text) = call(&router, Method::GET, "/api/conversations/same?tenant=bob").await;
     assert!(status == 200 && text.contains("Bob's canary.") && !text.contains("Ada's"), "{text}");
     for (target, expected) in [
         ("/api/conversations/same".to_owned(), (409, "ambiguous_conversation")),
         (format!("/api/conversations/{ada}?tenant=bob"), (404, "conversation_not_found")),
     ] {
-        let (status, text) = ask(&desk, Method::GET, &target).await;
+        let (status, text) = call(&router, Method::GET, &target).await;
         assert!(!text.contains("canary"), "{text}");
-        assert_eq!((status, code(&text).as_str()), expected, "{target}");
+        assert_eq!((status, error_code(&text).as_str()), expected, "{target}");
     }
     let error =
         Source::Opened(conversations).conversation(&ada.to_string(), Some("bob"), 0).await.unwrap_err();
-    assert_eq!(refusal(error).0, 404);
+    assert_eq!(refused(error).0, 404);
 }
 
 #[tokio::test]
-async fn a_summary_without_its_key_is_missed_and_not_shown() {
-    let store = memory();
+async fn a_summary_without_its_key_is_reported_as_missing() {
+    let store = memory_store();
     let keyring: Keyring = "01".repeat(32).parse().unwrap();
     let sealed = Conversations::new(store.clone(), Options { keyring: Some(keyring), ..options() });
     let plain = Conversations::new(store, options());
-    let key = turn(&sealed, 7, "t", "n", 10).await;
+    let key = record_turn(&sealed, 7, "t", "n", 10).await;
     sealed.fold(key, fold(9, 1, &state("The canary."))).await.unwrap();
     let without = Source::Opened(plain).conversation("n", None, 0).await.unwrap();
     assert_eq!((without.summaries.len(), without.summaries_degraded.as_deref()), (0, Some("store_no_key")));

@@ -1,4 +1,4 @@
-use super::{admin, admin_with, ask, code, desk, memory, options};
+use super::{admin, admin_with, call, error_code, memory_store, options, test_router};
 use http::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tidegate_store::{
 
 const KEY: ConversationKey = ConversationKey([7; 16]);
 
-/// Under the byte that names it, behind the one before it.
+/// A message whose id is named by one byte and whose parent is the previous byte.
 fn message(id: u8, role: &str, content: &str) -> RawMessage {
     let mut json = json!({"role": role, "content": content});
     if role == "tool" {
@@ -20,7 +20,7 @@ fn message(id: u8, role: &str, content: &str) -> RawMessage {
     RawMessage { id: MessageId([id; 32]), parent, position, at: 5, json: json.to_string().into() }
 }
 
-fn turn(number: u8, end: u8, messages: usize) -> TurnRecord {
+fn turn_record(number: u8, end: u8, messages: usize) -> TurnRecord {
     TurnRecord {
         at: 10 + u64::from(number),
         route: "default".to_owned(),
@@ -41,7 +41,7 @@ fn turn(number: u8, end: u8, messages: usize) -> TurnRecord {
 }
 
 async fn recorded(raw: bool, turns: Vec<TurnRecord>) -> Arc<Conversations> {
-    let conversations = Conversations::new(memory(), Options { raw, ..options() });
+    let conversations = Conversations::new(memory_store(), Options { raw, ..options() });
     let long = "a line of output\n".repeat(40);
     let messages = vec![
         message(1, "user", "the task"),
@@ -70,16 +70,20 @@ async fn recorded(raw: bool, turns: Vec<TurnRecord>) -> Arc<Conversations> {
     conversations
 }
 
-async fn told(conversations: Arc<Conversations>, target: &str) -> (u16, Value) {
-    let (status, text) = ask(&desk(admin(conversations)), Method::GET, target).await;
+async fn get(conversations: Arc<Conversations>, target: &str) -> (u16, Value) {
+    let (status, text) = call(&test_router(admin(conversations)), Method::GET, target).await;
     (status, serde_json::from_str(&text).unwrap())
 }
 
 #[tokio::test]
-async fn a_turn_has_its_plan_its_reasons_and_what_changed() {
-    let masked =
-        TurnRecord { masked: vec![2], edge: 5, trigger: Some("break_even".to_owned()), ..turn(0, 6, 6) };
-    let (status, page) = told(recorded(true, vec![masked]).await, "/api/conversations/n/turns/1").await;
+async fn a_turn_shows_its_plan_reasons_and_changes() {
+    let masked = TurnRecord {
+        masked: vec![2],
+        edge: 5,
+        trigger: Some("break_even".to_owned()),
+        ..turn_record(0, 6, 6)
+    };
+    let (status, page) = get(recorded(true, vec![masked]).await, "/api/conversations/n/turns/1").await;
     assert_eq!((status, &page["missing"], &page["turns_total"]), (200, &Value::Null, &json!(1)), "{page}");
     assert_eq!(page["cause"], "break_even: keeping the observations has cost as much as masking them");
     let plan = &page["explanation"];
@@ -98,7 +102,7 @@ async fn a_turn_has_its_plan_its_reasons_and_what_changed() {
     assert_eq!(
         (&plan["usage"]["before"], &plan["usage"]["after"]),
         (&json!(400), &json!(120)),
-        "as it was recorded"
+        "as recorded"
     );
     let change = &page["changes"][0];
     assert_eq!((&change["title"], &change["kind"]), (&json!("messages[2]: masked"), &json!("changed")));
@@ -109,19 +113,23 @@ async fn a_turn_has_its_plan_its_reasons_and_what_changed() {
 }
 
 #[tokio::test]
-async fn a_summary_is_shown_as_it_stood() {
+async fn a_turn_shows_the_summary_it_used() {
     let folded = TurnRecord {
         folded: 2,
         covers: Digest([3; 32]).to_string(),
         upto: 3,
         folded_messages: vec![[1, 3]],
         summary_tokens: 44,
-        ..turn(0, 6, 6)
+        ..turn_record(0, 6, 6)
     };
-    let (_, page) = told(recorded(true, vec![folded]).await, "/api/conversations/n/turns/1").await;
+    let (_, page) = get(recorded(true, vec![folded]).await, "/api/conversations/n/turns/1").await;
     assert_eq!(page["summary"]["summary"]["summary_text"], "Looked around.", "{page}");
-    let kinds: Vec<(&Value, &Value)> =
-        page["changes"].as_array().unwrap().iter().map(|one| (&one["kind"], &one["title"])).collect();
+    let kinds: Vec<(&Value, &Value)> = page["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| (&change["kind"], &change["title"]))
+        .collect();
     assert_eq!(
         kinds,
         [
@@ -135,37 +143,39 @@ async fn a_summary_is_shown_as_it_stood() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said() {
-    let old = TurnRecord { safe: 0, ..turn(0, 6, 6) };
-    let gone = turn(1, 6, 9);
-    let refused = TurnRecord { overflow_rejected: true, ..turn(2, 6, 6) };
-    let elsewhere = TurnRecord { route: "closed".to_owned(), ..turn(3, 6, 6) };
-    let conversations = recorded(true, vec![old, gone, refused, elsewhere]).await;
-    for (number, said) in [
-        (1, "it was recorded by an earlier version, which did not tell which messages its plan named"),
-        (2, "6 of its 9 messages are there: the others have expired or cannot be read"),
-        (3, "the messages of a request that is refused are not recorded"),
-        (4, "there is no longer a route `closed`"),
+async fn missing_messages_are_explained() {
+    let old = TurnRecord { safe: 0, ..turn_record(0, 6, 6) };
+    let expired = turn_record(1, 6, 9);
+    let refused = TurnRecord { overflow_rejected: true, ..turn_record(2, 6, 6) };
+    let rerouted = TurnRecord { route: "closed".to_owned(), ..turn_record(3, 6, 6) };
+    let conversations = recorded(true, vec![old, expired, refused, rerouted]).await;
+    for (number, expected) in [
+        (1, "an earlier version recorded this turn without the messages of its plan"),
+        (2, "only 6 of its 9 messages are available; the others have expired or cannot be read"),
+        (3, "the messages of a refused request are not recorded"),
+        (4, "the route `closed` no longer exists"),
     ] {
         let (status, page) =
-            told(conversations.clone(), &format!("/api/conversations/n/turns/{number}")).await;
-        assert_eq!((status, &page["missing"]), (200, &json!(said)));
+            get(conversations.clone(), &format!("/api/conversations/n/turns/{number}")).await;
+        assert_eq!((status, &page["missing"]), (200, &json!(expected)));
         assert_eq!((&page["explanation"], &page["changes"]), (&Value::Null, &json!([])));
-        assert_eq!(page["turn"]["budget"], 119_552, "what was recorded is told all the same");
+        assert_eq!(page["turn"]["budget"], 119_552, "recorded figures are still shown");
     }
-    let (status, text) = ask(&desk(admin(conversations)), Method::GET, "/api/conversations/n/turns/5").await;
-    assert_eq!((status, code(&text).as_str()), (404, "turn_not_found"));
-    let bare = recorded(false, vec![turn(0, 6, 6)]).await;
-    let (_, page) = told(bare, "/api/conversations/n/turns/1").await;
+    let (status, text) =
+        call(&test_router(admin(conversations)), Method::GET, "/api/conversations/n/turns/5").await;
+    assert_eq!((status, error_code(&text).as_str()), (404, "turn_not_found"));
+    let bare = recorded(false, vec![turn_record(0, 6, 6)]).await;
+    let (_, page) = get(bare, "/api/conversations/n/turns/1").await;
     assert_eq!(page["missing"], "`store.raw` is false: messages are not recorded");
 }
 
 #[tokio::test]
-async fn the_reasons_are_those_of_the_routes_own_policy() {
-    let masked = TurnRecord { masked: vec![2], edge: 4, strategy: "masking".to_owned(), ..turn(0, 6, 6) };
+async fn reasons_use_the_policy_of_the_route() {
+    let masked =
+        TurnRecord { masked: vec![2], edge: 4, strategy: "masking".to_owned(), ..turn_record(0, 6, 6) };
     let file = "[context.mask]\nkeep = { turns = 1 }\nplaceholder = \"[gone]\"\n";
-    let desk = desk(admin_with(recorded(true, vec![masked]).await, file, Vec::new));
-    let (_, text) = ask(&desk, Method::GET, "/api/conversations/n/turns/1?offset=2&limit=1").await;
+    let router = test_router(admin_with(recorded(true, vec![masked]).await, file, Vec::new));
+    let (_, text) = call(&router, Method::GET, "/api/conversations/n/turns/1?offset=2&limit=1").await;
     let page: Value = serde_json::from_str(&text).unwrap();
     let messages = page["explanation"]["messages"].as_array().unwrap();
     assert_eq!((messages.len(), &messages[0]["why"]), (1, &json!("older than mask.keep = { turns = 1 }")));
@@ -174,16 +184,16 @@ async fn the_reasons_are_those_of_the_routes_own_policy() {
 }
 
 #[tokio::test]
-async fn what_was_only_noted_is_not_shown_as_done() {
-    let noted = TurnRecord { masked: vec![2], edge: 5, observed: true, ..turn(0, 6, 6) };
-    let done = TurnRecord { masked: vec![2], edge: 5, ..turn(1, 6, 6) };
-    // Whatever the route does by now.
+async fn observed_turns_show_no_changes() {
+    let observed = TurnRecord { masked: vec![2], edge: 5, observed: true, ..turn_record(0, 6, 6) };
+    let edited = TurnRecord { masked: vec![2], edge: 5, ..turn_record(1, 6, 6) };
+    // The current policy of the route does not matter.
     for file in ["", "[context]\nobserve = true\n"] {
-        let conversations = recorded(true, vec![noted.clone(), done.clone()]).await;
-        let desk = desk(admin_with(conversations, file, Vec::new));
+        let conversations = recorded(true, vec![observed.clone(), edited.clone()]).await;
+        let router = test_router(admin_with(conversations, file, Vec::new));
         for (number, changes, action) in [(1, 0, "keep"), (2, 1, "mask")] {
             let target = format!("/api/conversations/n/turns/{number}");
-            let page: Value = serde_json::from_str(&ask(&desk, Method::GET, &target).await.1).unwrap();
+            let page: Value = serde_json::from_str(&call(&router, Method::GET, &target).await.1).unwrap();
             assert_eq!(page["changes"].as_array().unwrap().len(), changes, "{page}");
             assert_eq!(page["explanation"]["messages"][2]["action"], action);
         }
@@ -191,8 +201,8 @@ async fn what_was_only_noted_is_not_shown_as_done() {
 }
 
 #[tokio::test]
-async fn an_instruction_of_later_is_no_part_of_a_turn() {
-    let conversations = recorded(true, vec![turn(0, 6, 6), turn(9, 6, 6)]).await;
+async fn a_later_instruction_is_not_part_of_a_turn() {
+    let conversations = recorded(true, vec![turn_record(0, 6, 6), turn_record(9, 6, 6)]).await;
     let reminder = RawMessage {
         id: MessageId([99; 32]),
         parent: MessageId([6; 32]),
@@ -201,9 +211,10 @@ async fn an_instruction_of_later_is_no_part_of_a_turn() {
         json: json!({"role": "system", "content": "Be brief."}).to_string().into(),
     };
     conversations.journal(KEY, Entries { messages: vec![reminder], ..Entries::default() }).await.unwrap();
-    let (_, before) = told(conversations.clone(), "/api/conversations/n/turns/1").await;
+    let (_, before) = get(conversations.clone(), "/api/conversations/n/turns/1").await;
     assert_eq!(before["missing"], Value::Null);
-    let (_, behind) = told(conversations, "/api/conversations/n/turns/2").await;
-    let said = "its client has left out instructions since, and which ones it had is not recorded";
-    assert_eq!(behind["missing"], said);
+    let (_, after) = get(conversations, "/api/conversations/n/turns/2").await;
+    let expected =
+        "the client has changed its instructions since, and the ones of this turn are not recorded";
+    assert_eq!(after["missing"], expected);
 }

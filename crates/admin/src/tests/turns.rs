@@ -1,12 +1,12 @@
-use super::{admin, ask, desk, memory, options, turn};
+use super::{admin, call, memory_store, options, record_turn, test_router};
 use crate::{Filter, Source};
 use http::Method;
 use serde_json::{Value, json};
 use tidegate_context::{BlockSizes, TurnRecord, encode_turn};
 use tidegate_store::{Conversations, Turn};
 
-/// A turn with every figure that can be recorded.
-fn audited() -> TurnRecord {
+/// A turn with every recordable figure.
+fn full_record() -> TurnRecord {
     TurnRecord {
         at: 20,
         request_id: "r20".to_owned(),
@@ -36,19 +36,20 @@ fn audited() -> TurnRecord {
 }
 
 #[tokio::test]
-async fn every_figure_of_a_turn_is_told() {
-    let conversations = Conversations::new(memory(), options());
-    let key = turn(&conversations, 7, "t", "n", 10).await;
+async fn every_figure_of_a_turn_is_returned() {
+    let conversations = Conversations::new(memory_store(), options());
+    let key = record_turn(&conversations, 7, "t", "n", 10).await;
     let counted = Turn {
         id: [9; 16],
         end: None,
         at: 20,
-        record: encode_turn(&audited()),
+        record: encode_turn(&full_record()),
         counts: vec![("cost_nanousd", 1_250_000)],
         labels: Vec::new(),
     };
     conversations.count(key, counted).await.unwrap();
-    let (status, text) = ask(&desk(admin(conversations.clone())), Method::GET, "/api/conversations/n").await;
+    let (status, text) =
+        call(&test_router(admin(conversations.clone())), Method::GET, "/api/conversations/n").await;
     let page: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((status, &page["turns_total"]), (200, &2.into()));
     let expected = json!({
@@ -70,20 +71,25 @@ async fn every_figure_of_a_turn_is_told() {
         (&Value::Null, &Value::Null, &Value::Null)
     );
     let read = Source::Opened(conversations).conversation("n", None, 0).await.unwrap();
-    assert_eq!(read.turns[1], audited(), "the command reads what the address writes");
+    assert_eq!(read.turns[1], full_record(), "the client reads what the server writes");
 }
 
 #[tokio::test]
-async fn a_cost_is_told_in_usd_and_an_unknown_one_is_none() {
-    let conversations = Conversations::new(memory(), options());
-    turn(&conversations, 7, "t", "free", 10).await;
-    let key = turn(&conversations, 8, "t", "paid", 11).await;
+async fn costs_are_in_usd_and_null_if_unknown() {
+    let conversations = Conversations::new(memory_store(), options());
+    record_turn(&conversations, 7, "t", "free", 10).await;
+    let key = record_turn(&conversations, 8, "t", "paid", 11).await;
     for (id, nano) in [([1; 16], 1_250_000), ([2; 16], 0), ([3; 16], 1)] {
         let counts = vec![("cost_nanousd", nano)];
-        let one = Turn { id, end: None, at: 12, record: encode_turn(&audited()), counts, labels: Vec::new() };
-        conversations.count(key, one).await.unwrap();
+        let turn =
+            Turn { id, end: None, at: 12, record: encode_turn(&full_record()), counts, labels: Vec::new() };
+        conversations.count(key, turn).await.unwrap();
     }
     let page = Source::Opened(conversations).list(&Filter::default(), 0, 9).await.unwrap();
-    let costs: Vec<_> = page.conversations.iter().map(|one| (one.name.as_str(), one.cost_usd)).collect();
+    let costs: Vec<_> = page
+        .conversations
+        .iter()
+        .map(|conversation| (conversation.name.as_str(), conversation.cost_usd))
+        .collect();
     assert_eq!(costs, [("paid", Some(0.001_250_001)), ("free", None)]);
 }

@@ -1,11 +1,11 @@
-//! How mistakes are told, whatever the key.
+//! Error messages that any key can cause.
 
 use super::{environment, errors};
 use crate::{ConfigError, Flags, Source, load};
 use insta::assert_snapshot;
 
 #[test]
-fn an_unknown_key() {
+fn unknown_keys() {
     assert_snapshot!(errors(r#"[server]
 lisen = "127.0.0.1:1"
 [context.fold]
@@ -13,12 +13,12 @@ frobnicate = 1"#), @r#"
     proxy.toml:2: unknown key `server.lisen`
       hint: did you mean `listen`?
     proxy.toml:4: unknown key `context.fold.frobnicate`
-      hint: the keys here are when, keep, pace, mode, max_tokens, timeout, role, summarizer, pin_task
+      hint: expected one of: when, keep, pace, mode, max_tokens, timeout, role, summarizer, pin_task
     "#);
 }
 
 #[test]
-fn an_unknown_section() {
+fn unknown_sections() {
     assert_snapshot!(errors(r#"[contxt]
 strategy = "masking""#), @r#"
     proxy.toml:1: unknown key `contxt`
@@ -27,7 +27,7 @@ strategy = "masking""#), @r#"
 }
 
 #[test]
-fn a_wrong_type() {
+fn wrong_types() {
     assert_snapshot!(errors(
         r#"[log]
 access = "yes"
@@ -48,36 +48,36 @@ listen = 9090"#
     proxy.toml:5: `server.drain_timeout` is `30` but must be a duration
       hint: write a number and a unit: `"250ms"`, `"5s"`, `"10m"`, `"1h"`, `"7d"`
     proxy.toml:6: `server.workers` is `1979-05-27` but must be a whole number
-      hint: write it without quotes and without a unit, such as `2048`
+      hint: write it without quotes and without a unit, for example `2048`
     proxy.toml:8: `context.budget.fallback_window` is `"8k"` but must be a whole number
-      hint: write it without quotes and without a unit, such as `2048`
+      hint: write it without quotes and without a unit, for example `2048`
     proxy.toml:9: `context.budget.safety_ratio` is `true` but must be a number
-      hint: write it without quotes, such as `0.7`
-    proxy.toml:11: `admin.listen` is `9090` but must be a text
+      hint: write it without quotes, for example `0.7`
+    proxy.toml:11: `admin.listen` is `9090` but must be a string
       hint: put it in quotes: `"…"`
     "#);
 }
 
 #[test]
-fn a_section_that_is_none() {
+fn values_in_place_of_sections() {
     assert_snapshot!(errors(r#"context = 3
 routes = 1
 models = "gpt""#), @r#"
     proxy.toml:1: `context` is `3` but must be a section
-      hint: write `[context]` and its keys on the lines below
+      hint: write `[context]` and put its keys on the lines below
     proxy.toml:2: `routes` is `1` but must be a list of sections
       hint: write `[[routes]]`
     proxy.toml:3: `models` is `"gpt"` but must be a section
-      hint: write `[models]` and its keys on the lines below
+      hint: write `[models]` and put its keys on the lines below
     "#);
 }
 
 #[test]
-fn not_toml() {
+fn invalid_toml() {
     assert_snapshot!(errors(r#"[server]
 max_body = 32MiB"#), @r#"
     proxy.toml:2: not valid TOML at column 12: string values must be quoted, expected literal string
-      hint: text needs quotes, and every line is `key = value` or `[section]`
+      hint: strings need quotes, and every line is `key = value` or `[section]`
     "#);
     assert_snapshot!(errors(r#"[server]
 listen = "127.0.0.1:1"
@@ -87,12 +87,12 @@ listen = "127.0.0.1:2""#), @r#"
     "#);
     assert_snapshot!(errors("[server\n"), @r#"
     proxy.toml:1: not valid TOML at column 8: unclosed table, expected `]`
-      hint: text needs quotes, and every line is `key = value` or `[section]`
+      hint: strings need quotes, and every line is `key = value` or `[section]`
     "#);
 }
 
 #[test]
-fn an_undefined_variable() {
+fn unset_variables() {
     assert_snapshot!(errors(r#"[store]
 url = "redis://:${REDIS_PASSWORD}@cache""#), @r#"
     proxy.toml:2: `store.url` is `"redis://***@cache"` but the environment variable `REDIS_PASSWORD` is not set
@@ -101,7 +101,7 @@ url = "redis://:${REDIS_PASSWORD}@cache""#), @r#"
 }
 
 #[test]
-fn several_at_once_in_the_order_of_the_file() {
+fn errors_come_in_the_order_of_the_file() {
     assert_snapshot!(errors(
         r#"[upstreams.other]
 connect_timeout = "5 s"
@@ -116,20 +116,20 @@ strategy = "maskng"
 listen = "127.0.0.1:8080""#
     ), @r#"
     proxy.toml:1: `upstreams.other.url` is missing
-      hint: write the address of the upstream, such as `url = "https://api.openai.com"`
+      hint: write the address of the upstream, for example `url = "https://api.openai.com"`
     proxy.toml:2: `upstreams.other.connect_timeout` is `"5 s"` but must be a duration
       hint: write a number and a unit: `"250ms"`, `"5s"`, `"10m"`, `"1h"`, `"7d"`
     proxy.toml:5: `log.level` is `"verbose"` but must be one of `error`, `warn`, `info`, `debug`, `trace`
-      hint: write one of these words
+      hint: use one of these values
     proxy.toml:8: `context.strategy` is `"maskng"` but must be one of `passthrough`, `masking`, `summarization`, `hybrid`, `window`
       hint: did you mean `masking`?
     proxy.toml:11: `admin.listen` is `"127.0.0.1:8080"` but `server.listen` and `admin.listen` cannot share a port
-      hint: give the admin listener a port of its own, such as 9090
+      hint: give the admin listener its own port, for example 9090
     "#);
 }
 
 #[test]
-fn a_variable_that_cannot_be() {
+fn invalid_environment_variables_and_flags() {
     let env = environment(&[
         ("AGENT_CONTEXT_STRATEGY", "Masking"),
         ("AGENT_CONTEXT_MASKING_WINDOW", "0"),
@@ -139,9 +139,9 @@ fn a_variable_that_cannot_be() {
     let flags = Flags { listen: Some(("here".into(), "--listen")), ..Flags::default() };
     assert_snapshot!(load(Source::none(), &flags, &env).unwrap_err(), @r#"
     --listen: `server.listen` is `"here"` but must be an IP address and a port
-      hint: write it like `127.0.0.1:8080`, or `0.0.0.0:8080` for every interface
+      hint: for example, `127.0.0.1:8080`, or `0.0.0.0:8080` for every interface
     AGENT_CONTEXT_RESERVED: `context.budget.output_reserve` is `lots` but must be a whole number
-      hint: such as `10`
+      hint: for example, `10`
     AGENT_CONTEXT_STRATEGY: `context.strategy` is `"Masking"` but must be one of `passthrough`, `masking`, `summarization`, `hybrid`, `window`
       hint: did you mean `masking`?
     AGENT_CONTEXT_MASKING_WINDOW: `context.mask.keep` is `{ turns = 0 }` but must be at least 1
@@ -167,7 +167,7 @@ fn no_error_shows_a_secret() {
 }
 
 #[test]
-fn an_undefined_variable_inside_a_value_is_one_error() {
+fn an_unset_variable_inside_a_value_is_one_error() {
     let text = "[context.mask]\nkeep = { turns = \"${NONE}\" }\nexclude_tools = [\"a\", \"${NONE}\"]\n\
         [[routes]]\nmatch = { headers = { x-a = \"${NONE}\" } }\n";
     assert_eq!(errors(text).iter().count(), 3, "{}", errors(text));
@@ -181,7 +181,7 @@ fn one_mistake_in_the_shared_policy_is_one_error() {
 }
 
 #[test]
-fn a_mistake_is_found_although_the_environment_overrides_it() {
+fn a_mistake_is_reported_even_if_the_environment_overrides_it() {
     let env = environment(&[("AGENT_CONTEXT_SUMMARY_TURNS", "5"), ("AGENT_CONTEXT_MASKING_WINDOW", "5")]);
     let text = "[[routes]]\n[routes.context]\nmask = 3\nfold = { when = 4 }\n";
     let errors = load(Source::new("proxy.toml", text), &Flags::default(), &env).unwrap_err();
@@ -189,7 +189,7 @@ fn a_mistake_is_found_although_the_environment_overrides_it() {
 }
 
 #[test]
-fn a_file_that_is_not_there() {
+fn a_missing_file_is_unreadable() {
     let errors = Source::read("no/such/proxy.toml").unwrap_err();
     assert!(
         matches!(errors.iter().next(), Some(ConfigError::Unreadable { file, .. }) if file == "no/such/proxy.toml")

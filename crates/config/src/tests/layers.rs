@@ -50,7 +50,7 @@ fn a_route_overrides_the_shared_policy_key_by_key() {
 }
 
 #[test]
-fn every_value_knows_where_it_came_from() {
+fn every_value_has_its_origin() {
     let settings = loaded(TWO_ROUTES);
     assert_eq!(shown(&settings, "routes[0].context.strategy"), "\"masking\" (proxy.toml:16)");
     assert_eq!(shown(&settings, "routes[1].context.strategy"), "\"passthrough\" (proxy.toml:3)");
@@ -98,7 +98,7 @@ fn the_environment_overrides_every_route() {
 }
 
 #[test]
-fn a_condition_from_the_environment_joins_the_default_ones() {
+fn a_condition_from_the_environment_is_added_to_the_defaults() {
     let env = environment(&[("AGENT_CONTEXT_SUMMARY_TOKENS", "5000"), ("CONTEXT_MAX_OUTPUT_TOKENS", "512")]);
     let settings = load(Source::none(), &Flags::default(), &env).unwrap();
     let context = &settings.routes[0].context;
@@ -137,7 +137,7 @@ fn flags_override_the_file() {
 }
 
 #[test]
-fn variables_fill_texts_numbers_and_switches() {
+fn variables_expand_in_strings_numbers_and_booleans() {
     let env =
         environment(&[("TURNS", "4"), ("LEVEL", "debug"), ("KEY", "x\"]\n[admin]\nlisten = \"0.0.0.0:1")]);
     let text = "[log]\nlevel = \"${LEVEL}\"\naccess = \"${ACCESS:-false}\"\n[server]\nmax_body = \"${BODY:-4096}\"\n\
@@ -149,7 +149,7 @@ fn variables_fill_texts_numbers_and_switches() {
     let context = &settings.routes[0].context;
     assert_eq!(context.mask.policy.keep, Keep::Turns(count(4)));
     assert_eq!(context.budget.safety_ratio, 0.5);
-    // The variable tried to add a section: it is a text and nothing else.
+    // The variable contains a section header, but its value stays a string.
     assert!(context.mask.placeholder.contains("[admin]"));
     assert_eq!(settings.admin.listen.to_string(), "127.0.0.1:9090");
     assert_eq!(shown(&settings, "log.level"), "\"${LEVEL}\" (proxy.toml:2)");

@@ -1,22 +1,22 @@
-//! The reference file at the root of the repository: it states the defaults, names every key, and its examples work.
+//! The reference file at the root of the repository states the defaults, names every key, and has valid examples.
 
 use super::{loaded, unset};
-use crate::settings::examine;
+use crate::settings::read_all;
 use crate::{Flags, Settings, Source};
 use regex::Regex;
 
 const REFERENCE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../proxy.toml"));
 
 #[test]
-fn it_states_the_defaults() {
+fn the_reference_states_the_defaults() {
     let without_origins = |text| Settings { resolved: Vec::new(), ..loaded(text) };
     assert_eq!(without_origins(REFERENCE), without_origins(""));
 }
 
 #[test]
-fn it_sets_every_key_that_has_a_default() {
+fn the_reference_sets_every_key_that_has_a_default() {
     let settings = loaded(REFERENCE);
-    // A route is an example.
+    // The reference shows a route only as an example.
     let optional =
         |path: &str| path.strip_prefix("routes[0].").is_some_and(|path| !path.starts_with("context."));
     let defaults = settings.resolved.iter().filter(|resolved| resolved.origin == crate::Origin::Default);
@@ -26,10 +26,10 @@ fn it_sets_every_key_that_has_a_default() {
 }
 
 #[test]
-fn it_names_every_key_and_its_examples_are_valid() {
+fn the_reference_names_every_key_and_its_examples_are_valid() {
     let example = Regex::new(r"(?m)^# ([a-z_]+ = |\[)").unwrap();
     let text = example.replace_all(REFERENCE, "$1").into_owned();
-    let (settings, findings) = examine(&Source::new("proxy.toml", text), &Flags::default(), &unset).unwrap();
+    let (settings, findings) = read_all(&Source::new("proxy.toml", text), &Flags::default(), &unset).unwrap();
 
     let missing: Vec<_> = findings.keys.iter().filter(|(_, found)| !**found).map(|(key, _)| key).collect();
     assert!(missing.is_empty(), "not in proxy.toml: {missing:?}");

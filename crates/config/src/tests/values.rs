@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_engine::{FoldPace, Strategy, Tokens};
 
 #[test]
-fn without_a_file_there_is_one_route() {
+fn without_a_file_there_is_one_default_route() {
     let settings = load(Source::none(), &Flags::default(), &unset).unwrap();
     let [route] = settings.routes.as_slice() else { panic!("{:?}", settings.routes) };
     assert_eq!(route.name, "default");
@@ -18,7 +18,7 @@ fn without_a_file_there_is_one_route() {
 }
 
 #[test]
-fn paths_start_at_the_directory_of_the_file() {
+fn paths_are_relative_to_the_directory_of_the_file() {
     let text =
         "[server.tls]\ncert = \"tls/a.pem\"\nkey = \"/etc/a.key\"\n[upstreams.default]\nca = \"ca.pem\"\n";
     let settings = load(Source::new("/etc/tidegate/proxy.toml", text), &Flags::default(), &unset).unwrap();
@@ -29,7 +29,7 @@ fn paths_start_at_the_directory_of_the_file() {
 }
 
 #[test]
-fn upstream_urls() {
+fn parses_upstream_urls() {
     let url = |text: &str| {
         let settings = loaded(&format!("[upstreams.default]\nurl = \"{text}\"\n"));
         let url = &settings.upstreams["default"].url;
@@ -41,7 +41,7 @@ fn upstream_urls() {
 }
 
 #[test]
-fn store_urls() {
+fn parses_store_urls() {
     for (text, url) in [
         ("memory:", StoreUrl::Memory),
         ("embedded:data/dir", StoreUrl::Embedded(PathBuf::from("data/dir"))),
@@ -71,7 +71,7 @@ fn a_route_that_never_matches_is_a_warning() {
 }
 
 #[test]
-fn which_headers_a_client_may_use() {
+fn parses_allowed_headers() {
     let allow =
         |list: &str| loaded(&format!("[context]\nallow_headers = {list}\n")).routes[0].context.allow_headers;
     assert_eq!(allow("[]"), AllowHeaders { strategy: false, bypass: false });
@@ -79,7 +79,7 @@ fn which_headers_a_client_may_use() {
 }
 
 #[test]
-fn models_and_summarizers() {
+fn parses_models_and_summarizers() {
     let settings = loaded(
         "[models.\"a.b\"]\nwindow = 1000\ninput = 2\ncache_ttl = \"10m\"\n\
         [summarizers.small]\nkind = \"llm\"\nmodel = \"m\"\n[summarizers.cheap]\nkind = \"extractive\"\n\
@@ -88,7 +88,7 @@ fn models_and_summarizers() {
     let model = &settings.models["a.b"];
     assert_eq!((model.input, model.cache_ttl), (Some(2.0), Some(Duration::from_secs(600))));
     assert_eq!(settings.summarizers["cheap"], Summarizer::Extractive);
-    let Summarizer::Llm(small) = &settings.summarizers["small"] else { panic!("it is an llm") };
+    let Summarizer::Llm(small) = &settings.summarizers["small"] else { panic!("expected an llm summarizer") };
     assert_eq!((small.name.as_str(), small.upstream.name.as_str()), ("small", "default"));
     assert_eq!((small.json_schema, small.forward_key), (JsonSchema::Auto, false));
     assert_eq!((small.window, small.max_tool_output.get()), (None, 4000));
@@ -96,7 +96,7 @@ fn models_and_summarizers() {
 }
 
 #[test]
-fn a_summarizers_own_time_counts_before_that_of_the_fold() {
+fn a_summarizers_own_timeout_overrides_the_folds() {
     let settings = loaded(
         "[summarizers.slow]\nkind = \"llm\"\nmodel = \"m\"\ntimeout = \"2m\"\n\
         [summarizers.other]\nkind = \"llm\"\nmodel = \"m\"\n",
@@ -108,12 +108,12 @@ fn a_summarizers_own_time_counts_before_that_of_the_fold() {
 }
 
 #[test]
-fn whether_a_summarizer_sends_the_schema() {
+fn parses_json_schema() {
     let read = |value: &str| {
         let text = format!("[summarizers.s]\nkind = \"llm\"\nmodel = \"m\"\njson_schema = {value}\n");
         match &loaded(&text).summarizers["s"] {
             Summarizer::Llm(llm) => llm.json_schema,
-            Summarizer::Extractive => panic!("it is an llm"),
+            Summarizer::Extractive => panic!("expected an llm summarizer"),
         }
     };
     assert_eq!(read("\"auto\""), JsonSchema::Auto);
@@ -122,7 +122,7 @@ fn whether_a_summarizer_sends_the_schema() {
 }
 
 #[test]
-fn a_moment_that_somebody_chose_is_kept_and_one_that_nobody_chose_waits_until_it_pays() {
+fn the_default_fold_pace_depends_on_whether_when_is_set() {
     let pace = |text: &str| loaded(text).routes[0].context.fold.pace;
     assert_eq!(pace(""), FoldPace::BreakEven);
     assert_eq!(pace("[context.fold]\nwhen = { user_turns = 3 }\n"), FoldPace::AtTrigger);
@@ -133,7 +133,7 @@ fn a_moment_that_somebody_chose_is_kept_and_one_that_nobody_chose_waits_until_it
 }
 
 #[test]
-fn windows_of_a_route() {
+fn the_longest_matching_pattern_sets_the_window() {
     let text = "[context.budget.windows]\n\"gpt-*\" = 1000\n\"gpt-4o-mini\" = 2000\n[models.x]\nwindow = 5\n";
     let context = &loaded(text).routes[0].context;
     assert_eq!(context.window_of("gpt-4o-mini", true), Some(Tokens(2000)));
@@ -142,7 +142,7 @@ fn windows_of_a_route() {
 }
 
 #[test]
-fn an_archive_is_a_postgresql_database_and_its_password_is_shown_nowhere() {
+fn an_archive_is_a_postgresql_database_and_hides_its_password() {
     let settings = loaded("[archive]\nurl = \"postgres://me:hunter2@db/tidegate\"\n");
     assert_eq!(settings.archive.as_ref().unwrap().url, "postgres://me:hunter2@db/tidegate");
     assert!(!format!("{settings:?}").contains("hunter2"));

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 use reading::{Request, masks};
 use tidegate_context::{ConversationState, Rule, TurnInput};
 use tidegate_engine::{Strategy, Tokens, Verdict};
-use tidegate_wire::Reader;
+use tidegate_wire::{Dialect, Reader};
 
 fn config() -> ProptestConfig {
     ProptestConfig {
@@ -193,7 +193,7 @@ proptest! {
 
 /// Counts the tokens of each message with a correction factor.
 fn counts(exchange: &Exchange<'_>, body: &[u8], reader: &Reader, factor: f64) -> Vec<u64> {
-    let outline = reader.outline(body).unwrap();
+    let outline = reader.outline(Dialect::Chat, body).unwrap();
     let (context, model) = (exchange.resolved.context.clone(), exchange.resolved.model.clone());
     let body = Bytes::copy_from_slice(body);
     let input = TurnInput {

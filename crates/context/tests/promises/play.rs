@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::ops::Range;
 use tidegate_context::{Assessment, ConversationState, TurnInput, drive_offline};
 use tidegate_engine::{Memory, Plan, Timestamp};
-use tidegate_wire::{Reader, assemble};
+use tidegate_wire::{Dialect, Reader, assemble};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
@@ -228,7 +228,7 @@ fn run_turn(
     now: u64,
     factor: f64,
 ) -> (Assessment, Option<Vec<u8>>) {
-    let outline = reader.outline(body).unwrap();
+    let outline = reader.outline(Dialect::Chat, body).unwrap();
     let state = ConversationState::new(memory.clone(), Vec::new(), None);
     let (context, model) = (resolved.context.clone(), resolved.model.clone());
     let body = Bytes::copy_from_slice(body);

@@ -2,13 +2,12 @@
 
 use crate::host::identity::Identity;
 use crate::observe::request_id::unique;
+use tidegate_archive::{Archive, ArchiveRecord, ArchivedAudit, ArchivedSummary, ArchivedTurn, RowId};
 use tidegate_context::{Figures, FoldState, TurnRecord};
 use tidegate_engine::{Digest, Tokens};
-use tidegate_store::{
-    Archive, ArchiveRecord, ArchivedAudit, ArchivedSummary, ArchivedTurn, Entries, MessageId, RawMessage,
-    RowId, StoredFold,
-};
+use tidegate_store::{Entries, MessageId, RawMessage, StoredFold};
 use tidegate_summary::Entry;
+use tidegate_wire::Dialect;
 
 /// Archives every new message, instructions too.
 pub(crate) fn messages(archive: &Archive, identity: &Identity, route: &str, entries: &Entries) {
@@ -24,13 +23,13 @@ pub(crate) fn message(archive: &Archive, identity: &Identity, route: &str, messa
 }
 
 fn turn(identity: &Identity, route: &str, message: &RawMessage) -> ArchivedTurn {
-    let row = |id: MessageId| RowId::of_message(identity.key, id);
+    let row = |id: MessageId| RowId::of_message(identity.key.0, id.0);
     let parent = Some(message.parent).filter(|parent| parent.0 != Digest::default().0);
     ArchivedTurn {
         id: row(message.id),
         parent_id: parent.map(row),
         conversation_id: identity.name.clone(),
-        conversation: identity.key,
+        conversation: identity.key.0,
         tenant: identity.tenant.clone(),
         route: route.to_owned(),
         turn_number: None,
@@ -44,7 +43,7 @@ fn turn(identity: &Identity, route: &str, message: &RawMessage) -> ArchivedTurn 
 }
 
 fn role(json: &[u8]) -> String {
-    let view = tidegate_wire::read_message(json).ok();
+    let view = Dialect::Chat.read_message(json).ok();
     view.and_then(|view| view.role.map(|role| role.into_owned())).unwrap_or_default()
 }
 
@@ -58,12 +57,12 @@ pub(crate) fn summary(
     cost: Tokens,
 ) {
     let (summary, author) = (&state.summary, state.author.model.as_str());
-    let row = |digest: Digest| RowId::of_message(identity.key, MessageId(digest.0));
+    let row = |digest: Digest| RowId::of_message(identity.key.0, digest.0);
     let texts = |entries: &[Entry]| entries.iter().map(|entry| entry.text.clone()).collect();
     archive.record(ArchiveRecord::Summary(ArchivedSummary {
-        id: RowId::of_summary(identity.key, MessageId(fold.covers.0)),
+        id: RowId::of_summary(identity.key.0, fold.covers.0),
         session_id: identity.name.clone(),
-        conversation: identity.key,
+        conversation: identity.key.0,
         tenant: identity.tenant.clone(),
         route: route.to_owned(),
         from_message_id: row(first),
@@ -94,9 +93,9 @@ pub(crate) fn audit(
     let end = end.unwrap_or_default();
     archive.record(ArchiveRecord::Audit(ArchivedAudit {
         id: RowId(unique().to_be_bytes()),
-        turn_id: RowId::of_message(identity.key, MessageId(end.0)),
+        turn_id: RowId::of_message(identity.key.0, end.0),
         session_id: identity.name.clone(),
-        conversation: identity.key,
+        conversation: identity.key.0,
         tenant: identity.tenant.clone(),
         route: turn.route.clone(),
         model_alias: turn.model.clone(),

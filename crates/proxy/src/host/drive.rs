@@ -1,7 +1,7 @@
 //! Drives a turn with this process's reader, store and summarizers.
 
 use crate::host::fold::Folder;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use std::sync::Arc;
 use tidegate_context::{Action, Event, MeasureError, Measured, Measurement, Outcome, Splice, Turn};
 use tidegate_tokens::is_loaded;
@@ -17,7 +17,9 @@ pub(crate) async fn drive(mut turn: Turn, folder: &Folder) -> Result<Box<Outcome
     let mut event = Event::Begin;
     loop {
         event = match turn.advance(event) {
-            Action::Measure(measurement) => Event::Measured(measure(&folder.worker.gate, measurement).await),
+            Action::Measure(measurement) => {
+                Event::Measured(measure(&folder.worker.gateway, measurement).await)
+            }
             Action::Fold(request) => match folder.fold(&request).await {
                 Ok(fold) => Event::Folded(Box::new(fold)),
                 Err(failure) => Event::FoldFailed(failure),
@@ -29,17 +31,17 @@ pub(crate) async fn drive(mut turn: Turn, folder: &Folder) -> Result<Box<Outcome
 }
 
 /// Measures a light request at once, and a heavy one on a blocking thread.
-async fn measure(gate: &Arc<Gate>, measurement: Measurement) -> Result<Box<Measured>, MeasureError> {
-    let looked_up = match is_light(&measurement).then(|| measurement.look_up(&gate.reader)) {
-        Some(looked_up) if looked_up.unseen <= MAX_UNREAD => {
-            return measurement.run(&gate.reader, looked_up, Splice::Wanted);
+async fn measure(gateway: &Arc<Gateway>, measurement: Measurement) -> Result<Box<Measured>, MeasureError> {
+    let lookup = match is_light(&measurement).then(|| measurement.look_up(&gateway.reader)) {
+        Some(lookup) if lookup.uncached_bytes <= MAX_UNREAD => {
+            return measurement.run(&gateway.reader, lookup, Splice::Wanted);
         }
-        looked_up => looked_up,
+        lookup => lookup,
     };
-    let gate = gate.clone();
+    let gateway = gateway.clone();
     let heavy = move || {
-        let looked_up = looked_up.unwrap_or_else(|| measurement.look_up(&gate.reader));
-        measurement.run(&gate.reader, looked_up, Splice::Wanted)
+        let lookup = lookup.unwrap_or_else(|| measurement.look_up(&gateway.reader));
+        measurement.run(&gateway.reader, lookup, Splice::Wanted)
     };
     tokio::task::spawn_blocking(heavy).await.unwrap_or_else(|error| {
         warn!(%error, "cannot rewrite a request; forwarding it untouched");

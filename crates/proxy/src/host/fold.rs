@@ -6,7 +6,7 @@
 use crate::host::archive;
 use crate::host::identity::Identity;
 use crate::host::saved_fold;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::host::snapshot::Snapshot;
 use crate::host::summarize::{CallerKey, Spent, summarize};
 use crate::host::worker::Worker;
@@ -17,7 +17,7 @@ use tidegate_context::{Author, FoldFailure, FoldRequest, SavedFold};
 use tidegate_engine::Tokens;
 use tidegate_store::ConversationKey;
 use tidegate_telemetry::names::{attribute, span};
-use tidegate_telemetry::{Summarized, Trail};
+use tidegate_telemetry::{SpanParent, Summarized};
 use tidegate_wire::Usage;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
@@ -32,7 +32,7 @@ pub(crate) struct Folder {
     pub(crate) identity: Option<Identity>,
     pub(crate) caller: CallerKey,
     /// The parent of the fold's span.
-    pub(crate) trail: Trail,
+    pub(crate) parent_span: SpanParent,
 }
 
 /// How long a failed summary is not retried.
@@ -56,9 +56,9 @@ impl Folder {
         if self.is_cooling_down(key) {
             return Err(FoldFailure::CoolingDown);
         }
-        let step = self.trail.step(span::FOLD);
+        let step = self.parent_span.step(span::FOLD);
         let folded = self.fold_with_lease(key, request).await;
-        if step.is_on() {
+        if step.is_enabled() {
             let messages = i64::try_from(request.job.messages.len()).unwrap_or(i64::MAX);
             step.set(attribute::MESSAGES, messages);
             step.set(attribute::TRIGGER, request.job.cause.name());
@@ -82,7 +82,7 @@ impl Folder {
         key: ConversationKey,
         request: &FoldRequest,
     ) -> Result<SavedFold, FoldFailure> {
-        let conversations = &self.worker.gate.conversations;
+        let conversations = &self.worker.gateway.conversations;
         let deadline = Instant::now() + self.timeout();
         loop {
             let lease = conversations.claim(key, self.timeout() + LEASE_MARGIN).await;
@@ -138,7 +138,7 @@ impl Folder {
         let finished = tokio::task::spawn_blocking(move || finishing.finish(&summary, author)).await;
         let (fold, cost) = finished.map_err(|_| FoldFailure::Crashed)??;
         if request.prunes(&fold) {
-            self.worker.gate.metrics().pruned();
+            self.worker.gateway.metrics().pruned();
         }
         self.save(key, request, fold, cost).await
     }
@@ -154,14 +154,14 @@ impl Folder {
         if self.is_deleted(key, request).await {
             return Ok(fold);
         }
-        let gate = &self.worker.gate;
-        let stored = saved_fold::encode(&fold, Gate::now());
-        if let (Some(archive), Some(identity)) = (&gate.archive, &self.identity) {
+        let gateway = &self.worker.gateway;
+        let stored = saved_fold::encode(&fold, Gateway::now());
+        if let (Some(archive), Some(identity)) = (&gateway.archive, &self.identity) {
             let first = request.first_message();
             archive::summary(archive, identity, &self.route().name, (&stored, &fold.state), first, cost);
         }
         // If it cannot be written, this process uses it anyway.
-        if let Ok(false) = gate.conversations.fold(key, stored).await {
+        if let Ok(false) = gateway.conversations.fold(key, stored).await {
             return Ok(self.stored(key, request).await.unwrap_or(fold));
         }
         Ok(fold)
@@ -169,24 +169,24 @@ impl Folder {
 
     /// Returns the stored summary of the same messages.
     async fn stored(&self, key: ConversationKey, request: &FoldRequest) -> Option<SavedFold> {
-        let folds = self.worker.gate.conversations.recall(key).await.folds;
+        let folds = self.worker.gateway.conversations.recall(key).await.folds;
         folds.iter().find(|fold| fold.covers == request.job.covers).and_then(saved_fold::decode)
     }
 
     /// Whether the conversation was deleted since the request arrived. A summary must not recreate it.
     async fn is_deleted(&self, key: ConversationKey, request: &FoldRequest) -> bool {
         let was_known = !request.state().memory.waypoints().is_empty();
-        was_known && self.worker.gate.conversations.recall(key).await.memory.waypoints().is_empty()
+        was_known && self.worker.gateway.conversations.recall(key).await.memory.waypoints().is_empty()
     }
 
     fn is_cooling_down(&self, key: ConversationKey) -> bool {
-        self.worker.gate.conversations.is_cooling(key, Gate::now().0)
+        self.worker.gateway.conversations.is_folding_suspended(key, Gateway::now().0)
     }
 
     fn start_cool_down(&self, key: ConversationKey, failure: FoldFailure) {
-        let until = Gate::now().0 + u64::try_from(COOL_DOWN.as_millis()).unwrap_or(0);
-        self.worker.gate.conversations.cool_down(key, until);
-        self.worker.gate.metrics().unsummarized(failure.reason());
+        let until = Gateway::now().0 + u64::try_from(COOL_DOWN.as_millis()).unwrap_or(0);
+        self.worker.gateway.conversations.suspend_folding(key, until);
+        self.worker.gateway.metrics().summary_failed(failure.reason());
         warn!(reason = failure.reason(), "cannot summarize a conversation; retrying after a pause");
     }
 
@@ -203,9 +203,9 @@ impl Folder {
             }
         };
         let (input, output) = (usage.prompt_tokens, usage.completion_tokens);
-        let gate = &self.worker.gate;
-        let labels = gate.labels(&self.snapshot, self.route(), request.input().requested_model());
-        gate.metrics().summarized(&labels, &Summarized { calls, input, output, cost, is_made });
+        let gateway = &self.worker.gateway;
+        let labels = gateway.labels(&self.snapshot, self.route(), request.input().requested_model());
+        gateway.metrics().summarized(&labels, &Summarized { calls, input, output, cost, is_made });
     }
 
     fn key(&self) -> Option<ConversationKey> {

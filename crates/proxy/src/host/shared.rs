@@ -3,16 +3,19 @@ use crate::host::snapshot::{SetupError, Snapshot};
 use crate::observe::request::Sinks;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
+use tidegate_archive::Archive;
 use tidegate_config::{Route, Settings};
 use tidegate_engine::Timestamp;
-use tidegate_store::{Archive, Conversations, wall_clock};
-use tidegate_telemetry::{ArchiveCounts, Format, Labels, Lines, Metrics, OTHER_MODEL, Tallied, provider};
+use tidegate_store::{Conversations, wall_clock};
+use tidegate_telemetry::{
+    ArchiveCounts, Format, Labels, LogSink, Metrics, ModelTally, OTHER_MODEL, provider,
+};
 use tidegate_tokens::Calibration;
 use tidegate_wire::Reader;
 
 /// What all workers share: the configuration in force, what has been learnt, and where requests are reported.
 #[derive(Debug)]
-pub struct Gate {
+pub struct Gateway {
     current: ArcSwap<Snapshot>,
     pub(crate) sinks: Arc<Sinks>,
     pub(crate) reader: Reader,
@@ -22,19 +25,19 @@ pub struct Gate {
     pub(crate) secret: Secret,
 }
 
-impl Gate {
+impl Gateway {
     pub fn new(
         settings: Settings,
         conversations: Arc<Conversations>,
         secret: Secret,
-        lines: Lines,
+        lines: LogSink,
         format: Format,
-    ) -> Result<Gate, SetupError> {
+    ) -> Result<Gateway, SetupError> {
         let snapshot = Snapshot::prepare(settings, None)?;
         let metrics = Arc::<Metrics>::default();
         snapshot.announce(&metrics);
         let sinks = Sinks { metrics, lines, format };
-        Ok(Gate {
+        Ok(Gateway {
             current: ArcSwap::from_pointee(snapshot),
             sinks: Arc::new(sinks),
             reader: Reader::default(),
@@ -47,16 +50,16 @@ impl Gate {
 
     /// Counts requests in `metrics`.
     #[must_use]
-    pub fn with_metrics(self, metrics: Arc<Metrics>) -> Gate {
+    pub fn with_metrics(self, metrics: Arc<Metrics>) -> Gateway {
         self.snapshot().announce(&metrics);
         let Sinks { lines, format, .. } = &*self.sinks;
         let sinks = Sinks { metrics, lines: lines.clone(), format: *format };
-        Gate { sinks: Arc::new(sinks), ..self }
+        Gateway { sinks: Arc::new(sinks), ..self }
     }
 
     /// Also writes everything to an archive.
     #[must_use]
-    pub fn with_archive(self, archive: Option<Archive>) -> Gate {
+    pub fn with_archive(self, archive: Option<Archive>) -> Gateway {
         if let Some(archive) = archive.clone() {
             self.metrics().watch_archive(move || {
                 let stats = archive.stats();
@@ -69,7 +72,7 @@ impl Gate {
                 }
             });
         }
-        Gate { archive, ..self }
+        Gateway { archive, ..self }
     }
 
     /// Applies another configuration. Requests in progress finish under the old one; connections to unchanged upstreams are kept.
@@ -93,7 +96,7 @@ impl Gate {
     }
 
     /// The same as numbers, by route and model.
-    pub fn tallies(&self) -> Vec<Tallied> {
+    pub fn tallies(&self) -> Vec<ModelTally> {
         self.metrics().tallies()
     }
 

@@ -1,10 +1,10 @@
 //! Finds the messages of a request that the raw timeline does not have yet.
 
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use bytes::Bytes;
 use tidegate_engine::Digest;
 use tidegate_store::{ConversationKey, Conversations, Entries, MessageId, RawMessage, Recalled};
-use tidegate_wire::{Chat, Outline};
+use tidegate_wire::{Outline, ParsedRequest};
 
 /// The messages that have to be recorded with this request: those after the last recorded one, and new instructions.
 pub(crate) fn unrecorded(
@@ -12,16 +12,16 @@ pub(crate) fn unrecorded(
     key: ConversationKey,
     recalled: &Recalled,
     (body, outline): (&Bytes, &Outline),
-    chat: &Chat,
+    chat: &ParsedRequest,
 ) -> Entries {
     let mut entries = Entries::default();
     if !conversations.records_messages() {
         return entries;
     }
     let recorded = recalled.recorded(chat.messages.iter().map(|message| message.digest));
-    let at = Gate::now().0;
+    let at = Gateway::now().0;
     let mut before = Digest::default();
-    for (position, (message, known)) in chat.messages.iter().zip(&chat.known).enumerate() {
+    for (position, (message, parsed)) in chat.messages.iter().zip(&chat.parsed).enumerate() {
         let raw = |id| RawMessage {
             id,
             parent: MessageId(before.0),
@@ -30,7 +30,7 @@ pub(crate) fn unrecorded(
             json: body.slice(outline.messages[position].range()),
         };
         if message.role.is_instruction() {
-            let id = instruction_id(&known.facts.canonical);
+            let id = instruction_id(&parsed.facts.canonical);
             // A conversation unknown to the store begins anew, whatever this process has recorded before.
             if recorded == 0 || !conversations.has_instruction(key, id) {
                 entries.instructions.push(raw(id));

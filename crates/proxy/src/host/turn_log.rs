@@ -2,7 +2,7 @@
 
 use crate::host::archive;
 use crate::host::identity::Identity;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::observe::request::RequestFacts;
 use crate::observe::request_id::unique;
 use crate::observe::spans;
@@ -13,9 +13,9 @@ use tidegate_context::{
 };
 use tidegate_engine::{Digest, Tokens};
 use tidegate_store::{Entries, MessageId, RawMessage, Turn};
-use tidegate_telemetry::{Answered, Call, Journey, Labels, Outcome};
+use tidegate_telemetry::{Answered, Labels, Outcome, RequestSpan, UpstreamSpan};
 use tidegate_tokens::{Model, count};
-use tidegate_wire::{Answer, Usage, answer_message, chain, facts, read_message};
+use tidegate_wire::{Answer, Dialect, Usage, chain};
 
 /// The counter of what a conversation has cost, in billionths of a dollar.
 pub(crate) const COST: &str = "cost_nanousd";
@@ -28,6 +28,7 @@ pub(crate) struct TurnLog {
     pub(crate) identity: Identity,
     pub(crate) record: TurnRecord,
     figures: Figures,
+    dialect: Dialect,
     /// The digest of the conversation up to the request's last message.
     end: Option<Digest>,
     model: Arc<Model>,
@@ -40,9 +41,10 @@ pub(crate) struct TurnLog {
 /// Where the answer is reported, besides the record.
 #[derive(Debug)]
 pub(crate) struct AnswerReports {
+    pub(crate) dialect: Dialect,
     pub(crate) labels: Labels,
-    pub(crate) span: Journey,
-    pub(crate) call: Option<Call>,
+    pub(crate) span: RequestSpan,
+    pub(crate) call: Option<UpstreamSpan>,
     /// Whether spans may hold content.
     pub(crate) with_content: bool,
 }
@@ -56,7 +58,7 @@ impl TurnLog {
         reports: Option<AnswerReports>,
     ) -> TurnLog {
         let record = TurnRecord {
-            at: Gate::now().0,
+            at: Gateway::now().0,
             route: route.to_owned(),
             model: model_label(input.requested_model()),
             ..TurnRecord::new(outcome)
@@ -65,6 +67,7 @@ impl TurnLog {
             identity,
             record,
             figures: outcome.figures,
+            dialect: input.outline.dialect,
             end: outcome.end(),
             model: input.model.clone(),
             counted: TurnLog::count_of(input, outcome),
@@ -79,7 +82,7 @@ impl TurnLog {
     }
 
     /// Adds how the request ended, and the span of its upstream call.
-    pub(crate) fn note(&mut self, facts: RequestFacts, call: Option<Call>) {
+    pub(crate) fn note(&mut self, facts: RequestFacts, call: Option<UpstreamSpan>) {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let record = &mut self.record;
         record.request_id = facts.request_id;
@@ -95,7 +98,7 @@ impl TurnLog {
     }
 
     /// Writes the turn. `is_kept` is whether the answer is in the timeline already.
-    pub(crate) async fn write(mut self, gate: &Gate, answer: Option<&Answer>, is_kept: bool) {
+    pub(crate) async fn write(mut self, gateway: &Gateway, answer: Option<&Answer>, is_kept: bool) {
         let usage = answer.and_then(|answer| answer.usage);
         let cost = self.cost(answer);
         self.record.prompt_tokens = usage.map(|usage| usage.prompt_tokens);
@@ -104,31 +107,31 @@ impl TurnLog {
         self.record.cost_usd = cost.map(|cost| cost.billed);
         self.record.unedited_cost_usd = cost.map(|cost| cost.unedited);
         if let Some(reports) = self.reports.take() {
-            reports.write(gate, answer, cost);
+            reports.write(gateway, answer, cost);
         }
         let is_whole = self.record.outcome == Outcome::Answered.name();
         if let Some(answer) = answer.filter(|_| is_whole && !is_kept) {
-            self.keep_answer(gate, answer).await;
+            self.keep_answer(gateway, answer).await;
         }
-        if let Some(archive) = &gate.archive {
+        if let Some(archive) = &gateway.archive {
             archive::audit(archive, &self.identity, self.end, &self.figures, &self.record);
         }
-        if let Err(reason) = gate.conversations.count(self.identity.key, self.turn()).await {
-            gate.metrics().uncounted(reason);
+        if let Err(degraded) = gateway.conversations.count(self.identity.key, self.turn()).await {
+            gateway.metrics().turn_uncounted(degraded.reason());
         }
     }
 
-    async fn keep_answer(&self, gate: &Gate, answer: &Answer) {
-        if !gate.conversations.records_messages() {
+    async fn keep_answer(&self, gateway: &Gateway, answer: &Answer) {
+        if !gateway.conversations.records_messages() {
             return;
         }
         let Some(message) = self.answer_message(answer) else { return };
-        if let Some(archive) = &gate.archive {
+        if let Some(archive) = &gateway.archive {
             archive::message(archive, &self.identity, &self.record.route, &message);
         }
         // A failed write is repeated with the next request, which brings the answer back.
         let entries = Entries { messages: vec![message], ..Entries::default() };
-        let _ = gate.conversations.journal(self.identity.key, entries).await;
+        let _ = gateway.conversations.journal(self.identity.key, entries).await;
     }
 
     /// The turn as the store counts it.
@@ -184,20 +187,20 @@ impl TurnLog {
 
     /// The answer as the client will send it back.
     pub(crate) fn answer_message(&self, answer: &Answer) -> Option<RawMessage> {
-        let (end, json) = (self.end?, answer_message(answer)?);
-        let canonical = facts(&read_message(&json).ok()?).canonical;
+        let (end, json) = (self.end?, self.dialect.answer_message(answer)?);
+        let canonical = self.dialect.read_facts(&json).ok()?.canonical;
         Some(RawMessage {
             id: MessageId(chain(end, &canonical).0),
             parent: MessageId(end.0),
             position: u32::try_from(self.record.messages).ok()?,
-            at: Gate::now().0,
+            at: Gateway::now().0,
             json: json.into(),
         })
     }
 }
 
 impl AnswerReports {
-    fn write(self, gate: &Gate, answer: Option<&Answer>, cost: Option<Cost>) {
+    fn write(self, gateway: &Gateway, answer: Option<&Answer>, cost: Option<Cost>) {
         let usage = answer.and_then(|answer| answer.usage);
         let answered = Answered {
             prompt_tokens: usage.map(|usage| usage.prompt_tokens),
@@ -205,10 +208,10 @@ impl AnswerReports {
             cached_tokens: usage.map(|usage| usage.cached_tokens),
             cost,
         };
-        gate.metrics().answered(&self.labels, &answered);
+        gateway.metrics().answered(&self.labels, &answered);
         spans::cost(&self.span, answer, cost);
         if let Some((call, answer)) = self.call.as_ref().zip(answer) {
-            spans::answered(call, answer, self.with_content);
+            spans::answered(call, self.dialect, answer, self.with_content);
         }
     }
 }

@@ -1,4 +1,4 @@
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::transport::server::Shutdown;
 use crate::transport::upstream::Clients;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// What the requests of one worker share.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) gateway: Arc<Gateway>,
     pub(crate) clients: Clients,
     pub(crate) shutdown: Shutdown,
 }

@@ -9,14 +9,16 @@ use std::time::Duration;
 use tidegate_config::Upstream;
 use tidegate_context::Figures;
 use tidegate_telemetry::names::{attribute, event};
-use tidegate_telemetry::{Access, Call, Format, Journey, KeyValue, Labels, Lines, Metrics, Outcome};
+use tidegate_telemetry::{
+    AccessRecord, Format, KeyValue, Labels, LogSink, Metrics, Outcome, RequestSpan, UpstreamSpan,
+};
 use tokio::time::Instant;
 
 /// Where requests are reported to.
 #[derive(Debug)]
 pub(crate) struct Sinks {
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) lines: Lines,
+    pub(crate) lines: LogSink,
     pub(crate) format: Format,
 }
 
@@ -26,9 +28,9 @@ pub(crate) struct Sinks {
 pub(crate) struct RequestObserver {
     sinks: Arc<Sinks>,
     head: Head,
-    pub(crate) span: Journey,
+    pub(crate) span: RequestSpan,
     /// The span of the upstream call, until its answer has been read.
-    pub(crate) call: Option<Call>,
+    pub(crate) call: Option<UpstreamSpan>,
     pub(crate) upload: Progress,
     facts: Facts,
     ending: Ending,
@@ -90,8 +92,8 @@ impl RequestObserver {
     pub(crate) fn begin<B>(sinks: &Arc<Sinks>, is_logged: bool, request: &Request<B>) -> RequestObserver {
         let (method, path) = (request.method(), request.uri().path());
         let id = RequestId::of(request.headers());
-        let span = Journey::begin(method.as_str(), path, well_known(path), request.headers());
-        if span.is_on() {
+        let span = RequestSpan::begin(method.as_str(), path, well_known(path), request.headers());
+        if span.is_enabled() {
             span.set(attribute::REQUEST_ID, id.as_str().to_owned());
         }
         let started = Instant::now();
@@ -189,7 +191,7 @@ impl RequestObserver {
             return;
         }
         if matches!(refusal, Refusal::OverBudget(_)) {
-            self.sinks.metrics.overflowed();
+            self.sinks.metrics.over_budget();
         }
         self.ending.status = status;
         self.ending.outcome = Outcome::Refused;
@@ -197,7 +199,7 @@ impl RequestObserver {
         if let Some(call) = &self.call {
             call.fail(refusal.code());
         }
-        if self.span.is_on() {
+        if self.span.is_enabled() {
             let code = KeyValue::new(attribute::REASON, refusal.code());
             self.span.event(event::REFUSED, vec![code]);
         }
@@ -233,7 +235,7 @@ impl RequestObserver {
         if let Some(labels) = &self.facts.labels {
             metrics.completed(labels, outcome, refusal, self.facts.degraded);
             let first = first_byte.filter(|_| outcome != Outcome::Refused);
-            metrics.operated(labels, self.head.started.elapsed(), first, self.error());
+            metrics.record_duration(labels, self.head.started.elapsed(), first, self.error());
         } else {
             let route = self.facts.route.as_deref().unwrap_or(NO_ROUTE);
             metrics.request(route, outcome, refusal, self.facts.degraded);
@@ -241,7 +243,7 @@ impl RequestObserver {
     }
 
     fn end_span(&self) {
-        if !self.span.is_on() {
+        if !self.span.is_enabled() {
             return;
         }
         if let Some(upstream) = &self.facts.upstream {
@@ -254,9 +256,8 @@ impl RequestObserver {
     }
 
     fn log(&self) {
-        let (head, facts, ending, figures) =
-            (&self.head, &self.facts, &self.ending, self.facts.figures.as_ref());
-        let access = Access {
+        let (head, facts, ending) = (&self.head, &self.facts, &self.ending);
+        let access = AccessRecord {
             request_id: head.id.as_str(),
             method: head.method.as_str(),
             path: &head.path,
@@ -268,14 +269,13 @@ impl RequestObserver {
             upstream: facts.upstream.as_ref().map(|upstream| upstream.name.as_str()),
             bytes_in: self.upload.bytes(),
             bytes_out: ending.bytes_out,
-            tokens_before: figures.map(|figures| figures.before.0),
-            tokens_after: figures.map(|figures| figures.after.0),
-            masked: figures.map(|figures| figures.masked),
-            folded: figures.map(|figures| figures.folded).filter(|count| *count > 0),
-            dropped: figures.map(|figures| figures.dropped).filter(|count| *count > 0),
-            stop_hint: figures.and_then(|figures| figures.stop_hint),
             first_byte: ending.first_byte,
             duration: head.started.elapsed(),
+            ..AccessRecord::default()
+        };
+        let access = match &facts.figures {
+            Some(figures) => access.with_figures(figures),
+            None => access,
         };
         access.write(&self.sinks.lines, self.sinks.format);
     }

@@ -7,23 +7,23 @@ use tidegate_config::strategy_name;
 use tidegate_context::{Cost, Figures, Outcome};
 use tidegate_engine::{FoldJob, Strategy, Verdict};
 use tidegate_telemetry::names::{attribute, event};
-use tidegate_telemetry::{Call, Journey, KeyValue};
-use tidegate_wire::{Answer, answer_message};
+use tidegate_telemetry::{KeyValue, RequestSpan, UpstreamSpan};
+use tidegate_wire::{Answer, Dialect};
 
 /// The most of a conversation that a span holds, where it may hold any.
 const MAX_CONTENT: usize = 64 * 1024;
 
 /// A request that a route manages is about to go out.
-pub(crate) fn routed(span: &Journey, route: &str, strategy: Strategy) {
-    if span.is_on() {
+pub(crate) fn routed(span: &RequestSpan, route: &str, strategy: Strategy) {
+    if span.is_enabled() {
         span.set(attribute::ROUTE, route.to_owned());
         span.set(attribute::STRATEGY, strategy_name(strategy));
     }
 }
 
 /// The turn was planned, whether the request goes out or is refused.
-pub(crate) fn planned(span: &Journey, outcome: &Outcome) {
-    if !span.is_on() {
+pub(crate) fn planned(span: &RequestSpan, outcome: &Outcome) {
+    if !span.is_enabled() {
         return;
     }
     let figures = &outcome.figures;
@@ -36,7 +36,7 @@ pub(crate) fn planned(span: &Journey, outcome: &Outcome) {
     }
 }
 
-fn describe(span: &Journey, figures: &Figures) {
+fn describe(span: &RequestSpan, figures: &Figures) {
     let verdict = match figures.verdict {
         Verdict::Fits => "fits",
         Verdict::OverBudget => "over_budget",
@@ -76,15 +76,15 @@ fn background_fold(job: &FoldJob) -> Vec<KeyValue> {
 }
 
 /// How long the client waited for us before its request went out.
-pub(crate) fn overhead(span: &Journey, overhead_us: u64) {
-    if span.is_on() {
+pub(crate) fn overhead(span: &RequestSpan, overhead_us: u64) {
+    if span.is_enabled() {
         span.set(attribute::OVERHEAD_US, int(overhead_us));
     }
 }
 
 /// The upstream is about to be called. `content` is given only where spans may hold content.
 pub(crate) fn asked(
-    call: &Call,
+    call: &UpstreamSpan,
     conversation: Option<String>,
     is_streamed: bool,
     content: Option<&SendBody>,
@@ -101,8 +101,8 @@ pub(crate) fn asked(
 }
 
 /// The answer has been read.
-pub(crate) fn answered(call: &Call, answer: &Answer, with_content: bool) {
-    if !call.is_on() {
+pub(crate) fn answered(call: &UpstreamSpan, dialect: Dialect, answer: &Answer, with_content: bool) {
+    if !call.is_enabled() {
         return;
     }
     if let Some(id) = &answer.id {
@@ -122,14 +122,14 @@ pub(crate) fn answered(call: &Call, answer: &Answer, with_content: bool) {
     if answer.failed {
         call.fail("upstream_error");
     }
-    if let Some(message) = answer_message(answer).filter(|_| with_content) {
+    if let Some(message) = dialect.answer_message(answer).filter(|_| with_content) {
         call.set(attribute::OUTPUT_MESSAGES, cut(format!("[{}]", String::from_utf8_lossy(&message))));
     }
 }
 
 /// The cost of the request is known.
-pub(crate) fn cost(span: &Journey, answer: Option<&Answer>, cost: Option<Cost>) {
-    if !span.is_on() {
+pub(crate) fn cost(span: &RequestSpan, answer: Option<&Answer>, cost: Option<Cost>) {
+    if !span.is_enabled() {
         return;
     }
     if let Some(usage) = answer.and_then(|answer| answer.usage) {

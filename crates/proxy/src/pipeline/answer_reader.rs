@@ -3,13 +3,17 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use tidegate_wire::{Answer, SideReader, read_completion};
+use tidegate_wire::{Answer, Dialect, SideReader};
 
 #[derive(Debug)]
 pub(crate) enum AnswerReader {
     Events(Box<SideReader>),
     /// A JSON document, kept until it is complete.
-    Document(Vec<Bytes>, usize),
+    Document {
+        dialect: Dialect,
+        chunks: Vec<Bytes>,
+        length: usize,
+    },
     /// Compressed, or neither of these.
     Ignored,
 }
@@ -19,19 +23,16 @@ const MAX_DOCUMENT: usize = 1024 * 1024;
 
 impl AnswerReader {
     /// Unless `is_wanted`, only the ends of events are followed.
-    pub(crate) fn new(headers: &HeaderMap, is_wanted: bool) -> AnswerReader {
+    pub(crate) fn new(dialect: Dialect, headers: &HeaderMap, is_wanted: bool) -> AnswerReader {
         let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
         let is = |name: &[u8]| kind.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
         if headers.contains_key(CONTENT_ENCODING) {
             AnswerReader::Ignored
         } else if is(b"text/event-stream") {
-            AnswerReader::Events(Box::new(if is_wanted {
-                SideReader::default()
-            } else {
-                SideReader::follower()
-            }))
+            let reader = if is_wanted { SideReader::new(dialect) } else { SideReader::follower() };
+            AnswerReader::Events(Box::new(reader))
         } else if is(b"application/json") && is_wanted {
-            AnswerReader::Document(Vec::new(), 0)
+            AnswerReader::Document { dialect, chunks: Vec::new(), length: 0 }
         } else {
             AnswerReader::Ignored
         }
@@ -41,17 +42,17 @@ impl AnswerReader {
     pub(crate) fn missing_end(&self) -> Option<&'static str> {
         match self {
             AnswerReader::Events(reader) => Some(reader.missing_end()),
-            AnswerReader::Document(..) | AnswerReader::Ignored => None,
+            AnswerReader::Document { .. } | AnswerReader::Ignored => None,
         }
     }
 
     pub(crate) fn feed(&mut self, data: &Bytes) {
         match self {
             AnswerReader::Events(reader) => reader.feed(data),
-            AnswerReader::Document(_, length) if *length + data.len() > MAX_DOCUMENT => {
+            AnswerReader::Document { length, .. } if *length + data.len() > MAX_DOCUMENT => {
                 *self = AnswerReader::Ignored
             }
-            AnswerReader::Document(chunks, length) => {
+            AnswerReader::Document { chunks, length, .. } => {
                 *length += data.len();
                 chunks.push(data.clone());
             }
@@ -63,7 +64,7 @@ impl AnswerReader {
     pub(crate) fn is_done(&self) -> bool {
         match self {
             AnswerReader::Events(reader) => reader.is_done(),
-            AnswerReader::Document(..) | AnswerReader::Ignored => false,
+            AnswerReader::Document { .. } | AnswerReader::Ignored => false,
         }
     }
 
@@ -71,7 +72,7 @@ impl AnswerReader {
     pub(crate) fn answer(&self) -> Option<Answer> {
         match self {
             AnswerReader::Events(reader) => Some(reader.answer().clone()),
-            AnswerReader::Document(chunks, _) => read_completion(&chunks.concat()),
+            AnswerReader::Document { dialect, chunks, .. } => dialect.read_answer(&chunks.concat()),
             AnswerReader::Ignored => None,
         }
     }
@@ -83,7 +84,7 @@ mod tests {
 
     fn usage(headers: &[(http::HeaderName, &str)], chunks: &[&'static str]) -> Option<u64> {
         let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        let mut reader = AnswerReader::new(&headers, true);
+        let mut reader = AnswerReader::new(Dialect::Chat, &headers, true);
         chunks.iter().for_each(|chunk| reader.feed(&Bytes::from_static(chunk.as_bytes())));
         reader.answer()?.usage.map(|usage| usage.prompt_tokens)
     }

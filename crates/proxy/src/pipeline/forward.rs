@@ -3,7 +3,8 @@
 use crate::reply::refusal::{FailureKind, Refusal, UpstreamFailure};
 use crate::transport::body::{Progress, SendBody, UploadError, causes};
 use crate::transport::headers;
-use crate::transport::upstream::{CallError, Clients, Prepared, ResponseBody};
+use crate::transport::response_body::ResponseBody;
+use crate::transport::upstream::{CallError, Clients, Prepared};
 use http::header::{AUTHORIZATION, CONTENT_LENGTH};
 use http::request::Parts;
 use http::{Request, Response, Version};

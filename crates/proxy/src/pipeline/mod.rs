@@ -17,7 +17,7 @@ mod state;
 
 use crate::host::fold::Folder;
 use crate::host::identity::Identity;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::host::snapshot::Snapshot;
 use crate::host::summarize::CallerKey;
 use crate::host::turn_log::{self, COST, model_label};
@@ -29,8 +29,9 @@ use crate::reply::refusal::{Refusal, refuse};
 use crate::transport::body::{SendBody, Upload};
 use crate::transport::framing::{REFUSED_METHOD, SharedViolation};
 use crate::transport::path::canonical;
+use crate::transport::response_body::ResponseBody;
 use crate::transport::server::Handler;
-use crate::transport::upstream::{Prepared, ResponseBody};
+use crate::transport::upstream::Prepared;
 use bytes::Bytes;
 use forward::forward;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
@@ -39,7 +40,7 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use identify::identify;
 use recall::recall;
-use receive::{Received, is_chat_completion, receive};
+use receive::{Received, dialect, receive};
 use relay::relay;
 use remember::PendingTurn;
 use reply_body::ReplyBody;
@@ -51,8 +52,10 @@ use std::sync::Arc;
 use tidegate_config::{History, Limits, Route, Upstream};
 use tidegate_context::{dollars, needs_turn};
 use tidegate_engine::Strategy;
+use tidegate_store::Degraded;
 use tidegate_telemetry::names::{self, span};
-use tidegate_telemetry::{Journey, Outcome};
+use tidegate_telemetry::{Outcome, RequestSpan};
+use tidegate_wire::Dialect;
 use tokio::time::Instant;
 
 /// Why a request is forwarded untouched although its route has a strategy.
@@ -76,12 +79,14 @@ async fn handle(
     violation: &SharedViolation,
     request: Request<Incoming>,
 ) -> Response<ReplyBody> {
-    let snapshot = worker.gate.snapshot();
+    let snapshot = worker.gateway.snapshot();
     let is_logged = snapshot.settings.log.access;
-    let mut observer = RequestObserver::begin(&worker.gate.sinks, is_logged, &request);
+    let mut observer = RequestObserver::begin(&worker.gateway.sinks, is_logged, &request);
+    // Requests that are no LLM request get their errors in OpenAI's shape.
+    let dialect = Dialect::of_path(request.uri().path()).unwrap_or(Dialect::Chat);
     let refusal = match dispatch(worker, &snapshot, violation, request, &mut observer).await {
         Ok(Dispatched::Forwarded(Forwarded { response, headers, upstream, turn })) => {
-            let response = relay(response, headers, &upstream, &worker.shutdown.cut, turn, observer);
+            let response = relay(response, dialect, headers, &upstream, &worker.shutdown.cut, turn, observer);
             return response.map(|relay| ReplyBody::Relay { relay });
         }
         Ok(Dispatched::Own(response)) => {
@@ -91,7 +96,7 @@ async fn handle(
         }
         Err(refusal) => refusal,
     };
-    let mut response = refuse(&refusal);
+    let mut response = refuse(dialect, &refusal);
     if let Some(route) = observer.route() {
         put(response.headers_mut(), names::header::ROUTE, route);
     }
@@ -141,12 +146,11 @@ async fn dispatch(
     let path = request.uri().path().to_owned();
     let path = canonical(&path).map_err(Refusal::Path)?;
     if is_state(request.method(), &path) {
-        return state(&worker.gate, &snapshot.settings, request.headers()).await.map(Dispatched::Own);
+        return state(&worker.gateway, &snapshot.settings, request.headers()).await.map(Dispatched::Own);
     }
-    let forwarded = if is_chat_completion(request.method(), &path) {
-        complete_chat(worker, snapshot, request, &path, observer).await
-    } else {
-        pass_through(worker, snapshot, request, &path, observer).await
+    let forwarded = match dialect(request.method(), &path) {
+        Some(dialect) => complete_chat(worker, snapshot, request, (dialect, &path), observer).await,
+        None => pass_through(worker, snapshot, request, &path, observer).await,
     };
     forwarded.map(Dispatched::Forwarded)
 }
@@ -156,11 +160,11 @@ async fn complete_chat(
     worker: &Arc<Worker>,
     snapshot: &Arc<Snapshot>,
     request: Request<Incoming>,
-    path: &str,
+    (dialect, path): (Dialect, &str),
     observer: &mut RequestObserver,
 ) -> Result<Forwarded, Refusal> {
     let settings = &snapshot.settings;
-    let reading = receive(request, &settings.server, &worker.gate.reader, &observer.upload);
+    let reading = receive(request, dialect, &settings.server, &worker.gateway.reader, &observer.upload);
     let received = in_step(&observer.span, span::RECEIVE, reading).await?;
     let arrived = Instant::now();
     let Some(managed) = Managed::new(worker, snapshot, &received, path, observer)? else {
@@ -192,7 +196,7 @@ async fn complete_chat(
     let upstream = snapshot.prepared(&route.upstream);
     let call =
         observer.span.call(head.method.as_str(), Some(&requested_model), &upstream.settings.url.authority);
-    if call.is_on() {
+    if call.is_enabled() {
         let content = settings.telemetry.content.then_some(&body);
         spans::asked(&call, conversation.map(str::to_owned), is_streamed, content);
     }
@@ -235,7 +239,7 @@ impl<'a> Managed<'a> {
         let route = &routes[index];
         observer.routed(&route.name);
         let strategy = strategy(&route.context, headers)?;
-        observer.count_under(worker.gate.labels(snapshot, route, &model_label(received.model())));
+        observer.count_under(worker.gateway.labels(snapshot, route, &model_label(received.model())));
         spans::routed(&observer.span, &route.name, strategy);
         Ok(Some(Managed { worker, snapshot, index, route, strategy }))
     }
@@ -243,16 +247,16 @@ impl<'a> Managed<'a> {
     /// Identify, recall, restore, rewrite.
     async fn edit(&self, received: Received, observer: &mut RequestObserver) -> Result<Edited, Refusal> {
         let Managed { worker, snapshot, index, route, strategy } = *self;
-        let (settings, gate, spans) = (&snapshot.settings, &worker.gate, observer.span.clone());
+        let (settings, gateway, spans) = (&snapshot.settings, &worker.gateway, observer.span.clone());
         let Received { mut head, mut sent, chat } = received;
         let holds_history = route.context.history == History::Proxy;
         let step = spans.step(span::IDENTIFY);
         // If the proxy keeps the history, the first message of a request does not identify the conversation.
         let opening = || {
             let chat = chat.as_ref().filter(|_| !holds_history);
-            chat.and_then(|(body, outline)| gate.reader.opening(body, outline))
+            chat.and_then(|(body, outline)| gateway.reader.opening_digest(body, outline))
         };
-        let identity = identify(&head.headers, &settings.conversation, &gate.secret, opening)?;
+        let identity = identify(&head.headers, &settings.conversation, &gateway.secret, opening)?;
         drop(step);
         let folder = Folder {
             worker: worker.clone(),
@@ -260,7 +264,7 @@ impl<'a> Managed<'a> {
             route: index,
             identity,
             caller: CallerKey::of(&head.headers, &route.upstream),
-            trail: spans.trail(),
+            parent_span: spans.parent(),
         };
         let identity = folder.identity.as_ref();
         let is_edited = |body: &[u8]| holds_history || needs_turn(strategy, body);
@@ -269,8 +273,8 @@ impl<'a> Managed<'a> {
         };
         let recalling = async {
             tokio::join!(
-                recall(gate, identity, settings.store.on_failure),
-                spent(gate, identity, &route.context.limits),
+                recall(gateway, identity, settings.store.on_failure),
+                spent(gateway, identity, &route.context.limits),
             )
         };
         let (recalled, spent) = in_step(&spans, span::RECALL, recalling).await;
@@ -279,15 +283,15 @@ impl<'a> Managed<'a> {
             let Some(identity) = identity else {
                 return Err(Refusal::NoConversation { header: settings.conversation.header.clone() });
             };
-            let restoring = restore(gate, identity, &head.headers, body, outline);
+            let restoring = restore(gateway, identity, &head.headers, body, outline);
             let restored = in_step(&spans, span::RESTORE, restoring).await?;
             recalled.degrade(restored.degraded);
             (body, outline) = (restored.body, restored.outline);
             (head, sent) = (with_readable_answer(uncompressed(head)), body.clone());
         }
-        observer.degrade(recalled.degraded);
+        observer.degrade(recalled.degraded.map(Degraded::reason));
         let draft = Draft { body, outline, strategy, recalled, spent };
-        let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gate::now())).await;
+        let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gateway::now())).await;
         if let Some((rewritten, refusal)) =
             rewritten.as_ref().and_then(|rewritten| Some((rewritten, rewritten.refusal()?)))
         {
@@ -308,8 +312,8 @@ impl<'a> Managed<'a> {
             ..observer.facts()
         };
         if let Some(log) = turn_log::refused(identity, &self.route.name, input, outcome, facts) {
-            let gate = self.worker.gate.clone();
-            let write = async move { log.write(&gate, None, true).await };
+            let gateway = self.worker.gateway.clone();
+            let write = async move { log.write(&gateway, None, true).await };
             drop(self.worker.shutdown.tasks.spawn(write));
         }
     }
@@ -354,16 +358,16 @@ async fn send(
 }
 
 /// Runs a step inside a span of its name.
-async fn in_step<T>(spans: &Journey, name: &'static str, step: impl Future<Output = T>) -> T {
+async fn in_step<T>(spans: &RequestSpan, name: &'static str, step: impl Future<Output = T>) -> T {
     let _span = spans.step(name);
     step.await
 }
 
 /// Returns the cost of a conversation so far. `None` if it is not limited or unknown: a limit that cannot be checked is not
 /// enforced.
-async fn spent(gate: &Gate, identity: Option<&Identity>, limits: &Limits) -> Option<f64> {
+async fn spent(gateway: &Gateway, identity: Option<&Identity>, limits: &Limits) -> Option<f64> {
     let identity = identity.filter(|_| limits.max_cost_usd.is_some())?;
-    let head = gate.conversations.counted(identity.key).await.ok().flatten()?;
+    let head = gateway.conversations.counted(identity.key).await.ok().flatten()?;
     Some(dollars(head.counts.get(COST).copied().unwrap_or(0)))
 }
 

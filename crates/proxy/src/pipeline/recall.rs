@@ -1,22 +1,22 @@
 //! Recalls what is known of a conversation: one round trip to the store, with a deadline. It cannot fail; it degrades.
 
 use crate::host::identity::Identity;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::reply::refusal::Refusal;
 use tidegate_config::OnFailure;
 use tidegate_store::Recalled;
 
 /// Recalls a conversation. Refuses the request only if the store is unavailable and `store.on_failure` is `refuse`.
 pub(crate) async fn recall(
-    gate: &Gate,
+    gateway: &Gateway,
     identity: Option<&Identity>,
     on_failure: OnFailure,
 ) -> Result<Recalled, Refusal> {
     let Some(identity) = identity else { return Ok(Recalled::default()) };
-    let recalled = gate.conversations.recall(identity.key).await;
+    let recalled = gateway.conversations.recall(identity.key).await;
     match (recalled.degraded, on_failure) {
-        // A store that accepts no writes would lose this turn.
-        (Some(reason), OnFailure::Refuse) => Err(Refusal::Store { reason }),
+        // A store that takes no writes would forget this turn, which this operator does not want.
+        (Some(degraded), OnFailure::Refuse) => Err(Refusal::Store(degraded)),
         (Some(_), OnFailure::Forward) | (None, _) => Ok(recalled),
     }
 }

@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use std::time::Duration;
 use tidegate_config::Server;
-use tidegate_wire::{Outline, Reader, Unreadable};
+use tidegate_wire::{Dialect, Outline, Reader, Unreadable};
 use tokio::time::timeout;
 
 /// A chat completion that was read whole.
@@ -32,13 +32,14 @@ impl Received {
     }
 }
 
-/// Whether Tidegate may edit the messages of a request. `path` is canonical.
-pub(crate) fn is_chat_completion(method: &Method, path: &str) -> bool {
-    method == Method::POST && path.ends_with("/chat/completions")
+/// Returns the dialect of a request whose messages Tidegate may edit. `path` is canonical.
+pub(crate) fn dialect(method: &Method, path: &str) -> Option<Dialect> {
+    Dialect::of_path(path).filter(|_| method == Method::POST)
 }
 
 pub(crate) async fn receive(
     request: Request<Incoming>,
+    dialect: Dialect,
     limits: &Server,
     reader: &Reader,
     progress: &Progress,
@@ -56,17 +57,17 @@ pub(crate) async fn receive(
         Coding::Unknown => None,
         coding => Some(decompress(coding, sent.clone(), limits.max_body).await?),
     };
-    let chat = match plain.map(|plain| outline(reader, plain)) {
+    let chat = match plain.map(|plain| outline(reader, dialect, plain)) {
         Some(chat) => chat?,
         None => None,
     };
     Ok(Received { head, sent, chat })
 }
 
-fn outline(reader: &Reader, plain: Bytes) -> Result<Option<(Bytes, Outline)>, Refusal> {
-    match reader.outline(&plain) {
+fn outline(reader: &Reader, dialect: Dialect, plain: Bytes) -> Result<Option<(Bytes, Outline)>, Refusal> {
+    match reader.outline(dialect, &plain) {
         Ok(outline) => Ok(Some((plain, outline))),
-        Err(Unreadable::DuplicateMessages) => Err(Refusal::Ambiguous { key: "messages" }),
+        Err(Unreadable::DuplicateMessages { key }) => Err(Refusal::Ambiguous { key }),
         Err(_) => Ok(None),
     }
 }

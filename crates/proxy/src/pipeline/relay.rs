@@ -6,7 +6,7 @@ use crate::pipeline::remember::PendingTurn;
 use crate::reply::headers::put;
 use crate::reply::refusal::{FailureKind, UpstreamFailure};
 use crate::transport::headers;
-use crate::transport::upstream::ResponseBody;
+use crate::transport::response_body::ResponseBody;
 use bytes::Bytes;
 use http::Response;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
@@ -15,13 +15,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tidegate_config::Upstream;
-use tidegate_telemetry::{Step, names};
+use tidegate_store::Degraded;
+use tidegate_telemetry::{StepSpan, names};
+use tidegate_wire::Dialect;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Returns the response for the client; its body relays the upstream's as it is polled. `cut` ends it when the drain time is over.
 pub(crate) fn relay(
     response: Response<ResponseBody>,
+    dialect: Dialect,
     own: HeaderMap,
     upstream: &Arc<Upstream>,
     cut: &CancellationToken,
@@ -37,7 +40,7 @@ pub(crate) fn relay(
     head.headers.extend(own);
     observer.answering(head.status);
     let step = observer.span.step(names::span::RELAY);
-    if let Some(reason) = turn.as_mut().and_then(PendingTurn::failure) {
+    if let Some(reason) = turn.as_mut().and_then(PendingTurn::failure).map(Degraded::reason) {
         put(&mut head.headers, names::header::DEGRADED, reason);
         observer.degrade(Some(reason));
     }
@@ -46,7 +49,8 @@ pub(crate) fn relay(
         body,
         upstream: upstream.clone(),
         is_measured: head.headers.contains_key(CONTENT_LENGTH),
-        reader: AnswerReader::new(&head.headers, turn.is_some()),
+        dialect,
+        reader: AnswerReader::new(dialect, &head.headers, turn.is_some()),
         turn,
         held: None,
         state: State::Relaying,
@@ -74,6 +78,8 @@ pub(crate) struct Relay {
     upstream: Arc<Upstream>,
     /// The length is announced, so nothing can be added.
     is_measured: bool,
+    /// The shape of an error event of ours.
+    dialect: Dialect,
     reader: AnswerReader,
     /// Until the turn is handed over to be remembered.
     turn: Option<PendingTurn>,
@@ -88,7 +94,7 @@ pub(crate) struct Relay {
     cutting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     observer: RequestObserver,
     /// Until the last byte of the answer.
-    step: Option<Step>,
+    step: Option<StepSpan>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -207,7 +213,7 @@ impl Relay {
         };
         self.state = State::Ended;
         let mut last = missing.as_bytes().to_vec();
-        last.extend_from_slice(&failure.event());
+        last.extend_from_slice(&failure.event(self.dialect));
         self.observer.relayed(last.len());
         Poll::Ready(Some(Ok(Frame::data(last.into()))))
     }

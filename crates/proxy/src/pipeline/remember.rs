@@ -6,7 +6,7 @@
 use crate::host::archive;
 use crate::host::fold::Folder;
 use crate::host::identity::calibration_key;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::host::turn_log::{AnswerReports, TurnLog};
 use crate::observe::request::RequestObserver;
 use crate::pipeline::answer_reader::AnswerReader;
@@ -15,11 +15,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tidegate_config::{History, Route};
-use tidegate_context::{Figures, FoldRequest};
+use tidegate_context::FoldRequest;
 use tidegate_engine::Tokens;
-use tidegate_store::Entries;
+use tidegate_store::{Degraded, Entries};
+use tidegate_telemetry::Outcome;
 use tidegate_telemetry::names::span;
-use tidegate_telemetry::{Outcome, Planned};
 use tidegate_tokens::Fit;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -28,7 +28,7 @@ use tokio_util::task::TaskTracker;
 /// A forwarded request whose turn is not over.
 #[derive(Debug)]
 pub(crate) struct PendingTurn {
-    gate: Arc<Gate>,
+    gateway: Arc<Gateway>,
     tasks: TaskTracker,
     journal: JournalWrite,
     answer: AnswerWrite,
@@ -41,8 +41,8 @@ pub(crate) struct PendingTurn {
 /// What the end of the answer waits for: the decision and the new messages.
 #[derive(Debug)]
 enum JournalWrite {
-    Running(JoinHandle<Result<(), &'static str>>),
-    Done(Result<(), &'static str>),
+    Running(JoinHandle<Result<(), Degraded>>),
+    Done(Result<(), Degraded>),
 }
 
 /// Where the history is ours to keep, the end of the answer also waits until the answer is stored: the next request may not bring
@@ -72,27 +72,27 @@ impl PendingTurn {
         observer: &RequestObserver,
     ) -> PendingTurn {
         let (worker, identity) = (&folder.worker, folder.identity.clone());
-        let (gate, tasks) = (&worker.gate, &worker.shutdown.tasks);
+        let (gateway, tasks) = (&worker.gateway, &worker.shutdown.tasks);
         let deferred = rewritten.outcome.deferred.take();
         let entries = std::mem::take(&mut rewritten.entries);
         let Rewritten { input, outcome, is_store_unavailable, .. } = &rewritten;
-        if let (Some(archive), Some(identity)) = (&gate.archive, &identity) {
+        if let (Some(archive), Some(identity)) = (&gateway.archive, &identity) {
             archive::messages(archive, identity, &route.name, &entries);
         }
         if let Some(labels) = observer.labels() {
-            gate.metrics().planned(labels, &planned(&outcome.figures));
+            gateway.metrics().planned(labels, &outcome.figures);
         }
         let journal = match &identity {
             // The request has waited for the store once already, which is as long as it may.
             Some(identity) if *is_store_unavailable => {
                 if let Some(waypoint) = entries.waypoint {
-                    gate.conversations.keep_here(identity.key, waypoint);
+                    gateway.conversations.keep_locally(identity.key, waypoint);
                 }
-                gate.conversations.note(identity.key, &entries.messages);
+                gateway.conversations.note(identity.key, &entries.messages);
                 JournalWrite::Done(Ok(()))
             }
             Some(identity) if entries != Entries::default() => {
-                let (conversations, key) = (gate.conversations.clone(), identity.key);
+                let (conversations, key) = (gateway.conversations.clone(), identity.key);
                 let write = async move { conversations.journal(key, entries).await };
                 JournalWrite::Running(tasks.spawn(write))
             }
@@ -102,6 +102,7 @@ impl PendingTurn {
         let holds_history = route.context.history == History::Proxy;
         let log = identity.filter(|_| input.is_recorded()).map(|identity| {
             let reports = observer.labels().cloned().map(|labels| AnswerReports {
+                dialect: input.outline.dialect,
                 labels,
                 span: observer.span.clone(),
                 call: None,
@@ -114,7 +115,7 @@ impl PendingTurn {
         let calibration = (input.model.fit == Fit::Nearest && !is_only_observed)
             .then_some(CalibrationSample { key: calibration_key, counted });
         PendingTurn {
-            gate: gate.clone(),
+            gateway: gateway.clone(),
             tasks: tasks.clone(),
             journal,
             answer: if holds_history { AnswerWrite::Waiting } else { AnswerWrite::NotOurs },
@@ -127,7 +128,7 @@ impl PendingTurn {
     /// Ready when the journal is written or has failed, at the latest after the store's timeout.
     pub(crate) fn poll_journaled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let JournalWrite::Running(task) = &mut self.journal {
-            let written = ready!(Pin::new(task).poll(cx)).unwrap_or(Err("store_failed"));
+            let written = ready!(Pin::new(task).poll(cx)).unwrap_or(Err(Degraded::Failed));
             self.journal = JournalWrite::Done(written);
         }
         Poll::Ready(())
@@ -152,10 +153,10 @@ impl PendingTurn {
         let Some(message) = reader.answer().and_then(|answer| log.answer_message(&answer)) else {
             return AnswerWrite::Done;
         };
-        if let Some(archive) = &self.gate.archive {
+        if let Some(archive) = &self.gateway.archive {
             archive::message(archive, &log.identity, &log.record.route, &message);
         }
-        let (conversations, key) = (self.gate.conversations.clone(), log.identity.key);
+        let (conversations, key) = (self.gateway.conversations.clone(), log.identity.key);
         let entries = Entries { messages: vec![message], ..Entries::default() };
         let write = async move {
             // A failure is noted in this process, and written with the next request.
@@ -165,11 +166,11 @@ impl PendingTurn {
     }
 
     /// Why the journal could not be written, if that is known by now.
-    pub(crate) fn failure(&mut self) -> Option<&'static str> {
+    pub(crate) fn failure(&mut self) -> Option<Degraded> {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let _ = self.poll_journaled(&mut cx);
         match self.journal {
-            JournalWrite::Done(Err(reason)) => Some(reason),
+            JournalWrite::Done(Err(degraded)) => Some(degraded),
             JournalWrite::Done(Ok(())) | JournalWrite::Running(_) => None,
         }
     }
@@ -180,23 +181,23 @@ impl PendingTurn {
         if let Some(sample) = self.calibration.take().filter(|_| observer.outcome() == Outcome::Answered) {
             answer = reader.answer();
             if let Some(usage) = answer.as_ref().and_then(|answer| answer.usage) {
-                self.gate.calibration.observe(&sample.key, sample.counted, Tokens(usage.prompt_tokens));
+                self.gateway.calibration.observe(&sample.key, sample.counted, Tokens(usage.prompt_tokens));
             }
         }
-        observer.degrade(self.failure());
-        // There is no runtime if the process ends while the answer is being relayed.
+        observer.degrade(self.failure().map(Degraded::reason));
+        // There is no runtime if the process ends while the answer is under way.
         let Ok(runtime) = Handle::try_current() else { return };
         if let Some((folder, request)) = self.fold.take().map(|fold| *fold) {
             drop(self.tasks.spawn_on(folder.fold_in_background(request), &runtime));
         }
         let Some(mut log) = self.log.take() else { return };
         log.note(observer.facts(), observer.call.take());
-        let step = observer.span.trail().step(span::REMEMBER);
+        let step = observer.span.parent().step(span::REMEMBER);
         let is_kept = matches!(self.answer, AnswerWrite::Done);
-        let gate = self.gate.clone();
+        let gateway = self.gateway.clone();
         let write = async move {
             let answer = answer.or_else(|| reader.answer());
-            log.write(&gate, answer.as_ref(), is_kept).await;
+            log.write(&gateway, answer.as_ref(), is_kept).await;
             drop(step);
         };
         drop(self.tasks.spawn_on(write, &runtime));
@@ -212,18 +213,4 @@ fn start_fold(folder: &Folder, deferred: Option<FoldRequest>) -> Option<Box<(Fol
     }
     drop(folder.worker.shutdown.tasks.spawn(folder.clone().fold_in_background(request)));
     None
-}
-
-fn planned(figures: &Figures) -> Planned {
-    Planned {
-        before: figures.before.0,
-        after: figures.after.0,
-        masked_tokens: figures.left_out.masked.0,
-        summary_tokens: figures.summary_tokens.0,
-        masked: figures.masked as u64,
-        folded: figures.folded as u64,
-        dropped: figures.dropped as u64,
-        has_stop_hint: figures.stop_hint.is_some(),
-        is_observed: figures.observed,
-    }
 }

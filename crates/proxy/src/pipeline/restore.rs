@@ -1,12 +1,12 @@
 //! Adds the stored history to a request whose client does not resend it. From here on the request is like any other.
 
 use crate::host::identity::Identity;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::reply::refusal::Refusal;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::HeaderMap;
-use tidegate_store::{History, RawMessage};
-use tidegate_wire::{MessageFacts, Outline, facts, read_message};
+use tidegate_store::{Degraded, History, RawMessage};
+use tidegate_wire::{Dialect, MessageFacts, Outline};
 
 /// A request with the whole conversation in it.
 #[derive(Debug)]
@@ -14,36 +14,33 @@ pub(crate) struct Restored {
     pub(crate) body: Bytes,
     pub(crate) outline: Outline,
     /// Why the history may be incomplete.
-    pub(crate) degraded: Option<&'static str>,
+    pub(crate) degraded: Option<Degraded>,
 }
 
 /// The header in which the official SDKs count their attempts.
 const RETRY_COUNT: &str = "x-stainless-retry-count";
 
 pub(crate) async fn restore(
-    gate: &Gate,
+    gateway: &Gateway,
     identity: &Identity,
     headers: &HeaderMap,
     body: Bytes,
     outline: Outline,
 ) -> Result<Restored, Refusal> {
-    let (history, degraded) = gate.conversations.history(identity.key).await;
-    let sent: Option<Vec<MessageFacts>> = outline
-        .messages
-        .iter()
-        .map(|span| read_message(span.of(&body)).ok().map(|view| facts(&view)))
-        .collect();
-    // The upstream decides about messages that cannot be read.
+    let (history, degraded) = gateway.conversations.history(identity.key).await;
+    let sent: Option<Vec<MessageFacts>> =
+        outline.messages.iter().map(|span| outline.dialect.read_facts(span.of(&body)).ok()).collect();
+    // The upstream judges what cannot be read.
     let Some(sent) = sent else { return Ok(Restored { body, outline, degraded }) };
     let is_retry = headers.get(RETRY_COUNT).is_some_and(|count| count.as_bytes() != b"0");
-    let before = earlier(&history, &sent, is_retry);
+    let before = earlier(outline.dialect, &history, &sent, is_retry);
     let has_instructions = sent.iter().any(|one| one.role.is_instruction());
     let instructions = if has_instructions { &[][..] } else { &history.instructions };
     if before.is_empty() && instructions.is_empty() {
         return Ok(Restored { body, outline, degraded });
     }
     let body = joined(&body, &outline, &sent, instructions, before);
-    match gate.reader.outline(&body) {
+    match gateway.reader.outline(outline.dialect, &body) {
         Ok(outline) => Ok(Restored { body, outline, degraded }),
         // Every recorded message was read before, so only the total size can be wrong.
         Err(_) => Err(Refusal::TooLarge { limit: u64::from(u32::MAX) }),
@@ -52,12 +49,17 @@ pub(crate) async fn restore(
 
 /// Returns the part of the history that goes before what the client sends. Messages that end the history unanswered are being sent
 /// again, and so are answered ones if the client says that it retries. A client that resends everything gets nothing prepended.
-fn earlier<'h>(history: &'h History, sent: &[MessageFacts], is_retry: bool) -> &'h [RawMessage] {
+fn earlier<'h>(
+    dialect: Dialect,
+    history: &'h History,
+    sent: &[MessageFacts],
+    is_retry: bool,
+) -> &'h [RawMessage] {
     let path = &history.messages;
     let new: Vec<&[u8; 32]> =
         sent.iter().filter(|one| !one.role.is_instruction()).map(|one| &one.canonical).collect();
     let known: Vec<Option<MessageFacts>> =
-        path.iter().map(|one| read_message(&one.json).ok().map(|view| facts(&view))).collect();
+        path.iter().map(|one| dialect.read_facts(&one.json).ok()).collect();
     let is_same = |from: usize| {
         let known = known[from..].iter().map(|one| one.as_ref().map(|one| &one.canonical));
         known.zip(&new).all(|(known, new)| known == Some(*new))
@@ -124,13 +126,13 @@ mod tests {
             .map(|one| String::from_utf8_lossy(&one.json).into_owned())
             .collect();
         let body = format!(r#"{{"n":1, "messages" : [ {} ],"x":2}}"#, said.join(" , "));
-        let outline = split(body.as_bytes()).unwrap();
+        let outline = split(Dialect::Chat, body.as_bytes()).unwrap();
         let facts: Vec<MessageFacts> = outline
             .messages
             .iter()
-            .map(|span| facts(&read_message(span.of(body.as_bytes())).unwrap()))
+            .map(|span| Dialect::Chat.read_facts(span.of(body.as_bytes())).unwrap())
             .collect();
-        let before = earlier(&history, &facts, is_retry);
+        let before = earlier(Dialect::Chat, &history, &facts, is_retry);
         let whole = joined(body.as_bytes(), &outline, &facts, &[], before);
         let value: serde_json::Value = serde_json::from_slice(&whole).unwrap();
         assert_eq!((&value["n"], &value["x"]), (&1.into(), &2.into()));

@@ -65,13 +65,13 @@ impl Rewritten {
 /// Rewrites a request. Returns `None` if it cannot be read or edited, and is to be forwarded untouched.
 pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Option<Rewritten> {
     let Draft { body, outline, strategy, recalled, spent } = draft;
-    let (gate, snapshot, identity) = (&folder.worker.gate, &folder.snapshot, folder.identity.as_ref());
+    let (gateway, snapshot, identity) = (&folder.worker.gateway, &folder.snapshot, folder.identity.as_ref());
     let context = snapshot.settings.routes[folder.route].context.clone();
     let model = snapshot.models.lookup(outline.model.as_deref().unwrap_or_default());
     let state = conversation_state(&recalled);
     let input = TurnInput {
         strategy,
-        factor: gate.calibration.factor(&calibration_key(identity, &model)),
+        factor: gateway.calibration.factor(&calibration_key(identity, &model)),
         spent: spent.map(|spent| spent + summaries_cost(state.folds(), &snapshot.models)),
         now,
         ..TurnInput::new(body, outline, context, model)
@@ -89,11 +89,11 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
     };
     // Refused requests are logged too, because their figures matter most.
     log_turn(&model_label(input.requested_model()), &input, &outcome);
-    let waypoint = outcome.assessment.decision.waypoint.filter(|waypoint| !recalled.knows(waypoint));
+    let waypoint = outcome.assessment.decision.waypoint.filter(|waypoint| !recalled.has_waypoint(waypoint));
     let entries = match identity.filter(|_| input.is_recorded()) {
         Some(identity) => {
             let request = (&input.body, &*input.outline);
-            unrecorded(&gate.conversations, identity.key, &recalled, request, &outcome.assessment.chat)
+            unrecorded(&gateway.conversations, identity.key, &recalled, request, &outcome.assessment.chat)
         }
         None => Entries::default(),
     };

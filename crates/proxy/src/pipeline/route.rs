@@ -2,7 +2,7 @@
 
 use crate::reply::refusal::Refusal;
 use http::HeaderMap;
-use tidegate_config::{Context, Route, matching_route, strategy_named};
+use tidegate_config::{Context, Route, matching_route, strategy_from_name};
 use tidegate_engine::Strategy;
 use tidegate_telemetry::names::header;
 
@@ -24,6 +24,6 @@ pub(crate) fn strategy(context: &Context, headers: &HeaderMap) -> Result<Strateg
     let Some(value) = asked(header::STRATEGY, context.allow_headers.strategy) else {
         return Ok(context.strategy);
     };
-    let named = std::str::from_utf8(value).ok().and_then(strategy_named);
+    let named = std::str::from_utf8(value).ok().and_then(strategy_from_name);
     named.ok_or(Refusal::Strategy { known: "passthrough, masking, summarization, hybrid, window" })
 }

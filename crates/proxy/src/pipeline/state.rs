@@ -1,7 +1,7 @@
 //! Lets a client read back what is remembered of its conversation.
 
 use crate::host::saved_fold;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use crate::pipeline::identify::identify;
 use crate::reply::refusal::Refusal;
 use bytes::Bytes;
@@ -19,18 +19,18 @@ pub(crate) fn is_state(method: &Method, path: &str) -> bool {
 /// The state of the conversation that the headers name, for the tenant that they name: its summary, the messages that no summary covers, and
 /// what is pinned to it.
 pub(crate) async fn state(
-    gate: &Gate,
+    gateway: &Gateway,
     settings: &Settings,
     headers: &HeaderMap,
 ) -> Result<Response<Bytes>, Refusal> {
-    let identity = identify(headers, &settings.conversation, &gate.secret, || None)?;
+    let identity = identify(headers, &settings.conversation, &gateway.secret, || None)?;
     let Some(identity) = identity else {
         return Err(Refusal::NoConversation { header: settings.conversation.header.clone() });
     };
-    let recalled = gate.conversations.recall(identity.key).await;
-    let (history, missing) = gate.conversations.history(identity.key).await;
-    if let Some(reason) = recalled.degraded.or(missing) {
-        return Err(Refusal::Store { reason });
+    let recalled = gateway.conversations.recall(identity.key).await;
+    let (history, missing) = gateway.conversations.history(identity.key).await;
+    if let Some(degraded) = recalled.degraded.or(missing) {
+        return Err(Refusal::Store(degraded));
     }
     let place = |fold: &StoredFold| history.messages.iter().position(|one| one.id.0 == fold.covers.0);
     let furthest =

@@ -9,8 +9,9 @@ use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 use std::fmt::Write;
 use tidegate_context::{Figures, LimitReached, dollars};
+use tidegate_store::Degraded;
 use tidegate_telemetry::names::header::DEGRADED;
-use tidegate_wire::{error_body, error_event};
+use tidegate_wire::Dialect;
 
 /// Why a request was not forwarded.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,9 +49,7 @@ pub(crate) enum Refusal {
     /// The conversation has reached its maximum number of turns, or its maximum cost.
     Limit(LimitReached),
     /// The store is unavailable, and the operator prefers a refusal to a request without it.
-    Store {
-        reason: &'static str,
-    },
+    Store(Degraded),
     Upstream(UpstreamFailure),
 }
 
@@ -116,7 +115,7 @@ impl Refusal {
             Refusal::Limit(LimitReached::Cost { .. }) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "max_cost_exceeded")
             }
-            Refusal::Store { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
+            Refusal::Store(_) => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
             Refusal::Upstream(failure) => failure.parts(),
         }
     }
@@ -179,9 +178,10 @@ impl Refusal {
                 usd(*spent),
                 usd(*max)
             ),
-            Refusal::Store { reason } => format!(
-                "The store of conversations is not available ({reason}), and this gateway forwards nothing without it \
-                 (`store.on_failure`). Try again soon."
+            Refusal::Store(degraded) => format!(
+                "The store of conversations is not available ({}), and this gateway forwards nothing without it \
+                 (`store.on_failure`). Try again soon.",
+                degraded.reason()
             ),
             Refusal::Upstream(failure) => failure.message(),
         }
@@ -190,7 +190,7 @@ impl Refusal {
     fn kind(&self) -> &'static str {
         match self {
             Refusal::Upstream(_) => "upstream_error",
-            Refusal::Store { .. } => "server_error",
+            Refusal::Store(_) => "server_error",
             _ => "invalid_request_error",
         }
     }
@@ -222,7 +222,7 @@ impl Refusal {
             | Refusal::OverBudget(_)
             | Refusal::NoConversation { .. }
             | Refusal::Limit(_)
-            | Refusal::Store { .. }
+            | Refusal::Store(_)
             | Refusal::Upstream(_) => false,
         }
     }
@@ -304,8 +304,8 @@ impl UpstreamFailure {
     }
 
     /// The last event of a stream that cannot go on.
-    pub(crate) fn event(&self) -> Bytes {
-        error_event(&self.message(), "upstream_error", None, self.code()).into()
+    pub(crate) fn event(&self, dialect: Dialect) -> Bytes {
+        dialect.error_event(&self.message(), "upstream_error", None, self.code()).into()
     }
 }
 
@@ -319,10 +319,10 @@ impl From<&UploadError> for Refusal {
     }
 }
 
-/// The response to a refused request.
-pub(crate) fn refuse(refusal: &Refusal) -> Response<Bytes> {
+/// The response to a refused request, in the dialect's own error shape.
+pub(crate) fn refuse(dialect: Dialect, refusal: &Refusal) -> Response<Bytes> {
     let (status, code) = refusal.parts();
-    let body = error_body(&refusal.message(), refusal.kind(), refusal.param(), code);
+    let body = dialect.error_body(&refusal.message(), refusal.kind(), refusal.param(), code);
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -332,7 +332,7 @@ pub(crate) fn refuse(refusal: &Refusal) -> Response<Bytes> {
     }
     match refusal {
         Refusal::OverBudget(over) => figure_headers(headers, &over.figures),
-        Refusal::Store { reason } => put(headers, DEGRADED, reason),
+        Refusal::Store(degraded) => put(headers, DEGRADED, degraded.reason()),
         _ => {}
     }
     response

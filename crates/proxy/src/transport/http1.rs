@@ -65,6 +65,8 @@ impl Http1Client {
                     let body = Http1Body::new(stream, sending, framing, rest, reuse, self.pool.clone());
                     return Ok(Response::from_parts(received, body));
                 }
+                // The client's upload failed: what is left of it must not be sent as if it were whole.
+                Err(error @ Http1Error::Upload(_)) => return Err(error),
                 // The upstream closed the pooled connection before anything was written, so the request can be retried.
                 Err(_) if is_pooled && sending.is_untouched() => {}
                 Err(error) => return Err(error),

@@ -9,6 +9,7 @@ pub(crate) mod framing;
 pub(crate) mod headers;
 mod http1;
 pub(crate) mod path;
+pub(crate) mod response_body;
 pub(crate) mod server;
 mod tls;
 pub(crate) mod upstream;

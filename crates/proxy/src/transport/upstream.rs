@@ -4,14 +4,11 @@ use crate::transport::body::SendBody;
 use crate::transport::error::TransportError;
 use crate::transport::http1::Http1Client;
 use crate::transport::http1::error::Http1Error;
-use crate::transport::http1::response::Http1Body;
+use crate::transport::response_body::ResponseBody;
 use crate::transport::{BoxError, tls};
-use bytes::Bytes;
 use http::header::HeaderValue;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Request, Response, Uri};
-use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -139,42 +136,6 @@ impl CallError {
     }
 }
 
-/// The body of an upstream's response.
-#[derive(Debug)]
-pub(crate) enum ResponseBody {
-    Http1(Http1Body),
-    Hyper(Incoming),
-}
-
-impl Body for ResponseBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match self.get_mut() {
-            ResponseBody::Http1(body) => body.poll_frame(cx).map_err(BoxError::from),
-            ResponseBody::Hyper(body) => Pin::new(body).poll_frame(cx).map_err(BoxError::from),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            ResponseBody::Http1(body) => body.is_end_stream(),
-            ResponseBody::Hyper(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            ResponseBody::Http1(body) => body.size_hint(),
-            ResponseBody::Hyper(body) => body.size_hint(),
-        }
-    }
-}
-
 /// How long an idle upstream connection is kept: less than common server timeouts, so that servers rarely close one just as a
 /// request is sent.
 const POOL_IDLE: Duration = Duration::from_secs(50);
@@ -189,7 +150,7 @@ impl Clients {
         async move {
             match client {
                 Client::Http1(client) => Ok(client.send(request).await?.map(ResponseBody::Http1)),
-                Client::Hyper(client) => Ok(client.request(request).await?.map(ResponseBody::Hyper)),
+                Client::Hyper(client) => Ok(ResponseBody::from_hyper(client.request(request).await?)),
             }
         }
     }

@@ -1,32 +1,32 @@
-//! Requests of a log, put together to the conversations that they were part of.
+//! Groups the requests of a log into conversations.
 
 use super::InputError;
-use super::line::Logged;
-use super::recorded::{Recorded, Sent};
+use super::line::LoggedRequest;
+use super::recorded::{Recorded, TimedRequest};
 use std::collections::HashMap;
 use tidegate_engine::Digest;
-use tidegate_wire::{Fingerprint, Reader, chain, facts, read_message};
+use tidegate_wire::{Dialect, Fingerprint, Reader, chain};
 
-/// The conversations of a file so far, in the order in which they began.
+/// The conversations of a file so far, in order of their first requests.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     reader: Reader,
-    /// What is known of messages by their bytes: nothing for instructions, which take no part in a digest.
-    known: HashMap<Fingerprint, Option<[u8; 32]>>,
-    /// Which conversation has had a request that ended here.
+    /// Canonical hashes of messages by their bytes; `None` for instructions, which are not part of a digest.
+    canonical_hashes: HashMap<Fingerprint, Option<[u8; 32]>>,
+    /// The conversation that had a request ending at this digest.
     ends: HashMap<Digest, usize>,
-    named: HashMap<String, usize>,
-    conversations: Vec<(String, Vec<Sent>)>,
+    by_name: HashMap<String, usize>,
+    conversations: Vec<(String, Vec<TimedRequest>)>,
 }
 
 impl Groups {
-    /// A request continues the conversation that it names, else the one whose request it begins with, the longest first. The digests are
-    /// the proxy's own.
-    pub(super) fn add(&mut self, logged: Logged) -> Result<(), InputError> {
+    /// Adds a request to the conversation that it names, or else to the one with the longest earlier request
+    /// that it begins with. The digests are the proxy's own.
+    pub(super) fn add(&mut self, logged: LoggedRequest) -> Result<(), InputError> {
         let digests = self.digests(&logged)?;
-        let Logged { line, body, conversation, at } = logged;
+        let LoggedRequest { line, body, conversation, at } = logged;
         let known = match &conversation {
-            Some(name) => self.named.get(name).copied(),
+            Some(name) => self.by_name.get(name).copied(),
             None => digests.iter().rev().find_map(|digest| self.ends.get(digest).copied()),
         };
         let number = known.unwrap_or_else(|| {
@@ -36,7 +36,7 @@ impl Groups {
         });
         match conversation {
             Some(name) => {
-                self.named.insert(name, number);
+                self.by_name.insert(name, number);
             }
             None => {
                 if let Some(end) = digests.last() {
@@ -49,23 +49,25 @@ impl Groups {
     }
 
     pub(super) fn finish(self) -> impl Iterator<Item = Recorded> {
-        self.conversations.into_iter().map(|(id, requests)| Recorded::of_requests(id, requests))
+        self.conversations.into_iter().map(|(id, requests)| Recorded::from_requests(id, requests))
     }
 
-    /// The digest of the conversation at each message that takes part in it.
-    fn digests(&mut self, logged: &Logged) -> Result<Vec<Digest>, InputError> {
+    /// The digest of the conversation at each message that is part of the chain.
+    fn digests(&mut self, logged: &LoggedRequest) -> Result<Vec<Digest>, InputError> {
         let hint = "a request is the body of a chat completion: `{\"model\", \"messages\": [{\"role\", \"content\"}, …]}`";
-        let outline =
-            self.reader.outline(&logged.body).map_err(|error| logged.line.wrong(error.to_string(), hint))?;
+        let outline = self
+            .reader
+            .outline(Dialect::Chat, &logged.body)
+            .map_err(|error| logged.line.error(error.to_string(), hint))?;
         let (mut digest, mut digests) = (Digest::default(), Vec::new());
         for (span, fingerprint) in outline.messages.iter().zip(&outline.fingerprints) {
-            let canonical = match self.known.get(fingerprint) {
+            let canonical = match self.canonical_hashes.get(fingerprint) {
                 Some(canonical) => *canonical,
                 None => {
-                    let message = read_message(span.of(&logged.body));
-                    let facts = facts(&message.map_err(|error| logged.line.wrong(error.to_string(), hint))?);
+                    let facts = outline.dialect.read_facts(span.of(&logged.body));
+                    let facts = facts.map_err(|error| logged.line.error(error.to_string(), hint))?;
                     let canonical = (!facts.role.is_instruction()).then_some(facts.canonical);
-                    self.known.insert(*fingerprint, canonical);
+                    self.canonical_hashes.insert(*fingerprint, canonical);
                     canonical
                 }
             };

@@ -1,46 +1,46 @@
-//! One line: a conversation, or a request.
+//! Parses a line: a conversation or a request.
 
 use super::members::Members;
 use super::recorded::Recorded;
-use super::time::{NAMES, milliseconds};
-use super::{FORMS, InputError, Unread};
+use super::time::{TIME_MEMBERS, milliseconds};
+use super::{FORMAT_HINT, InputError, InputLine};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// What a line does not say.
+/// Overrides for every line.
 #[derive(Clone, Debug, Default)]
 pub struct Defaults {
-    /// The model of every conversation, whatever the file says.
+    /// The model of every conversation, instead of the one in the file.
     pub model: Option<String>,
 }
 
-/// What the lines of a file are.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Format {
     Conversations,
     Requests,
 }
 
-/// A request of a log, with what stands beside it.
+/// A request of a log, with its metadata.
 #[derive(Debug)]
-pub(super) struct Logged {
-    pub(super) line: Unread,
+pub(super) struct LoggedRequest {
+    pub(super) line: InputLine,
     pub(super) body: Bytes,
     pub(super) conversation: Option<String>,
     pub(super) at: Option<u64>,
 }
 
-/// A line that is a conversation. Only what a provider bills or the proxy looks at goes into its requests.
+/// A line that is a conversation, with the members that a provider bills or the proxy reads.
 #[derive(Deserialize)]
-struct Whole<'a> {
+struct ConversationLine<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     model: Option<Cow<'a, str>>,
     memory: Option<Cow<'a, str>>,
     messages: Option<Vec<&'a RawValue>>,
-    /// When each message was recorded, as an export says it. There every message was part of a request.
+    /// When each message was recorded. Only exports have this; in them, every message was part of a request.
     times: Option<Vec<u64>>,
     tools: Option<&'a RawValue>,
     functions: Option<&'a RawValue>,
@@ -51,14 +51,14 @@ struct Whole<'a> {
 }
 
 #[derive(Deserialize)]
-struct Spoken<'a> {
+struct MessageRole<'a> {
     #[serde(borrow)]
     role: Option<Cow<'a, str>>,
 }
 
-/// A line of a log around a request.
+/// A log line that wraps a request.
 #[derive(Deserialize)]
-struct Wrapped<'a> {
+struct WrappedRequest<'a> {
     #[serde(borrow)]
     body: Option<&'a RawValue>,
     request: Option<&'a RawValue>,
@@ -66,50 +66,53 @@ struct Wrapped<'a> {
     conversation_id: Option<&'a RawValue>,
 }
 
-impl Unread {
-    /// What the lines of a file are that begins with this one.
-    pub(super) fn form(&self) -> Result<Form, InputError> {
+impl InputLine {
+    /// Detects the format of a file from its first line.
+    pub(super) fn detect_format(&self) -> Result<Format, InputError> {
         let members = self.members(&self.text)?;
         let has = |name: &str| members.iter().any(|(member, _)| member == name);
         if !has("messages") {
             if has("body") || has("request") {
-                return Ok(Form::Requests);
+                return Ok(Format::Requests);
             }
-            return Err(self.wrong("there are no `messages` in it", FORMS));
+            return Err(self.error("there are no `messages`", FORMAT_HINT));
         }
         if has("id") {
-            return Ok(Form::Conversations);
+            return Ok(Format::Conversations);
         }
-        // Without a name it is a conversation only if the assistant has the last word: no request ends like that.
-        let whole = self.whole()?;
-        let last = whole.messages.and_then(|messages| messages.last().copied());
-        let role = last.and_then(|last| serde_json::from_str::<Spoken<'_>>(last.get()).ok()?.role);
-        Ok(if role.as_deref() == Some("assistant") { Form::Conversations } else { Form::Requests })
+        // Without an id, it is a conversation only if the last message is the assistant's; no request ends
+        // like that.
+        let line = self.parse()?;
+        let last = line.messages.and_then(|messages| messages.last().copied());
+        let role = last.and_then(|last| serde_json::from_str::<MessageRole<'_>>(last.get()).ok()?.role);
+        Ok(if role.as_deref() == Some("assistant") { Format::Conversations } else { Format::Requests })
     }
 
-    /// The conversation that the line is.
+    /// Parses the line as a conversation.
     pub fn conversation(&self, defaults: &Defaults) -> Result<Recorded, InputError> {
-        let whole = self.whole()?;
-        let Some(messages) = whole.messages else {
-            return Err(self.wrong("there are no `messages` in it", FORMS));
+        let line = self.parse()?;
+        let Some(messages) = line.messages else {
+            return Err(self.error("there are no `messages`", FORMAT_HINT));
         };
-        if whole.times.as_ref().is_some_and(|times| times.len() != messages.len()) {
-            return Err(self.wrong("`times` are not as many as `messages`", "remove `times` from the line"));
+        if line.times.as_ref().is_some_and(|times| times.len() != messages.len()) {
+            return Err(
+                self.error("`times` and `messages` have different lengths", "remove `times` from the line")
+            );
         }
         let mut text = vec![b'{'];
         let model = defaults
             .model
             .as_deref()
-            .or(whole.model.as_deref())
+            .or(line.model.as_deref())
             .map(|name| serde_json::json!(name).to_string());
         let others = [
             ("model", model.as_deref()),
-            ("max_tokens", whole.max_tokens.map(RawValue::get)),
-            ("max_completion_tokens", whole.max_completion_tokens.map(RawValue::get)),
-            ("tools", whole.tools.map(RawValue::get)),
-            ("functions", whole.functions.map(RawValue::get)),
-            ("tool_choice", whole.tool_choice.map(RawValue::get)),
-            ("response_format", whole.response_format.map(RawValue::get)),
+            ("max_tokens", line.max_tokens.map(RawValue::get)),
+            ("max_completion_tokens", line.max_completion_tokens.map(RawValue::get)),
+            ("tools", line.tools.map(RawValue::get)),
+            ("functions", line.functions.map(RawValue::get)),
+            ("tool_choice", line.tool_choice.map(RawValue::get)),
+            ("response_format", line.response_format.map(RawValue::get)),
         ];
         for (name, value) in others.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             text.extend_from_slice(format!("\"{name}\":{value},").as_bytes());
@@ -117,7 +120,7 @@ impl Unread {
         text.extend_from_slice(b"\"messages\":[");
         let (mut ends, mut times, mut latest, mut is_open) = (Vec::new(), Vec::new(), None, false);
         for (number, message) in messages.iter().enumerate() {
-            let (role, at) = self.spoken(number, message)?;
+            let (role, at) = self.role_and_time(number, message)?;
             is_open = role != "assistant";
             if !is_open && number > 0 {
                 ends.push(text.len());
@@ -126,38 +129,40 @@ impl Unread {
             if number > 0 {
                 text.push(b',');
             }
-            self.write(&mut text, message, at.is_some())?;
-            let at = whole.times.as_ref().map_or(at, |times| Some(times[number]));
+            self.write_message(&mut text, message, at.is_some())?;
+            let at = line.times.as_ref().map_or(at, |times| Some(times[number]));
             latest = latest.max(at);
         }
-        // Where every message came with a request, the last ones did too. So they did where nobody ever answered.
-        if is_open && (whole.times.is_some() || ends.is_empty()) {
+        // In an export, the last messages were part of a request too. So they are in a conversation without
+        // any response.
+        if is_open && (line.times.is_some() || ends.is_empty()) {
             ends.push(text.len());
             times.push(latest);
         }
-        let id = whole.id.map_or_else(|| format!("{}:{}", self.file, self.line), named);
-        let memory = whole.memory.map(|memory| memory.as_ref().into());
-        Ok(Recorded::of_prefixes(id, memory, text, ends, times))
+        let id = line.id.map_or_else(|| format!("{}:{}", self.file, self.line), name_of);
+        let memory = line.memory.map(|memory| memory.as_ref().into());
+        Ok(Recorded::from_prefixes(id, memory, text, ends, times))
     }
 
-    /// The request that the line is or holds.
-    pub(super) fn request(self, defaults: &Defaults) -> Result<Logged, InputError> {
+    /// Parses the line as a request, alone or wrapped.
+    pub(super) fn request(self, defaults: &Defaults) -> Result<LoggedRequest, InputError> {
         let members = self.members(&self.text)?;
         let at = members
             .iter()
-            .filter(|(name, _)| NAMES.contains(&name.as_ref()))
+            .filter(|(name, _)| TIME_MEMBERS.contains(&name.as_ref()))
             .find_map(|(_, at)| milliseconds(at));
         let is_plain = members.iter().any(|(name, _)| name == "messages");
         let (body, conversation) = if is_plain {
             (Bytes::copy_from_slice(self.text.trim_ascii()), None)
         } else {
-            let wrapped: Wrapped<'_> =
-                serde_json::from_slice(&self.text).map_err(|error| self.wrong(error.to_string(), FORMS))?;
+            let wrapped: WrappedRequest<'_> = serde_json::from_slice(&self.text)
+                .map_err(|error| self.error(error.to_string(), FORMAT_HINT))?;
             let Some(body) = wrapped.body.or(wrapped.request) else {
-                return Err(self.wrong("there are neither `messages` nor a `body` in it", FORMS));
+                return Err(self.error("there are neither `messages` nor a `body`", FORMAT_HINT));
             };
-            let conversation = wrapped.conversation_id.map(named).or_else(|| header(wrapped.headers?));
-            // Loggers often write the body as a text.
+            let conversation =
+                wrapped.conversation_id.map(name_of).or_else(|| conversation_header(wrapped.headers?));
+            // Loggers often write the body as a string.
             let text: Option<String> = serde_json::from_str(body.get()).ok();
             (Bytes::from(text.unwrap_or_else(|| body.get().to_owned())), conversation)
         };
@@ -165,7 +170,7 @@ impl Unread {
             Some(model) => self.with_model(&body, model)?,
             None => body,
         };
-        Ok(Logged { line: self, body, conversation, at })
+        Ok(LoggedRequest { line: self, body, conversation, at })
     }
 
     /// The same request for another model.
@@ -178,28 +183,28 @@ impl Unread {
         Ok(format!("{{{}}}", all.join(",")).into())
     }
 
-    fn whole(&self) -> Result<Whole<'_>, InputError> {
-        serde_json::from_slice(&self.text).map_err(|error| self.wrong(error.to_string(), FORMS))
+    fn parse(&self) -> Result<ConversationLine<'_>, InputError> {
+        serde_json::from_slice(&self.text).map_err(|error| self.error(error.to_string(), FORMAT_HINT))
     }
 
     fn members<'a>(&self, text: &'a [u8]) -> Result<Vec<(Cow<'a, str>, &'a RawValue)>, InputError> {
         let members: Result<Members<'_>, _> = serde_json::from_slice(text);
         members
             .map(|members| members.0)
-            .map_err(|error| self.wrong(format!("it is no JSON object: {error}"), FORMS))
+            .map_err(|error| self.error(format!("not a JSON object: {error}"), FORMAT_HINT))
     }
 
-    /// Who speaks, and when.
-    fn spoken<'a>(
+    /// The role and time of a message.
+    fn role_and_time<'a>(
         &self,
         number: usize,
         message: &'a RawValue,
     ) -> Result<(Cow<'a, str>, Option<u64>), InputError> {
         let bytes = message.get().as_bytes();
-        let spoken: Result<Spoken<'a>, _> = serde_json::from_str(message.get());
-        let role = spoken.ok().and_then(|spoken| spoken.role);
+        let parsed: Result<MessageRole<'a>, _> = serde_json::from_str(message.get());
+        let role = parsed.ok().and_then(|message| message.role);
         let role = role.ok_or_else(|| {
-            self.wrong(
+            self.error(
                 format!("message {number} has no `role`"),
                 "a message is an object with `role` and `content`",
             )
@@ -208,21 +213,26 @@ impl Unread {
             return Ok((role, None));
         }
         let members = self.members(bytes)?;
-        let mut times = members.iter().filter(|(name, _)| NAMES.contains(&name.as_ref()));
+        let mut times = members.iter().filter(|(name, _)| TIME_MEMBERS.contains(&name.as_ref()));
         Ok((role, times.find_map(|(_, at)| milliseconds(at))))
     }
 
-    /// A message as a client would have sent it: without the time that the recorder has put there.
-    fn write(&self, text: &mut Vec<u8>, message: &RawValue, is_timed: bool) -> Result<(), InputError> {
+    /// Writes a message as the client sent it, without the time that the recorder added.
+    fn write_message(
+        &self,
+        text: &mut Vec<u8>,
+        message: &RawValue,
+        is_timed: bool,
+    ) -> Result<(), InputError> {
         if !is_timed {
             text.extend_from_slice(message.get().as_bytes());
             return Ok(());
         }
         let members = self.members(message.get().as_bytes())?;
         text.push(b'{');
-        let kept = members.iter().filter(|(name, _)| !NAMES.contains(&name.as_ref()));
-        for (place, (name, value)) in kept.enumerate() {
-            if place > 0 {
+        let kept = members.iter().filter(|(name, _)| !TIME_MEMBERS.contains(&name.as_ref()));
+        for (index, (name, value)) in kept.enumerate() {
+            if index > 0 {
                 text.push(b',');
             }
             text.extend_from_slice(format!("{}:{}", serde_json::json!(name), value.get()).as_bytes());
@@ -232,20 +242,20 @@ impl Unread {
     }
 }
 
-/// Whether it is worth looking for a time. A quote inside a text is escaped, so that no text looks like this.
+/// A quick check for a time member. Quotes inside strings are escaped, so string content cannot match.
 fn mentions_time(message: &[u8]) -> bool {
     let starts: [&[u8]; 3] = [b"\"tim", b"\"cre", b"\"ts\""];
     starts.iter().any(|start| memchr::memmem::find(message, start).is_some())
 }
 
-/// What a value says as a name.
-fn named(value: &RawValue) -> String {
+/// The value as a name: a string without its quotes.
+fn name_of(value: &RawValue) -> String {
     serde_json::from_str::<String>(value.get()).unwrap_or_else(|_| value.get().to_owned())
 }
 
-/// The conversation that the headers of a request name.
-fn header(headers: &RawValue) -> Option<String> {
+/// The conversation named by the headers of a request.
+fn conversation_header(headers: &RawValue) -> Option<String> {
     let Members(headers) = serde_json::from_str(headers.get()).ok()?;
-    let named_so = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("x-conversation-id"));
-    named_so.map(|(_, value)| named(value))
+    let header = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("x-conversation-id"));
+    header.map(|(_, value)| name_of(value))
 }

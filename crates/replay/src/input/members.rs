@@ -1,4 +1,4 @@
-//! A JSON object as it is written, member by member.
+//! Parses a JSON object into its members without changing their values.
 
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The members of an object in their order, each once or more often, values as they are written.
+/// The members of an object in order, including duplicates, with their values verbatim.
 pub(super) struct Members<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Members<'a>, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
             type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,7 +27,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                 Ok(members)
             }
         }
-        deserializer.deserialize_map(InOrder).map(Members)
+        deserializer.deserialize_map(MembersVisitor).map(Members)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A conversation, as its requests.
+//! A recorded conversation.
 
 use bytes::Bytes;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Recorded {
     pub id: String,
-    /// What is pinned to it.
+    /// The memory pinned to it.
     pub memory: Option<Arc<str>>,
     requests: Requests,
-    /// When each request was sent, in milliseconds; none where nobody wrote it down.
+    /// When each request was sent, in milliseconds; `None` if not recorded.
     times: Vec<Option<u64>>,
 }
 
 #[derive(Clone, Debug)]
 enum Requests {
-    /// Each request is the beginning of this up to one of these ends, and then the brackets are closed.
+    /// Each request is a prefix of `whole` that ends at one of `ends`, followed by closing brackets.
     Prefixes {
         whole: Vec<u8>,
         ends: Vec<usize>,
@@ -26,12 +26,12 @@ enum Requests {
 
 const CLOSING: &[u8] = b"]}";
 
-/// The body of a request, and when it was sent.
-pub(super) type Sent = (Bytes, Option<u64>);
+/// The body of a request and its time.
+pub(super) type TimedRequest = (Bytes, Option<u64>);
 
 impl Recorded {
-    /// Each request is the beginning of `whole` up to one of `ends`.
-    pub(super) fn of_prefixes(
+    /// Each request is a prefix of `whole` that ends at one of `ends`.
+    pub(super) fn from_prefixes(
         id: String,
         memory: Option<Arc<str>>,
         whole: Vec<u8>,
@@ -41,7 +41,7 @@ impl Recorded {
         Recorded { id, memory, requests: Requests::Prefixes { whole, ends }, times }
     }
 
-    pub(super) fn of_requests(id: String, requests: Vec<Sent>) -> Recorded {
+    pub(super) fn from_requests(id: String, requests: Vec<TimedRequest>) -> Recorded {
         let (bodies, times) = requests.into_iter().unzip();
         Recorded { id, memory: None, requests: Requests::Bodies(bodies), times }
     }
@@ -56,7 +56,7 @@ impl Recorded {
         self.times.is_empty()
     }
 
-    /// The body of a request, by its number.
+    /// The body of the request with this number.
     #[must_use]
     pub fn body(&self, number: usize) -> Bytes {
         match &self.requests {
@@ -65,7 +65,8 @@ impl Recorded {
         }
     }
 
-    /// When each request was sent. One without a time comes `gap` after the one before it, and none before it.
+    /// When each request was sent, in ascending order. A request without a time is assumed `gap` after the
+    /// previous one.
     #[must_use]
     pub fn times(&self, gap: u64) -> Vec<u64> {
         let mut last = None;
@@ -74,7 +75,7 @@ impl Recorded {
                 (Some(at), Some(before)) => at.max(before),
                 (Some(at), None) => at,
                 (None, Some(before)) => before + gap,
-                // Long after the beginning of time, so that nothing has happened a moment ago.
+                // An arbitrary time long after 1970, so that no earlier request seems recent.
                 (None, None) => 1_000_000_000_000,
             };
             last = Some(at);

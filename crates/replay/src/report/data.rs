@@ -1,6 +1,6 @@
-//! What the plots are drawn from.
+//! The data for the plots.
 
-use crate::comparison::{Comparison, Detailed, Sum};
+use crate::comparison::{Comparison, ConversationDetail, RequestTotals};
 use crate::figures::Turn;
 use crate::run::Setup;
 use serde_json::{Value, json};
@@ -14,40 +14,40 @@ pub(super) fn of(setup: &Setup, comparison: &Comparison) -> Value {
         "main": setup.main,
         "policies": policies.collect::<Vec<Value>>(),
         "prices": (0..setup.regimes.len()).map(|regime| price(setup, comparison, regime)).collect::<Vec<Value>>(),
-        "conversations": comparison.dearest.iter().map(|one| conversation(setup, one)).collect::<Vec<Value>>(),
+        "conversations": comparison.most_expensive.iter().map(|detail| conversation(setup, detail)).collect::<Vec<Value>>(),
     })
 }
 
 fn price(setup: &Setup, comparison: &Comparison, regime: usize) -> Value {
     let totals = &comparison.totals[regime];
     let is_priced = totals.iter().all(|figures| figures.cost.unpriced == 0);
-    let course = |sums: &Vec<Sum>| {
+    let points = |totals: &Vec<RequestTotals>| {
         let mut cost = 0.0;
-        let points = sums.iter().map(|sum| {
-            cost += if is_priced { sum.cost.usd } else { sum.cost.units };
-            let mean = if sum.requests == 0 { 0.0 } else { sum.sent as f64 / sum.requests as f64 };
+        let points = totals.iter().map(|total| {
+            cost += if is_priced { total.cost.usd } else { total.cost.units };
+            let mean = if total.requests == 0 { 0.0 } else { total.sent as f64 / total.requests as f64 };
             json!([mean.round(), rounded(cost)])
         });
         points.collect::<Vec<Value>>()
     };
     json!({
         "unit": if is_priced { "$" } else { "" },
-        "ratios": totals.iter().map(|one| rounded(one.cost.ratio_to(&totals[0].cost))).collect::<Vec<f64>>(),
-        "course": comparison.course[regime].iter().take(setup.main).map(course).collect::<Vec<_>>(),
+        "ratios": totals.iter().map(|figures| rounded(figures.cost.ratio_to(&totals[0].cost))).collect::<Vec<f64>>(),
+        "by_request": comparison.by_request[regime].iter().take(setup.main).map(points).collect::<Vec<_>>(),
     })
 }
 
-/// As many digits as a plot can show.
+/// Rounds to the digits that a plot can show.
 fn rounded(number: f64) -> f64 {
     let scale = 10f64.powi(5 - number.abs().max(1e-9).log10().ceil() as i32);
     (number * scale).round() / scale
 }
 
-fn conversation(setup: &Setup, one: &Detailed) -> Value {
+fn conversation(setup: &Setup, detail: &ConversationDetail) -> Value {
     let turn = |turn: &Turn| {
         let fate = &turn.fate;
         let mark = if turn.is_refused { 2 } else { u8::from(turn.billed.is_moved) };
-        // What the placeholders themselves cost is in what was sent.
+        // The placeholders themselves count as sent.
         let placeholders = turn.billed.tokens().saturating_sub(fate.kept + fate.own);
         json!([
             fate.kept + placeholders,
@@ -58,6 +58,7 @@ fn conversation(setup: &Setup, one: &Detailed) -> Value {
             mark
         ])
     };
-    let turns = one.turns.iter().take(setup.main).map(|turns| turns.iter().map(turn).collect::<Vec<Value>>());
-    json!({ "id": one.id, "turns": turns.collect::<Vec<_>>() })
+    let turns =
+        detail.turns.iter().take(setup.main).map(|turns| turns.iter().map(turn).collect::<Vec<Value>>());
+    json!({ "id": detail.id, "turns": turns.collect::<Vec<_>>() })
 }

@@ -1,4 +1,4 @@
-//! The parts of the page that are text.
+//! The textual parts of the page.
 
 use super::escaped;
 use crate::comparison::Comparison;
@@ -47,23 +47,26 @@ pub(super) fn price(
     text += "<div class=\"scroll\"><table>\n<thead><tr><th>policy</th><th>requests</th><th>tokens sent</th><th>cached</th>\
              <th>input cost</th><th>/ raw</th><th></th><th>worst conversation</th><th>refused</th><th>edited</th><th>moves</th>\
              <th>summaries</th></tr></thead>\n<tbody>\n";
-    let most =
-        totals.iter().take(setup.main).map(|one| one.cost.ratio_to(&totals[0].cost)).fold(1.0, f64::max);
-    for (place, (policy, figures)) in setup.policies.iter().zip(totals).take(setup.main).enumerate() {
+    let highest = totals
+        .iter()
+        .take(setup.main)
+        .map(|figures| figures.cost.ratio_to(&totals[0].cost))
+        .fold(1.0, f64::max);
+    for (index, (policy, figures)) in setup.policies.iter().zip(totals).take(setup.main).enumerate() {
         let ratio = figures.cost.ratio_to(&totals[0].cost);
-        let kind = if place == 0 {
+        let kind = if index == 0 {
             "raw"
         } else if ratio > 1.005 {
             "more"
         } else {
             "less"
         };
-        let worst = comparison.worst(regime, place).filter(|_| place > 0);
+        let worst = comparison.worst(regime, index).filter(|_| index > 0);
         let worst =
             worst.map_or("–".to_owned(), |(id, ratio)| format!("{ratio:.2} <span>{}</span>", escaped(id)));
         let _ = writeln!(
             text,
-            "<tr><td><i data-policy=\"{place}\"></i>{}</td><td>{}</td><td>{}</td><td>{:.0} %</td><td>{}</td><td>{ratio:.3}</td>\
+            "<tr><td><i data-policy=\"{index}\"></i>{}</td><td>{}</td><td>{}</td><td>{:.0} %</td><td>{}</td><td>{ratio:.3}</td>\
              <td><div class=\"bar {kind}\" style=\"width:{:.1}px\"></div></td><td class=\"id\">{worst}</td><td>{}</td><td>{}</td>\
              <td>{}</td><td>{}</td></tr>",
             escaped(&policy.to_string()),
@@ -71,7 +74,7 @@ pub(super) fn price(
             grouped(figures.sent),
             figures.cached_share() * 100.0,
             cost(figures),
-            ratio / most * 64.0,
+            ratio / highest * 64.0,
             grouped(figures.unanswered()),
             grouped(figures.edited),
             grouped(figures.moves),
@@ -92,11 +95,17 @@ pub(super) fn price(
     text + "</section>\n"
 }
 
-/// The three figures that matter most.
+/// The three most important figures.
 fn cards(setup: &Setup, totals: &[Figures]) -> String {
     let raw = &totals[0];
     let others = || {
-        setup.policies.iter().zip(totals).take(setup.main).skip(1).filter(|(_, one)| one.unanswered() == 0)
+        setup
+            .policies
+            .iter()
+            .zip(totals)
+            .take(setup.main)
+            .skip(1)
+            .filter(|(_, figures)| figures.unanswered() == 0)
     };
     let ratio = |figures: &Figures| figures.cost.ratio_to(&raw.cost);
     let by = |one: &(_, &Figures), other: &(_, &Figures)| ratio(one.1).total_cmp(&ratio(other.1));
@@ -117,7 +126,7 @@ fn cards(setup: &Setup, totals: &[Figures]) -> String {
     }
     if let Some((policy, figures)) = others().max_by(by) {
         let more = (ratio(figures) - 1.0) * 100.0;
-        card("dearest", &cost(figures), &format!("{policy}: {} %", signed(more)));
+        card("most expensive", &cost(figures), &format!("{policy}: {} %", signed(more)));
     }
     text + "</div>\n"
 }

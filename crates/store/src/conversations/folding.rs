@@ -1,43 +1,41 @@
-//! Summaries: who makes one, and where it goes.
+//! Storing summaries, and the lease on making one.
 
 use super::Conversations;
-use crate::ConversationKey;
 use crate::record::{self, StoredFold};
 use crate::store::MessageId;
+use crate::{ConversationKey, Degraded};
 use chacha20poly1305::aead::OsRng;
 use chacha20poly1305::aead::rand_core::RngCore;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The right to fold a conversation, until it is given back or its lease runs out.
+/// An exclusive, expiring lease on folding a conversation.
 ///
-/// One that is only dropped is given back to this process at once, and to others when its lease runs out.
+/// Dropping it releases it for this process at once, and for other processes when it expires. [`FoldLease::release`] releases it
+/// for everyone.
 #[derive(Debug)]
-#[must_use = "a claim that is dropped keeps other processes from folding until its lease runs out"]
-pub struct Claim {
+#[must_use = "dropping a lease keeps other processes from folding until it expires"]
+pub struct FoldLease {
     conversations: Arc<Conversations>,
     key: ConversationKey,
-    /// Of this claim alone, so that two tasks of a process are told apart.
+    /// Unique to this lease, to distinguish tasks of the same process.
     holder: [u8; 16],
 }
 
 impl Conversations {
-    /// Stores a fold. Whether it is the one to use: if not, another covers the same prefix, and the next recall brings that
-    /// one. If it cannot be stored, this process goes on with it and stores it when the store takes writes again.
-    pub async fn fold(
-        self: &Arc<Self>,
-        key: ConversationKey,
-        fold: StoredFold,
-    ) -> Result<bool, &'static str> {
+    /// Stores a fold. Returns whether it is the one to use; if not, another fold of the same prefix was stored first, and the
+    /// next recall returns that one. If storing fails, the local cache keeps the fold and stores it later.
+    pub async fn fold(self: &Arc<Self>, key: ConversationKey, fold: StoredFold) -> Result<bool, Degraded> {
         let record = record::encode_fold(key, &fold, self.options.keyring.as_ref());
-        let written = self.waited(self.store.fold(key, MessageId(fold.covers.0), record)).await;
+        let written = self.with_deadline(self.store.fold(key, MessageId(fold.covers.0), record)).await;
         match written {
             Ok(true) => self.local.add_fold(key, fold, true),
-            // A store that nobody else writes to is not asked again by itself.
+            // `recall` does not read an unshared store again, so do it here.
             Ok(false) => {
-                let is_kept = |known: &StoredFold| known.covers == fold.covers;
-                if self.ask(key).await.is_ok_and(|recalled| !recalled.folds.iter().any(is_kept)) {
-                    // The other cannot be read. Without ours, the same would be summarized again at each request.
+                let same_prefix = |known: &StoredFold| known.covers == fold.covers;
+                let recalled = self.recall_from_store(key).await;
+                if recalled.is_ok_and(|recalled| !recalled.folds.iter().any(same_prefix)) {
+                    // The stored fold is unreadable. Without ours, every request would summarize the prefix again.
                     self.local.add_fold(key, fold, false);
                     return Ok(true);
                 }
@@ -47,36 +45,37 @@ impl Conversations {
         written
     }
 
-    /// The right to fold a conversation, if nobody else has it: neither in this process nor, while the store can say so, in
-    /// another. The lease should be as long as a fold can take.
-    pub async fn claim(self: &Arc<Self>, key: ConversationKey, lease: Duration) -> Option<Claim> {
+    /// Acquires the lease on folding a conversation. Returns `None` if another task has it, in this process or, while the store
+    /// is available, in another one. `lease` should be as long as a fold can take.
+    pub async fn claim(self: &Arc<Self>, key: ConversationKey, lease: Duration) -> Option<FoldLease> {
         let mut holder = [0; 16];
         OsRng.fill_bytes(&mut holder);
-        if !self.claims.claim(key, holder, lease) {
+        if !self.leases.acquire(key, holder, lease) {
             return None;
         }
-        // From here on it is given back however this ends.
-        let claim = Claim { conversations: Arc::clone(self), key, holder };
-        let is_ours = self.waited(self.store.claim(key, holder, lease)).await;
-        // Without the store, each process folds for itself: twice the cost is better than no room for the next message.
-        is_ours.unwrap_or(true).then_some(claim)
+        // From here on, dropping `claim` releases the lease of this process.
+        let claim = FoldLease { conversations: Arc::clone(self), key, holder };
+        let is_acquired = self.with_deadline(self.store.claim(key, holder, lease)).await;
+        // Without the store, each process folds on its own: paying twice is better than having no room for the next message.
+        is_acquired.unwrap_or(true).then_some(claim)
     }
 
-    /// Folding this conversation has failed or was of no use: it is not worth trying again until then, in milliseconds
-    /// since 1970. Known to this process alone: each tries for itself.
-    pub fn cool_down(&self, key: ConversationKey, until: u64) {
+    /// Suspends folding of a conversation after a failed or useless attempt, until a time in milliseconds since the Unix epoch.
+    /// Applies to this process only.
+    pub fn suspend_folding(&self, key: ConversationKey, until: u64) {
         self.cooling.insert(key, until);
     }
 
+    /// Whether folding of a conversation is suspended.
     #[must_use]
-    pub fn is_cooling(&self, key: ConversationKey, now: u64) -> bool {
+    pub fn is_folding_suspended(&self, key: ConversationKey, now: u64) -> bool {
         self.cooling.get(&key).is_some_and(|until| now < until)
     }
 
-    /// Stores what could not be stored when it was made.
+    /// Stores the folds that could not be stored when they were made.
     pub(super) async fn save_folds(self: &Arc<Self>, key: ConversationKey) {
         for fold in self.local.unsaved_folds(key) {
-            // What fails again is still unsaved, and so are those behind it.
+            // A fold that fails again stays unsaved, and so do the ones after it.
             if self.fold(key, fold).await.is_err() {
                 return;
             }
@@ -84,17 +83,18 @@ impl Conversations {
     }
 }
 
-impl Claim {
-    /// Gives it back to everybody.
+impl FoldLease {
+    /// Releases the lease for all processes.
     pub async fn release(self) {
-        let Claim { conversations, key, holder } = &self;
-        // If it fails, the lease runs out. Our own process waits for it, so that nobody here is told that the store says no.
-        let _ = conversations.waited(conversations.store.release(*key, *holder)).await;
+        let FoldLease { conversations, key, holder } = &self;
+        // If this fails, the lease expires. The lease of this process is released only afterwards, so that no local task is
+        // refused by the store.
+        let _ = conversations.with_deadline(conversations.store.release(*key, *holder)).await;
     }
 }
 
-impl Drop for Claim {
+impl Drop for FoldLease {
     fn drop(&mut self) {
-        self.conversations.claims.release(self.key, self.holder);
+        self.conversations.leases.release(self.key, self.holder);
     }
 }

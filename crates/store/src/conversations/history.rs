@@ -1,56 +1,54 @@
-//! The history of a conversation whose client does not resend it.
+//! The history of a conversation, for clients that do not resend it.
 
 use super::Conversations;
 use crate::record::{self, RawMessage};
 use crate::store::MessageId;
-use crate::{ConversationKey, Recalled};
+use crate::{ConversationKey, Degraded, Recalled};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_engine::Digest;
 
-/// Everything that was said on the way to the newest message, in order.
+/// The messages from the beginning of a conversation to its newest message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     pub messages: Vec<RawMessage>,
-    /// What instructs: of those at one place the newest.
+    /// The instructions, the newest for each position.
     pub instructions: Vec<RawMessage>,
 }
 
-/// A whole conversation may take so much longer than a waypoint.
-const WHOLE: u32 = 8;
+/// How many times longer than other operations reading a whole conversation may take.
+const HISTORY_TIMEOUT_FACTOR: u32 = 8;
 
 impl Conversations {
-    /// What was said in a conversation up to its newest message. Without the store it is what this process knows of it, and the
-    /// second part says why.
-    pub async fn history(self: &Arc<Self>, key: ConversationKey) -> (Arc<History>, Option<&'static str>) {
-        let limit = self.options.timeout * WHOLE;
-        match self.waited_for(limit, self.store.messages(key)).await {
+    /// Reads the history of a conversation. If the store is unavailable, the history comes from this process, and the second
+    /// value says why it may be incomplete.
+    pub async fn history(self: &Arc<Self>, key: ConversationKey) -> (Arc<History>, Option<Degraded>) {
+        let limit = self.options.timeout * HISTORY_TIMEOUT_FACTOR;
+        match self.with_timeout(limit, self.store.messages(key)).await {
             Ok(records) => {
                 let keyring = self.options.keyring.as_ref();
                 let mut damage = None;
-                let mut read = |(id, record): &(MessageId, bytes::Bytes)| {
+                let mut decode = |(id, record): &(MessageId, bytes::Bytes)| {
                     let message = record::decode_message(key, *id, record, keyring);
-                    message.map_err(|error| damage = Some(error.reason())).ok()
+                    message.map_err(|error| damage = Some(error.into())).ok()
                 };
-                let messages = records.iter().filter_map(&mut read).collect();
+                let messages = records.iter().filter_map(&mut decode).collect();
                 let stored = History::of(messages);
-                // What could not be written is known here, and is written with the next request.
-                let mine = self.histories.get(&key).filter(|mine| mine.continues(&stored));
-                let history = mine.unwrap_or_else(|| Arc::new(stored));
+                // This process may know messages that could not be written yet.
+                let cached = self.histories.get(&key).filter(|cached| cached.continues(&stored));
+                let history = cached.unwrap_or_else(|| Arc::new(stored));
                 self.histories.insert(key, Arc::clone(&history));
                 (history, damage)
             }
-            Err(reason) => (self.histories.get(&key).unwrap_or_default(), Some(reason)),
+            Err(degraded) => (self.histories.get(&key).unwrap_or_default(), Some(degraded)),
         }
     }
-}
 
-impl Conversations {
-    /// Adds what was just said to what this process knows of a history that it holds.
-    pub fn note(&self, key: ConversationKey, said: &[RawMessage]) {
+    /// Appends new messages to the history that this process holds, if any.
+    pub fn note(&self, key: ConversationKey, messages: &[RawMessage]) {
         let Some(known) = self.histories.get(&key) else { return };
         let mut history = History::clone(&known);
-        for message in said {
+        for message in messages {
             let last = history.messages.last().map_or(MessageId(Digest::default().0), |last| last.id);
             if message.parent == last && !is_instruction(message) {
                 history.messages.push(message.clone());
@@ -61,35 +59,37 @@ impl Conversations {
 }
 
 impl History {
-    /// Whether it goes on where the other ends.
+    /// Whether this history extends the other.
     fn continues(&self, other: &History) -> bool {
         let end = other.messages.last().map(|message| message.id);
         self.messages.len() > other.messages.len()
             && (end.is_none() || self.messages.iter().any(|message| Some(message.id) == end))
     }
 
-    /// The way from the beginning to the newest message, in a tree of all that was ever said.
+    /// Finds the path from the beginning to the newest message in the tree of all messages.
     #[must_use]
     pub fn of(messages: Vec<RawMessage>) -> History {
-        let begins = MessageId(Digest::default().0);
+        let root = MessageId(Digest::default().0);
         let mut by_id: HashMap<MessageId, RawMessage> =
             messages.into_iter().map(|message| (message.id, message)).collect();
-        // Instructions stand outside the chain: nothing follows on them, and what is said is told from them by its text.
-        let (instructions, said): (Vec<_>, Vec<_>) = by_id.values().partition(|one| is_instruction(one));
-        let newest = said.iter().max_by_key(|message| (message.at, message.position, message.id));
+        // Instructions are not part of the chain: no message has one as its parent.
+        let (instructions, others): (Vec<_>, Vec<_>) =
+            by_id.values().partition(|message| is_instruction(message));
+        let newest = others.iter().max_by_key(|message| (message.at, message.position, message.id));
         let mut at = newest.map(|message| message.id);
-        let mut places: HashMap<u32, &RawMessage> = HashMap::new();
-        for one in instructions {
-            let newer = places.get(&one.position).is_none_or(|known| (known.at, known.id) < (one.at, one.id));
-            if newer {
-                places.insert(one.position, one);
+        let mut by_position: HashMap<u32, &RawMessage> = HashMap::new();
+        for new in instructions {
+            let known = by_position.get(&new.position);
+            if known.is_none_or(|known| (known.at, known.id) < (new.at, new.id)) {
+                by_position.insert(new.position, new);
             }
         }
-        let mut instructions: Vec<RawMessage> = places.into_values().cloned().collect();
-        instructions.sort_by_key(|one| one.position);
+        let mut instructions: Vec<RawMessage> = by_position.into_values().cloned().collect();
+        instructions.sort_by_key(|instruction| instruction.position);
         let mut path = Vec::new();
+        // Damaged records may form a cycle.
         let mut seen = HashSet::new();
-        while let Some(id) = at.filter(|id| *id != begins && seen.insert(*id)) {
+        while let Some(id) = at.filter(|id| *id != root && seen.insert(*id)) {
             let Some(message) = by_id.remove(&id) else { break };
             at = Some(message.parent);
             path.push(message);
@@ -99,7 +99,7 @@ impl History {
     }
 }
 
-/// Whether a message instructs. Its role is read out of the text, which is a client's own or of our making.
+/// Whether a message is an instruction, according to the role in its JSON.
 fn is_instruction(message: &RawMessage) -> bool {
     #[derive(serde::Deserialize)]
     struct Role<'a> {
@@ -111,9 +111,9 @@ fn is_instruction(message: &RawMessage) -> bool {
 }
 
 impl Recalled {
-    /// Adds why it may not be all that there is.
-    pub fn degrade(&mut self, reason: Option<&'static str>) {
-        self.degraded = self.degraded.or(reason);
+    /// Notes why this may be incomplete, unless a reason is already known.
+    pub fn degrade(&mut self, degraded: Option<Degraded>) {
+        self.degraded = self.degraded.or(degraded);
     }
 }
 
@@ -132,18 +132,18 @@ mod tests {
         }
     }
 
-    const SAID: &str = r#"{"role":"user","content":"x"}"#;
-    const INSTRUCTS: &str = r#"{"content":"x","role":"system"}"#;
+    const USER: &str = r#"{"role":"user","content":"x"}"#;
+    const SYSTEM: &str = r#"{"content":"x","role":"system"}"#;
 
     #[test]
-    fn it_is_the_way_to_the_newest_message() {
+    fn history_is_the_path_to_the_newest_message() {
         let all = vec![
-            message(1, 0, 10, SAID),
-            message(2, 1, 20, SAID),
-            message(3, 2, 30, SAID),
-            // Another branch, given up before.
-            message(4, 1, 25, SAID),
-            message(9, 0, 99, INSTRUCTS),
+            message(1, 0, 10, USER),
+            message(2, 1, 20, USER),
+            message(3, 2, 30, USER),
+            // An abandoned branch.
+            message(4, 1, 25, USER),
+            message(9, 0, 99, SYSTEM),
         ];
         let history = History::of(all);
         let ids: Vec<u8> = history.messages.iter().map(|message| message.id.0[0]).collect();
@@ -152,10 +152,10 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_tree_ends_somewhere() {
-        let history = History::of(vec![message(1, 2, 10, SAID), message(2, 1, 20, SAID)]);
+    fn cycles_and_missing_parents_end_the_path() {
+        let history = History::of(vec![message(1, 2, 10, USER), message(2, 1, 20, USER)]);
         assert_eq!(history.messages.len(), 2);
-        assert_eq!(History::of(vec![message(3, 7, 1, SAID)]).messages.len(), 1);
+        assert_eq!(History::of(vec![message(3, 7, 1, USER)]).messages.len(), 1);
         assert_eq!(History::of(Vec::new()), History::default());
     }
 }

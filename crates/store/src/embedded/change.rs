@@ -1,4 +1,4 @@
-//! What a write does to the tables.
+//! Applies changes to the tables.
 
 use super::head;
 use super::lifetime::Moment;
@@ -18,11 +18,11 @@ pub(super) enum Change {
     Probe,
 }
 
-/// What became of one change: whether there was something to delete or this fold is the one that is kept, or why this change alone was not made. An error of
-/// the database itself is no outcome: it ends the transaction with all changes in it.
+/// The outcome of one change: for a deletion, whether the conversation existed; for a fold, whether this one is stored; or why
+/// this change alone was refused. An error of the database itself is not an outcome: it aborts the transaction with all changes.
 pub(super) type Outcome = Result<bool, StoreError>;
 
-/// Makes all changes, each as if it were alone: one that is refused has left nothing behind.
+/// Applies all changes independently: a refused change leaves nothing behind.
 pub(super) fn apply<'c>(
     transaction: &WriteTransaction,
     changes: impl Iterator<Item = &'c Change>,
@@ -53,7 +53,7 @@ impl Tables<'_> {
         journal: &Journal,
         moment: Moment,
     ) -> Result<Outcome, StorageError> {
-        self.forget_expired(key, moment)?;
+        self.clear_expired(key, moment)?;
         for (id, record) in &journal.messages {
             let row = under(key, &id.0);
             if self.messages.get(&row[..])?.is_none() {
@@ -63,7 +63,7 @@ impl Tables<'_> {
         if let Some(waypoint) = &journal.waypoint {
             let number = next_number(&self.waypoints, key)?;
             self.waypoints.insert(&under(key, &number.to_be_bytes())[..], &waypoint[..])?;
-            // The numbers have no gaps, so that there is never more than one too many.
+            // The numbers have no gaps, so there is never more than one in excess.
             if let Some(oldest) = number.checked_sub(WAYPOINTS as u64) {
                 self.waypoints.remove(&under(key, &oldest.to_be_bytes())[..])?;
             }
@@ -79,9 +79,9 @@ impl Tables<'_> {
         record: &Bytes,
         moment: Moment,
     ) -> Result<Outcome, StorageError> {
-        self.forget_expired(key, moment)?;
-        let is_kept = match self.kept_fold(key, covers)? {
-            Some(kept) => kept == record,
+        self.clear_expired(key, moment)?;
+        let is_stored = match self.stored_fold(key, covers)? {
+            Some(stored) => stored == record,
             None => {
                 let number = next_number(&self.folds, key)?;
                 let row = [&covers.0[..], record].concat();
@@ -93,7 +93,7 @@ impl Tables<'_> {
             }
         };
         self.touch(key, moment)?;
-        Ok(Ok(is_kept))
+        Ok(Ok(is_stored))
     }
 
     fn pin(
@@ -102,7 +102,7 @@ impl Tables<'_> {
         record: Option<&Bytes>,
         moment: Moment,
     ) -> Result<Outcome, StorageError> {
-        self.forget_expired(key, moment)?;
+        self.clear_expired(key, moment)?;
         match record {
             Some(record) => drop(self.pins.insert(&key.0[..], &record[..])?),
             None => drop(self.pins.remove(&key.0[..])?),
@@ -111,7 +111,7 @@ impl Tables<'_> {
         Ok(Ok(true))
     }
 
-    fn kept_fold(&self, key: ConversationKey, covers: MessageId) -> Result<Option<Bytes>, StorageError> {
+    fn stored_fold(&self, key: ConversationKey, covers: MessageId) -> Result<Option<Bytes>, StorageError> {
         let (first, last) = range_of(key);
         for row in self.folds.range::<&[u8]>(&first[..]..=&last[..])? {
             let row = row?.1;
@@ -124,7 +124,7 @@ impl Tables<'_> {
     }
 
     fn count(&mut self, key: ConversationKey, turn: &Turn, moment: Moment) -> Result<Outcome, StorageError> {
-        self.forget_expired(key, moment)?;
+        self.clear_expired(key, moment)?;
         let row = under(key, &turn.id);
         if self.turns.get(&row[..])?.is_some() {
             self.touch(key, moment)?;
@@ -157,19 +157,25 @@ impl Tables<'_> {
         Ok(Ok(existed))
     }
 
-    /// What has expired and not been swept yet must not come back with the next write.
-    fn forget_expired(&mut self, key: ConversationKey, moment: Moment) -> Result<(), StorageError> {
+    /// Removes a conversation that has expired but not been swept, so that a write does not revive it.
+    fn clear_expired(&mut self, key: ConversationKey, moment: Moment) -> Result<(), StorageError> {
         match self.touched_at(key)? {
             Some(touched) if !moment.is_alive(touched) => self.clear(key, &mut { usize::MAX }),
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Removes a conversation, or as many rows of it as `rows` allows, which is counted down. The rows by which it is
-    /// known as expired go last, so that what is left is never taken for a living conversation.
+    /// Removes up to `rows` rows of a conversation and decrements `rows`. The rows that mark it as expired go last, so that a
+    /// partly removed conversation never looks alive.
     pub(super) fn clear(&mut self, key: ConversationKey, rows: &mut usize) -> Result<(), StorageError> {
-        let talk = [&mut self.waypoints, &mut self.folds, &mut self.pins];
-        for table in talk.into_iter().chain([&mut self.messages, &mut self.turns, &mut self.ends]) {
+        for table in [
+            &mut self.waypoints,
+            &mut self.folds,
+            &mut self.pins,
+            &mut self.messages,
+            &mut self.turns,
+            &mut self.ends,
+        ] {
             remove_range(table, key, rows)?;
         }
         if *rows == 0 {
@@ -180,7 +186,7 @@ impl Tables<'_> {
             self.heads.remove(&key.0[..])?.map(|head| head::decode(head.value()).map(|head| head.last));
         match last {
             Some(Ok(last)) => drop(self.by_last.remove(&at(last, key)[..])?),
-            // Where its index row is cannot be known, but it must go, or the listing counts one too many for ever.
+            // The time in its index row is unknown, but the row must go, or the listing would count it forever.
             Some(Err(_)) => self.by_last.retain(|row, _| !row.ends_with(&key.0))?,
             None => {}
         }
@@ -191,7 +197,7 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// Starts the time to live anew. A clock that was set back must not shorten it.
+    /// Restarts the time to live. A clock that was set back must not shorten it.
     fn touch(&mut self, key: ConversationKey, moment: Moment) -> Result<(), StorageError> {
         let mut touched = moment.now;
         if let Some(before) = self.touched_at(key)? {
@@ -208,7 +214,7 @@ impl Tables<'_> {
     }
 }
 
-/// The number behind the newest in a table of numbered rows.
+/// The next number in a table of numbered rows.
 fn next_number(table: &Rows<'_>, key: ConversationKey) -> Result<u64, StorageError> {
     let (first, last) = range_of(key);
     let Some(newest) = table.range::<&[u8]>(&first[..]..=&last[..])?.next_back() else {
@@ -217,16 +223,16 @@ fn next_number(table: &Rows<'_>, key: ConversationKey) -> Result<u64, StorageErr
     let number = newest?.0.value().get(key.0.len()..).and_then(|number| number.try_into().ok());
     number
         .and_then(|number| u64::from_be_bytes(number).checked_add(1))
-        .ok_or_else(|| StorageError::Corrupted("a row without a number".to_owned()))
+        .ok_or_else(|| StorageError::Corrupted("a row has no number".to_owned()))
 }
 
-/// What a fold covers, and its record.
+/// Splits a row into what the fold covers and its record.
 pub(super) fn split_fold(row: &[u8]) -> Result<(MessageId, &[u8]), StorageError> {
     let split = row.split_first_chunk().map(|(covers, record)| (MessageId(*covers), record));
-    split.ok_or_else(|| StorageError::Corrupted("a fold that does not say what it covers".to_owned()))
+    split.ok_or_else(|| StorageError::Corrupted("a fold has no covered prefix".to_owned()))
 }
 
-/// When a conversation was last written to; `None` if it is not there at all.
+/// When a conversation was last written to; `None` if it does not exist.
 pub(super) fn touched_at(
     touched: &impl ReadableTable<&'static [u8], &'static [u8]>,
     key: ConversationKey,

@@ -1,6 +1,6 @@
-//! The database file: where it is, how it comes to be, and how it is opened again after a failure.
+//! The database file: creating it, opening it, and reopening it after a failure.
 
-use super::fault::{from_io, not_ours, while_opening};
+use super::error::{io_error, not_ours, open_error};
 use super::tables::{META, Tables};
 use crate::StoreError;
 use redb::{Database, DatabaseError, ReadableDatabase, TableError};
@@ -9,34 +9,34 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-/// Makes a database of an open file. Tests put a failing disk here.
+/// Opens a database in an open file. Tests substitute a failing disk.
 pub(super) type Opener = fn(File) -> Result<Database, DatabaseError>;
 
 /// The name of the database in its directory.
-const NAME: &str = "conversations.redb";
+const FILE_NAME: &str = "conversations.redb";
 
-/// What the tables look like. A file with a higher number was written by a later version and is left alone.
+/// The version of the table layout. A file with a higher number was written by a newer version and is left alone.
 const FORMAT: u64 = 1;
 
-/// Pages in memory. What is read often is in front of the store already, and a sidecar has little to spare; the
-/// library's own default is a gigabyte.
+/// The size of the page cache. Frequently read data is cached in front of the store, and a sidecar has little memory to spare;
+/// the library's default is a gigabyte.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// An open database that can be opened anew: after a failed write the library refuses everything until it is.
+/// A database that can be reopened: after a failed write, the library refuses all operations until it is.
 #[derive(Debug)]
 pub(super) struct DatabaseFile {
     path: PathBuf,
     opener: Opener,
-    /// Nothing while it is closed. Whoever reads holds the lock shared, so that closing waits for them.
+    /// `None` while closed. Readers hold a shared lock, so closing waits for them.
     open: RwLock<Option<Database>>,
 }
 
 impl DatabaseFile {
     pub(super) fn open(directory: &Path, opener: Opener) -> Result<DatabaseFile, StoreError> {
         create_directory(directory)
-            .map_err(|error| from_io(&format!("`{}` cannot be created", directory.display()), &error))?;
-        let path = directory.join(NAME);
-        if !path.try_exists().map_err(|error| from_io(&format!("`{}`", path.display()), &error))? {
+            .map_err(|error| io_error(&format!("cannot create `{}`", directory.display()), &error))?;
+        let path = directory.join(FILE_NAME);
+        if !path.try_exists().map_err(|error| io_error(&format!("`{}`", path.display()), &error))? {
             create(directory, &path, opener)?;
         }
         let database = open(&path, opener)?;
@@ -48,7 +48,7 @@ impl DatabaseFile {
         &self,
         work: impl FnOnce(&Database) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        // The value behind the lock is only ever replaced as a whole, so a poisoned lock holds a whole one.
+        // The value is only ever replaced as a whole, so a poisoned lock still guards a valid one.
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         match open.as_ref() {
             Some(database) => work(database),
@@ -56,10 +56,10 @@ impl DatabaseFile {
         }
     }
 
-    /// Closes and opens. If that fails it stays closed, and may be tried again.
+    /// Closes and opens the database. If opening fails, it stays closed and can be reopened later.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
-        // The old one holds the lock on the file.
+        // The old database holds the file lock.
         *open = None;
         *open = Some(self::open(&self.path, self.opener)?);
         Ok(())
@@ -69,7 +69,7 @@ impl DatabaseFile {
         self.open.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Waits for those who read, then gives the file back.
+    /// Waits for readers, then closes the file.
     pub(super) fn close(&self) {
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -79,32 +79,32 @@ pub(super) fn open_database(file: File) -> Result<Database, DatabaseError> {
     Database::builder().set_cache_size(CACHE_BYTES).create_file(file)
 }
 
-/// A new database gets its name only when it is complete: a process killed while it makes one would otherwise leave a
-/// file that is no database, and that nobody may delete.
+/// Creates a database under a temporary name, and gives it its final name when it is complete. A process killed meanwhile would
+/// otherwise leave a file that is not a database, and that we would refuse to delete.
 fn create(directory: &Path, path: &Path, opener: Opener) -> Result<(), StoreError> {
-    let unfinished = directory.join(format!("{NAME}.{}.new", std::process::id()));
-    let failed = |error: io::Error| from_io(&format!("`{}` cannot be created", path.display()), &error);
+    let unfinished = directory.join(format!("{FILE_NAME}.{}.new", std::process::id()));
+    let failed = |error: io::Error| io_error(&format!("cannot create `{}`", path.display()), &error);
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         Ok(()) | Err(_) => {}
     }
     let file = options().create_new(true).open(&unfinished).map_err(failed)?;
-    let database = opener(file).map_err(|error| while_opening(&unfinished, error))?;
+    let database = opener(file).map_err(|error| open_error(&unfinished, error))?;
     let transaction = database.begin_write()?;
     drop(Tables::open(&transaction)?);
     transaction.open_table(META)?.insert("format", FORMAT)?;
     transaction.commit()?;
     drop(database);
-    // A second name cannot replace what another process may have put there meanwhile, as a rename would.
+    // Unlike a rename, a hard link cannot replace a file that another process has created meanwhile.
     match fs::hard_link(&unfinished, path) {
         Ok(()) => fs::remove_file(&unfinished).map_err(failed)?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fs::remove_file(&unfinished).map_err(failed)?;
         }
-        // Not every file system has second names.
+        // Not every file system supports hard links.
         Err(_) => fs::rename(&unfinished, path).map_err(failed)?,
     }
-    // Without this the name itself may be lost with the power, and with it everything acknowledged since.
+    // Without this, a power failure may lose the name of the file, and with it everything acknowledged since.
     #[cfg(unix)]
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
     Ok(())
@@ -113,8 +113,8 @@ fn create(directory: &Path, path: &Path, opener: Opener) -> Result<(), StoreErro
 fn open(path: &Path, opener: Opener) -> Result<Database, StoreError> {
     let file = options()
         .open(path)
-        .map_err(|error| from_io(&format!("`{}` cannot be opened for writing", path.display()), &error))?;
-    opener(file).map_err(|error| while_opening(path, error))
+        .map_err(|error| io_error(&format!("cannot open `{}` for writing", path.display()), &error))?;
+    opener(file).map_err(|error| open_error(path, error))
 }
 
 fn check_format(path: &Path, database: &Database) -> Result<(), StoreError> {
@@ -128,13 +128,13 @@ fn check_format(path: &Path, database: &Database) -> Result<(), StoreError> {
         Some(FORMAT) => Ok(()),
         Some(format) => Err(StoreError::Corrupt(format!(
             "`{path}` has format {format} and this version reads {FORMAT}; run the version that wrote it, or move \
-             the file away to start afresh"
+             the file away to start empty"
         ))),
         None => Err(not_ours(&path, "it has no format")),
     }
 }
 
-/// Conversations are nobody else's business on this machine.
+/// Only the owner may read the file: it holds conversations.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true);

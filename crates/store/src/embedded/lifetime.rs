@@ -1,15 +1,16 @@
-//! How long a conversation lives after the last write to it.
+//! The time to live of conversations.
 
 use crate::Clock;
 use std::time::Duration;
 
+/// The time to live, in milliseconds, and the clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lifetime {
     ttl: u64,
     clock: Clock,
 }
 
-/// One reading of the clock, so that everything in a transaction agrees on what has expired.
+/// One reading of the clock, so that a whole transaction agrees on what has expired.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) now: u64,
@@ -31,7 +32,7 @@ impl Moment {
         touched.saturating_add(self.ttl) > self.now
     }
 
-    /// The first write time that is alive: everything before it has expired.
+    /// The earliest write time that has not expired.
     pub(super) fn first_alive(self) -> u64 {
         match self.now.checked_sub(self.ttl) {
             Some(last_expired) => last_expired.saturating_add(1),
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_of_the_rule_agree_at_the_edge() {
+    fn is_alive_and_first_alive_agree_at_the_boundary() {
         let moment = Moment { now: 1_000, ttl: 100 };
         assert_eq!(moment.first_alive(), 901);
         assert!(moment.is_alive(901) && !moment.is_alive(900));

@@ -1,4 +1,4 @@
-//! What is read from the tables, each from one snapshot. Nothing that has expired is seen, swept or not.
+//! Reads from a snapshot of the tables. Expired conversations are invisible, whether swept or not.
 
 use super::change::{split_fold, touched_at};
 use super::head;
@@ -93,7 +93,7 @@ pub(super) fn list(
 ) -> Read<Listing> {
     let heads = transaction.open_table(HEAD)?;
     let by_last = transaction.open_table(BY_LAST)?;
-    // Almost always empty: the writer sweeps every second.
+    // Almost always empty, because the writer sweeps every second.
     let mut expired = HashSet::new();
     for row in
         transaction.open_table(BY_TOUCHED)?.range::<&[u8]>(..&moment.first_alive().to_be_bytes()[..])?
@@ -124,7 +124,7 @@ pub(super) fn list(
     Ok(Listing { conversations, total: all.saturating_sub(expired.len()) })
 }
 
-/// The rows of one conversation in a table; none at all if it has expired.
+/// Reads the rows of one conversation in a table. Returns the default value if the conversation has expired.
 fn in_conversation<T: Default>(
     transaction: &ReadTransaction,
     table: Definition,
@@ -146,11 +146,11 @@ fn is_alive(transaction: &ReadTransaction, key: ConversationKey, moment: Moment)
 }
 
 fn conversation_in(index_row: &[u8]) -> Read<ConversationKey> {
-    parse_at(index_row).map(|(_, key)| key).ok_or_else(|| corrupt("an index row of another length"))
+    parse_at(index_row).map(|(_, key)| key).ok_or_else(|| corrupt("an index row has the wrong length"))
 }
 
-fn corrupt(what: &str) -> StoreError {
-    StoreError::Corrupt(what.to_owned())
+fn corrupt(problem: &str) -> StoreError {
+    StoreError::Corrupt(problem.to_owned())
 }
 
 fn copy(value: &[u8]) -> Bytes {

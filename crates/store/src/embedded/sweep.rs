@@ -1,21 +1,22 @@
-//! Removes what has expired, a bounded piece at a time, so that no request waits long behind it.
+//! Removes expired conversations in bounded steps, so that no request waits long behind one.
 
 use super::lifetime::Moment;
 use super::tables::{BY_TOUCHED, Tables, parse_at};
 use crate::StoreError;
 use redb::{Database, ReadableDatabase, ReadableTable};
 
+/// The outcome of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Swept {
     Everything,
-    /// More has expired than one sweep may remove.
-    SomeIsLeft,
+    /// More had expired than one sweep may remove.
+    MoreLeft,
 }
 
-/// Rows in one sweep: a commit of some milliseconds.
-pub(super) const ROWS: usize = 1_024;
+/// The maximum number of rows in one sweep: a commit of a few milliseconds.
+pub(super) const MAX_ROWS: usize = 1_024;
 
-/// Removes at most `rows` rows of expired conversations. Nothing is written when nothing has expired.
+/// Removes at most `rows` rows of expired conversations. Does not write if nothing has expired.
 pub(super) fn sweep(database: &Database, moment: Moment, mut rows: usize) -> Result<Swept, StoreError> {
     let first_alive = moment.first_alive().to_be_bytes();
     let due = database.begin_read()?.open_table(BY_TOUCHED)?.range::<&[u8]>(..&first_alive[..])?.next();
@@ -28,13 +29,13 @@ pub(super) fn sweep(database: &Database, moment: Moment, mut rows: usize) -> Res
     while rows > 0 {
         let due = tables.by_touched.range::<&[u8]>(..&first_alive[..])?.next().transpose()?;
         let Some(due) = due.map(|(row, _)| row.value().to_vec()) else { break };
-        let (_, key) =
-            parse_at(&due).ok_or_else(|| StoreError::Corrupt("an index row of another length".to_owned()))?;
+        let (_, key) = parse_at(&due)
+            .ok_or_else(|| StoreError::Corrupt("an index row has the wrong length".to_owned()))?;
         tables.clear(key, &mut rows)?;
     }
     drop(tables);
     transaction.commit()?;
-    Ok(if rows > 0 { Swept::Everything } else { Swept::SomeIsLeft })
+    Ok(if rows > 0 { Swept::Everything } else { Swept::MoreLeft })
 }
 
 #[cfg(test)]
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_expired_is_hidden_before_it_is_swept() {
+    fn expired_conversations_are_hidden_before_they_are_swept() {
         let database = conversations();
         let transaction = database.begin_read().unwrap();
         let moment = at(|| 1_100);
@@ -86,27 +87,27 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_removes_no_more_than_it_may_and_ends_with_all_that_is_due() {
+    fn sweeps_are_bounded_and_eventually_remove_everything() {
         let database = conversations();
         let all = rows_in(&database);
         let moment = at(|| 1_100);
-        assert_eq!(sweep(&database, moment, 15).unwrap(), Swept::SomeIsLeft);
+        assert_eq!(sweep(&database, moment, 15).unwrap(), Swept::MoreLeft);
         assert!(rows_in(&database) < all);
-        // One is half gone, and is still hidden.
+        // A partly removed conversation is still hidden.
         let transaction = database.begin_read().unwrap();
         assert_eq!(read::list(&transaction, 0, 50, moment).unwrap().total, 5);
         drop(transaction);
-        while sweep(&database, moment, 15).unwrap() == Swept::SomeIsLeft {}
+        while sweep(&database, moment, 15).unwrap() == Swept::MoreLeft {}
         assert_eq!(rows_in(&database), all / 2);
         assert_eq!(sweep(&database, at(|| 1_150), usize::MAX).unwrap(), Swept::Everything);
         assert_eq!(rows_in(&database), 0);
     }
 
     #[test]
-    fn what_has_expired_does_not_come_back_with_a_write() {
+    fn writing_to_an_expired_conversation_does_not_revive_it() {
         let database = conversations();
         let moment = at(|| 1_100);
-        // Half gone: the first is, the second is cut.
+        // The first is removed, the second only in part.
         sweep(&database, moment, 20).unwrap();
         for number in 0..3 {
             let new = crate::store::Journal { messages: Vec::new(), waypoint: Some("new".into()) };

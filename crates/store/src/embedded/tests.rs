@@ -1,4 +1,4 @@
-//! What only this store promises: how it opens, what it does when the disk fails, and when it forgets.
+//! What is specific to this store: opening, failing disks and expiry.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
@@ -16,7 +16,7 @@ use tempfile::{TempDir, tempdir};
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
-fn a_database_is_open_once() {
+fn a_database_cannot_be_opened_twice() {
     let directory = tempdir().unwrap();
     let first = EmbeddedStore::open(directory.path(), HOUR).unwrap();
     let error = EmbeddedStore::open(directory.path(), HOUR).unwrap_err().to_string();
@@ -27,30 +27,30 @@ fn a_database_is_open_once() {
 
 #[cfg(unix)]
 #[test]
-fn nobody_else_can_read_it() {
+fn only_the_owner_can_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let parent = tempdir().unwrap();
     let directory = parent.path().join("data");
     drop(EmbeddedStore::open(&directory, HOUR).unwrap());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&directory), 0o700);
-    assert_eq!(mode(&database_of(&directory)), 0o600);
+    assert_eq!(mode(&database_path(&directory)), 0o600);
     assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
 }
 
 #[test]
-fn a_file_in_the_way_of_the_directory_is_named() {
+fn a_file_in_place_of_the_directory_is_named() {
     let parent = tempdir().unwrap();
     let file = parent.path().join("data");
-    fs::write(&file, "mine").unwrap();
+    fs::write(&file, "notes").unwrap();
     let error = EmbeddedStore::open(&file, HOUR).unwrap_err().to_string();
-    assert!(error.contains("data` cannot be created"), "{error}");
+    assert!(error.contains("cannot create `") && error.contains("data`"), "{error}");
 }
 
 #[test]
-fn a_file_that_is_no_database_is_left_alone() {
+fn a_file_that_is_not_a_database_is_left_alone() {
     let directory = tempdir().unwrap();
-    let file = database_of(directory.path());
+    let file = database_path(directory.path());
     fs::write(&file, "dear diary").unwrap();
     let error = EmbeddedStore::open(directory.path(), HOUR).unwrap_err();
     assert!(matches!(error, StoreError::Corrupt(_)), "{error:?}");
@@ -59,18 +59,18 @@ fn a_file_that_is_no_database_is_left_alone() {
 }
 
 #[test]
-fn a_database_of_something_else_is_left_alone() {
+fn an_unrelated_database_is_left_alone() {
     let directory = tempdir().unwrap();
-    drop(Database::create(database_of(directory.path())).unwrap());
+    drop(Database::create(database_path(directory.path())).unwrap());
     let error = EmbeddedStore::open(directory.path(), HOUR).unwrap_err().to_string();
     assert!(error.contains("is not a database of conversations"), "{error}");
 }
 
 #[test]
-fn a_later_format_is_left_alone() {
+fn a_newer_format_is_left_alone() {
     let directory = tempdir().unwrap();
     drop(EmbeddedStore::open(directory.path(), HOUR).unwrap());
-    change_by_hand(directory.path(), |transaction| {
+    edit_database(directory.path(), |transaction| {
         transaction.open_table(META).unwrap().insert("format", 2).unwrap();
     });
     let error = EmbeddedStore::open(directory.path(), HOUR).unwrap_err().to_string();
@@ -78,11 +78,11 @@ fn a_later_format_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_is_written_before_the_store_is_gone() {
+async fn dropping_the_store_writes_what_is_queued() {
     let directory = tempdir().unwrap();
     let store = EmbeddedStore::open(directory.path(), HOUR).unwrap();
     for number in 0..100 {
-        // Asked once and given up, as a caller does whose deadline has passed.
+        // Polled once and dropped, as by a caller whose deadline has passed.
         tokio::select! { biased; _ = store.journal(key(number), journal("x")) => {}, () = ready(()) => {} }
     }
     drop(store);
@@ -93,8 +93,8 @@ async fn what_was_asked_for_is_written_before_the_store_is_gone() {
 }
 
 #[tokio::test]
-#[allow(clippy::await_holding_lock, reason = "only the writer's thread waits for it, and it is meant to")]
-async fn those_who_wait_together_wait_for_the_disk_once() {
+#[allow(clippy::await_holding_lock, reason = "only the writer thread waits for it, on purpose")]
+async fn concurrent_writes_share_one_commit() {
     const DISK: usize = 0;
     let switches = disk::switches::<DISK>();
     let directory = tempdir().unwrap();
@@ -110,19 +110,19 @@ async fn those_who_wait_together_wait_for_the_disk_once() {
         let store = Arc::clone(&store);
         waiting.spawn(async move { store.journal(key(number), journal("x")).await });
     }
-    // On this runtime every task has run up to its answer when this one runs again.
+    // On this runtime, all tasks have queued their change when this one runs again.
     tokio::task::yield_now().await;
     drop(gate);
-    while let Some(answer) = waiting.join_next().await {
-        answer.unwrap().unwrap();
+    while let Some(written) = waiting.join_next().await {
+        written.unwrap().unwrap();
     }
     let for_all = switches.syncs.load(Ordering::Relaxed) - before - for_one;
-    // The first of them may have gone alone before the others came.
-    assert!((for_one..=2 * for_one).contains(&for_all), "{for_all} instead of {for_one}");
+    // The first may have been committed alone before the others arrived.
+    assert!((for_one..=2 * for_one).contains(&for_all), "{for_all} syncs, {for_one} for a single write");
 }
 
 #[tokio::test]
-async fn a_full_disk_fails_who_asks_and_heals() {
+async fn a_full_disk_fails_writes_until_there_is_space() {
     const DISK: usize = 1;
     let is_full = &disk::switches::<DISK>().is_full;
     let directory = tempdir().unwrap();
@@ -142,12 +142,12 @@ async fn a_full_disk_fails_who_asks_and_heals() {
 }
 
 #[tokio::test]
-async fn what_one_cannot_have_does_not_keep_the_others_from_theirs() {
+async fn a_refused_change_does_not_affect_others_in_the_same_commit() {
     let directory = tempdir().unwrap();
     let store = EmbeddedStore::open(directory.path(), HOUR).unwrap();
     store.count(key(1), turn(1)).await.unwrap();
     drop(store);
-    change_by_hand(directory.path(), |transaction| {
+    edit_database(directory.path(), |transaction| {
         transaction.open_table(HEAD).unwrap().insert(&key(1).0[..], &b"no head"[..]).unwrap();
     });
     let store = EmbeddedStore::open(directory.path(), HOUR).unwrap();
@@ -155,14 +155,14 @@ async fn what_one_cannot_have_does_not_keep_the_others_from_theirs() {
     assert!(matches!(bad, Err(StoreError::Corrupt(_))), "{bad:?}");
     good.unwrap();
     assert_eq!(store.turns(key(1)).await.unwrap().len(), 1);
-    // Deleting it is the way out, and takes it off the list too.
+    // Deleting it repairs the store, including the listing.
     assert!(store.delete(key(1)).await.unwrap());
     let listing = store.list(0, 10).await.unwrap();
     assert_eq!((listing.total, listing.conversations[0].0), (1, key(2)));
 }
 
 #[tokio::test]
-async fn the_writer_sweeps_what_has_expired() {
+async fn the_writer_sweeps_expired_conversations() {
     static NOW: AtomicU64 = AtomicU64::new(1);
     let directory = tempdir().unwrap();
     let clock = || NOW.load(Ordering::Relaxed);
@@ -182,7 +182,7 @@ async fn the_writer_sweeps_what_has_expired() {
 }
 
 #[tokio::test]
-async fn a_clock_that_goes_back_shortens_no_life() {
+async fn a_clock_set_back_does_not_shorten_the_time_to_live() {
     static NOW: AtomicU64 = AtomicU64::new(10_000_000);
     let directory: TempDir = tempdir().unwrap();
     let clock = || NOW.load(Ordering::Relaxed);
@@ -216,7 +216,7 @@ pub(super) fn turn(number: u8) -> Turn {
     }
 }
 
-/// The rows of all tables of conversations.
+/// The number of rows in all tables of conversations.
 pub(super) fn rows_in(database: &Database) -> u64 {
     let transaction = database.begin_read().unwrap();
     [WAYPOINT, FOLD, PIN, MESSAGE, TURN, END, HEAD, TOUCHED, BY_LAST, BY_TOUCHED]
@@ -229,12 +229,12 @@ fn rows(store: &EmbeddedStore) -> u64 {
     store.file.with(|database| Ok(rows_in(database))).unwrap()
 }
 
-fn database_of(directory: &Path) -> std::path::PathBuf {
+fn database_path(directory: &Path) -> std::path::PathBuf {
     directory.join("conversations.redb")
 }
 
-fn change_by_hand(directory: &Path, change: impl FnOnce(&redb::WriteTransaction)) {
-    let database = Database::open(database_of(directory)).unwrap();
+fn edit_database(directory: &Path, change: impl FnOnce(&redb::WriteTransaction)) {
+    let database = Database::open(database_path(directory)).unwrap();
     let transaction = database.begin_write().unwrap();
     change(&transaction);
     transaction.commit().unwrap();

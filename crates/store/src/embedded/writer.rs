@@ -1,5 +1,4 @@
-//! The one thread that writes. It takes everything that waits, makes it one commit, and answers: the disk is waited for
-//! once for all of them.
+//! The writer thread. It applies all waiting changes in one commit, so that they share one wait for the disk.
 
 use super::change::{Change, Outcome, apply};
 use super::file::DatabaseFile;
@@ -15,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// Nothing once the store is being dropped, which ends the thread when it has done what is queued.
+    /// `None` once the store is being dropped. The thread ends when the queue is empty.
     queue: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -23,24 +22,25 @@ pub(super) struct Writer {
 #[derive(Debug)]
 struct Job {
     change: Change,
-    answer: oneshot::Sender<Outcome>,
+    reply: oneshot::Sender<Outcome>,
 }
 
-/// Changes that wait, and the most in one commit. Whoever finds the queue full waits for a place.
+/// The maximum number of waiting changes, and of changes in one commit. Callers wait if the queue is full.
 const QUEUE: usize = 256;
 
-/// How long to wait between two sweeps when there is nothing left to sweep.
-const PAUSE: Duration = Duration::from_secs(1);
-/// And when there is: requests get the most of the disk.
-const SHORT_PAUSE: Duration = Duration::from_millis(100);
-/// And when it failed: a write finds out sooner that the disk is well again.
-const LONG_PAUSE: Duration = Duration::from_secs(10);
+/// The pause after a sweep that removed everything.
+const SWEEP_PAUSE: Duration = Duration::from_secs(1);
+/// The pause if more is left. Requests get most of the disk.
+const SHORT_SWEEP_PAUSE: Duration = Duration::from_millis(100);
+/// The pause after a failed sweep. A write notices earlier that the disk works again.
+const FAILED_SWEEP_PAUSE: Duration = Duration::from_secs(10);
 
 impl Writer {
     pub(super) fn start(file: Arc<DatabaseFile>, lifetime: Lifetime) -> Result<Writer, StoreError> {
         let (queue, jobs) = mpsc::channel(QUEUE);
-        let failed = |error: std::io::Error| StoreError::Failed(format!("no thread for writing: {error}"));
-        // Only for its timer: waiting for a job or the next sweep, whichever is first.
+        let failed =
+            |error: std::io::Error| StoreError::Failed(format!("cannot start the writer thread: {error}"));
+        // Only for its timer, to wait for a job or the next sweep.
         let timer = runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
@@ -49,22 +49,22 @@ impl Writer {
         Ok(Writer { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Done when it is on disk.
+    /// Completes when the change is on disk.
     pub(super) async fn write(&self, change: Change) -> Outcome {
-        let stopped = || StoreError::Failed("the writer has stopped".to_owned());
-        let (answer, answered) = oneshot::channel();
+        let stopped = || StoreError::Failed("the writer thread has stopped".to_owned());
+        let (reply, replied) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
-        queue.send(Job { change, answer }).await.map_err(|_| stopped())?;
-        answered.await.map_err(|_| stopped())?
+        queue.send(Job { change, reply }).await.map_err(|_| stopped())?;
+        replied.await.map_err(|_| stopped())?
     }
 
-    /// Ends when everything that is queued is written.
+    /// Writes what is queued and ends the thread.
     pub(super) fn stop(&mut self) {
         drop(self.queue.take());
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the writer of the embedded store panicked");
+            tracing::error!("embedded store: writer thread panicked");
         }
     }
 }
@@ -86,9 +86,9 @@ fn run(file: &DatabaseFile, lifetime: Lifetime, mut jobs: mpsc::Receiver<Job>, t
     }
 }
 
-/// Writes a batch and answers it.
+/// Writes a batch and replies to its callers.
 fn commit(file: &DatabaseFile, lifetime: Lifetime, batch: &mut Vec<Job>) {
-    let written = opened(file).and_then(|()| {
+    let written = ensure_open(file).and_then(|()| {
         file.with(|database| {
             let mut transaction = database.begin_write()?;
             transaction.set_quick_repair(true);
@@ -100,41 +100,41 @@ fn commit(file: &DatabaseFile, lifetime: Lifetime, batch: &mut Vec<Job>) {
     match written {
         Ok(outcomes) => {
             for (job, outcome) in batch.drain(..).zip(outcomes) {
-                // Whoever does not wait any more does not need the answer.
-                let _ = job.answer.send(outcome);
+                // The caller may have stopped waiting.
+                let _ = job.reply.send(outcome);
             }
         }
         Err(error) => {
             for job in batch.drain(..) {
-                let _ = job.answer.send(Err(error.clone()));
+                let _ = job.reply.send(Err(error.clone()));
             }
             recover(file);
         }
     }
 }
 
-/// How long until the next sweep.
+/// Sweeps once. Returns the pause until the next sweep.
 fn sweep_once(file: &DatabaseFile, lifetime: Lifetime) -> Duration {
-    match file.with(|database| sweep(database, lifetime.moment(), sweep::ROWS)) {
-        Ok(Swept::Everything) => PAUSE,
-        Ok(Swept::SomeIsLeft) => SHORT_PAUSE,
+    match file.with(|database| sweep(database, lifetime.moment(), sweep::MAX_ROWS)) {
+        Ok(Swept::Everything) => SWEEP_PAUSE,
+        Ok(Swept::MoreLeft) => SHORT_SWEEP_PAUSE,
         Err(error) => {
-            // Nobody asked for this, so nobody else can say that it failed.
-            tracing::warn!(%error, "expired conversations could not be removed from the embedded store");
+            // No caller waits for a sweep, so the error is logged here.
+            tracing::warn!(%error, "embedded store: cannot remove expired conversations");
             recover(file);
-            LONG_PAUSE
+            FAILED_SWEEP_PAUSE
         }
     }
 }
 
-fn opened(file: &DatabaseFile) -> Result<(), StoreError> {
+fn ensure_open(file: &DatabaseFile) -> Result<(), StoreError> {
     if file.is_open() { Ok(()) } else { file.reopen() }
 }
 
-/// After a failed write the database takes no other until it is opened anew. If that fails too it stays closed, and the
-/// next write tries again and tells its caller why.
+/// Reopens the database, which refuses writes after a failed one. If that fails, it stays closed; the next write tries again and
+/// reports the error to its caller.
 fn recover(file: &DatabaseFile) {
     if let Err(error) = file.reopen() {
-        tracing::debug!(%error, "the embedded store stays closed");
+        tracing::debug!(%error, "embedded store: cannot reopen the database");
     }
 }

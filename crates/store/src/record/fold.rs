@@ -1,4 +1,4 @@
-//! How a summary is stored.
+//! The format of a stored summary.
 
 use super::{FORMAT, Fields, PLAIN, RecordError, SEALED};
 use crate::ConversationKey;
@@ -6,20 +6,20 @@ use crate::seal::{Keyring, Sealed};
 use bytes::Bytes;
 use tidegate_engine::{Digest, Timestamp};
 
-/// A summary, with what it stands for.
+/// A stored summary of a prefix of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFold {
     /// The digest of the conversation at the last message that it covers.
     pub covers: Digest,
-    /// How many messages that is.
+    /// The number of messages that it covers.
     pub covered: u32,
-    /// When it was made.
+    /// When it was created.
     pub at: Timestamp,
-    /// The summary as JSON. It is stored and given back byte for byte.
+    /// The summary as JSON, stored byte for byte.
     pub state: Bytes,
 }
 
-/// The record of a summary, its text encrypted where there is a key: it says what the conversation said.
+/// Encodes a summary. Its text is encrypted if there is a key, because it repeats what the conversation said.
 #[must_use]
 pub(crate) fn encode_fold(key: ConversationKey, fold: &StoredFold, keyring: Option<&Keyring>) -> Bytes {
     let mut record = Vec::with_capacity(HEAD + fold.state.len() + Sealed::OVERHEAD);
@@ -31,7 +31,7 @@ pub(crate) fn encode_fold(key: ConversationKey, fold: &StoredFold, keyring: Opti
     match keyring {
         None => record.extend_from_slice(&fold.state),
         Some(keyring) => {
-            let sealed = keyring.seal(&fold.state, &bound(key, &record));
+            let sealed = keyring.seal(&fold.state, &context(key, &record));
             record.extend_from_slice(&sealed);
         }
     }
@@ -54,15 +54,15 @@ pub(crate) fn decode_fold(
         PLAIN => record.slice(HEAD..),
         SEALED => {
             let keyring = keyring.ok_or(RecordError::NoKey)?;
-            keyring.open(fields.0, &bound(key, &record[..HEAD]))?.into()
+            keyring.open(fields.0, &context(key, &record[..HEAD]))?.into()
         }
         _ => return Err(RecordError::Damaged),
     };
     Ok(StoredFold { covers, covered, at, state })
 }
 
-/// The head names what is covered. The word keeps a message from opening as a summary.
-fn bound(key: ConversationKey, head: &[u8]) -> Vec<u8> {
+/// Binds an encrypted summary to its conversation and to what it covers. The word keeps a message from opening as a summary.
+fn context(key: ConversationKey, head: &[u8]) -> Vec<u8> {
     [&key.0[..], b"fold", head].concat()
 }
 
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn folds_read_as_they_were_written(covers: [u8; 32], covered: u32, at: u64, state: Vec<u8>, is_sealed: bool) {
+        fn folds_decode_as_they_were_encoded(covers: [u8; 32], covered: u32, at: u64, state: Vec<u8>, is_sealed: bool) {
             let fold = StoredFold { covers: Digest(covers), covered, at: Timestamp(at), state: state.into() };
             let keyring = is_sealed.then(keyring);
             let record = encode_fold(KEY, &fold, keyring.as_ref());
@@ -95,25 +95,29 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_fold_says_nothing_and_opens_nowhere_else() {
+    fn a_sealed_fold_is_unreadable_and_opens_nowhere_else() {
         let keyring = keyring();
         let sealed = encode_fold(KEY, &fold(), Some(&keyring));
         assert!(!sealed.windows(6).any(|window| window == b"canary"));
         assert_eq!(decode_fold(KEY, &sealed, None), Err(RecordError::NoKey));
-        let stranger = "22".repeat(32).parse().unwrap();
-        assert_eq!(decode_fold(KEY, &sealed, Some(&stranger)), Err(RecordError::NoKey));
+        let other_keyring = "22".repeat(32).parse().unwrap();
+        assert_eq!(decode_fold(KEY, &sealed, Some(&other_keyring)), Err(RecordError::NoKey));
         let other = ConversationKey([4; 16]);
         assert_eq!(decode_fold(other, &sealed, Some(&keyring)), Err(RecordError::Damaged));
-        // For another prefix, for more messages, of another time, or changed: it does not open.
-        for place in [2, 34, 38, sealed.len() - 1] {
-            let mut moved = sealed.to_vec();
-            moved[place] ^= 1;
-            assert_eq!(decode_fold(KEY, &moved.into(), Some(&keyring)), Err(RecordError::Damaged), "{place}");
+        // It does not open with another prefix, count or time, or if the text was changed.
+        for index in [2, 34, 38, sealed.len() - 1] {
+            let mut changed = sealed.to_vec();
+            changed[index] ^= 1;
+            assert_eq!(
+                decode_fold(KEY, &changed.into(), Some(&keyring)),
+                Err(RecordError::Damaged),
+                "{index}"
+            );
         }
     }
 
     #[test]
-    fn a_message_is_no_fold() {
+    fn a_message_does_not_open_as_a_fold() {
         let keyring = keyring();
         let id = MessageId([1; 32]);
         let message = RawMessage { id, parent: id, position: 0, at: 0, json: Bytes::from_static(b"{}") };
@@ -122,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_or_damaged_fold_is_told_from_others() {
+    fn newer_and_damaged_folds_are_distinguished() {
         assert_eq!(decode_fold(KEY, &Bytes::from_static(&[2, 0]), None), Err(RecordError::Newer(2)));
         let record = encode_fold(KEY, &fold(), None);
         assert_eq!(decode_fold(KEY, &record.slice(..HEAD - 1), None), Err(RecordError::Damaged));

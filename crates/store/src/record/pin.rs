@@ -1,18 +1,18 @@
-//! How what is pinned to a conversation is stored.
+//! The format of a text pinned to a conversation.
 
 use super::{FORMAT, Fields, PLAIN, RecordError, SEALED};
 use crate::ConversationKey;
 use crate::seal::Keyring;
 use bytes::Bytes;
 
-/// The record of a text, encrypted where there is a key.
+/// Encodes a text, encrypted if there is a key.
 #[must_use]
 pub(crate) fn encode_pin(key: ConversationKey, text: &str, keyring: Option<&Keyring>) -> Bytes {
     match keyring {
         None => [&[FORMAT, PLAIN][..], text.as_bytes()].concat().into(),
         Some(keyring) => {
             let head = [FORMAT, SEALED];
-            [&head[..], &keyring.seal(text.as_bytes(), &bound(key, head))].concat().into()
+            [&head[..], &keyring.seal(text.as_bytes(), &context(key, head))].concat().into()
         }
     }
 }
@@ -26,14 +26,14 @@ pub(crate) fn decode_pin(
     let [kind] = fields.take()?;
     let text = match kind {
         PLAIN => fields.0.to_vec(),
-        SEALED => keyring.ok_or(RecordError::NoKey)?.open(fields.0, &bound(key, [FORMAT, SEALED]))?,
+        SEALED => keyring.ok_or(RecordError::NoKey)?.open(fields.0, &context(key, [FORMAT, SEALED]))?,
         _ => return Err(RecordError::Damaged),
     };
     String::from_utf8(text).map_err(|_| RecordError::Damaged)
 }
 
-/// In another conversation, or in another place, it does not open.
-fn bound(key: ConversationKey, head: [u8; 2]) -> Vec<u8> {
+/// Binds an encrypted text to its conversation and to being a pin.
+fn context(key: ConversationKey, head: [u8; 2]) -> Vec<u8> {
     [&key.0[..], b"pin", &head].concat()
 }
 
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_pinned_reads_as_it_was_written_and_only_where_it_was() {
+    fn a_pin_decodes_as_it_was_encoded_and_only_in_its_conversation() {
         let (here, there) = (ConversationKey([1; 16]), ConversationKey([2; 16]));
         let keyring = "11".repeat(32).parse::<Keyring>().unwrap();
         let text = "The ship is called Ada.\n";

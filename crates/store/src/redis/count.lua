@@ -1,6 +1,6 @@
--- Adds a turn and its counts, unless a turn of this id is there already.
--- KEYS: waypoints, messages, turns, ends, head, folds, their order, what is pinned.
--- ARGV: time to live, id, record, milliseconds since 1970, end (empty if none), how many counters,
+-- Adds a turn and its counts, unless a turn with this id exists.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin.
+-- ARGV: time to live, id, record, milliseconds since the epoch, end (empty if none), number of counters,
 --       then name and amount of each counter, then name and value of each label.
 if redis.call('HSETNX', KEYS[3], ARGV[2], ARGV[3]) == 1 then
   local head = KEYS[5]

@@ -1,4 +1,4 @@
--- Drops conversations from the index that are no longer there, unless one has had a turn since it was looked up.
+-- Removes expired conversations from the index, except those that had a turn since they were read.
 -- KEYS: index. ARGV: conversation and time of each.
 for i = 1, #ARGV, 2 do
   local at = redis.call('ZSCORE', KEYS[1], ARGV[i])

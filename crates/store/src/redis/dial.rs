@@ -1,4 +1,4 @@
-//! Making a connection to one server.
+//! Connects to a server.
 
 use super::error::{at, is_forbidden};
 use super::url::{Address, Login};
@@ -13,17 +13,17 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-/// Answers any number of questions at once. Its work is done by a task on the runtime that made it.
+/// A multiplexed connection. It is driven by a task on the runtime that made it.
 #[derive(Clone)]
 pub(super) struct Connection {
-    wire: MultiplexedConnection,
+    inner: MultiplexedConnection,
     driver: Arc<Driver>,
 }
 
-/// Ended with the last clone, or a server that never answers would keep it and its socket for ever.
+/// The driving task, aborted with the last clone. Otherwise a server that never responds would keep it and its socket forever.
 struct Driver(JoinHandle<()>);
 
-/// How to get in.
+/// Opens connections.
 #[derive(Clone)]
 pub(super) struct Dialer {
     pub(super) login: Login,
@@ -31,59 +31,59 @@ pub(super) struct Dialer {
     pub(super) tls: Option<TlsConnector>,
 }
 
-/// What a server must be to be of use.
+/// What the server must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expect {
     Alive,
     Master,
 }
 
-/// Commands that wait to be written. One more waits its turn, it is not lost.
+/// The number of commands that may wait to be written. Further callers wait for room.
 const QUEUE: usize = 256;
 
 impl Dialer {
-    /// A connection that has answered: a frozen server accepts connections, and is found out here, not by a request.
+    /// Connects and waits for a response: a frozen server still accepts connections, and must be detected here, not by a request.
     pub(super) async fn dial(&self, address: &Address, expect: Expect) -> RedisResult<Connection> {
-        let place = address.to_string();
+        let server = address.to_string();
         let tcp = TcpStream::connect((address.host.as_str(), address.port)).await;
         let tcp =
-            tcp.and_then(|tcp| tcp.set_nodelay(true).map(|()| tcp)).map_err(|error| at(&place, &error))?;
+            tcp.and_then(|tcp| tcp.set_nodelay(true).map(|()| tcp)).map_err(|error| at(&server, &error))?;
         let connection = match &self.tls {
             None => connect(tcp).await?,
             Some(tls) => {
                 let name = ServerName::try_from(address.host.clone())
-                    .map_err(|error| at(&place, &io::Error::new(io::ErrorKind::InvalidInput, error)))?;
-                connect(tls.connect(name, tcp).await.map_err(|error| at(&place, &error))?).await?
+                    .map_err(|error| at(&server, &io::Error::new(io::ErrorKind::InvalidInput, error)))?;
+                connect(tls.connect(name, tcp).await.map_err(|error| at(&server, &error))?).await?
             }
         };
-        self.greet(&connection, expect, &place).await?;
+        self.handshake(&connection, expect, &server).await?;
         Ok(connection)
     }
 
-    async fn greet(&self, connection: &Connection, expect: Expect, place: &str) -> RedisResult<()> {
-        let mut greeting = Pipeline::new();
+    async fn handshake(&self, connection: &Connection, expect: Expect, server: &str) -> RedisResult<()> {
+        let mut commands = Pipeline::new();
         if let Some(password) = &self.login.password {
-            greeting.cmd("AUTH").arg(&self.login.user).arg(password);
+            commands.cmd("AUTH").arg(&self.login.user).arg(password);
         }
         if self.db != 0 {
-            greeting.cmd("SELECT").arg(self.db);
+            commands.cmd("SELECT").arg(self.db);
         }
-        greeting.cmd(match expect {
+        commands.cmd(match expect {
             Expect::Alive => "PING",
             Expect::Master => "ROLE",
         });
-        let mut answers = connection.pipeline(&greeting).await?;
-        let last = answers.pop().unwrap_or(Value::Nil);
-        for answer in answers {
-            answer.extract_error()?;
+        let mut responses = connection.pipeline(&commands).await?;
+        let last = responses.pop().unwrap_or(Value::Nil);
+        for response in responses {
+            response.extract_error()?;
         }
         match last.extract_error() {
-            // A user may be allowed nothing but what we need; that the server answers at all is what counts.
+            // The user may be restricted to the commands that the store needs. It is enough that the server responds.
             Err(error) if is_forbidden(&error) => Ok(()),
             Err(error) => Err(error),
             Ok(role) if expect == Expect::Master && !is_master(&role) => {
-                let text = "not the master that the sentinels say it is";
-                Err(at(place, &io::Error::new(io::ErrorKind::NotConnected, text)))
+                let text = "not a master, although the sentinels named it as one";
+                Err(at(server, &io::Error::new(io::ErrorKind::NotConnected, text)))
             }
             Ok(_) => Ok(()),
         }
@@ -92,25 +92,25 @@ impl Dialer {
 
 impl Connection {
     pub(super) async fn send(&self, command: &Cmd) -> RedisResult<Value> {
-        self.clone().wire.send_packed_command(command).await?.extract_error()
+        self.clone().inner.send_packed_command(command).await?.extract_error()
     }
 
-    /// Follows a cluster's hint to where a slot is moving to.
+    /// Sends a command to the server that a slot is migrating to.
     pub(super) async fn send_asking(&self, command: &Cmd) -> RedisResult<Value> {
         let mut both = Pipeline::new();
         both.cmd("ASKING").add_command(command.clone());
-        let answer =
-            self.pipeline(&both).await?.pop().ok_or((ErrorKind::Client, "no answer to a command"))?;
-        answer.extract_error()
+        let response =
+            self.pipeline(&both).await?.pop().ok_or((ErrorKind::Client, "no response to a command"))?;
+        response.extract_error()
     }
 
-    /// Whether the other side has gone.
+    /// Whether the server has closed the connection.
     pub(super) fn is_closed(&self) -> bool {
         self.driver.0.is_finished()
     }
 
     pub(super) async fn pipeline(&self, commands: &Pipeline) -> RedisResult<Vec<Value>> {
-        self.clone().wire.send_packed_commands(commands, 0, commands.len()).await
+        self.clone().inner.send_packed_commands(commands, 0, commands.len()).await
     }
 }
 
@@ -118,15 +118,15 @@ async fn connect<S>(stream: S) -> RedisResult<Connection>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    // Logging in is our own: the library reports every reason for a refusal as a wrong password. So is the deadline: it
-    // must cover the wait for a connection as well.
+    // We log in ourselves, because the library reports every refusal as a wrong password. We also set deadlines ourselves: they
+    // must include the wait for a connection.
     let info = RedisConnectionInfo::default().set_skip_set_lib_name();
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
         .set_response_timeout(None)
         .set_pipeline_buffer_size(QUEUE);
-    let (wire, driver) = MultiplexedConnection::new_with_config(&info, stream, config).await?;
-    Ok(Connection { wire, driver: Arc::new(Driver(tokio::spawn(driver))) })
+    let (inner, driver) = MultiplexedConnection::new_with_config(&info, stream, config).await?;
+    Ok(Connection { inner, driver: Arc::new(Driver(tokio::spawn(driver))) })
 }
 
 fn is_master(role: &Value) -> bool {

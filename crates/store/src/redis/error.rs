@@ -1,4 +1,4 @@
-//! What the server's refusals mean to us.
+//! Classifies errors of the server and the connection.
 
 use crate::StoreError;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
@@ -25,19 +25,18 @@ pub(super) fn store_error(error: RedisError) -> StoreError {
     }
 }
 
-/// Whether the connection is of no more use: it is broken, it speaks something else than Redis, or its server is no longer
-/// the master.
+/// Whether the connection must be discarded: it is broken, the peer does not speak Redis, or the server is no longer the master.
 pub(super) fn is_fatal(error: &RedisError) -> bool {
     error.is_io_error() || error.kind() == ErrorKind::Parse || is_demoted(error)
 }
 
-/// Whether the server was a master and is one no more.
+/// Whether the server is no longer the master.
 pub(super) fn is_demoted(error: &RedisError) -> bool {
     code(error) == "READONLY"
 }
 
-/// Whether some of the keys are on one server of a cluster and some on another.
-pub(super) fn is_torn(error: &RedisError) -> bool {
+/// Whether the keys of the command are split between two servers of a cluster.
+pub(super) fn is_migrating(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::TryAgain)
 }
 
@@ -49,17 +48,17 @@ pub(super) fn is_forbidden(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm)
 }
 
-/// Keeps the kind of an I/O error and says where it happened. The system's own patience with a connection attempt is not a
-/// deadline of ours.
-pub(super) fn at(place: &str, error: &io::Error) -> RedisError {
+/// Adds the server to an I/O error. A timeout of the operating system's connection attempt is not one of our deadlines, so it
+/// becomes `HostUnreachable`.
+pub(super) fn at(server: &str, error: &io::Error) -> RedisError {
     let kind = match error.kind() {
         io::ErrorKind::TimedOut => io::ErrorKind::HostUnreachable,
         kind => kind,
     };
-    io::Error::new(kind, format!("{place}: {error}")).into()
+    io::Error::new(kind, format!("{server}: {error}")).into()
 }
 
-/// Servers before version 7 answer `ERR` when a command inside of a script fails, and name the reason further on.
+/// Servers before version 7 report `ERR` if a command inside a script fails, with the real code in the text.
 fn code(error: &RedisError) -> String {
     let code = error.code().unwrap_or_default();
     if code == "ERR"
@@ -72,7 +71,8 @@ fn code(error: &RedisError) -> String {
     code.to_owned()
 }
 
-/// A server that does not know a command repeats its arguments: a password, or what a conversation says.
+/// The text of an error without quoted arguments. A server that does not know a command quotes them, which may reveal a password
+/// or content.
 fn text(error: &RedisError) -> String {
     let text = error.to_string();
     text.split(", with args").next().unwrap_or_default().to_owned()
@@ -82,14 +82,14 @@ fn text(error: &RedisError) -> String {
 mod tests {
     use super::*;
 
-    fn reason(answer: &str) -> &'static str {
-        let value = redis::parse_redis_value(format!("-{answer}\r\n").as_bytes()).unwrap();
+    fn reason(response: &str) -> &'static str {
+        let value = redis::parse_redis_value(format!("-{response}\r\n").as_bytes()).unwrap();
         store_error(value.extract_error().unwrap_err()).reason()
     }
 
     #[test]
-    fn each_refusal_has_its_reason() {
-        for (answer, expected) in [
+    fn each_error_code_has_its_reason() {
+        for (response, expected) in [
             ("READONLY You can't write against a read only replica.", "store_readonly"),
             ("MISCONF Redis is configured to save RDB snapshots", "store_readonly"),
             ("NOREPLICAS Not enough good replicas to write.", "store_readonly"),
@@ -108,7 +108,7 @@ mod tests {
             ("WRONGTYPE Operation against a key holding the wrong kind of value", "store_corrupt"),
             ("ERR value is not an integer or out of range", "store_failed"),
         ] {
-            assert_eq!(reason(answer), expected, "{answer}");
+            assert_eq!(reason(response), expected, "{response}");
         }
         assert_eq!(store_error(io::Error::from(io::ErrorKind::TimedOut).into()), StoreError::Timeout);
         assert_eq!(
@@ -118,9 +118,9 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_a_server_repeats_are_left_out() {
-        let answer = "-ERR unknown command 'AUTH', with args beginning with: 'tide' 'hunter2'\r\n";
-        let error = redis::parse_redis_value(answer.as_bytes()).unwrap().extract_error().unwrap_err();
+    fn quoted_arguments_are_omitted() {
+        let response = "-ERR unknown command 'AUTH', with args beginning with: 'tide' 'hunter2'\r\n";
+        let error = redis::parse_redis_value(response.as_bytes()).unwrap().extract_error().unwrap_err();
         let text = store_error(error).to_string();
         assert!(text.contains("AUTH") && !text.contains("hunter2"), "{text}");
     }

@@ -1,6 +1,7 @@
--- Adds messages that are not there yet, and a waypoint behind all others.
--- KEYS: waypoints, messages, turns, ends, head, folds, their order, what is pinned.
--- ARGV: time to live, waypoints to keep, whether there is a waypoint (1 or 0), the waypoint, then id and record of each message.
+-- Adds the messages that do not exist yet and appends a waypoint.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin.
+-- ARGV: time to live, number of waypoints to keep, whether there is a waypoint (1 or 0), the waypoint,
+--       then id and record of each message.
 for i = 5, #ARGV, 2 do
   redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1])
 end

@@ -1,11 +1,11 @@
-//! Names in Redis, and the slots that they fall into.
+//! Key names, and the cluster slots that they belong to.
 
 use crate::ConversationKey;
 
-/// The conversations by the time of their last turn.
+/// The sorted set of conversations by the time of their last turn.
 pub(super) const INDEX: &str = "tg:1:{index}:conversations";
 
-/// The keys of a conversation. They share a hash tag, so that one server holds them all and can change them at once.
+/// The keys of a conversation. They share a hash tag, so that one server has them all and can change them atomically.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
     Waypoints,
@@ -15,16 +15,16 @@ pub(super) enum Part {
     Head,
     /// Folds by what they cover.
     Folds,
-    /// What they cover, in the order in which they came.
+    /// What the folds cover, in the order in which they were stored.
     FoldOrder,
-    /// What a person has pinned to it.
+    /// The pinned text.
     Pin,
-    /// Who may fold.
-    Claim,
+    /// The holder of the lease on folding.
+    Lease,
 }
 
-/// Those that live as long as the conversation, in the order in which every script on it takes them. A claim is none of
-/// them: it has a lease of its own, which no write may lengthen.
+/// The keys that live as long as the conversation, in the order in which the scripts take them. The lease is not one of them: it
+/// has its own expiry, which no write may extend.
 pub(super) const PARTS: [Part; 8] = [
     Part::Waypoints,
     Part::Messages,
@@ -46,25 +46,25 @@ pub(super) fn key(conversation: ConversationKey, part: Part) -> String {
         Part::Folds => 'f',
         Part::FoldOrder => 'o',
         Part::Pin => 'p',
-        Part::Claim => 'c',
+        Part::Lease => 'c',
     };
     format!("tg:1:{{{conversation}}}:{letter}")
 }
 
-/// Which share of a cluster's data a key belongs to.
+/// A hash slot of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slot(pub(super) u16);
 
 impl Slot {
-    /// Only what stands between the first braces counts, if there is anything.
+    /// Only the part between the first braces is hashed, unless it is empty.
     pub(super) fn of(key: &str) -> Slot {
         let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
-        let counted = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
-        Slot(crc16(counted.as_bytes()) % 16_384)
+        let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
+        Slot(crc16(hashed.as_bytes()) % 16_384)
     }
 }
 
-/// The CRC that the cluster specification names: polynomial 0x1021, starting from zero.
+/// The CRC of the cluster specification: polynomial 0x1021, starting from zero.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
@@ -79,9 +79,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_those_of_the_cluster_specification() {
+    fn slots_follow_the_cluster_specification() {
         assert_eq!(crc16(b"123456789"), 0x31c3);
-        // As `CLUSTER KEYSLOT` answers.
+        // As returned by `CLUSTER KEYSLOT`.
         assert_eq!(Slot::of("foo"), Slot(12_182));
         assert_eq!(Slot::of("{user1000}.following"), Slot::of("{user1000}.followers"));
         assert_eq!(Slot::of("foo{}{bar}"), Slot(8_363));
@@ -89,11 +89,11 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_lives_in_one_slot() {
+    fn all_keys_of_a_conversation_share_a_slot() {
         let conversation = ConversationKey([7; 16]);
         let slots = PARTS.map(|part| Slot::of(&key(conversation, part)));
         assert_eq!(slots, [Slot::of(&conversation.to_string()); 8]);
-        assert_eq!(slots[0], Slot::of(&key(conversation, Part::Claim)));
+        assert_eq!(slots[0], Slot::of(&key(conversation, Part::Lease)));
         assert_eq!(key(conversation, Part::Head), "tg:1:{07070707070707070707070707070707}:h");
     }
 }

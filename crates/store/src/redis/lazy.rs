@@ -1,4 +1,4 @@
-//! A value that takes a while to make, made once for all who need it.
+//! A value that is created asynchronously, once for all callers.
 
 use redis::{RedisError, RedisResult};
 use std::fmt;
@@ -8,98 +8,103 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-/// Made when first asked for, and again after it was discarded.
+/// A value that is created on first use, and again after it was discarded.
 ///
-/// The making runs in a task of its own: a request that gives up waiting must not take it away from the others, nor make the
-/// next one start over. No lock is held meanwhile.
+/// Creation runs in its own task, so that a caller that stops waiting neither cancels it for the others nor makes the next one
+/// start over. No lock is held meanwhile.
 pub(super) struct Lazy<T> {
     state: Mutex<State<T>>,
 }
 
-/// A value, told apart from those before it and after it.
+/// A created value, distinguishable from earlier and later ones.
 #[derive(Clone)]
-pub(super) struct Made<T> {
+pub(super) struct Instance<T> {
     pub(super) value: T,
-    at: Instant,
-    /// The value's own mark: equal only to itself.
-    mark: Arc<()>,
+    created: Instant,
+    /// Equal only to itself, by address.
+    identity: Arc<()>,
 }
 
 enum State<T> {
     Empty,
-    Making(watch::Receiver<Option<RedisResult<Made<T>>>>),
-    Made(Made<T>),
+    Creating(watch::Receiver<Option<RedisResult<Instance<T>>>>),
+    Ready(Instance<T>),
     Failed { error: RedisError, until: Instant },
 }
 
-/// A server that does not say hello within this time is taken for dead.
+/// A server that does not complete the handshake within this time is considered unreachable.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// How long a failure is repeated before the next attempt, so that a dead server is not hammered by every request.
-const PAUSE: Duration = Duration::from_millis(200);
+/// How long a failure is returned to all callers before the next attempt, so that a dead server is not flooded.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
 impl<T: Clone + Send + Sync + 'static> Lazy<T> {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Lazy { state: Mutex::new(State::Empty) })
     }
 
-    pub(super) async fn get<F>(self: &Arc<Self>, make: impl FnOnce() -> F) -> RedisResult<Made<T>>
+    /// Returns the value. Creates it with `create` if there is none and no recent failure.
+    pub(super) async fn get<F>(self: &Arc<Self>, create: impl FnOnce() -> F) -> RedisResult<Instance<T>>
     where
         F: Future<Output = RedisResult<T>> + Send + 'static,
     {
         let mut outcome = {
             let mut state = self.state();
             match &*state {
-                State::Made(made) => return Ok(made.clone()),
+                State::Ready(instance) => return Ok(instance.clone()),
                 State::Failed { error, until } if Instant::now() < *until => return Err(error.clone()),
-                // A closed channel here means that the task ended without a word: it panicked.
-                State::Making(outcome) if outcome.has_changed().is_ok() => outcome.clone(),
-                State::Empty | State::Failed { .. } | State::Making(_) => {
-                    let outcome = Self::start(Arc::clone(self), make());
-                    *state = State::Making(outcome.clone());
+                // A closed channel means that the task panicked.
+                State::Creating(outcome) if outcome.has_changed().is_ok() => outcome.clone(),
+                State::Empty | State::Failed { .. } | State::Creating(_) => {
+                    let outcome = Self::start(Arc::clone(self), create());
+                    *state = State::Creating(outcome.clone());
                     outcome
                 }
             }
         };
-        let made = outcome.wait_for(Option::is_some).await.map(|outcome| outcome.clone());
-        made.ok().flatten().unwrap_or_else(|| Err(io::Error::other("connecting ended unexpectedly").into()))
+        let outcome = outcome.wait_for(Option::is_some).await.map(|outcome| outcome.clone());
+        outcome
+            .ok()
+            .flatten()
+            .unwrap_or_else(|| Err(io::Error::other("connecting stopped unexpectedly").into()))
     }
 
-    /// Forgets a value that proved bad, unless another has taken its place already.
-    pub(super) fn discard(&self, bad: &Made<T>) {
+    /// Discards a bad value, unless it has already been replaced.
+    pub(super) fn discard(&self, bad: &Instance<T>) {
         self.discard_older(bad, Duration::ZERO);
     }
 
-    /// Forgets a value unless it is younger than this.
-    pub(super) fn discard_older(&self, bad: &Made<T>, age: Duration) {
+    /// Discards a bad value, unless it has already been replaced or is younger than `age`.
+    pub(super) fn discard_older(&self, bad: &Instance<T>, age: Duration) {
         let mut state = self.state();
-        if let State::Made(made) = &*state
-            && Arc::ptr_eq(&made.mark, &bad.mark)
-            && made.at.elapsed() >= age
+        if let State::Ready(instance) = &*state
+            && Arc::ptr_eq(&instance.identity, &bad.identity)
+            && instance.created.elapsed() >= age
         {
             *state = State::Empty;
         }
     }
 
-    fn start<F>(lazy: Arc<Self>, make: F) -> watch::Receiver<Option<RedisResult<Made<T>>>>
+    fn start<F>(lazy: Arc<Self>, create: F) -> watch::Receiver<Option<RedisResult<Instance<T>>>>
     where
         F: Future<Output = RedisResult<T>> + Send + 'static,
     {
         let (done, outcome) = watch::channel(None);
         tokio::spawn(async move {
-            let made = timeout(DEADLINE, make).await.unwrap_or_else(|_| Err(no_answer()));
-            let made = made.map(|value| Made { value, at: Instant::now(), mark: Arc::new(()) });
-            *lazy.state() = match &made {
-                Ok(made) => State::Made(made.clone()),
-                Err(error) => State::Failed { error: error.clone(), until: Instant::now() + PAUSE },
+            let created = timeout(DEADLINE, create).await.unwrap_or_else(|_| Err(no_response()));
+            let created =
+                created.map(|value| Instance { value, created: Instant::now(), identity: Arc::new(()) });
+            *lazy.state() = match &created {
+                Ok(instance) => State::Ready(instance.clone()),
+                Err(error) => State::Failed { error: error.clone(), until: Instant::now() + RETRY_DELAY },
             };
-            done.send_replace(Some(made));
+            done.send_replace(Some(created));
         });
         outcome
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
-        // The state is only ever replaced as a whole, so a poisoned lock holds a good one.
+        // The state is only ever replaced as a whole, so a poisoned lock still guards a valid one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,9 +115,9 @@ impl<T> fmt::Debug for Lazy<T> {
     }
 }
 
-/// Not a timeout of the caller's: nobody is there, and waiting again would be the same again.
-fn no_answer() -> RedisError {
-    io::Error::new(io::ErrorKind::HostUnreachable, format!("no answer within {DEADLINE:?}")).into()
+/// Not reported as a timeout, which callers retry: the server is unreachable.
+fn no_response() -> RedisError {
+    io::Error::new(io::ErrorKind::HostUnreachable, format!("no response within {DEADLINE:?}")).into()
 }
 
 #[cfg(test)]
@@ -127,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_who_wait_share_one_attempt_and_giving_up_does_not_end_it() {
+    async fn callers_share_one_attempt_and_giving_up_does_not_cancel_it() {
         let lazy = Lazy::new();
         let attempts = Arc::new(AtomicUsize::new(0));
         let (go, gone) = oneshot::channel::<()>();
@@ -139,8 +144,8 @@ mod tests {
                 Ok(7)
             }
         };
-        let impatient = timeout(Duration::from_millis(1), lazy.get(slow)).await;
-        assert!(impatient.is_err());
+        let abandoned = timeout(Duration::from_millis(1), lazy.get(slow)).await;
+        assert!(abandoned.is_err());
         let other = { lazy.get(|| ready(Ok(8))) };
         go.send(()).unwrap();
         assert_eq!(other.await.unwrap().value, 7);
@@ -148,23 +153,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failure_is_repeated_for_a_while_and_then_tried_again() {
+    async fn a_failure_is_returned_for_a_while_and_then_retried() {
         let lazy = Lazy::new();
         assert!(lazy.get(|| ready(Err::<u8, _>(refused()))).await.is_err());
         assert!(lazy.get(|| ready(Ok(1))).await.is_err());
-        tokio::time::advance(PAUSE).await;
+        tokio::time::advance(RETRY_DELAY).await;
         assert_eq!(lazy.get(|| ready(Ok(1))).await.unwrap().value, 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_attempt_without_an_answer_ends() {
+    async fn an_attempt_without_a_response_fails() {
         let lazy = Lazy::<u8>::new();
-        let error = lazy.get(pending).await.map(|made| made.value).unwrap_err();
+        let error = lazy.get(pending).await.map(|instance| instance.value).unwrap_err();
         assert!(error.is_io_error() && !error.is_timeout(), "{error}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_the_bad_value_itself_is_discarded() {
+    async fn discarding_a_value_leaves_its_successor_alone() {
         let lazy = Lazy::new();
         let first = lazy.get(|| ready(Ok(1))).await.unwrap();
         lazy.discard_older(&first, Duration::from_secs(1));
@@ -177,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_while_making_does_not_block_those_who_come_later() {
+    async fn a_panic_while_creating_does_not_block_later_callers() {
         let lazy = Lazy::new();
         let broken = || async { panic!("on purpose") };
         assert!(lazy.get(broken).await.is_err());

@@ -1,4 +1,4 @@
-//! Conversations by the time of their last turn.
+//! Lists conversations by the time of their last turn.
 
 use super::RedisStore;
 use super::error::store_error;
@@ -9,8 +9,8 @@ use crate::{ConversationKey, Head, StoreError};
 use redis::{RedisResult, Value};
 use tokio::task::JoinSet;
 
-/// One page. Conversations that have expired leave the index when somebody looks: Redis drops their keys by itself, and
-/// cannot drop their entries.
+/// Reads one page. Expired conversations are removed from the index here: Redis expires their keys by itself, but not their index
+/// entries.
 pub(super) async fn list(store: &RedisStore, offset: usize, limit: usize) -> Result<Listing, StoreError> {
     let mut rounds = 0;
     loop {
@@ -22,101 +22,108 @@ pub(super) async fn list(store: &RedisStore, offset: usize, limit: usize) -> Res
         for ((key, at), _) in &gone {
             delist = delist.arg(&key.0[..]).arg(*at);
         }
-        // A server that takes no writes can still be read, though the page then has gaps.
-        if gone.is_empty() || rounds == MOST_ROUNDS || store.servers.run(&delist).await.is_err() {
+        // A read-only server can still be listed, although the page then has gaps.
+        if gone.is_empty() || rounds == MAX_ROUNDS || store.servers.run(&delist).await.is_err() {
             let conversations = alive.into_iter().filter_map(|((key, _), head)| Some((key, head?))).collect();
             return Ok(Listing { conversations, total: total.saturating_sub(gone.len()) });
         }
     }
 }
 
-/// How many pages of expired conversations are dropped before one with gaps is good enough.
-const MOST_ROUNDS: usize = 64;
+/// The number of times that a page is read again to fill the gaps of expired conversations.
+const MAX_ROUNDS: usize = 64;
 
 type Entry = (ConversationKey, u64);
 
 async fn page(store: &RedisStore, offset: usize, limit: usize) -> RedisResult<(Vec<Entry>, usize)> {
     let mut size = redis::cmd("ZCARD");
     size.arg(INDEX);
-    let total = store.ask(INDEX, &size).await?;
+    let total = store.send(INDEX, &size).await?;
     if limit == 0 {
         return Ok((Vec::new(), total));
     }
     let mut range = redis::cmd("ZREVRANGE");
     range.arg(INDEX).arg(offset).arg(offset.saturating_add(limit - 1)).arg("WITHSCORES");
-    let entries: Vec<(Vec<u8>, u64)> = store.ask(INDEX, &range).await?;
+    let entries: Vec<(Vec<u8>, u64)> = store.send(INDEX, &range).await?;
     let key = |(key, at): (Vec<u8>, u64)| Some((ConversationKey(key.try_into().ok()?), at));
     Ok((entries.into_iter().filter_map(key).collect(), total))
 }
 
-/// So many are asked for together: an answer of half a megabyte.
-const TOGETHER: usize = 500;
+/// The number of heads in one pipeline: a response of about half a megabyte.
+const PIPELINE_HEADS: usize = 500;
 
-/// In pieces that are asked for at once, so that the server looks for one while another is read.
+/// Reads the heads of a page in concurrent pipelines, so that the server works on one while another is parsed.
 async fn heads(store: &RedisStore, page: &[Entry]) -> Result<Vec<(Entry, Option<Head>)>, StoreError> {
     let mut reading = JoinSet::new();
-    for (place, piece) in page.chunks(TOGETHER).enumerate() {
-        let (store, piece) = (store.clone(), piece.to_vec());
-        reading.spawn(async move { (place, some_heads(&store, &piece).await) });
+    for (index, chunk) in page.chunks(PIPELINE_HEADS).enumerate() {
+        let (store, chunk) = (store.clone(), chunk.to_vec());
+        reading.spawn(async move { (index, chunk_of_heads(&store, &chunk).await) });
     }
-    let mut pieces = vec![Vec::new(); reading.len()];
+    let mut chunks = vec![Vec::new(); reading.len()];
     while let Some(read) = reading.join_next().await {
-        let (place, heads) = read.map_err(|error| StoreError::Failed(error.to_string()))?;
-        pieces[place] = heads?;
+        let (index, heads) = read.map_err(|error| StoreError::Failed(error.to_string()))?;
+        chunks[index] = heads?;
     }
-    Ok(page.iter().copied().zip(pieces.into_iter().flatten()).collect())
+    Ok(page.iter().copied().zip(chunks.into_iter().flatten()).collect())
 }
 
-async fn some_heads(store: &RedisStore, page: &[Entry]) -> Result<Vec<Option<Head>>, StoreError> {
-    match heads_together(store, page).await {
+async fn chunk_of_heads(store: &RedisStore, page: &[Entry]) -> Result<Vec<Option<Head>>, StoreError> {
+    match pipelined_heads(store, page).await {
         Some(heads) => heads,
-        // A cluster has them on different servers, and a connection that broke is worth a second try.
-        None => heads_one_by_one(store, page).await,
+        // In a cluster they are on different servers. A broken connection is worth a retry.
+        None => concurrent_heads(store, page).await,
     }
 }
 
-async fn heads_together(store: &RedisStore, page: &[Entry]) -> Option<Result<Vec<Option<Head>>, StoreError>> {
+async fn pipelined_heads(
+    store: &RedisStore,
+    page: &[Entry],
+) -> Option<Result<Vec<Option<Head>>, StoreError>> {
     let mut commands = redis::pipe();
     for (key, _) in page {
         commands.cmd("HGETALL").arg(key_of(*key, Part::Head));
     }
-    let answers = store.servers.ask_together(&commands).await?.ok()?;
-    let read = |answer: Value| {
-        let fields = answer.extract_error().and_then(|answer| Ok(redis::from_redis_value(answer)?));
-        read_head(fields.map_err(store_error)?)
+    let responses = store.servers.send_pipeline(&commands).await?.ok()?;
+    let parse = |response: Value| {
+        let fields = response.extract_error().and_then(|response| Ok(redis::from_redis_value(response)?));
+        parse_head(fields.map_err(store_error)?)
     };
-    Some(answers.into_iter().map(read).collect())
+    Some(responses.into_iter().map(parse).collect())
 }
 
-/// All at once, each by itself.
-async fn heads_one_by_one(store: &RedisStore, page: &[Entry]) -> Result<Vec<Option<Head>>, StoreError> {
+/// Reads each head with a command of its own, all concurrently.
+async fn concurrent_heads(store: &RedisStore, page: &[Entry]) -> Result<Vec<Option<Head>>, StoreError> {
     let mut reading = JoinSet::new();
-    for (place, (key, _)) in page.iter().copied().enumerate() {
+    for (index, (key, _)) in page.iter().copied().enumerate() {
         let store = store.clone();
-        reading.spawn(async move { (place, store.read(key, Part::Head).await) });
+        reading.spawn(async move { (index, store.read_hash(key, Part::Head).await) });
     }
     let mut heads = vec![None; page.len()];
     while let Some(read) = reading.join_next().await {
-        let (place, fields) = read.map_err(|error| StoreError::Failed(error.to_string()))?;
-        heads[place] = read_head(fields.map_err(store_error)?)?;
+        let (index, fields) = read.map_err(|error| StoreError::Failed(error.to_string()))?;
+        heads[index] = parse_head(fields.map_err(store_error)?)?;
     }
     Ok(heads)
 }
 
-/// `l:` begins the name of a label and `c:` that of a counter.
-pub(super) fn read_head(fields: Vec<(String, String)>) -> Result<Option<Head>, StoreError> {
+/// Parses the fields of a head. Labels have the prefix `l:`, counters `c:`.
+pub(super) fn parse_head(fields: Vec<(String, String)>) -> Result<Option<Head>, StoreError> {
     if fields.is_empty() {
         return Ok(None);
     }
     let mut head = Head::default();
     for (name, value) in fields {
-        let number = || value.parse().map_err(|_| StoreError::Corrupt(format!("`{name}` of a conversation")));
+        let number = || {
+            value.parse().map_err(|_| {
+                StoreError::Corrupt(format!("the field `{name}` of a conversation is not a number"))
+            })
+        };
         match name.split_at_checked(2) {
             Some(("l:", label)) => drop(head.labels.insert(label.to_owned(), value)),
             Some(("c:", counter)) => drop(head.counts.insert(counter.to_owned(), number()?)),
             _ if name == "first" => head.first = number()?,
             _ if name == "last" => head.last = number()?,
-            // A later version may keep more.
+            // Newer versions may store more.
             _ => {}
         }
     }

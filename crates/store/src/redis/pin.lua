@@ -1,5 +1,5 @@
--- Pins a record in the place of the one that was, or takes it away.
--- KEYS: waypoints, messages, turns, ends, head, folds, their order, what is pinned.
+-- Replaces the pinned record, or removes it.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin.
 -- ARGV: time to live, whether there is a record (1 or 0), the record.
 if ARGV[2] == '1' then
   redis.call('SET', KEYS[8], ARGV[3])

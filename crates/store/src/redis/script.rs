@@ -1,6 +1,6 @@
-//! What the server does at once.
+//! Atomic changes, as Lua scripts.
 //!
-//! Scripts, not transactions: what a turn adds depends on what is there, which a transaction cannot look at.
+//! Transactions would not do: what a change adds depends on existing data, which a transaction cannot read.
 
 use super::keys::Slot;
 use redis::{Arg, Cmd, ToRedisArgs};
@@ -9,19 +9,21 @@ use std::sync::LazyLock;
 pub(super) static JOURNAL: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("journal.lua")));
 pub(super) static FOLD: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("fold.lua")));
 pub(super) static PIN: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("pin.lua")));
-pub(super) static CLAIM: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("claim.lua")));
-pub(super) static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("release.lua")));
+pub(super) static ACQUIRE_LEASE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("acquire_lease.lua")));
+pub(super) static RELEASE_LEASE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("release_lease.lua")));
 pub(super) static COUNT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("count.lua")));
 pub(super) static ENLIST: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("enlist.lua")));
 pub(super) static DELIST: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("delist.lua")));
 
 #[derive(Debug)]
 pub(super) struct Script {
-    body: &'static str,
+    source: &'static str,
     hash: String,
 }
 
-/// A script with what it is to work on.
+/// A script with its keys and arguments.
 #[derive(Debug)]
 pub(super) struct Invocation {
     script: &'static Script,
@@ -30,11 +32,11 @@ pub(super) struct Invocation {
 }
 
 impl Script {
-    fn new(body: &'static str) -> Script {
-        Script { body, hash: redis::Script::new(body).get_hash().to_owned() }
+    fn new(source: &'static str) -> Script {
+        Script { source, hash: redis::Script::new(source).get_hash().to_owned() }
     }
 
-    /// The keys must be of one slot.
+    /// The keys must belong to one slot.
     pub(super) fn on(&'static self, keys: &[String]) -> Invocation {
         let mut by_hash = redis::cmd("EVALSHA");
         by_hash.arg(&self.hash).arg(keys.len()).arg(keys);
@@ -52,15 +54,15 @@ impl Invocation {
         Slot::of(&self.key)
     }
 
-    /// Short, but works only where the script has run before.
+    /// The command by hash, which works only if the server knows the script.
     pub(super) fn by_hash(&self) -> &Cmd {
         &self.by_hash
     }
 
-    /// The same with the script itself, which the server then knows.
-    pub(super) fn by_body(&self) -> Cmd {
+    /// The command with the source, from which the server learns the script.
+    pub(super) fn by_source(&self) -> Cmd {
         let mut command = redis::cmd("EVAL");
-        command.arg(self.script.body);
+        command.arg(self.script.source);
         for argument in self.by_hash.args_iter().skip(2) {
             if let Arg::Simple(bytes) = argument {
                 command.arg(bytes);
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_body_takes_the_place_of_the_hash() {
+    fn both_commands_have_the_same_arguments() {
         let invocation = DELIST.on(&["{a}:1".to_owned()]).arg(b"x\0y").arg(5);
         let simple = |command: &Cmd| {
             command
@@ -83,10 +85,10 @@ mod tests {
                 .map(|argument| if let Arg::Simple(bytes) = argument { bytes.to_vec() } else { Vec::new() })
                 .collect::<Vec<_>>()
         };
-        let (hash, body) = (simple(invocation.by_hash()), simple(&invocation.by_body()));
-        assert_eq!((hash[0].as_slice(), body[0].as_slice()), (&b"EVALSHA"[..], &b"EVAL"[..]));
-        assert_eq!((hash[1].len(), body[1].as_slice()), (40, DELIST.body.as_bytes()));
+        let (hash, source) = (simple(invocation.by_hash()), simple(&invocation.by_source()));
+        assert_eq!((hash[0].as_slice(), source[0].as_slice()), (&b"EVALSHA"[..], &b"EVAL"[..]));
+        assert_eq!((hash[1].len(), source[1].as_slice()), (40, DELIST.source.as_bytes()));
         assert_eq!(hash[2..], [b"1".to_vec(), b"{a}:1".to_vec(), b"x\0y".to_vec(), b"5".to_vec()]);
-        assert_eq!(hash[2..], body[2..]);
+        assert_eq!(hash[2..], source[2..]);
     }
 }

@@ -1,11 +1,11 @@
-//! Which server gets a command, on which connection, and what happens when that connection fails.
+//! Sending commands: which server, which connection, and what to do when it fails.
 
 use super::cluster::{Cluster, Redirect, SlotMap};
 use super::dial::{Connection, Dialer};
-use super::error::{is_demoted, is_fatal, is_torn, is_unknown_script};
+use super::endpoint::{Endpoint, Peer};
+use super::error::{is_demoted, is_fatal, is_migrating, is_unknown_script};
 use super::keys::Slot;
-use super::lazy::Made;
-use super::line::{End, Line};
+use super::lazy::Instance;
 use super::script::Invocation;
 use super::sentinel::Sentinels;
 use super::tls;
@@ -20,35 +20,35 @@ use tokio::time::{Instant, sleep};
 
 /// The servers behind a URL.
 ///
-/// Each runtime has connections of its own: the task that works for a connection runs on the runtime that made it, so that
-/// any other would have to wake a thread for every answer, and would lose its connection with that runtime.
+/// Each runtime has its own connections. A connection is driven by a task on the runtime that made it; sharing it would wake
+/// another thread for every response, and would break it when that runtime ends.
 #[derive(Debug)]
 pub(super) struct Servers {
     layout: Layout,
     dialer: Arc<Dialer>,
     sentinel_dialer: Option<Dialer>,
-    /// Whoever gives up after this long takes the connection for dead.
-    patience: Duration,
-    /// A process has a fixed handful of runtimes, so that nothing is ever removed.
-    runtimes: Mutex<HashMap<Id, Lines>>,
+    /// If a caller gives up on a command after at least this long, the connection is considered dead.
+    dead_after: Duration,
+    /// A process has a small, fixed number of runtimes, so nothing is ever removed.
+    runtimes: Mutex<HashMap<Id, Endpoints>>,
 }
 
-/// The connections of one runtime.
+/// The endpoints of one runtime.
 #[derive(Clone, Debug)]
-enum Lines {
-    One(Arc<Line>),
+enum Endpoints {
+    One(Arc<Endpoint>),
     Cluster(Arc<Cluster>),
 }
 
-/// How many servers a command is sent to at most: the one that should have it, and where that one or a new map sends us.
-const ATTEMPTS: usize = 3;
+/// The maximum number of servers that a command is sent to, following redirects and new slot maps.
+const MAX_ATTEMPTS: usize = 3;
 
-/// How long and how often a conversation is waited for that is on its way to another server.
-const PAUSE: Duration = Duration::from_millis(20);
-const MOST_PAUSES: usize = 8;
+/// The pause before a conversation that is migrating to another server is tried again.
+const MIGRATION_PAUSE: Duration = Duration::from_millis(20);
+const MAX_MIGRATION_PAUSES: usize = 8;
 
 impl Servers {
-    /// Connects to nothing: a store that is down must not keep a proxy from starting.
+    /// Does not connect: a store that is down must not keep the proxy from starting.
     pub(super) fn new(target: Target, timeout: Duration) -> Result<Servers, StoreError> {
         let Target { layout, login, db, tls } = target;
         let tls = tls.as_ref().map(tls::connector).transpose()?;
@@ -57,80 +57,80 @@ impl Servers {
             Layout::Single(_) | Layout::Cluster { .. } => None,
         };
         let dialer = Arc::new(Dialer { login, db, tls });
-        let patience = timeout / 2;
-        Ok(Servers { layout, dialer, sentinel_dialer, patience, runtimes: Mutex::default() })
+        let dead_after = timeout / 2;
+        Ok(Servers { layout, dialer, sentinel_dialer, dead_after, runtimes: Mutex::default() })
     }
 
-    /// Runs a script, and brings it along where it is not known.
+    /// Runs a script by its hash, or by its source if the server does not know it.
     pub(super) async fn run(&self, invocation: &Invocation) -> RedisResult<Value> {
-        match self.ask(invocation.slot(), invocation.by_hash()).await {
+        match self.send(invocation.slot(), invocation.by_hash()).await {
             Err(error) if is_unknown_script(&error) => {
-                self.ask(invocation.slot(), &invocation.by_body()).await
+                self.send(invocation.slot(), &invocation.by_source()).await
             }
             outcome => outcome,
         }
     }
 
-    /// Sends a command to the master that holds a slot. If the connection breaks meanwhile, it is sent once more on a new
-    /// one: everything of ours is added once, however often it is sent, save a waypoint, and two of the same are as good as one.
-    pub(super) async fn ask(&self, slot: Slot, command: &Cmd) -> RedisResult<Value> {
-        match self.lines() {
-            Lines::One(line) => self.ask_one(&line, command).await,
-            Lines::Cluster(cluster) => self.ask_cluster(&cluster, slot, command).await,
+    /// Sends a command to the master of a slot. If the connection breaks, the command is sent once more on a new one. That is
+    /// safe: our writes are idempotent, except that a waypoint may be added twice, which has the same effect as once.
+    pub(super) async fn send(&self, slot: Slot, command: &Cmd) -> RedisResult<Value> {
+        match self.endpoints() {
+            Endpoints::One(endpoint) => self.send_to_one(&endpoint, command).await,
+            Endpoints::Cluster(cluster) => self.send_to_cluster(&cluster, slot, command).await,
         }
     }
 
-    /// Sends commands that leave together and are answered together: many times faster than one by one, and not tried again where the
-    /// connection breaks. Nothing where they may belong to different servers.
-    pub(super) async fn ask_together(&self, commands: &Pipeline) -> Option<RedisResult<Vec<Value>>> {
-        match self.lines() {
-            Lines::One(line) => Some(self.send_together(&line, commands).await),
-            Lines::Cluster(_) => None,
+    /// Sends commands as a pipeline, which is many times faster than one by one, without retrying. Returns `None` for a cluster,
+    /// where they may belong to different servers.
+    pub(super) async fn send_pipeline(&self, commands: &Pipeline) -> Option<RedisResult<Vec<Value>>> {
+        match self.endpoints() {
+            Endpoints::One(endpoint) => Some(self.send_pipeline_to(&endpoint, commands).await),
+            Endpoints::Cluster(_) => None,
         }
     }
 
-    async fn send_together(&self, line: &Line, commands: &Pipeline) -> RedisResult<Vec<Value>> {
-        let connection = line.get().await?;
-        let mut flight = Flight::begin(line, &connection, None, self.patience);
+    async fn send_pipeline_to(&self, endpoint: &Endpoint, commands: &Pipeline) -> RedisResult<Vec<Value>> {
+        let connection = endpoint.connection().await?;
+        let mut pending = PendingCommand::new(endpoint, &connection, None, self.dead_after);
         let outcome = connection.value.pipeline(commands).await;
-        flight.has_landed = true;
+        pending.is_answered = true;
         if outcome.as_ref().is_err_and(is_fatal) {
-            line.discard(&connection);
+            endpoint.discard(&connection);
         }
         outcome
     }
 
-    async fn ask_one(&self, line: &Line, command: &Cmd) -> RedisResult<Value> {
-        let connection = line.get().await?;
-        let error = match self.send(line, &connection, None, false, command).await {
+    async fn send_to_one(&self, endpoint: &Endpoint, command: &Cmd) -> RedisResult<Value> {
+        let connection = endpoint.connection().await?;
+        let error = match self.send_on(endpoint, &connection, None, false, command).await {
             Err(error) if is_fatal(&error) => error,
             outcome => return outcome,
         };
-        // The same server is still the same replica on a new connection.
-        if is_demoted(&error) && !line.can_move() {
+        // Reconnecting to the same server would reach the same replica.
+        if is_demoted(&error) && !endpoint.can_move() {
             return Err(error);
         }
-        let connection = line.get().await?;
-        self.send(line, &connection, None, false, command).await
+        let connection = endpoint.connection().await?;
+        self.send_on(endpoint, &connection, None, false, command).await
     }
 
-    async fn ask_cluster(&self, cluster: &Arc<Cluster>, slot: Slot, command: &Cmd) -> RedisResult<Value> {
+    async fn send_to_cluster(&self, cluster: &Arc<Cluster>, slot: Slot, command: &Cmd) -> RedisResult<Value> {
         let mut redirect = None;
         let mut outcome = Ok(Value::Nil);
         let (mut attempts, mut pauses) = (0, 0);
-        while attempts < ATTEMPTS {
+        while attempts < MAX_ATTEMPTS {
             attempts += 1;
             let map = cluster.map().await?;
-            let held = || map.value.master(slot).cloned().inspect_err(|_| cluster.discard(&map));
+            let master = || map.value.master(slot).cloned().inspect_err(|_| cluster.discard(&map));
             let (address, is_asking) = match redirect.take() {
                 Some(Redirect::Moved(address)) => (address, false),
                 Some(Redirect::Ask(address)) => (address, true),
-                None => (held()?, false),
+                None => (master()?, false),
             };
-            let line = cluster.line(&address);
-            outcome = match line.get().await {
+            let endpoint = cluster.endpoint(&address);
+            outcome = match endpoint.connection().await {
                 Ok(connection) => {
-                    self.send(&line, &connection, Some((cluster, &map)), is_asking, command).await
+                    self.send_on(&endpoint, &connection, Some((cluster, &map)), is_asking, command).await
                 }
                 Err(error) => Err(error),
             };
@@ -140,9 +140,9 @@ impl Servers {
                 Some(Redirect::Ask(_)) => {}
                 Some(Redirect::Moved(_)) => cluster.discard(&map),
                 None if is_fatal(error) => cluster.discard(&map),
-                // Half of the conversation's keys are here and half where the slot moves to. That takes moments.
-                None if is_torn(error) && pauses < MOST_PAUSES => {
-                    sleep(PAUSE).await;
+                // Some keys of the conversation are here and some where the slot is migrating to. That is brief.
+                None if is_migrating(error) && pauses < MAX_MIGRATION_PAUSES => {
+                    sleep(MIGRATION_PAUSE).await;
                     (attempts, pauses) = (0, pauses + 1);
                 }
                 None => break,
@@ -151,78 +151,82 @@ impl Servers {
         outcome
     }
 
-    async fn send(
+    async fn send_on(
         &self,
-        line: &Line,
-        connection: &Made<Connection>,
-        map: Option<(&Cluster, &Made<Arc<SlotMap>>)>,
+        endpoint: &Endpoint,
+        connection: &Instance<Connection>,
+        map: Option<(&Cluster, &Instance<Arc<SlotMap>>)>,
         is_asking: bool,
         command: &Cmd,
     ) -> RedisResult<Value> {
-        let mut flight = Flight::begin(line, connection, map, self.patience);
+        let mut pending = PendingCommand::new(endpoint, connection, map, self.dead_after);
         let outcome = match is_asking {
             true => connection.value.send_asking(command).await,
             false => connection.value.send(command).await,
         };
-        flight.has_landed = true;
+        pending.is_answered = true;
         if outcome.as_ref().is_err_and(is_fatal) {
-            line.discard(connection);
+            endpoint.discard(connection);
         }
         outcome
     }
 
-    fn lines(&self) -> Lines {
+    fn endpoints(&self) -> Endpoints {
         let mut runtimes = self.runtimes.lock().unwrap_or_else(PoisonError::into_inner);
-        runtimes.entry(Handle::current().id()).or_insert_with(|| self.new_lines()).clone()
+        runtimes.entry(Handle::current().id()).or_insert_with(|| self.new_endpoints()).clone()
     }
 
-    fn new_lines(&self) -> Lines {
+    fn new_endpoints(&self) -> Endpoints {
         let dialer = Arc::clone(&self.dialer);
         match &self.layout {
-            Layout::Single(address) => Lines::One(Line::new(End::Server(address.clone()), dialer)),
+            Layout::Single(address) => Endpoints::One(Endpoint::new(Peer::Server(address.clone()), dialer)),
             Layout::Sentinel { sentinels, login: _, master } => {
-                let own = self.sentinel_dialer.clone().unwrap_or_else(|| Dialer::clone(&dialer));
-                let sentinels =
-                    Sentinels { addresses: sentinels.clone(), dialer: own, master: master.clone() };
-                Lines::One(Line::new(End::Master(Arc::new(sentinels)), dialer))
+                let dialer_of_sentinels =
+                    self.sentinel_dialer.clone().unwrap_or_else(|| Dialer::clone(&dialer));
+                let sentinels = Sentinels {
+                    addresses: sentinels.clone(),
+                    dialer: dialer_of_sentinels,
+                    master: master.clone(),
+                };
+                Endpoints::One(Endpoint::new(Peer::Master(Arc::new(sentinels)), dialer))
             }
-            Layout::Cluster { seeds } => Lines::Cluster(Cluster::new(seeds.clone(), dialer)),
+            Layout::Cluster { seeds } => Endpoints::Cluster(Cluster::new(seeds.clone(), dialer)),
         }
     }
 }
 
-/// A command that waits for its answer.
+/// A command that waits for its response.
 ///
-/// Whoever waits has a deadline and drops us when it is over. Then the server may be frozen: its connection stays open, and
-/// everything sent on it from now on would queue behind what it has not answered. So the connection is given up, and with it the
-/// map of the cluster, which may have got a new master there.
-struct Flight<'a> {
-    line: &'a Line,
-    connection: &'a Made<Connection>,
-    map: Option<(&'a Cluster, &'a Made<Arc<SlotMap>>)>,
+/// Callers have a deadline and drop this when it passes. The server may then be frozen: its connection stays open, but
+/// everything sent on it would queue behind the unanswered command. So the connection is discarded, and with it the slot map of
+/// a cluster, which may have elected a new master.
+struct PendingCommand<'a> {
+    endpoint: &'a Endpoint,
+    connection: &'a Instance<Connection>,
+    map: Option<(&'a Cluster, &'a Instance<Arc<SlotMap>>)>,
     since: Instant,
-    patience: Duration,
-    has_landed: bool,
+    dead_after: Duration,
+    is_answered: bool,
 }
 
-impl<'a> Flight<'a> {
-    fn begin(
-        line: &'a Line,
-        connection: &'a Made<Connection>,
-        map: Option<(&'a Cluster, &'a Made<Arc<SlotMap>>)>,
-        patience: Duration,
-    ) -> Flight<'a> {
-        Flight { line, connection, map, since: Instant::now(), patience, has_landed: false }
+impl<'a> PendingCommand<'a> {
+    fn new(
+        endpoint: &'a Endpoint,
+        connection: &'a Instance<Connection>,
+        map: Option<(&'a Cluster, &'a Instance<Arc<SlotMap>>)>,
+        dead_after: Duration,
+    ) -> PendingCommand<'a> {
+        PendingCommand { endpoint, connection, map, since: Instant::now(), dead_after, is_answered: false }
     }
 }
 
-impl Drop for Flight<'_> {
+impl Drop for PendingCommand<'_> {
     fn drop(&mut self) {
-        // A client that goes away drops us as well, mostly sooner; that says nothing about the server.
-        if self.has_landed || self.since.elapsed() < self.patience {
+        // A client that disconnects also drops this, usually earlier. That says nothing about the server.
+        if self.is_answered || self.since.elapsed() < self.dead_after {
             return;
         }
-        self.line.discard(self.connection);
+        self.endpoint.discard(self.connection);
         if let Some((cluster, map)) = self.map {
             cluster.discard(map);
         }

@@ -1,16 +1,16 @@
-//! Where the servers are and how to log in, as written in one URL.
+//! Parses store URLs for Redis.
 
 use crate::StoreError;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What a URL says.
+/// A parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) layout: Layout,
     pub(super) login: Login,
     pub(super) db: u32,
-    /// None: no TLS.
+    /// `None` if TLS is off.
     pub(super) tls: Option<TlsFiles>,
 }
 
@@ -35,10 +35,11 @@ pub(super) struct Login {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TlsFiles {
-    /// Who may vouch for the servers; none: whom the system trusts.
+    /// The certificate authorities to trust; `None` for those of the system.
     pub(super) ca: Option<PathBuf>,
-    /// Our own certificate and its key, for servers that ask for them.
+    /// The client certificate, for servers that require one.
     pub(super) cert: Option<PathBuf>,
+    /// Its private key.
     pub(super) key: Option<PathBuf>,
 }
 
@@ -52,28 +53,25 @@ struct Options {
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26_379;
 
-/// No text of an error repeats what stands in the URL behind the scheme, save the names of options: where a password holds an unescaped
-/// `/`, `?` or `@`, any part may be a piece of it.
+/// Error texts never quote the URL: if a password contains an unescaped `/`, `?` or `@`, any part of the URL may belong to it.
 pub(super) fn parse(url: &str) -> Result<Target, StoreError> {
     let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("has no `://`"))?;
     let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, query)| (rest, query));
     let (authority, path) = rest.split_once('/').map_or((rest, ""), |(authority, path)| (authority, path));
     let (login, hosts) = authority.rsplit_once('@').map_or(("", authority), |(login, hosts)| (login, hosts));
-    let options = read_options(query)?;
-    let login = read_login(login)?;
+    let options = parse_options(query)?;
+    let login = parse_login(login)?;
     let (layout, db) = match scheme {
-        "redis" | "rediss" => (Layout::Single(read_address(hosts, PORT)?), path),
+        "redis" | "rediss" => (Layout::Single(parse_address(hosts, PORT)?), path),
         "redis+sentinel" => {
             let (master, db) = path.split_once('/').map_or((path, ""), |(master, db)| (master, db));
             if master.is_empty() {
-                return Err(bad(
-                    "names no master behind the sentinels, as in `redis+sentinel://a,b,c/mymaster`",
-                ));
+                return Err(bad("names no master; expected `redis+sentinel://a,b,c/mymaster`"));
             }
-            let sentinels = read_addresses(hosts, SENTINEL_PORT)?;
+            let sentinels = parse_addresses(hosts, SENTINEL_PORT)?;
             (Layout::Sentinel { sentinels, login: options.sentinel.clone(), master: decode(master)? }, db)
         }
-        "redis+cluster" => (Layout::Cluster { seeds: read_addresses(hosts, PORT)? }, path),
+        "redis+cluster" => (Layout::Cluster { seeds: parse_addresses(hosts, PORT)? }, path),
         _ => {
             return Err(bad(
                 "does not begin with `redis://`, `rediss://`, `redis+sentinel://` or `redis+cluster://`",
@@ -82,22 +80,22 @@ pub(super) fn parse(url: &str) -> Result<Target, StoreError> {
     };
     let db = match db.trim_end_matches('/') {
         "" => 0,
-        db => db.parse().map_err(|_| bad("has a database that is not a number"))?,
+        db => db.parse().map_err(|_| bad("has an invalid database number"))?,
     };
     if db != 0 && matches!(layout, Layout::Cluster { .. }) {
         return Err(bad("names a database, but a cluster has only database 0"));
     }
     let is_sentinel = matches!(layout, Layout::Sentinel { .. });
     if !is_sentinel && options.sentinel != Login::default() {
-        return Err(bad("has credentials for sentinels, but is not a `redis+sentinel://` one"));
+        return Err(bad("has sentinel credentials, but does not begin with `redis+sentinel://`"));
     }
     let tls = match (scheme, options.tls) {
-        ("rediss", Some(false)) => return Err(bad("begins with `rediss://` and says `tls=false`")),
-        ("redis", Some(true)) => return Err(bad("says `tls=true`; begin it with `rediss://` instead")),
+        ("rediss", Some(false)) => return Err(bad("begins with `rediss://` but has `tls=false`")),
+        ("redis", Some(true)) => return Err(bad("has `tls=true`; use `rediss://` instead")),
         (scheme, tls) => scheme == "rediss" || tls == Some(true),
     };
     if !tls && options.files != TlsFiles::default() {
-        return Err(bad("names certificates, but asks for no TLS"));
+        return Err(bad("names certificates, but does not enable TLS"));
     }
     if options.files.cert.is_some() != options.files.key.is_some() {
         return Err(bad("has only one of `cert` and `key`"));
@@ -105,7 +103,7 @@ pub(super) fn parse(url: &str) -> Result<Target, StoreError> {
     Ok(Target { layout, login, db, tls: tls.then_some(options.files) })
 }
 
-fn read_options(query: &str) -> Result<Options, StoreError> {
+fn parse_options(query: &str) -> Result<Options, StoreError> {
     let mut options = Options::default();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -114,7 +112,7 @@ fn read_options(query: &str) -> Result<Options, StoreError> {
             "tls" => match value.as_str() {
                 "true" => options.tls = Some(true),
                 "false" => options.tls = Some(false),
-                _ => return Err(bad("has an option `tls` that is neither `true` nor `false`")),
+                _ => return Err(bad("has an invalid `tls`; expected `true` or `false`")),
             },
             "ca" => options.files.ca = Some(value.into()),
             "cert" => options.files.cert = Some(value.into()),
@@ -123,7 +121,7 @@ fn read_options(query: &str) -> Result<Options, StoreError> {
             "sentinel_password" => options.sentinel.password = Some(value),
             _ => {
                 return Err(bad(
-                    "has an option that is none of `tls`, `ca`, `cert`, `key`, `sentinel_user` and \
+                    "has an unknown option; expected one of `tls`, `ca`, `cert`, `key`, `sentinel_user`, \
                      `sentinel_password`",
                 ));
             }
@@ -132,23 +130,24 @@ fn read_options(query: &str) -> Result<Options, StoreError> {
     Ok(options)
 }
 
-/// `user:password`, or `:password` for the default user.
-fn read_login(text: &str) -> Result<Login, StoreError> {
+/// Parses `user:password`, or `:password` for the default user.
+fn parse_login(text: &str) -> Result<Login, StoreError> {
     if text.is_empty() {
         return Ok(Login::default());
     }
-    let (user, password) =
-        text.split_once(':').ok_or_else(|| bad("has no `:` before the password, as in `user:password@`"))?;
+    let (user, password) = text
+        .split_once(':')
+        .ok_or_else(|| bad("has no `:` before the password; expected `user:password@`"))?;
     let some = |text: &str| decode(text).map(|text| Some(text).filter(|text| !text.is_empty()));
     Ok(Login { user: some(user)?, password: some(password)? })
 }
 
-fn read_addresses(text: &str, port: u16) -> Result<Vec<Address>, StoreError> {
-    text.split(',').map(|one| read_address(one, port)).collect()
+fn parse_addresses(text: &str, port: u16) -> Result<Vec<Address>, StoreError> {
+    text.split(',').map(|address| parse_address(address, port)).collect()
 }
 
-fn read_address(text: &str, default: u16) -> Result<Address, StoreError> {
-    // An IPv6 address stands in brackets, because it has colons of its own.
+fn parse_address(text: &str, default: u16) -> Result<Address, StoreError> {
+    // An IPv6 address is in brackets, because it contains colons.
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']').ok_or_else(|| bad("has an IPv6 address without a `]`"))?,
         None => text.find(':').map_or((text, ""), |colon| text.split_at(colon)),
@@ -165,10 +164,10 @@ fn read_address(text: &str, default: u16) -> Result<Address, StoreError> {
 }
 
 fn bad_port() -> StoreError {
-    bad("has a port that is not a number from 1 to 65535")
+    bad("has an invalid port; expected 1 to 65535")
 }
 
-/// `%2F` becomes `/`.
+/// Decodes percent escapes: `%2F` becomes `/`.
 fn decode(text: &str) -> Result<String, StoreError> {
     let malformed = || bad("has a `%` that is not followed by two hexadecimal digits");
     let mut bytes = Vec::with_capacity(text.len());
@@ -179,12 +178,12 @@ fn decode(text: &str) -> Result<String, StoreError> {
         bytes.push(u8::from_str_radix(digits, 16).map_err(|_| malformed())?);
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
-    String::from_utf8(bytes).map_err(|_| bad("is not UTF-8 where it is escaped"))
+    String::from_utf8(bytes).map_err(|_| bad("has an escape that is not UTF-8"))
 }
 
-fn bad(what: &str) -> StoreError {
-    let hint = "characters such as `/ ? @ : %` in a password are written as `%2F` and so on";
-    StoreError::Failed(format!("the URL {what} (hint: {hint})"))
+fn bad(problem: &str) -> StoreError {
+    let hint = "escape characters such as `/ ? @ : %` in a password as `%2F` and so on";
+    StoreError::Failed(format!("the URL {problem} (hint: {hint})"))
 }
 
 impl fmt::Display for Address {
@@ -194,7 +193,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Without the password.
+/// Omits the password.
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()

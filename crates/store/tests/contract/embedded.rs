@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_store::{EmbeddedStore, Store};
 
 #[tokio::test]
-async fn a_directory_keeps_the_contract() {
+async fn the_embedded_store_keeps_the_contract() {
     let parent = tempfile::tempdir().unwrap();
     let next = AtomicU64::new(0);
     suite::everything(async |ttl| {

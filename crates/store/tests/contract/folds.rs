@@ -1,4 +1,4 @@
-//! What every store promises about summaries.
+//! The contract of folds.
 
 use crate::suite::{id, key, message, until};
 use bytes::Bytes;
@@ -9,43 +9,43 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval};
 
 pub(crate) async fn everything(store: &Arc<dyn Store>) {
-    the_first_fold_of_a_prefix_stays(&**store).await;
-    folds_come_back_in_order_and_the_oldest_go(&**store).await;
-    of_many_folds_of_a_prefix_at_once_one_stays(store).await;
-    many_folds_of_other_prefixes_at_once_are_all_there(store).await;
-    a_fold_is_forgotten_with_its_conversation(&**store).await;
+    the_first_fold_of_a_prefix_is_kept(&**store).await;
+    folds_are_returned_in_order_and_the_oldest_are_dropped(&**store).await;
+    one_of_many_concurrent_folds_of_a_prefix_is_kept(store).await;
+    concurrent_folds_of_different_prefixes_are_all_kept(store).await;
+    folds_are_deleted_with_their_conversation(&**store).await;
 }
 
-async fn the_first_fold_of_a_prefix_stays(store: &dyn Store) {
+async fn the_first_fold_of_a_prefix_is_kept(store: &dyn Store) {
     let key = key();
     assert!(store.fold(key, id(1), "first".into()).await.unwrap());
     assert!(!store.fold(key, id(1), "second".into()).await.unwrap());
     assert!(store.fold(key, id(2), "another prefix".into()).await.unwrap());
-    // Asked again because its answer was lost: it is still the one.
+    // A retry after a lost response returns the same result.
     assert!(store.fold(key, id(1), "first".into()).await.unwrap());
     assert!(!store.fold(key, id(1), Bytes::new()).await.unwrap());
     assert_eq!(folds(store, key).await, ["first", "another prefix"]);
 }
 
-async fn folds_come_back_in_order_and_the_oldest_go(store: &dyn Store) {
+async fn folds_are_returned_in_order_and_the_oldest_are_dropped(store: &dyn Store) {
     let key = key();
-    // Not in the order of what they cover.
+    // Not in the order of the covered prefixes.
     let covers = |number: usize| id(u8::try_from(200 - 7 * number).unwrap());
     let record = |number: usize| Bytes::from(format!("fold {number}"));
     for number in 0..FOLDS + 3 {
         assert!(store.fold(key, covers(number), record(number)).await.unwrap());
     }
-    // One that is there already does not become the newest.
+    // Storing a fold again does not make it the newest.
     store.fold(key, covers(3), record(3)).await.unwrap();
     let expected: Vec<Bytes> = (3..FOLDS + 3).map(record).collect();
     assert_eq!(folds(store, key).await, expected);
-    // One that had to go is new again.
+    // A dropped fold can be stored anew.
     assert!(store.fold(key, covers(0), "anew".into()).await.unwrap());
     let expected: Vec<Bytes> = (4..FOLDS + 3).map(record).chain(["anew".into()]).collect();
     assert_eq!(folds(store, key).await, expected);
 }
 
-async fn of_many_folds_of_a_prefix_at_once_one_stays(store: &Arc<dyn Store>) {
+async fn one_of_many_concurrent_folds_of_a_prefix_is_kept(store: &Arc<dyn Store>) {
     let key = key();
     let mut tasks = JoinSet::new();
     for number in 0..64 {
@@ -58,7 +58,7 @@ async fn of_many_folds_of_a_prefix_at_once_one_stays(store: &Arc<dyn Store>) {
     assert_eq!(folds(&**store, key).await, kept);
 }
 
-async fn many_folds_of_other_prefixes_at_once_are_all_there(store: &Arc<dyn Store>) {
+async fn concurrent_folds_of_different_prefixes_are_all_kept(store: &Arc<dyn Store>) {
     let key = key();
     let mut tasks = JoinSet::new();
     for number in 0..FOLDS {
@@ -75,7 +75,7 @@ async fn many_folds_of_other_prefixes_at_once_are_all_there(store: &Arc<dyn Stor
     assert_eq!(all, expected);
 }
 
-async fn a_fold_is_forgotten_with_its_conversation(store: &dyn Store) {
+async fn folds_are_deleted_with_their_conversation(store: &dyn Store) {
     let key = key();
     store.fold(key, id(1), "before".into()).await.unwrap();
     assert!(store.delete(key).await.unwrap());

@@ -1,9 +1,9 @@
-//! One suite for every store: what `Store` promises, whoever keeps it.
+//! The contract of `Store`: one suite that runs against every implementation.
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
-mod claims;
 mod embedded;
 mod folds;
+mod leases;
 mod memory;
 mod redis;
 mod suite;

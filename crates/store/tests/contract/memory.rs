@@ -6,12 +6,12 @@ use std::time::Duration;
 use tidegate_store::{ConversationKey, Journal, MemoryStore, MessageId, Store};
 
 #[tokio::test]
-async fn memory_keeps_the_contract() {
+async fn the_memory_store_keeps_the_contract() {
     suite::everything(async |ttl| Arc::new(MemoryStore::new(ttl)) as Arc<dyn Store>).await;
 }
 
 #[tokio::test]
-async fn the_least_recently_used_goes_when_memory_is_full() {
+async fn the_least_recently_written_conversation_is_evicted_when_full() {
     static NOW: AtomicU64 = AtomicU64::new(1);
     let clock = || NOW.fetch_add(1, Ordering::Relaxed);
     let store = MemoryStore::with(Duration::from_secs(3600), 100_000, clock);

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tidegate_store::{RedisStore, Store};
 use tidegate_testkit::{RedisCluster, RedisServer, Sentinels};
 
-/// Long: what is tested here is what a store does, not how fast.
+/// Generous, because the contract is not about speed.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 async fn keeps_the_contract(url: &str) {
@@ -19,12 +19,12 @@ async fn a_single_server_keeps_the_contract() {
     assert_eq!(server.cli(&["-n", "0", "dbsize"]).await, "0");
 }
 
-/// The user may do what the store needs and nothing else, so that this is also the list of what to allow.
+/// The user has only the permissions that the store needs, so this doubles as the list of what to allow.
 #[tokio::test]
-async fn a_server_with_tls_and_a_user_of_few_rights_keeps_the_contract() {
-    let rights = "+lrange +hgetall +del +set +zrem +zcard +zrevrange +eval +evalsha +hsetnx +rpush +ltrim +pexpire +sadd \
+async fn a_server_with_tls_and_a_restricted_user_keeps_the_contract() {
+    let permissions = "+lrange +hgetall +del +set +zrem +zcard +zrevrange +eval +evalsha +hsetnx +rpush +ltrim +pexpire +sadd \
                   +hincrby +hset +hget +zadd +zremrangebyscore +zscore +get +hdel +lpop +lrem";
-    let user = format!("user tide on >s3cr/et ~tg:* {rights}");
+    let user = format!("user tide on >s3cr/et ~tg:* {permissions}");
     let server = RedisServer::with_tls(&[&user]).await;
     keeps_the_contract(&server.tls_url("tide:s3cr%2Fet@")).await;
 }
@@ -41,7 +41,6 @@ async fn a_cluster_keeps_the_contract() {
     keeps_the_contract(&cluster.url()).await;
 }
 
-/// Whatever a conversation leaves in Redis goes away by itself.
 #[tokio::test]
 async fn every_key_has_a_time_to_live() {
     let server = RedisServer::start().await;
@@ -49,7 +48,7 @@ async fn every_key_has_a_time_to_live() {
     let keys = server.cli(&["keys", "*"]).await;
     assert!(keys.lines().count() > 10, "{keys}");
     for key in keys.lines() {
-        let left: i64 = server.cli(&["pttl", key]).await.parse().unwrap();
-        assert_ne!(left, -1, "{key} stays for ever");
+        let ttl: i64 = server.cli(&["pttl", key]).await.parse().unwrap();
+        assert_ne!(ttl, -1, "{key} never expires");
     }
 }

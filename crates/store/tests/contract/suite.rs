@@ -1,4 +1,4 @@
-use crate::{claims, folds};
+use crate::{folds, leases};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::LazyLock;
@@ -10,35 +10,35 @@ use tidegate_store::{
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval};
 
-/// The time of day of the first turn.
-static NOON: LazyLock<u64> = LazyLock::new(wall_clock);
+/// The base of all turn times.
+static START: LazyLock<u64> = LazyLock::new(wall_clock);
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Every promise, one after the other, against stores that `open` opens with the time to live that it is given. They may
-/// share one server: each promise uses conversations of its own.
+/// Runs the whole contract against stores that `open` opens with a given time to live. They may share one server: each check
+/// uses its own conversations.
 pub(crate) async fn everything(open: impl AsyncFn(Duration) -> Arc<dyn Store>) {
     let store = open(HOUR).await;
-    nothing_is_known_of_a_new_conversation(&*store).await;
-    waypoints_come_back_in_order_and_the_oldest_go(&*store).await;
+    a_new_conversation_is_empty(&*store).await;
+    waypoints_are_returned_in_order_and_the_oldest_are_dropped(&*store).await;
     a_message_is_added_once(&*store).await;
-    records_are_any_bytes(&*store).await;
-    many_at_once_lose_nothing(&store).await;
+    records_may_contain_any_bytes(&*store).await;
+    concurrent_writes_lose_nothing(&store).await;
     a_turn_is_counted_once(&*store).await;
-    a_retry_is_another_request_but_no_other_turn(&*store).await;
+    a_retry_counts_as_a_request_but_not_as_a_turn(&*store).await;
     conversations_are_listed_by_their_last_turn(&*store).await;
-    conversations_do_not_meet(&*store).await;
-    what_is_deleted_is_gone(&*store).await;
+    conversations_are_isolated(&*store).await;
+    a_deleted_conversation_is_empty(&*store).await;
     folds::everything(&store).await;
-    what_is_pinned_stays_until_it_is_changed(&*store).await;
-    claims::everything(&store).await;
+    a_pin_stays_until_it_is_replaced_or_removed(&*store).await;
+    leases::everything(&store).await;
     store.probe().await.unwrap();
-    what_is_not_written_to_expires(&*open(Duration::from_millis(400)).await).await;
+    a_conversation_expires_without_writes(&*open(Duration::from_millis(400)).await).await;
     writing_keeps_a_conversation_alive(&*open(Duration::from_millis(1500)).await).await;
     folds::folding_keeps_a_conversation_alive(&*open(Duration::from_millis(1500)).await).await;
 }
 
-async fn nothing_is_known_of_a_new_conversation(store: &dyn Store) {
+async fn a_new_conversation_is_empty(store: &dyn Store) {
     let key = key();
     assert_eq!(store.recall(key).await.unwrap(), Recollection::default());
     assert_eq!(store.head(key).await.unwrap(), None);
@@ -47,7 +47,7 @@ async fn nothing_is_known_of_a_new_conversation(store: &dyn Store) {
     assert!(!store.delete(key).await.unwrap());
 }
 
-async fn waypoints_come_back_in_order_and_the_oldest_go(store: &dyn Store) {
+async fn waypoints_are_returned_in_order_and_the_oldest_are_dropped(store: &dyn Store) {
     let key = key();
     for number in 0..WAYPOINTS + 3 {
         store.journal(key, waypoint(&format!("waypoint {number}"))).await.unwrap();
@@ -56,7 +56,7 @@ async fn waypoints_come_back_in_order_and_the_oldest_go(store: &dyn Store) {
     assert_eq!(store.recall(key).await.unwrap().waypoints, expected);
 }
 
-async fn what_is_pinned_stays_until_it_is_changed(store: &dyn Store) {
+async fn a_pin_stays_until_it_is_replaced_or_removed(store: &dyn Store) {
     let (here, there) = (key(), key());
     store.pin(here, Some("first".into())).await.unwrap();
     store.journal(here, waypoint("one")).await.unwrap();
@@ -66,7 +66,7 @@ async fn what_is_pinned_stays_until_it_is_changed(store: &dyn Store) {
     assert_eq!(store.recall(there).await.unwrap(), Recollection::default());
     store.pin(here, None).await.unwrap();
     assert_eq!(store.recall(here).await.unwrap().pinned, None);
-    // It goes with its conversation.
+    // It is deleted with its conversation.
     store.pin(here, Some("third".into())).await.unwrap();
     assert!(store.delete(here).await.unwrap());
     assert_eq!(store.recall(here).await.unwrap(), Recollection::default());
@@ -84,7 +84,7 @@ async fn a_message_is_added_once(store: &dyn Store) {
     assert_eq!(messages(store, key).await, [(id(1), "first".into()), (id(2), "x".into())]);
 }
 
-async fn records_are_any_bytes(store: &dyn Store) {
+async fn records_may_contain_any_bytes(store: &dyn Store) {
     let key = key();
     let odd: Bytes = (0..=255).chain([0, 13, 10, 0]).collect();
     let long = Bytes::from(vec![7; 1 << 20]);
@@ -107,13 +107,13 @@ async fn records_are_any_bytes(store: &dyn Store) {
     assert_eq!(store.turns(key).await.unwrap(), [odd]);
 }
 
-async fn many_at_once_lose_nothing(store: &Arc<dyn Store>) {
+async fn concurrent_writes_lose_nothing(store: &Arc<dyn Store>) {
     let key = key();
     let mut tasks = JoinSet::new();
     for number in 0..64u8 {
         let store = store.clone();
         tasks.spawn(async move {
-            // Half of them bring the same message.
+            // Pairs of tasks write the same message.
             store.journal(key, message(number / 2, "m")).await.unwrap();
             store.count(key, turn(number, Some(number / 2), 10)).await.unwrap();
         });
@@ -133,16 +133,16 @@ async fn a_turn_is_counted_once(store: &dyn Store) {
         store.count(key, turn(1, Some(1), 10)).await.unwrap();
     }
     let labels = vec![("model", "gpt-5 \"ü\"\n".to_owned()), ("route", "b".to_owned())];
-    store.count(key, Turn { at: *NOON - 100, labels, ..turn(2, Some(2), 5) }).await.unwrap();
+    store.count(key, Turn { at: *START - 100, labels, ..turn(2, Some(2), 5) }).await.unwrap();
     let head = store.head(key).await.unwrap().unwrap();
     assert_eq!(counts(&head), [("requests", 2), ("tokens", 15), ("turns", 2)]);
-    assert_eq!((head.first, head.last), (*NOON - 100, *NOON + 1));
+    assert_eq!((head.first, head.last), (*START - 100, *START + 1));
     let labels: Vec<_> = head.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(labels, [("model", "gpt-5 \"ü\"\n"), ("route", "b")]);
     assert_eq!(store.turns(key).await.unwrap().len(), 2);
 }
 
-async fn a_retry_is_another_request_but_no_other_turn(store: &dyn Store) {
+async fn a_retry_counts_as_a_request_but_not_as_a_turn(store: &dyn Store) {
     let key = key();
     store.count(key, turn(1, Some(1), 10)).await.unwrap();
     store.count(key, turn(2, Some(1), 10)).await.unwrap();
@@ -154,15 +154,15 @@ async fn a_retry_is_another_request_but_no_other_turn(store: &dyn Store) {
 async fn conversations_are_listed_by_their_last_turn(store: &dyn Store) {
     let before = store.list(0, 1).await.unwrap().total;
     let keys = [key(), key(), key()];
-    // Later than whatever stands in the store already.
-    let late = |number: u64| *NOON + 100_000 + number;
+    // Later than anything already in the store.
+    let late = |number: u64| *START + 100_000 + number;
     for (number, key) in keys.into_iter().enumerate() {
         store.count(key, Turn { at: late(number as u64), ..turn(1, Some(1), 1) }).await.unwrap();
     }
     store.count(keys[0], Turn { at: late(9), ..turn(2, Some(2), 1) }).await.unwrap();
-    // An old turn that is written late moves nothing.
+    // An old turn that is written late changes nothing.
     store.count(keys[2], Turn { at: late(0) - 5, ..turn(3, Some(3), 1) }).await.unwrap();
-    // Only what has had a turn is listed.
+    // Only conversations with a turn are listed.
     store.journal(key(), message(1, "x")).await.unwrap();
 
     let listing = store.list(0, 3).await.unwrap();
@@ -176,40 +176,40 @@ async fn conversations_are_listed_by_their_last_turn(store: &dyn Store) {
     assert_eq!(store.list(before + 3, 5).await.unwrap().conversations, []);
 }
 
-async fn conversations_do_not_meet(store: &dyn Store) {
-    let (mine, other) = (key(), key());
-    store.journal(mine, waypoint("mine")).await.unwrap();
-    store.journal(mine, message(1, "mine")).await.unwrap();
-    store.count(mine, turn(1, Some(1), 10)).await.unwrap();
-    store.fold(mine, id(1), "mine".into()).await.unwrap();
+async fn conversations_are_isolated(store: &dyn Store) {
+    let (one, other) = (key(), key());
+    store.journal(one, waypoint("one")).await.unwrap();
+    store.journal(one, message(1, "one")).await.unwrap();
+    store.count(one, turn(1, Some(1), 10)).await.unwrap();
+    store.fold(one, id(1), "one".into()).await.unwrap();
     store.journal(other, message(1, "other")).await.unwrap();
-    assert_eq!(messages(store, mine).await, [(id(1), "mine".into())]);
+    assert_eq!(messages(store, one).await, [(id(1), "one".into())]);
     assert_eq!(messages(store, other).await, [(id(1), "other".into())]);
     assert_eq!(store.recall(other).await.unwrap(), Recollection::default());
     assert_eq!(store.head(other).await.unwrap(), None);
     assert_eq!(store.turns(other).await.unwrap(), Vec::<Bytes>::new());
 }
 
-async fn what_is_deleted_is_gone(store: &dyn Store) {
-    let (gone, stays) = (key(), key());
-    for key in [gone, stays] {
+async fn a_deleted_conversation_is_empty(store: &dyn Store) {
+    let (deleted, kept) = (key(), key());
+    for key in [deleted, kept] {
         store.journal(key, Journal { waypoint: Some("w".into()), ..message(1, "x") }).await.unwrap();
         store.count(key, turn(1, Some(1), 10)).await.unwrap();
         store.fold(key, id(1), "f".into()).await.unwrap();
     }
     let before = store.list(0, 1).await.unwrap().total;
-    assert!(store.delete(gone).await.unwrap());
-    nothing_is_left(store, gone).await;
+    assert!(store.delete(deleted).await.unwrap());
+    assert_empty(store, deleted).await;
     assert_eq!(store.list(0, 1).await.unwrap().total, before - 1);
     let recollection = Recollection { waypoints: vec!["w".into()], folds: vec!["f".into()], pinned: None };
-    assert_eq!(store.recall(stays).await.unwrap(), recollection);
-    // It can begin anew, and what was counted before counts again.
-    store.count(gone, turn(1, Some(1), 10)).await.unwrap();
-    let head = store.head(gone).await.unwrap().unwrap();
+    assert_eq!(store.recall(kept).await.unwrap(), recollection);
+    // It can be used again, and a turn with an earlier id counts again.
+    store.count(deleted, turn(1, Some(1), 10)).await.unwrap();
+    let head = store.head(deleted).await.unwrap().unwrap();
     assert_eq!(counts(&head), [("requests", 1), ("tokens", 10), ("turns", 1)]);
 }
 
-async fn what_is_not_written_to_expires(store: &dyn Store) {
+async fn a_conversation_expires_without_writes(store: &dyn Store) {
     let key = key();
     store.journal(key, Journal { waypoint: Some("w".into()), ..message(1, "x") }).await.unwrap();
     store.count(key, turn(1, Some(1), 10)).await.unwrap();
@@ -221,7 +221,7 @@ async fn what_is_not_written_to_expires(store: &dyn Store) {
     .await;
     until(async || !store.list(0, 500).await.unwrap().conversations.iter().any(|(listed, _)| *listed == key))
         .await;
-    nothing_is_left(store, key).await;
+    assert_empty(store, key).await;
 }
 
 async fn writing_keeps_a_conversation_alive(store: &dyn Store) {
@@ -230,7 +230,7 @@ async fn writing_keeps_a_conversation_alive(store: &dyn Store) {
     store.journal(key, message(1, "old")).await.unwrap();
     store.count(key, turn(1, Some(1), 10)).await.unwrap();
     store.fold(key, id(1), "old".into()).await.unwrap();
-    // Written to for longer than the time to live, with no gap of that length.
+    // Written to for longer than the time to live, without a gap of that length.
     let mut pace = interval(Duration::from_millis(100));
     let mut number = 2;
     while begun.elapsed() < Duration::from_millis(2500) {
@@ -244,19 +244,19 @@ async fn writing_keeps_a_conversation_alive(store: &dyn Store) {
     assert_eq!(store.head(key).await.unwrap().unwrap().counts["turns"], 1);
 }
 
-pub(crate) async fn nothing_is_left(store: &dyn Store, key: ConversationKey) {
+pub(crate) async fn assert_empty(store: &dyn Store, key: ConversationKey) {
     assert_eq!(store.recall(key).await.unwrap(), Recollection::default());
     assert_eq!(store.head(key).await.unwrap(), None);
     assert_eq!(store.turns(key).await.unwrap(), Vec::<Bytes>::new());
     assert_eq!(store.messages(key).await.unwrap(), []);
 }
 
-/// Waits until something is so, and fails if it does not become so.
-pub(crate) async fn until(so: impl AsyncFn() -> bool) {
-    tidegate_testkit::until("what a store does by itself", so).await;
+/// Waits until a condition holds, and fails if it does not hold in time.
+pub(crate) async fn until(condition: impl AsyncFn() -> bool) {
+    tidegate_testkit::until("the store reaches the expected state", condition).await;
 }
 
-/// A conversation that no other promise uses.
+/// A conversation that no other check uses.
 pub(crate) fn key() -> ConversationKey {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut key = [0xab; 16];
@@ -280,7 +280,7 @@ fn turn(number: u8, end: Option<u8>, tokens: u64) -> Turn {
     Turn {
         id: [number; 16],
         end: end.map(id),
-        at: *NOON + u64::from(number),
+        at: *START + u64::from(number),
         record: format!("turn {number}").into(),
         counts: vec![("tokens", tokens)],
         labels: vec![("model", "gpt-4o".to_owned())],

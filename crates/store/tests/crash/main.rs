@@ -1,8 +1,7 @@
-//! The embedded store is killed at random moments, again and again on the same directory. What it had acknowledged must be
-//! there when it is opened again, and everything must be whole.
+//! Kills the embedded store at random moments, repeatedly on the same directory. After each kill, everything acknowledged must be
+//! there, and nothing may be torn.
 //!
-//! The processes that are killed are this one, started again: [`writer`] writes and acknowledges, [`verdict`] knows what
-//! must be true afterwards.
+//! The killed processes are this test, started again: [`writer`] writes and acknowledges, [`verdict`] checks the result.
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
 mod scenario;
@@ -22,15 +21,15 @@ use verdict::{Acknowledged, Verdict};
 
 const ROUNDS: u64 = 200;
 
-/// Set to the number of a failed run to repeat its choices. Where in a write the kill falls stays a matter of luck.
+/// Set to the seed of a failed run to repeat its choices. At which point of a write the kill happens remains random.
 const SEED: &str = "TIDEGATE_CRASH_SEED";
 
 #[test]
-fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
-    if let Some(orders) = writer::orders() {
-        writer::write_until_killed(&orders);
+fn kills_neither_lose_acknowledged_writes_nor_tear_others() {
+    if let Some(assignment) = writer::assignment() {
+        writer::write_until_killed(&assignment);
     }
-    let seed = env::var(SEED).map_or_else(|_| from_the_clock(), |seed| seed.parse().unwrap());
+    let seed = env::var(SEED).map_or_else(|_| seed_from_clock(), |seed| seed.parse().unwrap());
     writeln!(std::io::stderr(), "{SEED}={seed}").unwrap();
     let mut random = Random(seed);
     let parent = tempfile::tempdir().unwrap();
@@ -39,23 +38,23 @@ fn nothing_acknowledged_is_lost_and_nothing_is_torn() {
     let mut verdict = Verdict::default();
     let mut acknowledged = 0;
     for round in 0..ROUNDS {
-        let seen = one_life(&directory, round, &mut random);
+        let seen = run_until_killed(&directory, round, &mut random);
         acknowledged += seen.len();
-        // Every other time only a copy is opened here, so that the next writer finds the file as the kill left it.
+        // Every other time only a copy is checked, so that the next writer finds the file exactly as the kill left it.
         if round % 2 == 0 {
-            verdict.judge(&directory, round, &seen);
+            verdict.check(&directory, round, &seen);
         } else {
             copy_files(&directory, &copy);
-            verdict.judge(&copy, round, &seen);
+            verdict.check(&copy, round, &seen);
         }
     }
-    verdict.judge_all(&directory, ROUNDS);
-    assert!(acknowledged > 1_000, "only {acknowledged} writes were acknowledged: this run shows little");
+    verdict.check_all(&directory, ROUNDS);
+    assert!(acknowledged > 1_000, "only {acknowledged} writes were acknowledged: this run is not conclusive");
 }
 
 /// Starts a writer, kills it at a random moment, and returns what it had acknowledged by then.
-fn one_life(directory: &Path, round: u64, random: &mut Random) -> Acknowledged {
-    let mut child = writer::orders_for(directory, round, Command::new(env::current_exe().unwrap()))
+fn run_until_killed(directory: &Path, round: u64, random: &mut Random) -> Acknowledged {
+    let mut child = writer::command_for(directory, round, Command::new(env::current_exe().unwrap()))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -64,12 +63,12 @@ fn one_life(directory: &Path, round: u64, random: &mut Random) -> Acknowledged {
     let lines = BufReader::new(child.stdout.take().unwrap());
     let reader = std::thread::spawn(move || {
         lines.lines().map_while(Result::ok).filter_map(|line| writer::parse(&line)).for_each(|write| {
-            // The other side stops listening when it has decided to kill.
+            // The receiver is gone once the process is killed.
             let _ = arrived.send(write);
         });
     });
     let mut seen = Vec::new();
-    // One in five lives is cut by the clock alone, mostly while the file is made or opened.
+    // One in five processes is killed by time alone, mostly while it creates or opens the file.
     let (writes, time) = match random.below(5) {
         0 => (u64::MAX, Duration::from_micros(random.below(60_000))),
         _ => (random.below(70), Duration::from_secs(10)),
@@ -81,7 +80,7 @@ fn one_life(directory: &Path, round: u64, random: &mut Random) -> Acknowledged {
             Err(_) => break,
         }
     }
-    // Acknowledgements come right after a commit; this moves the kill to anywhere in the next one.
+    // Acknowledgements follow a commit immediately. A random delay moves the kill anywhere into the next one.
     let pause = Duration::from_micros(random.below(3_000));
     while let Ok(write) = arrivals.recv_timeout(pause) {
         seen.push(write);
@@ -89,7 +88,7 @@ fn one_life(directory: &Path, round: u64, random: &mut Random) -> Acknowledged {
             break;
         }
     }
-    assert!(child.try_wait().unwrap().is_none(), "round {round}: the writer ended by itself");
+    assert!(child.try_wait().unwrap().is_none(), "round {round}: the writer exited by itself");
     child.kill().unwrap();
     child.wait().unwrap();
     reader.join().unwrap();
@@ -101,14 +100,14 @@ fn one_life(directory: &Path, round: u64, random: &mut Random) -> Acknowledged {
 fn copy_files(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     fs::create_dir(to).unwrap();
-    // A writer killed early enough has not even made the directory.
+    // A writer that was killed early has not even created the directory.
     for file in fs::read_dir(from).into_iter().flatten() {
         let file = file.unwrap();
         fs::copy(file.path(), to.join(file.file_name())).unwrap();
     }
 }
 
-fn from_the_clock() -> u64 {
+fn seed_from_clock() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     u64::try_from(since.as_millis()).unwrap()
 }

@@ -1,16 +1,16 @@
-//! What is written. Everything follows from numbers, so that the judge knows it without being told.
+//! What the writer writes. Everything is derived from numbers, so that the checks can recompute it.
 
 use bytes::Bytes;
 use tidegate_store::{ConversationKey, Journal, MessageId, Turn};
 
-/// Conversations that are written at the same time, so that commits hold several writes.
+/// The number of conversations written concurrently, so that commits contain several writes.
 pub(crate) const LANES: u64 = 6;
 
-/// Messages in each journal.
+/// The number of messages in each journal.
 pub(crate) const MESSAGES: u64 = 3;
 
-/// One write. The conversation of a round and a lane has each number journalled, then counted, until the kill; some rounds
-/// later it is deleted, so that the database stays small and its pages are used again.
+/// One write. In the conversation of a round and a lane, each number is journalled, then counted, until the kill. Some rounds
+/// later the conversation is deleted, so that the database stays small and reuses its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
     Delete { round: u64, lane: u64 },
@@ -18,7 +18,7 @@ pub(crate) enum Write {
     Count { lane: u64, number: u64 },
 }
 
-/// The rounds whose conversations are deleted in this one. Twice each: the first deletion may be what was killed.
+/// The rounds whose conversations are deleted in this one. Each is deleted twice, because the first attempt may be killed.
 pub(crate) fn deleted_in(round: u64) -> impl Iterator<Item = u64> {
     [7, 6].into_iter().filter_map(move |age| round.checked_sub(age))
 }
@@ -37,7 +37,7 @@ pub(crate) fn journal(number: u64) -> Journal {
 pub(crate) fn turn(number: u64) -> Turn {
     Turn {
         id: u128::from(number).to_be_bytes(),
-        // Every second one is a retry.
+        // Every second turn is a retry.
         end: Some(message_id(number / 2, 0)),
         at: 1_000 + number,
         record: turn_record(number),
@@ -52,7 +52,7 @@ pub(crate) fn message_id(number: u64, part: u64) -> MessageId {
     MessageId(id)
 }
 
-/// From nothing to some pages of the database.
+/// Between empty and several database pages long.
 pub(crate) fn message(number: u64, part: u64) -> Bytes {
     let mut random = Random(number * MESSAGES + part);
     let length = random.below(4_000);
@@ -68,7 +68,7 @@ pub(crate) fn turn_record(number: u64) -> Bytes {
     format!("turn {number}").into()
 }
 
-/// SplitMix64: every number leads to another that looks nothing like it.
+/// SplitMix64.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

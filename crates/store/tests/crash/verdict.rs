@@ -1,4 +1,4 @@
-//! What must be true after a kill.
+//! Checks the database after a kill.
 
 use crate::open;
 use crate::scenario::{LANES, MESSAGES, Write, deleted_in, key, message, message_id, turn_record, waypoint};
@@ -9,22 +9,22 @@ use tidegate_store::{EmbeddedStore, MessageId, Store, WAYPOINTS};
 
 pub(crate) type Acknowledged = Vec<Write>;
 
-/// How many numbers of a conversation are there.
+/// How many numbers of a conversation are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Kept {
     journalled: u64,
     counted: u64,
 }
 
-/// What was found at each round. It must not change any more, but for being deleted as a whole.
+/// What was found in each round. It must not change afterwards, except by being deleted as a whole.
 #[derive(Default)]
 pub(crate) struct Verdict {
     kept: BTreeMap<(u64, u64), Kept>,
 }
 
 impl Verdict {
-    /// What this round wrote and deleted, against what it acknowledged, and what is left of the last ones.
-    pub(crate) fn judge(&mut self, directory: &Path, round: u64, acknowledged: &[Write]) {
+    /// Compares what this round wrote and deleted with what it acknowledged, and checks the previous rounds.
+    pub(crate) fn check(&mut self, directory: &Path, round: u64, acknowledged: &[Write]) {
         run(async {
             let store = open(directory);
             for lane in 0..LANES {
@@ -41,7 +41,7 @@ impl Verdict {
                     Write::Journal { .. } | Write::Count { .. } | Write::Delete { .. } => None,
                 });
                 let context = format!("round {round}, lane {lane}: {kept:?}");
-                // One more may have been written without the acknowledgement getting out.
+                // One more may have been written without being acknowledged.
                 assert!((journalled..=journalled + 1).contains(&kept.journalled), "{context}, {journalled}");
                 assert!((counted..=counted + 1).contains(&kept.counted), "{context}, {counted}");
                 assert!(kept.journalled - kept.counted <= 1, "{context}");
@@ -62,8 +62,8 @@ impl Verdict {
         });
     }
 
-    /// The conversations of all rounds.
-    pub(crate) fn judge_all(&self, directory: &Path, rounds: u64) {
+    /// Checks the conversations of all rounds.
+    pub(crate) fn check_all(&self, directory: &Path, rounds: u64) {
         run(async {
             let store = open(directory);
             for round in 0..rounds {
@@ -86,7 +86,7 @@ impl Verdict {
     }
 }
 
-/// Everything of a conversation is whole and agrees; how much there is of it.
+/// Checks that a conversation is consistent. Returns how much of it is stored.
 async fn examine(store: &EmbeddedStore, round: u64, lane: u64) -> Kept {
     let context = format!("round {round}, lane {lane}");
     let key = key(round, lane);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use tidegate_store::Store;
 use tokio::task::JoinSet;
 
-/// Given to a process through its environment: it is the same test, told to do something else.
-pub(crate) struct Orders {
+/// Passed to the process through its environment: it runs the same test binary, in the role of the writer.
+pub(crate) struct Assignment {
     directory: PathBuf,
     round: u64,
 }
@@ -19,22 +19,22 @@ pub(crate) struct Orders {
 const DIRECTORY: &str = "TIDEGATE_CRASH_DIRECTORY";
 const ROUND: &str = "TIDEGATE_CRASH_ROUND";
 
-pub(crate) fn orders_for(directory: &Path, round: u64, mut process: Command) -> Command {
-    process.args(["--exact", "nothing_acknowledged_is_lost_and_nothing_is_torn", "--nocapture"]);
+pub(crate) fn command_for(directory: &Path, round: u64, mut process: Command) -> Command {
+    process.args(["--exact", "kills_neither_lose_acknowledged_writes_nor_tear_others", "--nocapture"]);
     process.env(DIRECTORY, directory).env(ROUND, round.to_string());
     process
 }
 
-pub(crate) fn orders() -> Option<Orders> {
+pub(crate) fn assignment() -> Option<Assignment> {
     let directory = env::var_os(DIRECTORY)?.into();
-    Some(Orders { directory, round: env::var(ROUND).unwrap().parse().unwrap() })
+    Some(Assignment { directory, round: env::var(ROUND).unwrap().parse().unwrap() })
 }
 
-pub(crate) fn write_until_killed(orders: &Orders) -> ! {
-    let round = orders.round;
+pub(crate) fn write_until_killed(assignment: &Assignment) -> ! {
+    let round = assignment.round;
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let stopped = runtime.block_on(async {
-        let store = Arc::new(open(&orders.directory));
+        let store = Arc::new(open(&assignment.directory));
         let mut lanes = JoinSet::new();
         for lane in 0..LANES {
             let store = Arc::clone(&store);
@@ -56,7 +56,7 @@ pub(crate) fn write_until_killed(orders: &Orders) -> ! {
     panic!("a writer stopped: {stopped:?}");
 }
 
-/// The line begins anew because the test harness leaves one unfinished.
+/// Starts with a line break, because the test harness leaves a line unfinished.
 fn acknowledge(write: Write) {
     let line = match write {
         Write::Delete { round, lane } => format!("\ndelete {round} {lane} .\n"),
@@ -68,7 +68,7 @@ fn acknowledge(write: Write) {
     out.flush().unwrap();
 }
 
-/// What a line acknowledges. The full stop tells a whole one from one that was cut.
+/// Parses an acknowledgement. The full stop distinguishes a complete line from a truncated one.
 pub(crate) fn parse(line: &str) -> Option<Write> {
     let mut words = line.split(' ');
     let (kind, one, two) = (words.next()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?);

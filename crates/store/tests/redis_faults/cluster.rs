@@ -1,17 +1,17 @@
-//! Masters of a cluster that fail, and slots that move.
+//! Failing masters of a cluster, and migrating slots.
 
 use super::*;
 use tidegate_testkit::RedisCluster;
 
-/// From the promotion until requests flow again.
-const SOON: Duration = Duration::from_secs(2);
+/// The maximum time from the promotion until requests succeed.
+const FAILOVER_BOUND: Duration = Duration::from_secs(2);
 
 fn name(number: u8, part: &str) -> String {
     format!("tg:1:{{{}}}:{part}", key(number))
 }
 
 #[tokio::test]
-async fn conversations_are_on_all_masters() {
+async fn conversations_are_distributed_over_all_masters() {
     let cluster = RedisCluster::start().await;
     let store = open(&cluster.url());
     let mut masters = std::collections::BTreeSet::new();
@@ -29,22 +29,22 @@ async fn conversations_are_on_all_masters() {
 }
 
 #[tokio::test]
-async fn requests_go_to_the_new_master_soon_after_the_old_one_is_killed() {
+async fn requests_reach_the_new_master_soon_after_the_old_one_is_killed() {
     let cluster = RedisCluster::start().await;
     let store = open(&cluster.url());
     let load = Load::start(&store);
-    load.flows().await;
+    load.succeeds().await;
     let old = cluster.kill_master_of(&name(0, "w")).await;
     cluster.wait_promotion(&name(0, "w"), old).await;
-    let took = until_works(async || bounded(store.journal(key(0), journal(1))).await).await;
-    assert!(took < SOON, "{took:?}");
-    let took = load.flows().await;
-    assert!(took < SOON, "{took:?}");
+    let took = until_success(async || bounded(store.journal(key(0), journal(1))).await).await;
+    assert!(took < FAILOVER_BOUND, "{took:?}");
+    let took = load.succeeds().await;
+    assert!(took < FAILOVER_BOUND, "{took:?}");
     load.stop().await;
 }
 
 #[tokio::test]
-async fn a_frozen_master_holds_up_its_own_slots_only() {
+async fn a_frozen_master_blocks_only_its_own_slots() {
     let cluster = RedisCluster::with(&["cluster-require-full-coverage no"]).await;
     let store = open(&cluster.url());
     let frozen = cluster.master_of(&name(0, "w")).await;
@@ -60,8 +60,8 @@ async fn a_frozen_master_holds_up_its_own_slots_only() {
     for number in 0..20 {
         bounded(store.journal(key(other), journal(number))).await.unwrap();
     }
-    // The others see that it is gone and promote its replica.
-    let took = until_works(async || bounded(store.journal(key(0), journal(1))).await).await;
+    // The others notice and promote its replica.
+    let took = until_success(async || bounded(store.journal(key(0), journal(1))).await).await;
     assert!(took < Duration::from_secs(8), "{took:?}");
     frozen.thaw();
     bounded(store.journal(key(0), journal(2))).await.unwrap();
@@ -69,7 +69,7 @@ async fn a_frozen_master_holds_up_its_own_slots_only() {
 }
 
 #[tokio::test]
-async fn a_slot_is_followed_while_it_moves_and_after_it_has_moved() {
+async fn requests_follow_a_slot_during_and_after_its_migration() {
     let cluster = RedisCluster::start().await;
     let store = open(&cluster.url());
     let conversation = name(0, "w");
@@ -84,11 +84,11 @@ async fn a_slot_is_followed_while_it_moves_and_after_it_has_moved() {
     let (from, to) = (source.cli(&["cluster", "myid"]).await, target.cli(&["cluster", "myid"]).await);
     assert_eq!(target.cli(&["cluster", "setslot", &slot, "importing", &from]).await, "OK");
     assert_eq!(source.cli(&["cluster", "setslot", &slot, "migrating", &to]).await, "OK");
-    // What is no longer at the source is asked for at the target.
+    // A key that has left the source is read from the target.
     let port = target.port().to_string();
     assert_eq!(source.cli(&["migrate", "127.0.0.1", &port, &conversation, "0", "1000"]).await, "OK");
     assert_eq!(store.recall(key(0)).await.unwrap().waypoints, [vec![1]]);
-    // What needs all of the conversation waits until all of it has arrived.
+    // A script that needs all keys waits until all of them have arrived.
     let finish = async {
         let messages = name(0, "m");
         assert_eq!(source.cli(&["migrate", "127.0.0.1", &port, &messages, "0", "1000"]).await, "OK");
@@ -105,10 +105,10 @@ async fn a_slot_is_followed_while_it_moves_and_after_it_has_moved() {
 }
 
 #[tokio::test]
-async fn one_living_seed_is_enough() {
+async fn one_reachable_seed_is_enough() {
     let cluster = RedisCluster::start().await;
-    let living = cluster.servers()[2].port();
-    let store = open(&format!("redis+cluster://127.0.0.1:1,127.0.0.1:{living}"));
+    let reachable = cluster.servers()[2].port();
+    let store = open(&format!("redis+cluster://127.0.0.1:1,127.0.0.1:{reachable}"));
     for number in 0..12 {
         store.journal(key(number), journal(1)).await.unwrap();
     }
@@ -117,7 +117,7 @@ async fn one_living_seed_is_enough() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_no_cluster_is_said_to_be_none() {
+async fn a_server_without_cluster_support_is_reported() {
     let server = tidegate_testkit::RedisServer::start().await;
     let error = open(&format!("redis+cluster://127.0.0.1:{}", server.port())).probe().await.unwrap_err();
     assert!(error.to_string().contains("cluster support disabled"), "{error}");

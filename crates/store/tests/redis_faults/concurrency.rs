@@ -1,27 +1,27 @@
-//! Several processes and runtimes at once.
+//! Concurrent processes and runtimes.
 
 use super::*;
 use std::thread;
 use tidegate_testkit::RedisServer;
 use tokio::runtime::Builder;
 
-/// Runs on a runtime of its own, as each worker of a proxy does.
+/// Runs on its own runtime, as each worker of the proxy does.
 fn on_own_runtime(work: impl Future<Output = ()> + Send + 'static) -> thread::JoinHandle<()> {
     thread::spawn(move || Builder::new_current_thread().enable_all().build().unwrap().block_on(work))
 }
 
 #[tokio::test]
-async fn two_processes_that_write_the_same_and_different_things_count_exactly() {
+async fn counts_are_exact_when_two_processes_write_the_same_and_different_turns() {
     let server = RedisServer::start().await;
     let work = |store: RedisStore, process: u8| async move {
         let mut tasks = JoinSet::new();
         for number in 0..32u8 {
             let store = store.clone();
             tasks.spawn(async move {
-                // Both processes bring this one, as after a retry that went to another replica.
+                // Both processes write this one, as after a retry that reached another replica.
                 store.journal(key(1), journal(number)).await.unwrap();
                 store.count(key(1), turn(number)).await.unwrap();
-                // And this one only we.
+                // Only this process writes this one.
                 let own = 100 + number + 32 * process;
                 store.journal(key(1), journal(own)).await.unwrap();
                 store.count(key(1), turn(own)).await.unwrap();
@@ -32,8 +32,9 @@ async fn two_processes_that_write_the_same_and_different_things_count_exactly() 
         }
     };
     let url = server.url();
-    let patient = || RedisStore::open(&url, HOUR, Duration::from_secs(10)).unwrap();
-    let workers = [on_own_runtime(work(patient(), 0)), on_own_runtime(work(patient(), 1))];
+    let with_long_timeout = || RedisStore::open(&url, HOUR, Duration::from_secs(10)).unwrap();
+    let workers =
+        [on_own_runtime(work(with_long_timeout(), 0)), on_own_runtime(work(with_long_timeout(), 1))];
     for worker in workers {
         tokio::task::spawn_blocking(|| worker.join().unwrap()).await.unwrap();
     }
@@ -48,21 +49,21 @@ async fn two_processes_that_write_the_same_and_different_things_count_exactly() 
 }
 
 #[tokio::test]
-async fn a_runtime_that_ends_takes_nobody_elses_connection_along() {
+async fn a_runtime_that_ends_does_not_break_connections_of_others() {
     let server = RedisServer::start().await;
     let store = open(&server.url());
-    let theirs = store.clone();
-    let other = on_own_runtime(async move { theirs.probe().await.unwrap() });
+    let clone = store.clone();
+    let other = on_own_runtime(async move { clone.probe().await.unwrap() });
     tokio::task::spawn_blocking(|| other.join().unwrap()).await.unwrap();
     store.probe().await.unwrap();
-    let again = store.clone();
-    let third = on_own_runtime(async move { again.probe().await.unwrap() });
+    let clone = store.clone();
+    let third = on_own_runtime(async move { clone.probe().await.unwrap() });
     tokio::task::spawn_blocking(|| third.join().unwrap()).await.unwrap();
     store.probe().await.unwrap();
 }
 
 #[tokio::test]
-async fn all_requests_of_a_runtime_share_a_connection() {
+async fn requests_of_a_runtime_share_a_connection() {
     let server = RedisServer::start().await;
     let store = open(&server.url());
     let mut tasks = JoinSet::new();

@@ -1,10 +1,10 @@
-//! What becomes of requests when Redis freezes, dies, fills up, changes masters or holds what it should not.
+//! The Redis store while its servers freeze, crash, fill up, fail over or contain unexpected data.
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
 mod cluster;
 mod concurrency;
 mod connection;
-mod refusal;
+mod error_response;
 mod sentinel;
 
 use std::sync::Arc;
@@ -17,8 +17,9 @@ use tokio::time::{Instant, interval};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What each operation may take; and what it may take on a machine that does something else as well.
+/// The timeout of each operation.
 const TIMEOUT: Duration = Duration::from_millis(400);
+/// The same with a margin for a busy machine.
 const BOUND: Duration = Duration::from_millis(900);
 
 fn open(url: &str) -> RedisStore {
@@ -44,7 +45,7 @@ fn turn(number: u8) -> Turn {
     }
 }
 
-/// Fails if an operation takes longer than it may.
+/// Fails if an operation takes longer than [`BOUND`].
 async fn bounded<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
     let begun = Instant::now();
     let outcome = work.await;
@@ -53,14 +54,14 @@ async fn bounded<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result
     outcome
 }
 
-/// Asks until it works, and says how long that took.
-async fn until_works<T>(mut work: impl AsyncFnMut() -> Result<T, StoreError>) -> Duration {
+/// Retries until it succeeds. Returns how long that took.
+async fn until_success<T>(mut work: impl AsyncFnMut() -> Result<T, StoreError>) -> Duration {
     let begun = Instant::now();
-    until_ok("it works", Duration::from_secs(10), async || work().await).await;
+    until_ok("the operation succeeds", Duration::from_secs(10), async || work().await).await;
     begun.elapsed()
 }
 
-/// Requests that come all the time, and may fail but never hang.
+/// Continuous requests, which may fail but never hang.
 struct Load {
     tasks: JoinSet<()>,
     done: Arc<AtomicUsize>,
@@ -91,10 +92,10 @@ impl Load {
         Load { tasks, done }
     }
 
-    /// Until as many requests as there are workers, and more, went well from now on.
-    async fn flows(&self) -> Duration {
+    /// Waits until requests succeed again. Returns how long that took.
+    async fn succeeds(&self) -> Duration {
         let (begun, before) = (Instant::now(), self.done.load(Ordering::Relaxed));
-        until_ok("requests go well", Duration::from_secs(10), async || {
+        until_ok("requests succeed", Duration::from_secs(10), async || {
             let done = self.done.load(Ordering::Relaxed) - before;
             if done >= 32 { Ok(()) } else { Err(done) }
         })
@@ -102,7 +103,7 @@ impl Load {
         begun.elapsed()
     }
 
-    /// Passes on the failure of a worker.
+    /// Stops the workers and propagates their panics.
     async fn stop(mut self) {
         self.tasks.abort_all();
         while let Some(ended) = self.tasks.join_next().await {

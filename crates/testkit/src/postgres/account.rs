@@ -1,4 +1,4 @@
-//! Whose servers they are. PostgreSQL refuses to run as root, so that root runs it as the user whom its package brings.
+//! The user that runs PostgreSQL. It refuses to run as root, so root runs it as the user of its package.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rustix::process::geteuid;
 
-/// Who runs the server.
+/// The user that runs the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Account {
     Ourselves,
@@ -18,7 +18,7 @@ impl Account {
         if !geteuid().is_root() {
             return Account::Ourselves;
         }
-        let users = std::fs::read_to_string("/etc/passwd").expect("a system has users");
+        let users = std::fs::read_to_string("/etc/passwd").expect("/etc/passwd is readable");
         let ids = users.lines().find_map(|line| match line.split(':').collect::<Vec<_>>()[..] {
             ["postgres", _, uid, gid, ..] => Some((uid.parse().ok()?, gid.parse().ok()?)),
             _ => None,
@@ -27,7 +27,7 @@ impl Account {
         Account::Other { uid, gid }
     }
 
-    /// A command that runs as this account. Its process is the program itself, so that it can be signalled.
+    /// A command that runs as this user. Its process is the program itself, so it can be signalled.
     pub(super) fn command(&self, program: &Path) -> Command {
         match self {
             Account::Ourselves => Command::new(program),
@@ -40,7 +40,7 @@ impl Account {
         }
     }
 
-    /// A file that nobody else can read: the server insists on that for its key.
+    /// Writes a file that no other user can read, which the server requires for its key.
     pub(super) fn write(&self, path: &Path, text: &str) {
         std::fs::write(path, text).expect("a temporary file can be written");
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).expect("the file is ours");
@@ -54,7 +54,7 @@ impl Account {
     }
 }
 
-/// Where Debian puts the programs of the newest version that is installed: none of them is on the path.
+/// Debian's directory with the programs of the newest installed version, which are not on the path.
 pub(super) fn programs() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let numbered = versions.filter_map(|entry| {

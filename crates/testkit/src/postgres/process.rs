@@ -1,4 +1,4 @@
-//! One server of ours, its port and its directory.
+//! A server process with its port and directory.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -20,25 +20,25 @@ pub(super) struct Process {
 pub(super) const PASSWORD: &str = "the-password-of-the-superuser";
 
 impl Process {
-    /// `furnish` puts into the data directory what the configuration names.
-    pub(super) async fn start(furnish: impl FnOnce(&Path, &Account), config: &[&str]) -> Self {
+    /// `prepare` adds the files that the configuration names to the data directory.
+    pub(super) async fn start(prepare: impl FnOnce(&Path, &Account), config: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("there is a place for temporary files");
         let (account, programs) = (Account::find(), programs());
         account.own(directory.path());
         let mut process = Process { port: 0, directory, account, programs, child: Mutex::new(None) };
         process.initialize();
-        furnish(&process.data(), &process.account);
+        prepare(&process.data(), &process.account);
         for _ in 0..5 {
             process.port = free_port();
             process.configure(config);
             match process.try_run().await {
                 Ok(()) => return process,
-                // Another test was quicker.
+                // Another test took the port.
                 Err(log) if log.contains("Address already in use") => {}
                 Err(log) => panic!("postgres did not start:\n{log}"),
             }
         }
-        panic!("five free ports were taken before postgres could have them")
+        panic!("postgres found no free port in five attempts")
     }
 
     fn initialize(&self) {
@@ -56,7 +56,7 @@ impl Process {
     fn configure(&self, config: &[&str]) {
         let mut text = format!("port = {}\nlisten_addresses = '127.0.0.1'\n", self.port);
         text += &format!("unix_socket_directories = '{}'\n", self.directory.path().display());
-        // What is committed survives the end of every process, if not that of the machine.
+        // Committed data survives the end of the process, but not a crash of the machine.
         text += "fsync = off\nfull_page_writes = off\nautovacuum = off\nshared_buffers = 16MB\n";
         for line in config {
             text.push_str(line);
@@ -73,12 +73,12 @@ impl Process {
         self.directory.path().join("data")
     }
 
-    /// Returns when it answers.
+    /// Starts the process, and returns once it answers.
     pub(super) async fn run(&self) {
         self.try_run().await.unwrap_or_else(|log| panic!("postgres did not start:\n{log}"));
     }
 
-    /// If it ends instead of answering, its log.
+    /// Starts the process. Returns its log if it ends instead of answering.
     async fn try_run(&self) -> Result<(), String> {
         let path = self.directory.path().join("log");
         let log = std::fs::File::create(&path).expect("a temporary file can be written");
@@ -91,7 +91,7 @@ impl Process {
         until("postgres answers", async || {
             let is_over = |child: &mut Child| child.try_wait().is_ok_and(|status| status.is_some());
             has_ended = self.child.lock().expect("no holder panics").as_mut().is_some_and(is_over);
-            // Another test's server may answer at this port while ours finds it taken; it holds other data.
+            // Another test's server, with another data directory, may answer on this port while ours fails to bind it.
             let answer = self.psql("select current_setting('data_directory')").await;
             has_ended || answer.is_ok_and(|answer| Path::new(&answer) == self.data())
         })
@@ -110,7 +110,7 @@ impl Process {
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
-    /// First the one that starts the others, so that none is missed.
+    /// Stops the parent first, so that it cannot start further workers.
     pub(super) fn freeze(&self) {
         let server = self.id().expect("the server runs");
         signal(server, Signal::STOP);
@@ -126,16 +126,16 @@ impl Process {
     pub(super) fn kill(&self) {
         let Some(mut child) = self.child.lock().expect("no holder panics").take() else { return };
         let server = Pid::from_child(&child);
-        // Stopped first, it starts nobody whom we would miss. Whoever was missed would keep its memory in use, and the next
-        // start from succeeding.
+        // Once stopped, it starts no further workers. A worker that survived would keep the shared memory in use, and the next
+        // start would fail.
         signal(server, Signal::STOP);
         let workers = workers(server);
-        child.kill().expect("a process of ours can be ended");
+        child.kill().expect("the process can be ended");
         workers.into_iter().for_each(|worker| signal(worker, Signal::KILL));
-        child.wait().expect("a process of ours can be waited for");
+        child.wait().expect("the process can be waited for");
     }
 
-    /// Waits until it has ended.
+    /// Shuts down, and waits until the process has ended.
     pub(super) async fn stop(&self) {
         signal(self.id().expect("the server runs"), Signal::INT);
         until("postgres stops", async || {
@@ -157,19 +157,19 @@ impl Drop for Process {
     }
 }
 
-/// A worker may have ended by itself a moment ago.
+/// Ignores errors, because a worker may just have ended.
 fn signal(process: Pid, signal: Signal) {
     let _ = kill_process(process, signal);
 }
 
-/// The processes that a server has started.
+/// The child processes of a server.
 fn workers(server: Pid) -> Vec<Pid> {
     let parent = server.as_raw_nonzero().to_string();
-    let processes = std::fs::read_dir("/proc").expect("there is a list of processes").flatten();
+    let processes = std::fs::read_dir("/proc").expect("/proc is readable").flatten();
     let children = processes.filter_map(|entry| {
         let id = entry.file_name().to_str()?.parse().ok()?;
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        // Behind the name, which stands in parentheses and may hold anything: the state and the parent.
+        // The state and the parent follow the name, which is in parentheses and may contain anything.
         let (_, behind) = stat.rsplit_once(')')?;
         (behind.split_whitespace().nth(1)? == parent).then(|| Pid::from_raw(id))?
     });

@@ -1,4 +1,4 @@
-//! Three masters, each with a replica.
+//! A cluster of three masters, each with a replica.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -12,18 +12,18 @@ pub struct RedisCluster {
 }
 
 impl RedisCluster {
-    /// Returns when all servers agree that the cluster works.
+    /// Returns once all servers report that the cluster works.
     pub async fn start() -> Self {
         RedisCluster::with(&[]).await
     }
 
-    /// With further lines in every server's configuration.
+    /// Starts with additional lines of configuration for every server.
     pub async fn with(config: &[&str]) -> Self {
         let lines = [
             "cluster-enabled yes",
             "cluster-config-file nodes.conf",
             "cluster-node-timeout 1000",
-            // A replica that lost its master a moment ago may always take its place.
+            // A replica may always replace its master, however old its data is.
             "cluster-replica-validity-factor 0",
         ];
         let lines = [&lines[..], config].concat();
@@ -47,25 +47,22 @@ impl RedisCluster {
         &self.servers
     }
 
-    /// The server that holds a key now.
+    /// The current master for a key.
     pub async fn master_of(&self, key: &str) -> &RedisServer {
-        let port = self.holder(key).await.expect("a living server knows who holds the key");
+        let port = self.holder(key).await.expect("the live servers agree on the master");
         self.servers.iter().find(|server| server.port() == port).expect("it is one of ours")
     }
 
-    /// The port of the one that was killed.
+    /// Kills the master for a key. Returns its port.
     pub async fn kill_master_of(&self, key: &str) -> u16 {
         let master = self.master_of(key).await;
         master.kill();
         master.port()
     }
 
-    /// Until another server than this holds the key, and all living ones know.
+    /// Waits until all live servers agree that another server holds the key.
     pub async fn wait_promotion(&self, key: &str, old: u16) {
-        until("a replica takes the master's place", async || {
-            self.holder(key).await.is_some_and(|port| port != old)
-        })
-        .await;
+        until("a replica is promoted", async || self.holder(key).await.is_some_and(|port| port != old)).await;
     }
 
     async fn join(&self) {
@@ -74,10 +71,10 @@ impl RedisCluster {
         command.args(self.servers.iter().map(|server| format!("127.0.0.1:{}", server.port())));
         command.args(["--cluster-replicas", "1", "--cluster-yes"]);
         let output = command.output().await.expect("redis-cli has just been used");
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "redis-cli could not create a cluster:\n{said}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "redis-cli could not create a cluster:\n{stdout}");
         for server in &self.servers {
-            until("a server finds the cluster complete", async || {
+            until("a server sees the whole cluster", async || {
                 let is_ok = server.cli(&["cluster", "info"]).await.contains("cluster_state:ok");
                 let replicas = server.cli(&["cluster", "nodes"]).await.matches(" slave ").count()
                     + server.cli(&["cluster", "nodes"]).await.matches("myself,slave").count();
@@ -88,7 +85,7 @@ impl RedisCluster {
         }
     }
 
-    /// The port of the master that holds a key, as long as all living servers agree on it.
+    /// The port of the master for a key. `None` if the live servers disagree.
     async fn holder(&self, key: &str) -> Option<u16> {
         let mut answer = None;
         for server in self.servers.iter().filter(|server| server.process.is_alive()) {
@@ -103,7 +100,7 @@ impl RedisCluster {
     }
 }
 
-/// Reads the answer to `CLUSTER NODES`: id, address, flags, five more, and then ranges of slots.
+/// Parses the output of `CLUSTER NODES`: id, address, flags, five more fields, and then ranges of slots.
 fn holder(nodes: &str, slot: u16) -> Option<u16> {
     let holds = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -1,4 +1,4 @@
-//! One process of ours, its port and its directory.
+//! A server or sentinel process with its port and directory.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -29,12 +29,12 @@ impl Process {
             process.configure(config);
             match process.try_run().await {
                 Ok(()) => return process,
-                // Another test was quicker.
+                // Another test took the port.
                 Err(log) if log.contains("already in use") => {}
                 Err(log) => panic!("redis-server did not start:\n{log}"),
             }
         }
-        panic!("five free ports were taken before redis-server could have them")
+        panic!("redis-server found no free port in five attempts")
     }
 
     fn configure(&self, config: &[&str]) {
@@ -51,12 +51,12 @@ impl Process {
         self.port
     }
 
-    /// Returns when it answers.
+    /// Starts the process, and returns once it answers.
     pub(super) async fn run(&self) {
         self.try_run().await.unwrap_or_else(|log| panic!("redis-server did not start:\n{log}"));
     }
 
-    /// If it ends instead of answering, its log.
+    /// Starts the process. Returns its log if it ends instead of answering.
     async fn try_run(&self) -> Result<(), String> {
         let mut command = Command::new("redis-server");
         command.arg(self.directory.path().join("redis.conf"));
@@ -71,7 +71,7 @@ impl Process {
         until("redis-server answers", async || {
             let is_over = |child: &mut Child| child.try_wait().is_ok_and(|status| status.is_some());
             has_ended = self.child.lock().expect("no holder panics").as_mut().is_some_and(is_over);
-            // Another test's server may answer at this port while ours finds it taken.
+            // Another test's server may answer on this port while ours fails to bind it.
             let answer = self.cli(&["info", "server"]).await;
             has_ended || answer.starts_with("NOAUTH") || answer.contains(&format!("process_id:{id}\r"))
         })
@@ -99,8 +99,8 @@ impl Process {
 
     pub(super) fn kill(&self) {
         if let Some(mut child) = self.child.lock().expect("no holder panics").take() {
-            child.kill().expect("a process of ours can be ended");
-            child.wait().expect("a process of ours can be waited for");
+            child.kill().expect("the process can be ended");
+            child.wait().expect("the process can be waited for");
         }
     }
 
@@ -111,7 +111,7 @@ impl Process {
     fn signal(&self, signal: Signal) {
         let child = self.child.lock().expect("no holder panics");
         let child = child.as_ref().expect("the process runs");
-        kill_process(Pid::from_child(child), signal).expect("a process of ours can be signalled");
+        kill_process(Pid::from_child(child), signal).expect("the process can be signalled");
     }
 }
 

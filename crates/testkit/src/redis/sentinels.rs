@@ -13,19 +13,19 @@ pub struct Sentinels {
 const MASTER: &str = "mymaster";
 
 impl Sentinels {
-    /// Returns when all sentinels know all servers and each other.
+    /// Returns once all sentinels know all servers and each other.
     pub async fn start() -> Self {
         Sentinels::with(&[], &[]).await
     }
 
-    /// With further lines in the configuration of every server, and of every sentinel.
+    /// Starts with additional lines of configuration for every server and every sentinel.
     pub async fn with(server: &[&str], sentinel: &[&str]) -> Self {
         let mut servers = vec![RedisServer::with(server).await];
         let follow = format!("replicaof 127.0.0.1 {}", servers[0].port());
         for _ in 0..2 {
             servers.push(RedisServer::with(&[server, &[follow.as_str()]].concat()).await);
         }
-        until("the replicas follow", async || {
+        until("the replicas are online", async || {
             servers[0].cli(&["info", "replication"]).await.matches("state=online").count() == 2
         })
         .await;
@@ -41,7 +41,7 @@ impl Sentinels {
         }
         let fleet = Sentinels { servers, sentinels };
         for sentinel in &fleet.sentinels {
-            until("a sentinel knows everybody", async || {
+            until("a sentinel knows all servers and sentinels", async || {
                 let known = sentinel.cli(&["sentinel", "master", MASTER]).await;
                 let is = |name: &str| known.contains(&format!("{name}\n2\n"));
                 is("num-slaves") && is("num-other-sentinels")
@@ -58,39 +58,39 @@ impl Sentinels {
         format!("redis+sentinel://{login}{}/{MASTER}", sentinels.join(","))
     }
 
-    /// The server that is the master now.
+    /// The current master.
     pub async fn master(&self) -> &RedisServer {
         let port = self.named_by(&self.sentinels[0]).await;
         self.servers.iter().find(|server| server.port() == port).expect("it is one of ours")
     }
 
-    /// The port of the one that was killed.
+    /// Kills the master. Returns its port.
     pub async fn kill_master(&self) -> u16 {
         let master = self.master().await;
         master.kill();
         master.port()
     }
 
-    /// Tells the sentinels to choose another master although this one is well.
+    /// Forces a failover although the master works.
     pub async fn fail_over(&self) {
         let answer = self.sentinels[0].cli(&["sentinel", "failover", MASTER]).await;
         assert_eq!(answer, "OK", "the sentinels cannot fail over");
     }
 
-    /// Stops one sentinel where it is.
+    /// Freezes one sentinel.
     pub fn freeze_sentinel(&self, index: usize) {
         self.sentinels[index].freeze();
     }
 
-    /// Until the sentinels name another master than this, and it says so itself.
+    /// Waits until the sentinels report another master, and that server agrees.
     pub async fn wait_promotion(&self, old: u16) {
-        until("a replica takes the master's place", async || {
+        until("a replica is promoted", async || {
             let mut named = Vec::new();
             for sentinel in &self.sentinels {
                 named.push(self.named_by(sentinel).await);
             }
             let new = named[0];
-            // The old one may be frozen, so that it must not be asked.
+            // The old master may be frozen, so it must not be asked.
             if new == old || named.iter().any(|port| *port != new) {
                 return false;
             }

@@ -1,7 +1,7 @@
 use super::{Family, family};
 use crate::{Caching, ImageRule};
 
-/// Every Claude writes into its prompt cache at 1.25 times the input price (for five minutes) and reads at about a tenth.
+/// Writing to the prompt cache costs 1.25 times the input price (for five minutes), and reading about a tenth of it.
 #[rustfmt::skip]
 pub(super) const FAMILIES: &[Family] = &[
     claude("claude-3-opus",     200_000,   4_096).usd(15.0, 75.0).cached(1.5).written(18.75),
@@ -37,9 +37,9 @@ const fn claude(pattern: &'static str, window: u64, max_output: u64) -> Family {
     })
 }
 
-/// The smallest prompt that is cached differs between models.
+/// The minimum length of a cached prompt differs between models.
 const HAIKU: Caching = Caching::of(300, 2_048, 1);
 const LARGE: Caching = Caching::of(300, 4_096, 1);
 
-/// Newer models see images in a higher resolution.
+/// Newer models see images at a higher resolution.
 const FINE: ImageRule = ImageRule::Patches { edge: 28, limit: 4_784, percent: 100 };

@@ -41,5 +41,5 @@ const fn gemini(pattern: &'static str, window: u64, max_output: u64) -> Family {
         .images(ImageRule::Grid { edge: 768, cell: 258 })
 }
 
-/// The pro models cache longer prompts only.
+/// Pro models cache only longer prompts.
 const PRO: Caching = Caching::of(300, 4_096, 1);

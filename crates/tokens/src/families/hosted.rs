@@ -1,7 +1,7 @@
 use super::{Family, family};
 use crate::Caching;
 
-/// DeepSeek, Moonshot, xAI, Z.ai, Qwen, and the open models as Cerebras and Groq host them.
+/// DeepSeek, Moonshot, xAI, Z.ai, Qwen, and open models hosted by Cerebras and Groq.
 #[rustfmt::skip]
 pub(super) const FAMILIES: &[Family] = &[
     deepseek("deepseek-chat",       131_072,   8_192).usd(0.28, 0.42).cached(0.028),
@@ -83,7 +83,7 @@ pub(super) const FAMILIES: &[Family] = &[
     family("qwen3.7-max",            991_808,  65_536).usd(2.5, 7.5).cached(0.5),
     family("qwq-plus",                98_304,   8_192).usd(0.8, 2.4),
 
-    // A bare `llama-3.3-70b` is how Cerebras calls it, which serves half the window of the others.
+    // Cerebras uses the bare name, and serves half the window of the others.
     family("llama-3.3-70b",            65_536, 65_536).usd(0.85, 1.2),
     family("llama-3.3-70b-versatile", 128_000, 32_768).usd(0.59, 0.79).caching(LONG),
     family("llama-3.1-70b",           131_072,  8_192),

@@ -1,7 +1,7 @@
 use super::Family;
 use crate::{Encoding, ImageRule};
 
-/// Fine-tuned models (`ft:…`) have rows of their own, because they cost more than what they were tuned from.
+/// Fine-tuned models (`ft:…`) have rows of their own, because they cost more than their base models.
 #[rustfmt::skip]
 pub(super) const FAMILIES: &[Family] = &[
     legacy("gpt-3.5-turbo",        16_385, 4_096).usd(0.5, 1.5),
@@ -36,7 +36,7 @@ pub(super) const FAMILIES: &[Family] = &[
 
     family("gpt-5",               272_000, 128_000).usd(1.25, 10.0).cached(0.125).images(GPT_5_TILES),
     family("gpt-5-chat",          128_000,  16_384).usd(1.25, 10.0).cached(0.125).images(GPT_5_TILES),
-    // The guide says 1.62 and 2.46 for these two, the price calculator and the billed usage 1.2 and 1.5.
+    // The guide says 1.62 and 2.46 for these two, but the price calculator and the billed usage say 1.2 and 1.5.
     family("gpt-5-mini",          272_000, 128_000).usd(0.25, 2.0).cached(0.025).images(patches(1_536, 120)),
     family("gpt-5-nano",          272_000, 128_000).usd(0.05, 0.4).cached(0.005).images(patches(1_536, 150)),
     family("gpt-5-*",             128_000,  16_384).images(GPT_5_TILES),
@@ -65,7 +65,7 @@ pub(super) const FAMILIES: &[Family] = &[
     family("o4-mini",             200_000, 100_000).usd(1.1, 4.4).cached(0.275).images(patches(1_536, 172)),
     family("o4-*",                200_000, 100_000).images(patches(1_536, 172)),
 
-    // The bare name is how Cerebras calls it, the prefixed one is Groq's.
+    // Cerebras uses the bare name, Groq the prefixed one.
     family("gpt-oss-120b",        131_072, 32_768).usd(0.35, 0.75),
     family("openai/gpt-oss-120b", 131_072, 32_766).usd(0.15, 0.6).cached(0.075),
     family("gpt-oss-20b",         131_072, 32_768).usd(0.075, 0.3).cached(0.0375),
@@ -73,12 +73,12 @@ pub(super) const FAMILIES: &[Family] = &[
     family("gpt-oss-*",           131_072, 32_766),
 ];
 
-/// Models of the encoding before gpt-4o.
-/// OpenAI publishes its vocabularies, so that these counts are its own.
+/// OpenAI publishes its vocabularies, so these counts are exact.
 const fn family(pattern: &'static str, window: u64, max_output: u64) -> Family {
     super::family(pattern, window, max_output).exact()
 }
 
+/// A model before gpt-4o, with the older encoding.
 const fn legacy(pattern: &'static str, window: u64, max_output: u64) -> Family {
     family(pattern, window, max_output).encoding(Encoding::Cl100k)
 }

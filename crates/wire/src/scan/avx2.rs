@@ -1,7 +1,7 @@
-//! The scanner with AVX2, 64 bytes at a time. The only module of the workspace's own code with `unsafe`.
+//! The scanner with AVX2, 64 bytes at a time. The only module of the workspace with `unsafe` code.
 //!
-//! Two things need it: calling a function compiled for a processor feature, which is sound once the feature has been
-//! detected, and loading 32 bytes through a pointer, which is sound because it comes from an array of 64.
+//! Two things need it: calling a function compiled for processor features, which is sound once the features have been detected, and
+//! loading 32 bytes through a pointer, which is sound because it points into an array of 64.
 
 #![allow(unsafe_code)]
 
@@ -14,40 +14,42 @@ use std::arch::x86_64::{
 
 const BLOCK: usize = 64;
 
-/// What [`container_end`](super::container_end) says, or nothing if this processor lacks the features.
+/// Implements [`container_end`](super::container_end). Returns `None` if this processor lacks a feature.
 pub(super) fn container_end(bytes: &[u8], start: usize, max_depth: usize) -> Option<Result<usize, NoEnd>> {
-    // SAFETY: exactly the features that the function is compiled for have been detected on this processor.
+    // SAFETY: every feature that the function and its callees are compiled for has been detected on this processor.
     detected().then(|| unsafe { find_container_end(bytes, start, max_depth) })
 }
 
-/// What [`string_end`](super::string_end) says, or nothing if this processor lacks the features.
+/// Implements [`string_end`](super::string_end). Returns `None` if this processor lacks a feature.
 pub(super) fn string_end(bytes: &[u8], start: usize) -> Option<Result<usize, NoEnd>> {
     // SAFETY: as above.
     detected().then(|| unsafe { find_string_end(bytes, start) })
 }
 
+/// Every feature that a function of this module enables must be listed here; a test in `scan.rs` compares them.
 fn detected() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("pclmulqdq")
         && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("lzcnt")
 }
 
 #[target_feature(enable = "avx2,pclmulqdq,bmi1,lzcnt")]
 fn find_container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<usize, NoEnd> {
-    let mut walk = Walk { escape: 0, in_string: 0, depth: 0, max_depth };
+    let mut scanner = Scanner { escape: 0, in_string: 0, depth: 0, max_depth };
     let mut at = start;
     let mut rest = bytes.get(start..).unwrap_or_default();
-    while let Some((block, behind)) = rest.split_first_chunk::<BLOCK>() {
-        if let Some(found) = walk.step(block) {
+    while let Some((block, tail)) = rest.split_first_chunk::<BLOCK>() {
+        if let Some(found) = scanner.step(block) {
             return found.map(|offset| at + offset);
         }
-        rest = behind;
+        rest = tail;
         at += BLOCK;
     }
-    // Zero bytes mean nothing to the scanner, so the last block may be filled up with them.
+    // The scanner ignores zero bytes, so they can pad the last block.
     let mut last = [0; BLOCK];
     last[..rest.len()].copy_from_slice(rest);
-    match walk.step(&last) {
+    match scanner.step(&last) {
         Some(found) => found.map(|offset| at + offset),
         None => Err(NoEnd::Unfinished),
     }
@@ -55,28 +57,28 @@ fn find_container_end(bytes: &[u8], start: usize, max_depth: usize) -> Result<us
 
 #[target_feature(enable = "avx2,pclmulqdq,bmi1,lzcnt")]
 fn find_string_end(bytes: &[u8], start: usize) -> Result<usize, NoEnd> {
-    let mut walk = Walk { escape: 0, in_string: 0, depth: 0, max_depth: 0 };
+    let mut scanner = Scanner { escape: 0, in_string: 0, depth: 0, max_depth: 0 };
     let mut at = start + 1;
     let mut rest = bytes.get(at..).unwrap_or_default();
-    while let Some((block, behind)) = rest.split_first_chunk::<BLOCK>() {
-        let quotes = walk.quotes(block);
+    while let Some((block, tail)) = rest.split_first_chunk::<BLOCK>() {
+        let quotes = scanner.quotes(block);
         if quotes != 0 {
             return Ok(at + quotes.trailing_zeros() as usize + 1);
         }
-        rest = behind;
+        rest = tail;
         at += BLOCK;
     }
     let mut last = [0; BLOCK];
     last[..rest.len()].copy_from_slice(rest);
-    match walk.quotes(&last) {
+    match scanner.quotes(&last) {
         0 => Err(NoEnd::Unfinished),
         quotes => Ok(at + quotes.trailing_zeros() as usize + 1),
     }
 }
 
-/// What one block leaves to the next.
-struct Walk {
-    /// One if the next block's first byte stands behind an unpaired backslash.
+/// The state that is carried from one block to the next.
+struct Scanner {
+    /// One if the first byte of the next block is escaped.
     escape: u64,
     /// All ones if the next block begins inside a string.
     in_string: u64,
@@ -84,14 +86,13 @@ struct Walk {
     max_depth: usize,
 }
 
-impl Walk {
+impl Scanner {
     #[inline]
     #[target_feature(enable = "avx2,pclmulqdq,bmi1,lzcnt")]
     fn step(&mut self, block: &[u8; BLOCK]) -> Option<Result<usize, NoEnd>> {
         let quotes = self.quotes(block);
-        // Most of a conversation is the inside of long strings, where nothing else matters. To leave already when no
-        // quote at all is here, escaped or not, would be faster on prose and much slower on code, where escaped quotes
-        // are just frequent enough to be guessed wrong.
+        // Most blocks lie inside long strings. Returning as soon as a block has no quote at all, escaped or not, would be faster on
+        // prose and much slower on code, where escaped quotes are frequent enough to be mispredicted.
         if quotes == 0 && self.in_string != 0 {
             return None;
         }
@@ -103,7 +104,7 @@ impl Walk {
         while brackets != 0 {
             let index = brackets.trailing_zeros() as usize;
             brackets &= brackets - 1;
-            // Of the four brackets only `{` and `[` have this bit.
+            // Of the four brackets, only `{` and `[` have this bit.
             if block[index] & 0b10 != 0 {
                 self.depth += 1;
                 if self.depth > self.max_depth {
@@ -118,7 +119,7 @@ impl Walk {
         None
     }
 
-    /// The quotes that no backslash takes the meaning from.
+    /// Returns the unescaped quotes, one bit per byte.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,lzcnt")]
     fn quotes(&mut self, block: &[u8; BLOCK]) -> u64 {
@@ -126,25 +127,25 @@ impl Walk {
         equal(low, high, b'"') & !self.escaped(equal(low, high, b'\\'))
     }
 
-    /// The bytes that stand behind a backslash which is not itself behind one.
+    /// Returns the escaped bytes: those after a backslash that is not itself escaped.
     ///
-    /// Backslashes pair up from the start of each run. Adding the odd-positioned starts to the run carries through it
-    /// and so tells, for a whole block at once, on which parity the run's pairs lie.
+    /// Backslashes pair up from the start of each run. Adding the starts at odd positions to the runs carries through them, which
+    /// separates the runs by the parity of their start for the whole block at once.
     #[inline]
     #[target_feature(enable = "bmi1,lzcnt")]
     fn escaped(&mut self, backslashes: u64) -> u64 {
         const EVEN: u64 = 0x5555_5555_5555_5555;
         let escape = self.escape;
-        // The addition's carry would say the same, but then every block would have to wait for the one before. A block
-        // of nothing but backslashes, an even number, hands on what it got.
+        // The carry of the addition has the same value, but each block would then have to wait for the previous one. A block of 64
+        // backslashes, an even number, does not change the state.
         let run = backslashes.leading_ones();
         self.escape = if run == u64::BITS { escape } else { u64::from(run & 1) };
 
         let backslashes = backslashes & !escape;
-        let behind = (backslashes << 1) | escape;
-        let odd_starts = backslashes & !EVEN & !behind;
+        let following = (backslashes << 1) | escape;
+        let odd_starts = backslashes & !EVEN & !following;
         let sums = odd_starts.wrapping_add(backslashes);
-        (EVEN ^ (sums << 1)) & behind
+        (EVEN ^ (sums << 1)) & following
     }
 }
 
@@ -157,7 +158,7 @@ fn load(block: &[u8; BLOCK]) -> (__m256i, __m256i) {
     unsafe { (_mm256_loadu_si256(pointer), _mm256_loadu_si256(pointer.add(1))) }
 }
 
-/// One bit for each byte of a block, set where the byte is this one.
+/// Returns one bit per byte of a block, set where the byte equals `byte`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn equal(low: __m256i, high: __m256i, byte: u8) -> u64 {
@@ -165,9 +166,11 @@ fn equal(low: __m256i, high: __m256i, byte: u8) -> u64 {
     mask(_mm256_cmpeq_epi8(low, byte), _mm256_cmpeq_epi8(high, byte))
 }
 
-/// Square and curly brackets differ only in the bit 0x20, and the low half of a byte tells opening from closing. So
-/// the byte with that bit set equals the entry that its low half selects, for the four brackets and nothing else: the
-/// other entries are zero, and a byte with a bit set is not.
+/// Returns a mask of the bytes that are brackets.
+///
+/// Square and curly brackets differ only in bit 0x20, and the low half of a byte distinguishes opening from closing ones. So a byte
+/// with that bit set equals the table entry that its low half selects only if it is a bracket: the other entries are zero, and a
+/// byte with a bit set is not.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn brackets(bytes: __m256i) -> __m256i {
@@ -186,7 +189,7 @@ fn mask(low: __m256i, high: __m256i) -> u64 {
     (u64::from(high) << 32) | u64::from(low)
 }
 
-/// Each bit becomes the parity of itself and all bits below: ones from an opening quote up to its closing one.
+/// Sets each bit to the parity of itself and all lower bits: ones from an opening quote up to its closing one.
 #[inline]
 #[target_feature(enable = "avx2,pclmulqdq")]
 fn prefix_xor(bits: u64) -> u64 {

@@ -1,16 +1,15 @@
-//! What must hold for any body, judged by `serde_json` and by nothing of this crate.
+//! Checks what must hold for any body, with `serde_json` as the reference.
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 use tidegate_wire::{
-    Edit, MAX_DEPTH, MessageFacts, Outline, Placeholder, Unreadable, assemble, facts, read_message, splice,
-    split,
+    Dialect, Edit, MAX_DEPTH, MessageFacts, Outline, Placeholder, Unreadable, assemble, splice, split,
 };
 
 const PLACEHOLDER: &str = "[\"gone\"]";
 
-/// Splits, reads and splices the body, and compares with what `serde_json` says. `seed` chooses the edits.
+/// Splits, reads and splices the body, and compares the results with `serde_json`'s. `seed` selects the edits.
 pub(crate) fn check(body: &[u8], seed: u64) {
     let ours = read_all(body);
     match (&ours, expected(body)) {
@@ -18,9 +17,9 @@ pub(crate) fn check(body: &[u8], seed: u64) {
             let cut: Vec<&[u8]> = outline.messages.iter().map(|span| span.of(body)).collect();
             assert_eq!(cut, slices);
         }
-        // Which member occurs twice is not checked here: the generated bodies have none, so they never end here.
+        // Duplicate members are not checked here.
         (Err(Unreadable::Ambiguous(_)), Some(_)) | (Err(_), None) => {}
-        (Ok(_), None) => panic!("taken, but not valid"),
+        (Ok(_), None) => panic!("accepted, but invalid"),
         (Err(error), Some(_)) => panic!("valid, but {error}"),
     }
     if let Ok((outline, facts)) = ours {
@@ -29,13 +28,13 @@ pub(crate) fn check(body: &[u8], seed: u64) {
 }
 
 pub(crate) fn read_all(body: &[u8]) -> Result<(Outline, Vec<MessageFacts>), Unreadable> {
-    let outline = split(body)?;
-    let read = outline.messages.iter().map(|span| Ok(facts(&read_message(span.of(body))?)));
+    let outline = split(Dialect::Chat, body)?;
+    let read = outline.messages.iter().map(|span| outline.dialect.read_facts(span.of(body)));
     let facts = read.collect::<Result<_, Unreadable>>()?;
     Ok((outline, facts))
 }
 
-/// The slices of the messages, if the body is one that can be taken apart.
+/// Returns the slices of the messages, or `None` if the body must be refused.
 fn expected(body: &[u8]) -> Option<Vec<&[u8]>> {
     let text = std::str::from_utf8(body).ok()?;
     serde_json::from_str::<IgnoredAny>(text).ok()?;
@@ -79,7 +78,7 @@ fn check_splice(body: &[u8], outline: &Outline, facts: &[MessageFacts], seed: u6
             }
             2 | 3 => {
                 let mut members = as_members(raw);
-                if facts[at].content_span.is_some() {
+                if !facts[at].maskable.is_empty() {
                     edits.push(Edit::Mask { message: at, placeholder: Placeholder::new(PLACEHOLDER) });
                     let content = members.iter_mut().find(|(key, _)| decoded(key) == "content");
                     content.unwrap().1 = serde_json::to_string(PLACEHOLDER).unwrap();
@@ -100,7 +99,7 @@ fn check_splice(body: &[u8], outline: &Outline, facts: &[MessageFacts], seed: u6
 
     let pieces = splice(body, outline, facts, &edits).unwrap();
     let out = assemble(body, &pieces);
-    let after = split(&out).unwrap();
+    let after = split(Dialect::Chat, &out).unwrap();
     let array = |outline: &Outline| outline.array.range();
     assert_eq!(out[..array(&after).start], body[..array(outline).start]);
     assert_eq!(out[array(&after).end..], body[array(outline).end..]);
@@ -120,12 +119,12 @@ fn owned(members: Vec<(&str, &str)>) -> Vec<(String, String)> {
     members.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// The text of a raw key; one that is no text cannot be a name that means anything.
+/// Decodes a raw key. One that cannot be decoded is none that has a meaning.
 fn decoded(key: &str) -> String {
     serde_json::from_str(key).unwrap_or_default()
 }
 
-/// The raw keys and values of an object.
+/// Returns the raw keys and values of an object.
 fn members(text: &str) -> Option<Vec<(&str, &str)>> {
     struct Members;
     impl<'de> Visitor<'de> for Members {
@@ -149,7 +148,7 @@ fn members(text: &str) -> Option<Vec<(&str, &str)>> {
     Some(members)
 }
 
-/// How deep a valid document nests.
+/// Returns the nesting depth of a valid document.
 fn depth(body: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in body {
@@ -168,7 +167,7 @@ fn depth(body: &[u8]) -> usize {
     deepest
 }
 
-/// A small generator whose whole state is its seed, so that a failure can be repeated.
+/// A small random number generator. Its whole state is the seed, so that a failure can be repeated.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-{{/* The name of everything in this release. A release that is called after the chart does not say it twice. */}}
+{{/* The name of every object in this release. The chart's name is added unless the release's name contains it. */}}
 {{- define "tidegate.fullname" -}}
 {{- if contains .Chart.Name .Release.Name -}}
 {{ .Release.Name | trunc 63 | trimSuffix "-" }}
@@ -7,7 +7,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* What selects the pods. It cannot change once a Deployment is there. */}}
+{{/* The labels that select the pods. Kubernetes does not allow them to change in an existing Deployment. */}}
 {{- define "tidegate.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -28,7 +28,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end }}
 
-{{/* The Secret that becomes the environment. Without a token in it no pod would start, so it is better not to install. */}}
+{{/* The Secret with the environment. Without a token no pod would start, so the installation fails instead. */}}
 {{- define "tidegate.secret" -}}
 {{- if .Values.secret.existing -}}
 {{ .Values.secret.existing }}
@@ -38,17 +38,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end }}
 
-{{/* Whether more than one pod can run: "true" or nothing. */}}
+{{/* "true" if more than one pod can run, otherwise empty. */}}
 {{- define "tidegate.many" -}}
 {{- if or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) -}}true{{- end -}}
 {{- end }}
 
-{{/* Whether conversations are in a directory of the pod: "true" or nothing. */}}
+{{/* "true" if conversations are stored in a directory of the pod, otherwise empty. */}}
 {{- define "tidegate.embedded" -}}
 {{- if hasPrefix "embedded:" .Values.store.url -}}true{{- end -}}
 {{- end }}
 
-{{/* Stops an installation whose replicas would each remember something else. */}}
+{{/* Fails if replicas would not share a store. */}}
 {{- define "tidegate.validate" -}}
 {{- if and (include "tidegate.many" .) (or (include "tidegate.embedded" .) (hasPrefix "memory:" .Values.store.url)) -}}
 {{- fail (printf "store.url is %s, which is for one pod: several replicas need redis://" .Values.store.url) -}}

@@ -9,7 +9,7 @@ use tidegate_summary::{
     Bounds, Limits, MessageRef, Nonsense, Prompt, Section, Source, Style, Summary, cap, parse, prompt,
 };
 use tidegate_tokens::{Encoding, Fit, count};
-use tidegate_wire::{Usage, read_completion};
+use tidegate_wire::{Dialect, Usage};
 
 /// The limits of the summarizer's model.
 #[derive(Clone, Copy, Debug)]
@@ -160,7 +160,7 @@ impl Passes {
         body: &[u8],
         bounds: Option<Bounds>,
     ) -> (Result<Summary, Nonsense>, Usage) {
-        let Some(answer) = read_completion(body) else {
+        let Some(answer) = Dialect::Chat.read_answer(body) else {
             return (Err(Nonsense::NoJson), Usage::default());
         };
         let content = answer.content.unwrap_or_default();

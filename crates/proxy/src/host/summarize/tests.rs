@@ -8,7 +8,7 @@ mod small;
 
 use super::*;
 use crate::host::identity::Secret;
-use crate::host::shared::Gate;
+use crate::host::shared::Gateway;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tidegate_config::{Flags, Source as ConfigSource, load};
 use tidegate_context::{OwnedSource, OwnedSpeaker};
 use tidegate_store::{Conversations, MemoryStore, Options};
 use tidegate_summary::{Entry, MessageRef};
-use tidegate_telemetry::{Format, Lines};
+use tidegate_telemetry::{Format, LogSink};
 use tidegate_testkit::{Answer, MockUpstream};
 
 /// Longer than any test runs, unless it advances the clock.
@@ -33,9 +33,9 @@ impl Fixture {
         let settings = load(ConfigSource::new("proxy.toml", config), &Flags::default(), &|_| None).unwrap();
         let options = Options { timeout: TIMEOUT, raw: false, keyring: None };
         let conversations = Conversations::new(Arc::new(MemoryStore::new(TIMEOUT)), options);
-        let (lines, _) = Lines::to_memory();
-        let gate = Gate::new(settings, conversations, Secret::new(None), lines, Format::Json).unwrap();
-        Fixture { clients: Clients::default(), snapshot: gate.snapshot() }
+        let (lines, _) = LogSink::to_memory();
+        let gateway = Gateway::new(settings, conversations, Secret::new(None), lines, Format::Json).unwrap();
+        Fixture { clients: Clients::default(), snapshot: gateway.snapshot() }
     }
 
     /// The summarizer `small` at the upstream `default`. Accepted dialects are remembered per process, so each test uses a model of

@@ -1,81 +1,88 @@
-//! A store that takes no writes, and answers nothing, for as long as a test wants.
+//! A store that fails on demand.
 
 use super::*;
+use crate::store::Listing;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug)]
 pub(super) struct Flaky {
     inner: MemoryStore,
-    is_broken: AtomicBool,
+    is_failing: AtomicBool,
     is_shared: bool,
 }
 
 impl Flaky {
     pub(super) fn shared() -> Arc<Flaky> {
-        Arc::new(Flaky { inner: MemoryStore::new(HOUR), is_broken: AtomicBool::new(false), is_shared: true })
+        Arc::new(Flaky { inner: MemoryStore::new(HOUR), is_failing: AtomicBool::new(false), is_shared: true })
     }
 
-    /// Of one process alone.
-    pub(super) fn own() -> Arc<Flaky> {
-        Arc::new(Flaky { inner: MemoryStore::new(HOUR), is_broken: AtomicBool::new(false), is_shared: false })
+    pub(super) fn unshared() -> Arc<Flaky> {
+        Arc::new(Flaky {
+            inner: MemoryStore::new(HOUR),
+            is_failing: AtomicBool::new(false),
+            is_shared: false,
+        })
     }
 
-    /// With an error that keeps nobody from asking again.
-    pub(super) fn breaks(&self) {
-        self.is_broken.store(true, Ordering::Relaxed);
+    /// Makes all operations fail with an error that does not open the circuit.
+    pub(super) fn fail(&self) {
+        self.is_failing.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn heals(&self) {
-        self.is_broken.store(false, Ordering::Relaxed);
+    pub(super) fn recover(&self) {
+        self.is_failing.store(false, Ordering::Relaxed);
     }
 
-    fn unless_broken<'a, T: Send + 'a>(&self, answer: impl FnOnce() -> Answer<'a, T>) -> Answer<'a, T> {
-        if self.is_broken.load(Ordering::Relaxed) {
+    fn unless_failing<'a, T: Send + 'a>(
+        &self,
+        operation: impl FnOnce() -> StoreFuture<'a, T>,
+    ) -> StoreFuture<'a, T> {
+        if self.is_failing.load(Ordering::Relaxed) {
             return Box::pin(std::future::ready(Err(StoreError::ReadOnly(String::new()))));
         }
-        answer()
+        operation()
     }
 }
 
 impl Store for Flaky {
-    fn recall(&self, key: ConversationKey) -> Answer<'_, Recollection> {
-        self.unless_broken(|| self.inner.recall(key))
+    fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection> {
+        self.unless_failing(|| self.inner.recall(key))
     }
-    fn journal(&self, key: ConversationKey, journal: Journal) -> Answer<'_, ()> {
-        self.unless_broken(|| self.inner.journal(key, journal))
+    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()> {
+        self.unless_failing(|| self.inner.journal(key, journal))
     }
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> Answer<'_, bool> {
-        self.unless_broken(|| self.inner.fold(key, covers, record))
+    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool> {
+        self.unless_failing(|| self.inner.fold(key, covers, record))
     }
-    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> Answer<'_, ()> {
-        self.unless_broken(|| self.inner.pin(key, record))
+    fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
+        self.unless_failing(|| self.inner.pin(key, record))
     }
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> Answer<'_, bool> {
-        self.unless_broken(|| self.inner.claim(key, holder, lease))
+    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool> {
+        self.unless_failing(|| self.inner.claim(key, holder, lease))
     }
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> Answer<'_, ()> {
-        self.unless_broken(|| self.inner.release(key, holder))
+    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()> {
+        self.unless_failing(|| self.inner.release(key, holder))
     }
-    fn count(&self, key: ConversationKey, turn: Turn) -> Answer<'_, ()> {
-        self.unless_broken(|| self.inner.count(key, turn))
+    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()> {
+        self.unless_failing(|| self.inner.count(key, turn))
     }
-    fn head(&self, key: ConversationKey) -> Answer<'_, Option<Head>> {
-        self.unless_broken(|| self.inner.head(key))
+    fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>> {
+        self.unless_failing(|| self.inner.head(key))
     }
-    fn list(&self, offset: usize, limit: usize) -> Answer<'_, Listing> {
-        self.unless_broken(|| self.inner.list(offset, limit))
+    fn list(&self, offset: usize, limit: usize) -> StoreFuture<'_, Listing> {
+        self.unless_failing(|| self.inner.list(offset, limit))
     }
-    fn turns(&self, key: ConversationKey) -> Answer<'_, Vec<Bytes>> {
-        self.unless_broken(|| self.inner.turns(key))
+    fn turns(&self, key: ConversationKey) -> StoreFuture<'_, Vec<Bytes>> {
+        self.unless_failing(|| self.inner.turns(key))
     }
-    fn messages(&self, key: ConversationKey) -> Answer<'_, Vec<(MessageId, Bytes)>> {
-        self.unless_broken(|| self.inner.messages(key))
+    fn messages(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>> {
+        self.unless_failing(|| self.inner.messages(key))
     }
-    fn delete(&self, key: ConversationKey) -> Answer<'_, bool> {
-        self.unless_broken(|| self.inner.delete(key))
+    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool> {
+        self.unless_failing(|| self.inner.delete(key))
     }
-    fn probe(&self) -> Answer<'_, ()> {
-        self.unless_broken(|| self.inner.probe())
+    fn probe(&self) -> StoreFuture<'_, ()> {
+        self.unless_failing(|| self.inner.probe())
     }
     fn is_shared(&self) -> bool {
         self.is_shared

@@ -1,4 +1,4 @@
-//! A file that fails, counts or waits as a test wants.
+//! A file that fails, counts syncs or blocks on demand.
 
 use redb::backends::FileBackend;
 use redb::{BackendError, Database, DatabaseError, StorageBackend};
@@ -8,12 +8,12 @@ use std::ops::Bound;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The switches of one disk. Each test has its own: they run at the same time.
+/// The switches of one disk. Each test has its own, because tests run concurrently.
 #[derive(Debug)]
 pub(super) struct Switches {
     pub(super) is_full: AtomicBool,
     pub(super) syncs: AtomicUsize,
-    /// Whoever holds it keeps every sync waiting.
+    /// While locked, every sync waits.
     pub(super) gate: Mutex<()>,
 }
 
@@ -37,7 +37,7 @@ struct Disk {
 }
 
 impl Disk {
-    fn take_space(&self) -> io::Result<()> {
+    fn check_space(&self) -> io::Result<()> {
         match self.switches.is_full.load(Ordering::Relaxed) {
             true => Err(io::ErrorKind::StorageFull.into()),
             false => Ok(()),
@@ -55,19 +55,19 @@ impl StorageBackend for Disk {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.take_space()?;
+        self.check_space()?;
         self.file.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
         let _open = self.switches.gate.lock().unwrap();
         self.switches.syncs.fetch_add(1, Ordering::Relaxed);
-        self.take_space()?;
+        self.check_space()?;
         self.file.sync_data()
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.take_space()?;
+        self.check_space()?;
         self.file.write(offset, data)
     }
 

@@ -13,7 +13,7 @@ use crate::report::Report;
 use crate::response::{Progress, ResponseReader};
 use crate::target::Target;
 
-/// An answer that is not there this long after the end of the run is an error, and nobody waits for it any longer.
+/// A response that is missing this long after the end of the run is an error.
 const GRACE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(
@@ -42,7 +42,7 @@ pub(crate) fn run(
     Ok(total)
 }
 
-/// What all connections share. Only answers between `from` and `until` count.
+/// The state that all connections share. Only responses between `from` and `until` count.
 struct Run {
     target: Target,
     from: Instant,
@@ -50,7 +50,7 @@ struct Run {
     left: AtomicU64,
 }
 
-/// One thread's connections, on a runtime of their own: no work moves between threads.
+/// Runs one thread's connections on their own runtime, so that no work moves between threads.
 fn work(run: Arc<Run>, connections: usize) -> io::Result<Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let shared = Arc::new(Mutex::new(Report::new()));
@@ -70,14 +70,14 @@ fn work(run: Arc<Run>, connections: usize) -> io::Result<Report> {
     Ok(report)
 }
 
-/// One connection, and the next one whenever it breaks.
+/// Keeps one connection busy, and reconnects when it breaks.
 async fn drive(run: Arc<Run>, report: Arc<Mutex<Report>>) {
     while Instant::now() < run.until {
         if converse(&run, &report).await.is_ok() {
             return;
         }
         lock(&report).error();
-        // A server that is down fails at once, and thousands of attempts a second would only heat the machine.
+        // A server that is down fails at once: do not retry thousands of times a second.
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Opens many streams and keeps them open, so that the memory of an idle one can be read off the server.
+//! Opens many streams and keeps them open, to measure the server's memory per idle stream.
 
 use std::io;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use tokio::task::JoinSet;
 use crate::response::{Progress, ResponseReader};
 use crate::target::Target;
 
-/// So many connections are being opened at a time, which keeps clear of the listen queue's end.
+/// The number of connections opened at a time, small enough not to overflow the listen queue.
 const OPENING: usize = 128;
 
-/// A stream that has no first event by then will have none.
+/// The longest wait for the first event of a stream.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Says `holding N` when every stream has its first event, and the outcome `duration` later.
+/// Prints `holding N` when every stream has its first event, and the outcome `duration` later.
 pub(crate) fn run(target: &Target, streams: usize, duration: Duration, json: bool) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -50,7 +50,7 @@ pub(crate) fn run(target: &Target, streams: usize, duration: Duration, json: boo
         }
         let seconds = started.elapsed().as_secs_f64();
         println!("{}", line(json, "holding", held, seconds));
-        // Nothing may end from here on: an idle stream that is closed would be memory that is not counted.
+        // From here on no stream may end: a closed one would be missing from the measured memory.
         let mut lost = 0;
         let over = tokio::time::sleep(duration);
         tokio::pin!(over);
@@ -93,7 +93,7 @@ async fn open(target: Arc<Target>, opening: Arc<Semaphore>, ready: mpsc::Sender<
                 }
             }
             Progress::Whole { status, .. } => {
-                return Err(io::Error::other(format!("answered with status {status}, and is over")));
+                return Err(io::Error::other(format!("the stream ended with status {status}")));
             }
             Progress::Invalid => return Err(io::ErrorKind::InvalidData.into()),
         }

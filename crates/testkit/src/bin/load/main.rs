@@ -1,14 +1,15 @@
 //! A small load generator. It speaks HTTP/1.1 to loopback addresses only, and every run is bounded by time.
 //!
-//! - closed loop: `load --url URL --connections 64 --seconds 5 --body-bytes 1000`. Each connection sends its next
-//!   request when the last one is answered. Gives requests per second, p50 and p99.
-//! - open loop: `… --rate 200`. Requests leave at fixed times, and latency counts from the time that was due, so a slow
-//!   answer cannot hide the wait of those behind it. Gives p50, p90 and p99. Twelve `@` in the body become a number of the
-//!   request's own, so that no two are the same.
-//! - holding: `… --hold 5000 --seconds 10`. Opens so many streams, says when each has its first event, and keeps them open.
+//! - Closed loop: `load --url URL --connections 64 --seconds 5 --body-bytes 1000`. Each connection sends its next
+//!   request when the last one is answered. Reports requests per second, p50 and p99.
+//! - Open loop: `… --rate 200`. Requests are sent at fixed times, and latency is measured from the scheduled time, so that a
+//!   slow response cannot hide the delay of later requests. Reports p50, p90 and p99. Twelve `@` in the body become a unique
+//!   number.
+//! - Holding: `… --hold 5000 --seconds 10`. Opens this many streams, reports when each has its first event, and keeps them
+//!   open.
 //!
 //! Common flags: `--body FILE` or `--body-bytes N`, `--stream`, `--header "name: value"`, `--threads N`, `--json`,
-//! `--warmup-ms N`, `--count N` (stop after so many requests).
+//! `--warmup-ms N`, `--count N` (stop after this many requests).
 
 #![allow(clippy::print_stdout, reason = "the report on standard output is this program's purpose")]
 

@@ -1,4 +1,4 @@
-//! Requests leave at fixed times, whatever happens to the ones before them.
+//! Sends requests at fixed times, whatever happens to earlier ones.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -8,15 +8,16 @@ use crate::report::Report;
 use crate::response::{Progress, ResponseReader};
 use crate::target::Target;
 
-/// So many requests can be under way before one has to wait, and its wait is part of its latency.
+/// The number of concurrent requests. A request that has to wait for a lane has the wait in its latency.
 const LANES: u32 = 4;
 
-/// A sleep ends late by up to the kernel's timer slack. The rest is spent spinning, or it would drown a proxy's share.
+/// A sleep ends late by up to the kernel's timer slack, which would exceed a proxy's latency. So the rest of the wait is spent
+/// spinning.
 const SPIN: Duration = Duration::from_micros(120);
 
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Blocking threads and not tasks: tokio's timers tick in milliseconds, which is ten times what is measured here.
+/// Uses threads and not tasks: tokio's timers tick in milliseconds, which is ten times the measured latency.
 pub(crate) fn run(
     target: &Target,
     rate: f64,
@@ -53,7 +54,7 @@ fn drive(target: &Target, schedule: Schedule, lane: u32, count: u64) -> io::Resu
     let mut reader = ResponseReader::default();
     let mut measured = 0;
     let mut request = target.request.clone();
-    // Another run, moments later, has other numbers.
+    // Later runs have different numbers.
     let first = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64 * 1000;
     for number in (lane..).step_by(LANES as usize) {
         let due = schedule.start + schedule.interval * number;

@@ -1,4 +1,4 @@
-//! What a run measured, as text or as JSON.
+//! The measurements of a run, as text or JSON.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn new() -> Self {
-        // Three digits are exact to 0.1 %, and such a histogram grows by itself: it has no upper bound to exceed.
+        // Three digits are precise to 0.1 %, and this histogram has no upper bound.
         let latencies = Histogram::new(3).unwrap_or_else(|error| panic!("three digits are valid: {error}"));
         Report { latencies, errors: 0, events: 0, seconds: 0.0 }
     }
 
-    /// An answer with another status than 200 is an error: a proxy that refuses quickly must not look fast.
+    /// A status other than 200 is an error: a proxy that refuses quickly must not look fast.
     pub(crate) fn answer(&mut self, status: u16, events: usize, latency: Duration) {
         if status == 200 {
             self.events += events as u64;

@@ -3,14 +3,14 @@
 use bytes::{Buf, BytesMut};
 use memchr::memmem;
 
-/// Reads responses off one connection, one after the other. Put bytes into `buffer`, then ask [`progress`](Self::progress).
+/// Parses the responses of one connection in order. Add bytes to `buffer`, then call [`progress`](Self::progress).
 #[derive(Debug, Default)]
 pub(crate) struct ResponseReader {
     pub(crate) buffer: BytesMut,
     state: State,
     status: u16,
     events: usize,
-    /// Whether the last byte of the body so far was a line feed: an event's end may be split between two reads.
+    /// Whether the last byte of the body was a line feed, because the end of an event may be split between two reads.
     after_line_feed: bool,
 }
 
@@ -20,14 +20,14 @@ enum State {
     Head,
     Length(usize),
     ChunkSize,
-    /// This much of the chunk is still to come, its line end included.
+    /// The number of bytes left in the chunk, including its line end.
     Chunk(usize),
     LastLine,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Not whole yet; so many server-sent events came so far.
+    /// Incomplete, with this many server-sent events so far.
     Partial {
         events: usize,
     },
@@ -35,7 +35,7 @@ pub(crate) enum Progress {
         status: u16,
         events: usize,
     },
-    /// This is no response that we can find the end of.
+    /// Not a response with a known end.
     Invalid,
 }
 
@@ -129,7 +129,7 @@ mod tests {
         7\r\ndata: \n\r\n1\r\n\n\r\n9;x\r\ndata: 2\n\n\r\n0\r\n\r\n";
 
     #[test]
-    fn a_stream_is_understood_at_any_split() {
+    fn a_stream_is_parsed_at_any_split() {
         for split in 1..STREAM.len() {
             let mut reader = ResponseReader::default();
             reader.buffer.extend_from_slice(&STREAM[..split]);

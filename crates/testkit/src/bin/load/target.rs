@@ -1,4 +1,4 @@
-//! Where the load goes, and the bytes of the one request that is sent over and over.
+//! The address under load, and the request that is sent repeatedly.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -9,11 +9,11 @@ use tidegate_testkit::flags::Flags;
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     pub(crate) request: Vec<u8>,
-    /// Where every request of an open loop has a number of its own.
+    /// The position of the unique number of an open-loop request.
     number_at: Option<usize>,
 }
 
-/// Stands in a body where the number goes, in as many digits.
+/// The placeholder for the number, with as many digits.
 const NUMBER: &[u8] = b"@@@@@@@@@@@@";
 
 impl Target {
@@ -30,11 +30,11 @@ impl Target {
 
     fn new(url: &str, body: &[u8], header: Option<&str>) -> io::Result<Self> {
         let rest =
-            url.strip_prefix("http://").ok_or_else(|| invalid(format!("`{url}` is no http:// URL")))?;
+            url.strip_prefix("http://").ok_or_else(|| invalid(format!("`{url}` is not an http:// URL")))?;
         let (authority, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
         let address = authority.to_socket_addrs()?.next().filter(|address| address.ip().is_loopback());
         let address = address.ok_or_else(|| {
-            invalid(format!("`{authority}` is not on loopback, and this tool loads nothing else"))
+            invalid(format!("`{authority}` is not on loopback, the only address that this tool loads"))
         })?;
         let mut head =
             format!("POST {path} HTTP/1.1\r\nhost: {authority}\r\ncontent-type: application/json\r\n");
@@ -48,7 +48,7 @@ impl Target {
         Ok(Target { address, request, number_at })
     }
 
-    /// Makes a request another one than all before, where its body has a place for that.
+    /// Makes a request unique, if its body has the placeholder.
     pub(crate) fn number(&self, request: &mut [u8], number: u64) {
         if let Some(at) = self.number_at {
             let digits = format!("{:0width$}", number % 10u64.pow(NUMBER.len() as u32), width = NUMBER.len());
@@ -61,7 +61,7 @@ fn invalid(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-/// A chat request of this many bytes: a short system message, then turns of 400 bytes, as an agent's history has.
+/// A chat request of this many bytes: a short system message, then messages of 400 bytes.
 fn chat_request(bytes: usize, stream: bool) -> String {
     let stream = if stream { r#","stream":true"# } else { "" };
     let start =
@@ -73,7 +73,7 @@ fn chat_request(bytes: usize, stream: bool) -> String {
         let role = if user { "user" } else { "assistant" };
         let shell = format!(r#",{{"role":"{role}","content":""}}"#);
         let left = bytes.saturating_sub(text.len() + end.len() + shell.len());
-        // The last message is the user's and takes what is left.
+        // The last message is the user's, and has the rest.
         let last = left < 900 && user;
         let words = "lorem ipsum dolor sit amet ".repeat(40);
         let content = &words[..if last { left.min(words.len()) } else { 400.min(left) }];
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chat_request_is_json_of_the_wanted_size() {
+    fn a_chat_request_is_json_of_the_given_size() {
         for bytes in [1000, 1001, 2345, 50_000] {
             let text = chat_request(bytes, true);
             assert_eq!(text.len(), bytes);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_with_a_place_for_it_is_numbered() {
+    fn a_placeholder_becomes_a_number() {
         let target = Target::new("http://127.0.0.1:80/v1", b"{\"n\":\"@@@@@@@@@@@@\"}", None).unwrap();
         let mut request = target.request.clone();
         target.number(&mut request, 42);

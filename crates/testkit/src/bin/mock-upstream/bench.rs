@@ -1,4 +1,4 @@
-//! An upstream that must never be the bottleneck of a benchmark: one prebuilt response, written at once.
+//! An upstream that is never the bottleneck of a benchmark: it writes one prebuilt response.
 //!
 //! With `--bench-response BYTES` every request gets a JSON body of that size. A request whose body contains
 //! `"stream":true`, or every request if only `--bench-events N` is given, gets N server-sent events, one write each.
@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) struct Plan {
     response: Option<Vec<u8>>,
     stream_head: Vec<u8>,
-    /// Framed as chunks; the last one carries the end of the body.
+    /// Framed as chunks; the last one includes the end of the body.
     events: Vec<Vec<u8>>,
 }
 
@@ -48,8 +48,8 @@ fn event(number: usize, count: usize) -> Vec<u8> {
     format!("{:x}\r\n{data}\r\n", data.len()).into_bytes()
 }
 
-/// Serves until the process ends. Each thread has its own runtime and its own listener on the shared port, so that no
-/// connection ever moves between threads.
+/// Serves until the process ends. Each thread has its own runtime and its own listener on the shared port, so that
+/// connections never move between threads.
 pub(crate) fn run(
     address: SocketAddr,
     threads: usize,
@@ -76,7 +76,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// A bound socket that listens already, so that no connection is refused once the address is printed.
+/// A listening socket, so that no connection is refused once the address is printed.
 fn reserve(address: SocketAddr) -> std::io::Result<socket2::Socket> {
     let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
@@ -94,7 +94,7 @@ fn serve(socket: std::net::TcpListener, plan: Arc<Plan>) -> std::io::Result<()> 
         loop {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            // A connection that fails is the load generator's to count.
+            // The load generator counts failed connections.
             tokio::spawn(converse(stream, plan.clone()));
         }
     })
@@ -119,7 +119,7 @@ async fn converse(mut stream: TcpStream, plan: Arc<Plan>) -> std::io::Result<()>
                 stream.write_all(&plan.stream_head).await?;
                 for event in &plan.events {
                     stream.write_all(event).await?;
-                    // Real upstreams do not send a hundred events in one go: the other streams get their turn.
+                    // Real upstreams do not send a hundred events at once: let other streams run.
                     tokio::task::yield_now().await;
                 }
             }
@@ -127,7 +127,7 @@ async fn converse(mut stream: TcpStream, plan: Arc<Plan>) -> std::io::Result<()>
     }
 }
 
-/// The length of the first request and whether it asks for a stream, once it is whole.
+/// The length of the first request, and whether it asks for a stream. `None` if it is incomplete.
 fn request(buffer: &[u8]) -> Option<(usize, bool)> {
     let head_end = memmem::find(buffer, b"\r\n\r\n")? + 4;
     let mut body = Body::Length(0);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_seen_only_when_it_is_whole() {
+    fn an_incomplete_request_is_not_parsed() {
         check("POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", false);
         check("POST / HTTP/1.1\r\ncontent-length: 15\r\n\r\n{\"stream\":true}", true);
         check(
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_response_has_the_wanted_size_and_the_stream_its_events() {
+    fn the_response_has_the_given_size_and_number_of_events() {
         let plan = Plan::new(Some(1000), Some(3));
         let response = String::from_utf8(plan.response.unwrap()).unwrap();
         let body = response.split_once("\r\n\r\n").unwrap().1;

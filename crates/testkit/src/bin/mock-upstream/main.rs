@@ -1,6 +1,6 @@
-//! The mock upstream as a process of its own, for SDK suites and benchmarks.
+//! The mock upstream as a separate process, for SDK suites and benchmarks.
 //!
-//! `mock-upstream [--listen 127.0.0.1:0] [--threads 2] [--h2c]`, and for benchmarks, `--bench-response BYTES`
+//! `mock-upstream [--listen 127.0.0.1:0] [--threads 2] [--h2c]`, and for benchmarks `--bench-response BYTES`
 //! and `--bench-events N`: see [`mod@bench`].
 
 #![allow(clippy::print_stdout, reason = "the address on standard output is this program's interface")]
@@ -30,7 +30,7 @@ fn main() -> std::io::Result<()> {
     runtime.block_on(async {
         let upstream = MockUpstream::bind(address, listen, Recording::Off).await;
         println!("listening on {}", upstream.url());
-        // Until a signal ends the process.
+        // Run until a signal ends the process.
         std::future::pending::<()>().await;
     });
     Ok(())

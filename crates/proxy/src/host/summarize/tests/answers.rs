@@ -181,11 +181,11 @@ async fn the_built_in_summarizer_sends_no_request() {
 #[tokio::test]
 async fn summarizing_can_run_in_a_spawned_task() {
     let upstream = MockUpstream::start().await;
-    let gate = Stall::new();
-    upstream.answer(Answer::new(200).wait(&gate).chunk(r#"{"choices":[]}"#));
+    let gateway = Stall::new();
+    upstream.answer(Answer::new(200).wait(&gateway).chunk(r#"{"choices":[]}"#));
     let fixture = Fixture::at(&upstream, "task", "");
     let task = tokio::spawn(async move { fixture.summarize(material()).await });
     upstream.next_request().await;
-    gate.open();
+    gateway.open();
     assert_eq!(task.await.unwrap().unwrap_err().cause.fold_failure().reason(), "summarizer_empty");
 }

@@ -1,0 +1,193 @@
+//! The edits of one request: runs the passes in order and assembles the decision from their results.
+
+use crate::fold::{longest_fold, same_fold};
+use crate::fold_job::{Outlook, block_job, triggered_job};
+use crate::fold_pace::{FoldTiming, fold_timing};
+use crate::mask::{Masking, mask};
+use crate::memory::is_retry;
+use crate::turns::dialogue;
+use crate::window::{Windowed, window};
+use crate::{
+    Cause, Conversation, Decision, FoldJob, Folded, Memory, Message, Plan, Policy, Strategy, Timestamp,
+    Tokens, Verdict, Waypoint,
+};
+
+/// The arguments of [`decide`](fn@crate::decide).
+#[derive(Clone, Copy)]
+pub(crate) struct Inputs<'a> {
+    pub(crate) conversation: &'a Conversation<'a>,
+    pub(crate) memory: &'a Memory,
+    pub(crate) policy: &'a Policy,
+    pub(crate) now: Timestamp,
+}
+
+/// The results of the passes, except for dropped messages.
+pub(crate) struct Edits {
+    pub(crate) folded: Option<Folded>,
+    masking: Masking,
+    timing: FoldTiming,
+    windowed: Option<Windowed>,
+    is_retry: bool,
+}
+
+impl Edits {
+    /// Plans the edits of the masking and folding strategies.
+    pub(crate) fn plan(inputs: &Inputs<'_>) -> Edits {
+        let Inputs { conversation, memory, policy, .. } = *inputs;
+        let messages = conversation.messages;
+        let retried = memory.latest_waypoint(messages).filter(|(index, _)| is_retry(messages, *index));
+        if let Some((_, waypoint)) = retried {
+            // A retry gets what the first attempt got, if that is within every limit. It is not if the first attempt had to go
+            // without a summary that exists now, or if this attempt has less room.
+            let folded = same_fold(messages, memory, policy, waypoint.fold);
+            let from = folded.as_ref().map_or(0, |folded| folded.upto);
+            let is_over_blocks = policy.blocks.edge(messages, folded.as_ref(), from).is_some();
+            let edits = Edits { is_retry: true, ..Edits::with_summary(folded, inputs) };
+            if !is_over_blocks && edits.used(conversation, &[]) <= conversation.budget.input {
+                return edits;
+            }
+        }
+        let folded = longest_fold(messages, memory, policy);
+        Edits { is_retry: retried.is_some(), ..Edits::with_summary(folded, inputs) }
+    }
+
+    /// Plans the edits of a first attempt that uses this summary.
+    fn with_summary(folded: Option<Folded>, inputs: &Inputs<'_>) -> Edits {
+        let Inputs { conversation, memory, policy, now } = *inputs;
+        let Conversation { messages, budget, economy, .. } = *conversation;
+        let folded = folded.filter(|_| folds(policy.strategy));
+        let timing = fold_timing(messages, memory, folded.as_ref(), &policy.fold, &economy, now);
+        let mut edits = Edits { folded, masking: Masking::NONE, timing, windowed: None, is_retry: false };
+        if policy.strategy == Strategy::Summarization {
+            return edits;
+        }
+        let summary = edits.folded.as_ref();
+        edits.masking = mask(messages, memory, policy.mask.keep, policy.mask.pace, &economy, now, summary);
+        let Masking { frontier, edge, .. } = edits.masking;
+        if frontier < edge && edits.used(conversation, &[]) > budget.input {
+            edits.masking = Masking { frontier: edge, cause: Some(Cause::Budget), tally: 0.0, edge };
+        }
+        edits
+    }
+
+    /// Plans the edits of the window strategy. Returns them with the dropped messages.
+    pub(crate) fn window(inputs: &Inputs<'_>) -> (Edits, Vec<usize>) {
+        let windowed = window(inputs.conversation, inputs.memory, &inputs.policy.window);
+        let dropped = windowed.dropped.clone();
+        let edits = Edits {
+            folded: None,
+            masking: Masking::NONE,
+            timing: FoldTiming::FREE,
+            windowed: Some(windowed),
+            is_retry: false,
+        };
+        (edits, dropped)
+    }
+
+    pub(crate) fn into_decision(self, inputs: &Inputs<'_>, dropped: Vec<usize>) -> Decision {
+        let Inputs { conversation, policy, now, .. } = *inputs;
+        let Conversation { messages, budget, .. } = *conversation;
+        let after = self.used(conversation, &dropped);
+        let fits = after <= budget.input && budget.input > Tokens::ZERO;
+        let wanted = self.wanted(inputs, fits);
+        let waypoint = fits.then(|| self.waypoint(messages, now)).flatten();
+        let stays = |index: &usize| self.keeps(*index, &dropped);
+        let is_maskable = |index: &usize| messages[*index].saving() > Tokens::ZERO && stays(index);
+        let Masking { frontier, edge, cause, .. } = self.masking;
+        let summary = self.folded.as_ref().map_or(Tokens::ZERO, |folded| folded.size);
+        let window = self.windowed.as_ref().map(|windowed| windowed.figures);
+        let window_cause = window.and_then(|figures| figures.cut).map(|_| Cause::Budget);
+        let plan = Plan {
+            masked: (0..frontier).filter(is_maskable).collect(),
+            postponed: (frontier..edge).filter(is_maskable).count(),
+            before: tokens_as_sent(conversation),
+            after,
+            budget,
+            verdict: if fits { Verdict::Fits } else { Verdict::OverBudget },
+            cause: wanted.as_ref().map(|job| job.cause).or(cause).or(window_cause),
+            edge,
+            window,
+            blocks: policy.blocks.figures(messages, stays, summary),
+            folded: self.folded,
+            dropped,
+        };
+        Decision { plan, waypoint, wanted }
+    }
+
+    /// Returns the summary that is due, if any.
+    fn wanted(&self, inputs: &Inputs<'_>, fits: bool) -> Option<FoldJob> {
+        let Inputs { conversation, memory, policy, .. } = *inputs;
+        if !folds(policy.strategy) {
+            return None;
+        }
+        let outlook = Outlook {
+            messages: conversation.messages,
+            folded: self.folded.as_ref(),
+            after: self.used(conversation, &[]),
+            budget: &conversation.budget,
+            timing: &self.timing,
+        };
+        block_job(&outlook, memory, policy).or_else(|| {
+            // The first attempt has already asked for what a trigger wants.
+            let is_settled = self.is_retry && fits;
+            if is_settled { None } else { triggered_job(&outlook, memory, policy) }
+        })
+    }
+
+    /// Whether a message is in the forwarded request.
+    pub(crate) fn keeps(&self, index: usize, dropped: &[usize]) -> bool {
+        let is_folded =
+            self.folded.as_ref().is_some_and(|folded| folded.removed.binary_search(&index).is_ok());
+        !is_folded && dropped.binary_search(&index).is_err()
+    }
+
+    /// The index up to which a summary covers the messages; 0 without a summary.
+    pub(crate) fn folded_upto(&self) -> usize {
+        self.folded.as_ref().map_or(0, |folded| folded.upto)
+    }
+
+    /// What a message costs as it would be forwarded.
+    pub(crate) fn cost(&self, index: usize, message: &Message) -> Tokens {
+        if index < self.masking.frontier { message.masked_cost() } else { message.tokens }
+    }
+
+    /// The tokens of the forwarded request: the messages that stay, the summary, the marker if anything is dropped, and the
+    /// fixed parts.
+    pub(crate) fn used(&self, conversation: &Conversation<'_>, dropped: &[usize]) -> Tokens {
+        let messages = conversation.messages.iter().enumerate();
+        let staying = messages.filter(|(index, _)| self.keeps(*index, dropped));
+        let staying: Tokens = staying.map(|(index, message)| self.cost(index, message)).sum();
+        let summary = self.folded.as_ref().map_or(Tokens::ZERO, |folded| folded.tokens);
+        let marker = if dropped.is_empty() { Tokens::ZERO } else { conversation.marker };
+        staying + summary + marker + conversation.fixed + conversation.pinned
+    }
+
+    /// Returns the waypoint to remember, or `None` if there are only instructions.
+    fn waypoint(&self, messages: &[Message], now: Timestamp) -> Option<Waypoint> {
+        Some(Waypoint {
+            end: last_digest(messages)?,
+            frontier: last_digest(&messages[..self.masking.frontier]),
+            tally: self.masking.tally,
+            at: now,
+            fold: self.folded.as_ref().map(|folded| folded.covers),
+            fold_tally: self.timing.tally,
+            gap: self.windowed.as_ref().and_then(|windowed| windowed.gap),
+        })
+    }
+}
+
+/// The tokens of the request as the client sent it.
+pub(crate) fn tokens_as_sent(conversation: &Conversation<'_>) -> Tokens {
+    conversation.messages.iter().map(|message| message.tokens).sum::<Tokens>() + conversation.fixed
+}
+
+fn folds(strategy: Strategy) -> bool {
+    match strategy {
+        Strategy::Summarization | Strategy::Hybrid => true,
+        Strategy::Passthrough | Strategy::Masking | Strategy::Window => false,
+    }
+}
+
+fn last_digest(messages: &[Message]) -> Option<crate::Digest> {
+    dialogue(messages).next_back().map(|(_, message)| message.digest)
+}

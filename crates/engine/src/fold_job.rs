@@ -1,0 +1,175 @@
+//! The fold pass: whether a new summary is due, and which messages it should cover.
+
+use crate::fold::{cost_without_summary, replaced_by_summary};
+use crate::fold_pace::FoldTiming;
+use crate::prune::PruneRange;
+use crate::trigger::{Since, fired, token_threshold};
+use crate::turns::{dialogue, kept_from, last_cut_before, unresolved_from};
+use crate::{Budget, Cause, Digest, FoldPolicy, Folded, Memory, Message, Policy, Tokens};
+use std::ops::Range;
+
+/// A request for a summary. The engine cannot make one itself, because it never sees a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoldJob {
+    /// The messages to summarize, in addition to what `previous` covers.
+    pub messages: Range<usize>,
+    /// The digest at the last of them.
+    pub covers: Digest,
+    /// The summary that the new one replaces.
+    pub previous: Option<Digest>,
+    /// Whether the last user turn stays next to the summary.
+    pub keeps_request: bool,
+    /// The cost of the messages that the summary replaces. A summary that costs as much is useless.
+    pub worth: Tokens,
+    /// The number of messages in the conversation, not counting instructions.
+    pub seen: usize,
+    pub cause: Cause,
+    pub urgency: Urgency,
+    /// The end of the covered messages, which is pruned only as far as necessary; `None` if all of them go.
+    pub spared: Option<PruneRange>,
+    /// The trigger alone would fold the messages before this index. What goes beyond it counts as pruned.
+    pub edge: usize,
+}
+
+/// Whether a request should wait for its summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// The request goes out as it is, and the summary shortens the next one.
+    Later,
+    /// The request does not fit, or barely does.
+    Now,
+}
+
+impl FoldJob {
+    /// Whether the request should wait for the summary.
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        self.urgency == Urgency::Now
+    }
+}
+
+/// A request as planned so far, before any further folding.
+pub(crate) struct Outlook<'a> {
+    pub(crate) messages: &'a [Message],
+    pub(crate) folded: Option<&'a Folded>,
+    /// The tokens that it uses.
+    pub(crate) after: Tokens,
+    pub(crate) budget: &'a Budget,
+    pub(crate) timing: &'a FoldTiming,
+}
+
+impl Outlook<'_> {
+    /// The first message that no summary covers.
+    fn from(&self) -> usize {
+        self.folded.map_or(0, |folded| folded.upto)
+    }
+
+    /// What the request uses if everything before `upto` goes, not counting the new summary.
+    fn after_folding(&self, upto: usize) -> Tokens {
+        let goes = self.messages.get(self.from()..upto).unwrap_or_default();
+        let goes: Tokens = dialogue(goes).map(|(_, message)| message.tokens).sum();
+        let summary = self.folded.map_or(Tokens::ZERO, |folded| folded.tokens);
+        self.after.saturating_sub(goes).saturating_sub(summary)
+    }
+}
+
+/// Returns the job that cuts the history to its block limit, if it is over it. Check this before [`triggered_job`]: the limit
+/// says exactly how much stays.
+pub(crate) fn block_job(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) -> Option<FoldJob> {
+    let edge = policy.blocks.edge(outlook.messages, outlook.folded, outlook.from())?;
+    job(outlook, memory, policy, edge..edge, None, (Cause::Blocks, Urgency::Now))
+}
+
+/// Returns the job that the budget or a trigger asks for, if there is anything to fold.
+pub(crate) fn triggered_job(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) -> Option<FoldJob> {
+    let Outlook { messages, budget, .. } = *outlook;
+    let (cause, urgency) = due(outlook, &policy.fold)?;
+    if urgency == Urgency::Later && !outlook.timing.pays_off {
+        return None;
+    }
+    let from = outlook.from();
+    let edge = last_cut_before(messages, kept_from(messages, policy.fold.keep));
+    let mut upto = edge;
+    if urgency == Urgency::Now {
+        upto = upto.max(last_cut_before(messages, kept_from(messages, policy.fold.prune_keep)));
+    }
+    let is_over = outlook.after > budget.input;
+    if is_over && (upto <= from || outlook.after_folding(upto) > budget.input) {
+        // Fold everything but the unresolved tail rather than refuse. Do it now, because a request is folded only once.
+        upto = last_cut_before(messages, unresolved_from(messages));
+    }
+    let first_prunable = edge.max(from);
+    let spared =
+        (first_prunable < upto).then(|| prune_range(outlook, first_prunable, &policy.fold)).flatten();
+    if spared.as_ref().is_some_and(|range| edge > from && range.is_needless(&policy.fold)) {
+        return job(outlook, memory, policy, edge..edge, None, (cause, urgency));
+    }
+    job(outlook, memory, policy, edge..upto, spared, (cause, urgency))
+}
+
+/// Returns why a summary is due, and whether the request should wait for it. The budget comes first, then `prune_when`, then
+/// `when`.
+fn due(outlook: &Outlook<'_>, policy: &FoldPolicy) -> Option<(Cause, Urgency)> {
+    let Outlook { messages, folded, after, budget, .. } = *outlook;
+    if after > budget.input {
+        return Some((Cause::Budget, Urgency::Now));
+    }
+    let made_at = folded.map_or(0, |folded| folded.made_at);
+    let since = Since { covered: &messages[outlook.from()..], made: &messages[made_at..] };
+    if fired(&policy.prune_when, &since, after, budget).is_some() {
+        return Some((Cause::Prune, Urgency::Now));
+    }
+    fired(&policy.when, &since, after, budget).map(|cause| (cause, Urgency::Later))
+}
+
+/// Returns the range from `from` on that is pruned only as far as necessary, or `None` if `prune_when` has no token threshold
+/// to prune down to.
+fn prune_range(outlook: &Outlook<'_>, from: usize, policy: &FoldPolicy) -> Option<PruneRange> {
+    let threshold = token_threshold(&policy.prune_when, outlook.budget)?;
+    // Prune to below the fold threshold. A request just below the prune threshold would be pruned again at the next turn.
+    let target = token_threshold(&policy.when, outlook.budget).map_or(threshold, |fold| threshold.min(fold));
+    Some(PruneRange {
+        from,
+        rest: outlook.after_folding(from),
+        threshold,
+        target: target.saturating_sub(Tokens(1)),
+        limit: outlook.budget.input,
+    })
+}
+
+/// Returns the job that folds everything before `upto`, of which the trigger alone would fold everything before `edge`.
+/// Returns `None` if that would remove nothing more than the present summary does.
+fn job(
+    outlook: &Outlook<'_>,
+    memory: &Memory,
+    policy: &Policy,
+    Range { start: edge, end: upto }: Range<usize>,
+    spared: Option<PruneRange>,
+    (cause, urgency): (Cause, Urgency),
+) -> Option<FoldJob> {
+    let Outlook { messages, folded, .. } = *outlook;
+    let from = outlook.from();
+    let last = (from..upto).rev().find(|&index| !messages[index].role.is_instruction())?;
+    let keeps_request = !messages[upto..].iter().any(Message::is_user_turn);
+    let removed = replaced_by_summary(messages, upto, keeps_request, policy.fold.pin_task);
+    if removed.len() <= folded.map_or(0, |folded| folded.removed.len()) {
+        return None;
+    }
+    let covers = messages[last].digest;
+    // A summary of exactly these messages exists and was rejected as too long. Another one would be, too.
+    if memory.folds().iter().any(|fold| fold.covers == covers) {
+        return None;
+    }
+    Some(FoldJob {
+        messages: from..last + 1,
+        covers,
+        previous: folded.map(|folded| folded.covers),
+        keeps_request,
+        worth: cost_without_summary(messages, &removed, policy.strategy),
+        seen: dialogue(messages).count(),
+        cause,
+        urgency,
+        spared,
+        edge: edge.max(from),
+    })
+}

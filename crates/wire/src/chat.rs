@@ -1,0 +1,39 @@
+//! OpenAI's chat completions: the JSON shape of their requests, responses and event streams.
+
+mod answer;
+mod answer_message;
+mod canonical;
+mod content;
+mod error;
+mod facts;
+mod message;
+mod own_message;
+mod tool_call;
+
+pub(crate) use answer::{read_answer, read_event};
+pub(crate) use answer_message::answer_message;
+pub(crate) use error::{error_body, error_event};
+pub(crate) use facts::facts;
+pub(crate) use message::read_message;
+pub(crate) use own_message::own_message;
+
+use crate::envelope::{ExtraKind, Meaning, MemberTable};
+
+/// `/v1/chat/completions`, and Azure's form with a deployment in front.
+pub(crate) const PATH_SUFFIX: &str = "/chat/completions";
+
+pub(crate) const MESSAGES_KEY: &str = "messages";
+
+/// The first output limit in the table wins: `max_completion_tokens` has replaced `max_tokens`.
+pub(crate) const MEMBERS: MemberTable = MemberTable::new(&[
+    ("model", Meaning::Model),
+    ("stream", Meaning::Stream),
+    ("max_completion_tokens", Meaning::OutputLimit),
+    ("max_tokens", Meaning::OutputLimit),
+    ("tools", Meaning::Extra(ExtraKind::Tools)),
+    ("functions", Meaning::Extra(ExtraKind::Tools)),
+    ("response_format", Meaning::Extra(ExtraKind::ResponseFormat)),
+    ("n", Meaning::Unused),
+    ("tool_choice", Meaning::Unused),
+    ("stream_options", Meaning::Unused),
+]);

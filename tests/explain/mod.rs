@@ -1,0 +1,8 @@
+//! `tidegate explain`: its output for a saved request, and its exit code.
+
+mod command;
+
+mod answers;
+mod folding;
+mod forwarded;
+mod views;

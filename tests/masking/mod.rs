@@ -1,0 +1,11 @@
+//! Masking, budgets, reports and refusals.
+
+mod calibration;
+mod conversations;
+mod hostile;
+mod latency;
+mod masks;
+mod observations;
+mod overrides;
+mod refusals;
+mod reports;

@@ -1,0 +1,24 @@
+//! The proxy between a client that sends bytes and an upstream that records bytes: HTTP, timeouts, limits, logs and the command
+//! line.
+
+mod access_log;
+mod broken_answers;
+mod cancel;
+mod chunked;
+mod cli;
+mod compressed;
+mod conversation;
+mod drain;
+mod expect;
+mod framing;
+mod headers;
+mod limits;
+mod listening;
+mod odd_requests;
+mod paths;
+mod reload;
+mod routes;
+mod streaming;
+mod timeouts;
+mod tls;
+mod transparent;

@@ -1,0 +1,8 @@
+//! `tidegate replay` on recorded conversations: its figures, and edits that match the running proxy. Also `tidegate demo`.
+
+mod command;
+
+mod answers;
+mod demo;
+mod forwarded;
+mod inputs;
