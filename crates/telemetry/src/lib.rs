@@ -1,6 +1,6 @@
 //! Observability: public names, the log, the access log, metrics, spans, and their export over OTLP.
 //!
-//! Nothing here sees a prompt, a completion or a key: an [`Access`] record has no field that could hold one. Spans carry content
+//! Nothing here sees a prompt, a completion or a key: an [`AccessRecord`] has no field that could hold one. Spans carry content
 //! only if `telemetry.content` is on.
 //!
 //! ```
