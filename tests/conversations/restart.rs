@@ -43,15 +43,15 @@ async fn a_store_in_use_is_not_opened_twice() {
 
 #[tokio::test]
 async fn a_missing_store_is_not_created() {
-    let nobody = ["list", "--admin", "127.0.0.1:0"];
-    let memory = conversations(&[&nobody[..], &["--store", "memory:"]].concat(), &[]).await;
+    let stopped = ["list", "--admin", "127.0.0.1:0"];
+    let memory = conversations(&[&stopped[..], &["--store", "memory:"]].concat(), &[]).await;
     assert_eq!(memory.code, Some(1), "{memory:?}");
     assert!(memory.err.contains("ends with its process") && memory.err.contains("hint: "), "{}", memory.err);
 
     let directory = TempDir::new().unwrap();
     let missing = directory.path().join("nothing");
     let store = format!("embedded:{}", missing.display());
-    let output = conversations(&[&nobody[..], &["--store", &store]].concat(), &[]).await;
+    let output = conversations(&[&stopped[..], &["--store", &store]].concat(), &[]).await;
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(output.err.contains("there is no directory") && output.err.contains("hint: "), "{}", output.err);
     assert!(!missing.exists());

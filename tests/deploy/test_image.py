@@ -25,8 +25,8 @@ def test_the_health_check_passes_only_on_the_admin_port(sides: Sides):
     assert tidegate.admin
     assert health_check(port_of(tidegate.admin)) == 0
     assert health_check(port_of(tidegate.origin)) != 0, "the client port passed"
-    with unused_address() as nobody:
-        assert health_check(port_of(nobody)) != 0
+    with unused_address() as unused:
+        assert health_check(port_of(unused)) != 0
 
 
 def port_of(address: str) -> str:

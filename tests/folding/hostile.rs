@@ -13,7 +13,7 @@ use tokio::time::Instant;
 /// Longer than the summarizer timeout with some tolerance; shorter than a second try would take.
 const LONGEST_WAIT: Duration = Duration::from_secs(6);
 
-/// An answer of the summarizer that is no usable summary.
+/// An answer of the summarizer that is not a usable summary.
 struct BadSummary {
     what: &'static str,
     answer: Answer,
