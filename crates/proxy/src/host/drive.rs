@@ -3,7 +3,9 @@
 use crate::host::fold::Folder;
 use crate::host::shared::Gateway;
 use std::sync::Arc;
-use tidegate_context::{Action, Event, MeasureError, Measured, Measurement, Outcome, Splice, Turn};
+use tidegate_context::{
+    Action, Event, MeasureError, Measured, Measurement, Outcome, Splice, Turn, TurnInput,
+};
 use tidegate_tokens::is_loaded;
 use tracing::warn;
 
@@ -32,7 +34,7 @@ pub(crate) async fn drive(mut turn: Turn, folder: &Folder) -> Result<Box<Outcome
 
 /// Measures a light request at once, and a heavy one on a blocking thread.
 async fn measure(gateway: &Arc<Gateway>, measurement: Measurement) -> Result<Box<Measured>, MeasureError> {
-    let lookup = match is_light(&measurement).then(|| measurement.look_up(&gateway.reader)) {
+    let lookup = match is_light(measurement.input()).then(|| measurement.look_up(&gateway.reader)) {
         Some(lookup) if lookup.uncached_bytes <= MAX_UNREAD => {
             return measurement.run(&gateway.reader, lookup, Splice::Wanted);
         }
@@ -49,9 +51,8 @@ async fn measure(gateway: &Arc<Gateway>, measurement: Measurement) -> Result<Box
     })
 }
 
-/// Whether even looking the messages up is cheap enough for a worker.
-fn is_light(measurement: &Measurement) -> bool {
-    let input = measurement.input();
+/// Whether even walking through the messages is cheap enough for a worker.
+pub(crate) fn is_light(input: &TurnInput) -> bool {
     input.body.len() <= MAX_BYTES
         && input.outline.messages.len() <= MAX_MESSAGES
         && is_loaded(input.model.encoding)

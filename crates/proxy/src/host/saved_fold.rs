@@ -22,8 +22,9 @@ pub(crate) fn encode(fold: &SavedFold, at: Timestamp) -> StoredFold {
     }
 }
 
-/// What is remembered of a conversation, as a turn needs it.
-pub(crate) fn conversation_state(recalled: &Recalled) -> ConversationState {
-    let folds = recalled.folds.iter().filter_map(decode).collect();
+/// What is remembered of a conversation, as a turn needs it. Decoding summaries takes time, so that is done only if they are
+/// needed.
+pub(crate) fn conversation_state(recalled: &Recalled, needs_folds: bool) -> ConversationState {
+    let folds = recalled.folds.iter().filter(|_| needs_folds).filter_map(decode).collect();
     ConversationState::new(recalled.memory.clone(), folds, recalled.pinned.clone())
 }

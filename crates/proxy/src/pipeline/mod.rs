@@ -50,7 +50,7 @@ use route::{route, strategy};
 use state::{is_state, state};
 use std::sync::Arc;
 use tidegate_config::{History, Limits, Route, Upstream};
-use tidegate_context::{dollars, needs_turn};
+use tidegate_context::{Ending, dollars, needs_turn};
 use tidegate_engine::Strategy;
 use tidegate_store::Degraded;
 use tidegate_telemetry::names::{self, span};
@@ -202,6 +202,8 @@ async fn complete_chat(
     }
     observer.call = Some(call);
     let turn = rewritten.map(|rewritten| PendingTurn::begin(&folder, rewritten, route, observer));
+    // It holds the caller's key, which is not needed while the upstream works.
+    drop(folder);
     send(worker, upstream, head, body, observer, headers, turn).await
 }
 
@@ -304,7 +306,9 @@ impl<'a> Managed<'a> {
     /// Records a request that is refused for its length, and describes its plan in its span.
     fn audit(&self, folder: &Folder, rewritten: &Rewritten, observer: &RequestObserver) {
         let Rewritten { input, outcome, .. } = rewritten;
-        spans::planned(&observer.span, outcome);
+        if outcome.ending == Ending::OverBudget {
+            spans::planned(&observer.span, outcome);
+        }
         let Some(identity) = folder.identity.clone() else { return };
         let facts = RequestFacts {
             status: StatusCode::UNPROCESSABLE_ENTITY,

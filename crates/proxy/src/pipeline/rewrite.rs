@@ -1,6 +1,6 @@
 //! Runs the turn of a request: measure, decide, fold, splice.
 
-use crate::host::drive::drive;
+use crate::host::drive::{drive, is_light};
 use crate::host::fold::Folder;
 use crate::host::identity::calibration_key;
 use crate::host::saved_fold::conversation_state;
@@ -11,9 +11,10 @@ use crate::reply::refusal::{OverBudget, Refusal};
 use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_context::{Ending, MeasureError, Outcome, Turn, TurnInput, summaries_cost};
-use tidegate_engine::{Strategy, Timestamp};
+use tidegate_engine::{Strategy, Timestamp, Waypoint};
 use tidegate_store::{Entries, Recalled};
-use tidegate_wire::{Outline, Piece};
+use tidegate_wire::{Outline, ParsedRequest, Piece};
+use tokio::task::spawn_blocking;
 use tracing::warn;
 
 /// A chat completion to rewrite.
@@ -68,7 +69,9 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
     let (gateway, snapshot, identity) = (&folder.worker.gateway, &folder.snapshot, folder.identity.as_ref());
     let context = snapshot.settings.routes[folder.route].context.clone();
     let model = snapshot.models.lookup(outline.model.as_deref().unwrap_or_default());
-    let state = conversation_state(&recalled);
+    let folds = matches!(strategy, Strategy::Summarization | Strategy::Hybrid);
+    // What summaries have cost counts toward the limit under any strategy.
+    let state = conversation_state(&recalled, folds || spent.is_some());
     let input = TurnInput {
         strategy,
         factor: gateway.calibration.factor(&calibration_key(identity, &model)),
@@ -78,7 +81,7 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
     };
     let turn = Turn::new(input, state);
     let input = turn.input().clone();
-    let outcome = match drive(turn, folder).await {
+    let mut outcome = match drive(turn, folder).await {
         Ok(outcome) => outcome,
         Err(error) => {
             if let MeasureError::Plan(_) | MeasureError::UnexpectedEvent = error {
@@ -87,20 +90,38 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
             return None;
         }
     };
-    // Refused requests are logged too, because their figures matter most.
-    log_turn(&model_label(input.requested_model()), &input, &outcome);
-    let waypoint = outcome.assessment.decision.waypoint.filter(|waypoint| !recalled.has_waypoint(waypoint));
-    let entries = match identity.filter(|_| input.is_recorded()) {
-        Some(identity) => {
-            let request = (&input.body, &*input.outline);
-            unrecorded(&gateway.conversations, identity.key, &recalled, request, &outcome.assessment.chat)
-        }
-        None => Entries::default(),
+    if !matches!(outcome.ending, Ending::Limit(_)) {
+        // Requests over budget are logged too, because their figures matter most.
+        log_turn(&model_label(input.requested_model()), &input, &outcome);
+    }
+    let is_store_unavailable = recalled.is_unavailable;
+    let entries = if outcome.ending == Ending::Forward {
+        let waypoint = outcome.assessment.decision.waypoint.take();
+        entries(folder, &input, recalled, &outcome.assessment.chat, waypoint).await?
+    } else {
+        Entries::default()
     };
-    Some(Rewritten {
-        input,
-        outcome,
-        entries: Entries { waypoint, ..entries },
-        is_store_unavailable: recalled.is_unavailable,
-    })
+    Some(Rewritten { input, outcome, entries, is_store_unavailable })
+}
+
+/// Collects what has to be stored before the answer ends. `None` if that fails: a decision is never stored without its messages.
+async fn entries(
+    folder: &Folder,
+    input: &Arc<TurnInput>,
+    recalled: Recalled,
+    chat: &Arc<ParsedRequest>,
+    waypoint: Option<Waypoint>,
+) -> Option<Entries> {
+    let waypoint = waypoint.filter(|waypoint| !recalled.has_waypoint(waypoint));
+    let Some(identity) = folder.identity.as_ref().filter(|_| input.is_recorded()) else {
+        return Some(Entries { waypoint, ..Entries::default() });
+    };
+    let (gateway, key) = (folder.worker.gateway.clone(), identity.key);
+    let (request, chat) = (input.clone(), chat.clone());
+    let collect = move || {
+        let request = (&request.body, &*request.outline);
+        unrecorded(&gateway.conversations, key, &recalled, request, &chat)
+    };
+    let entries = if is_light(input) { collect() } else { spawn_blocking(collect).await.ok()? };
+    Some(Entries { waypoint, ..entries })
 }

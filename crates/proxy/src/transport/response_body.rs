@@ -3,8 +3,8 @@
 use crate::transport::BoxError;
 use crate::transport::http1::response::Http1Body;
 use bytes::Bytes;
-use http::Response;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, TRAILER};
+use http::{Response, Version};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -34,7 +34,10 @@ const END_OF_STREAM: Duration = Duration::from_secs(10);
 
 impl ResponseBody {
     pub(crate) fn from_hyper(response: Response<Incoming>) -> Response<ResponseBody> {
-        let length = response.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        let headers = response.headers();
+        // HTTP/1 bodies end by themselves, and announced trailers come after the last byte.
+        let ends_early = response.version() == Version::HTTP_2 && !headers.contains_key(TRAILER);
+        let length = headers.get(CONTENT_LENGTH).filter(|_| ends_early).and_then(|value| value.to_str().ok());
         let left = length.and_then(|length| length.parse().ok());
         response.map(|body| ResponseBody::Hyper(HyperBody { body: Some(body), left }))
     }
