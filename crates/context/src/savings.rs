@@ -4,7 +4,7 @@
 //! provider would have cached, everything that it can have seen before counts as cached.
 
 use crate::{Assessment, ConversationState, TurnInput};
-use tidegate_engine::{Tokens, Waypoint};
+use tidegate_engine::{Recalled, Tokens, Waypoint};
 use tidegate_tokens::{Caching, Prices};
 use tidegate_wire::Usage;
 
@@ -42,12 +42,12 @@ impl Unedited {
         let is_warm = |waypoint: &Waypoint| {
             u128::from(input.now.0.saturating_sub(waypoint.at.0)) <= caching.ttl.as_millis()
         };
-        let (seen, replayed) = match state.memory.latest_waypoint(messages).filter(|(_, last)| is_warm(last))
-        {
-            Some((index, last)) => {
-                let new: Tokens = messages[index + 1..].iter().map(|message| message.tokens).sum();
+        let recalled = state.memory.recall(messages).filter(|recalled| is_warm(recalled.waypoint));
+        let (seen, replayed) = match recalled {
+            Some(Recalled { waypoint: before, last, .. }) => {
+                let new: Tokens = messages[last + 1..].iter().map(|message| message.tokens).sum();
                 let is_replayed = assessment.decision.waypoint.as_ref().is_some_and(|made| {
-                    (made.frontier, made.fold, made.gap) == (last.frontier, last.fold, last.gap)
+                    (made.frontier, made.fold, made.gap) == (before.frontier, before.fold, before.gap)
                 });
                 let replayed = is_replayed.then(|| cacheable(plan.after.saturating_sub(new), caching));
                 (cacheable(plan.before.saturating_sub(new), caching), replayed)

@@ -4,7 +4,7 @@ use crate::fold::{longest_fold, same_fold};
 use crate::fold_job::{Outlook, block_job, triggered_job};
 use crate::fold_pace::{FoldTiming, fold_timing};
 use crate::mask::{Masking, mask};
-use crate::memory::is_retry;
+use crate::memory::{Recalled, Trail};
 use crate::turns::dialogue;
 use crate::window::{Windowed, window};
 use crate::{
@@ -35,8 +35,8 @@ impl Edits {
     pub(crate) fn plan(inputs: &Inputs<'_>) -> Edits {
         let Inputs { conversation, memory, policy, .. } = *inputs;
         let messages = conversation.messages;
-        let retried = memory.latest_waypoint(messages).filter(|(index, _)| is_retry(messages, *index));
-        if let Some((_, waypoint)) = retried {
+        let retried = memory.recall(messages).filter(|recalled| recalled.is_retry);
+        if let Some(Recalled { waypoint, .. }) = retried {
             // A retry gets what the first attempt got, if that is within every limit. It is not if the first attempt had to go
             // without a summary that exists now, or if this attempt has less room.
             let folded = same_fold(messages, memory, policy, waypoint.fold);
@@ -166,6 +166,7 @@ impl Edits {
     fn waypoint(&self, messages: &[Message], now: Timestamp) -> Option<Waypoint> {
         Some(Waypoint {
             end: last_digest(messages)?,
+            trail: Trail::of(messages),
             frontier: last_digest(&messages[..self.masking.frontier]),
             tally: self.masking.tally,
             at: now,

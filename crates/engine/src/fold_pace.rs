@@ -11,6 +11,7 @@
 //! Folding pays off when `tally ≥ price`, and at once if the cache is cold.
 
 use crate::fold::Folded;
+use crate::memory::Recalled;
 use crate::turns::{dialogue, kept_from, last_cut_before};
 use crate::{CachePricing, FoldPace, FoldPolicy, Memory, Message, Timestamp, Tokens};
 
@@ -38,7 +39,7 @@ pub(crate) fn fold_timing(
     if policy.pace == FoldPace::AtTrigger {
         return FoldTiming::FREE;
     }
-    let Some((last_seen, waypoint)) = memory.latest_waypoint(messages) else {
+    let Some(Recalled { waypoint, last: last_seen, .. }) = memory.recall(messages) else {
         // Nothing is known to be in the cache, so there is nothing to lose.
         return FoldTiming::FREE;
     };

@@ -97,7 +97,7 @@ pub use digest::{Digest, InvalidDigest};
 pub use economy::{CachePricing, Timestamp};
 pub use fold::{Fold, Folded};
 pub use fold_job::{FoldJob, Urgency};
-pub use memory::{Memory, Waypoint};
+pub use memory::{Memory, Recalled, Trail, Waypoint};
 pub use message::{Kind, Message, Role};
 pub use plan::{Cause, Plan, Verdict};
 pub use policy::{FoldPace, FoldPolicy, Keep, MaskPolicy, Pace, Policy, Strategy, Trigger};

@@ -18,7 +18,7 @@
 //! ski-rental rule. It needs no knowledge of the future and never pays more than twice the optimum. The price is zero if the
 //! cache has expired or gives no discount; then the frontier follows the edge at every request.
 
-use crate::memory::is_retry;
+use crate::memory::Recalled;
 use crate::turns::{kept_from, position_of};
 use crate::{CachePricing, Cause, Digest, Folded, Keep, Memory, Message, Pace, Timestamp, Tokens};
 
@@ -62,7 +62,7 @@ pub(crate) fn mask(
     folded: Option<&Folded>,
 ) -> Masking {
     let edge = kept_from(messages, keep);
-    let mut previous = previous(messages, memory, economy, now);
+    let mut previous = previous(messages, memory, edge, economy, now);
     // Folded messages need no mask, and a new summary has already invalidated the cache behind it.
     previous.frontier = previous.frontier.max(folded.map_or(0, |folded| folded.upto));
     previous.is_cold |= folded.map(|folded| folded.covers) != previous.fold;
@@ -105,17 +105,28 @@ fn tokens_read_again(messages: &[Message], first: usize, edge: usize, seen: usiz
     tokens.0 as f64
 }
 
-fn previous(messages: &[Message], memory: &Memory, economy: &CachePricing, now: Timestamp) -> Previous {
-    let Some((index, waypoint)) = memory.latest_waypoint(messages) else {
+fn previous(
+    messages: &[Message],
+    memory: &Memory,
+    edge: usize,
+    economy: &CachePricing,
+    now: Timestamp,
+) -> Previous {
+    let Some(Recalled { waypoint, last, is_retry }) = memory.recall(messages) else {
         // Nothing is known to be in the cache, so there is nothing to lose.
         return Previous { frontier: 0, seen: 0, tally: 0.0, is_cold: true, fold: None };
     };
-    // The messages up to the waypoint are the ones that it was recorded for, so the frontier's digest is among them.
-    let frontier = waypoint.frontier.and_then(|digest| position_of(&messages[..=index], digest));
+    let masked = waypoint.frontier.map(|digest| position_of(&messages[..=last], digest));
+    let (frontier, tally) = match masked {
+        None => (0, waypoint.tally),
+        Some(Some(masked)) => (masked + 1, waypoint.tally),
+        // The conversation has changed before the frontier. What is still the same was sent masked.
+        Some(None) => ((last + 1).min(edge), 0.0),
+    };
     Previous {
-        frontier: frontier.map_or(0, |last| last + 1),
-        seen: if is_retry(messages, index) { messages.len() } else { index + 1 },
-        tally: waypoint.tally,
+        frontier,
+        seen: if is_retry { messages.len() } else { last + 1 },
+        tally,
         fold: waypoint.fold,
         is_cold: economy.is_cold(waypoint.at, now),
     }

@@ -1,14 +1,18 @@
 use crate::turns::dialogue;
 use crate::{Digest, Fold, Gap, Message, Timestamp};
+use std::collections::HashMap;
 
 /// What was decided for one request, so that the next one can repeat it.
 ///
-/// A waypoint is found by the digest of the conversation at its end, so only a request that continues exactly that
-/// conversation finds it. A waypoint is never changed; a later request records another.
+/// A waypoint is found by the messages that a request has in common with the one that recorded it, from the first on. Usually
+/// these are all of them; but clients also replace their last messages, or edit earlier ones. A waypoint is never changed; a later
+/// request records another.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Waypoint {
     /// The digest at the last message of the request.
     pub end: Digest,
+    /// Digests at messages before the last.
+    pub trail: Trail,
     /// The digest at the last message before the mask frontier; `None` while nothing is masked.
     pub frontier: Option<Digest>,
     /// What leaving maskable observations in the prompt has cost since the frontier last moved.
@@ -21,6 +25,42 @@ pub struct Waypoint {
     pub fold_tally: f64,
     /// The run of messages that the window strategy dropped; `None` if it dropped nothing.
     pub gap: Option<Gap>,
+}
+
+/// Short digests at messages before the end of a request: at each of the last ones, and at fewer and fewer before.
+///
+/// They only say how much of a request the provider has read before, which is a matter of cost. What is masked or folded is found by
+/// whole digests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trail(pub [u64; TRAIL.len()]);
+
+/// How many messages before the last each digest of a trail is.
+const TRAIL: [usize; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 19, 24, 31, 40, 52, 68, 88, 115, 150];
+
+impl Trail {
+    /// The trail of a request.
+    #[must_use]
+    pub fn of(messages: &[Message]) -> Trail {
+        let mut trail = Trail::default();
+        let mut dialogue = dialogue(messages).rev();
+        let mut passed = 0;
+        for (slot, distance) in trail.0.iter_mut().zip(TRAIL) {
+            let Some((_, message)) = dialogue.nth(distance - passed) else { break };
+            passed = distance + 1;
+            *slot = message.digest.short();
+        }
+        trail
+    }
+}
+
+/// A waypoint, and how much of a request it has in common with it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recalled<'a> {
+    pub waypoint: &'a Waypoint,
+    /// The index of the last message that both have.
+    pub last: usize,
+    /// Whether the request has all messages of the waypoint's and no others.
+    pub is_retry: bool,
 }
 
 /// The decisions of a conversation and all its branches: waypoints, the newest last, and summaries.
@@ -83,19 +123,110 @@ impl Memory {
         self.waypoints.iter().any(is_same)
     }
 
-    /// Returns the waypoint of the longest known prefix of these messages, with the index of that prefix's last message.
+    /// Returns the waypoint that has the most messages in common with these, the newest of several.
     #[must_use]
-    pub fn latest_waypoint(&self, messages: &[Message]) -> Option<(usize, &Waypoint)> {
-        dialogue(messages).rev().find_map(|(index, message)| {
-            let waypoint = self.waypoints.iter().rev().find(|waypoint| waypoint.end == message.digest)?;
-            Some((index, waypoint))
-        })
+    pub fn recall(&self, messages: &[Message]) -> Option<Recalled<'_>> {
+        let mut index = None;
+        for (steps, (last, message)) in dialogue(messages).rev().enumerate() {
+            let short = message.digest.short();
+            let found = if steps < SCANNED {
+                self.waypoints.iter().rev().find(|waypoint| waypoint.passes(short))
+            } else {
+                let index = index.get_or_insert_with(|| self.index());
+                index.get(&short).map(|&at| &self.waypoints[at])
+            };
+            if let Some(waypoint) = found {
+                // Instructions are not part of the digest, so trailing ones do not make it a new request.
+                let is_retry = waypoint.end == message.digest
+                    && messages[last + 1..].iter().all(|message| message.role.is_instruction());
+                return Some(Recalled { waypoint, last, is_retry });
+            }
+        }
+        None
+    }
+
+    /// The newest waypoint that passes each message.
+    fn index(&self) -> HashMap<u64, usize> {
+        let passed = |(at, waypoint): (usize, &Waypoint)| {
+            waypoint.trail.0.into_iter().chain([waypoint.end.short()]).map(move |short| (short, at))
+        };
+        // Later ones replace earlier ones.
+        self.waypoints.iter().enumerate().flat_map(passed).collect()
     }
 }
 
-/// Whether a request is a retry of the one that recorded a waypoint at `index`.
-///
-/// Instructions are not part of the digest, so trailing ones do not make it a new request.
-pub(crate) fn is_retry(messages: &[Message], index: usize) -> bool {
-    messages[index + 1..].iter().all(|message| message.role.is_instruction())
+impl Waypoint {
+    /// Whether the request that recorded it had the message with this digest.
+    fn passes(&self, short: u64) -> bool {
+        self.end.short() == short || self.trail.0.contains(&short)
+    }
+}
+
+/// How many messages are looked up one by one, which is faster than an index for the few that clients usually add.
+const SCANNED: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Role, Tokens};
+
+    /// One message per number; equal numbers at the same place after equal messages have equal digests.
+    fn messages(numbers: &[u64]) -> Vec<Message> {
+        let mut chain = 0u64;
+        let message = |&number: &u64| {
+            chain = (chain ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) | 1;
+            let mut digest = Digest::default();
+            digest.0[..8].copy_from_slice(&chain.to_le_bytes());
+            digest.0[8..16].copy_from_slice(&number.to_le_bytes());
+            let tokens = Tokens(10);
+            Message {
+                role: Role::User,
+                kind: Kind::Speech,
+                digest,
+                tokens,
+                size: tokens,
+                masked: None,
+                joined: false,
+            }
+        };
+        numbers.iter().map(message).collect()
+    }
+
+    fn waypoint(numbers: &[u64], at: u64) -> Waypoint {
+        let messages = messages(numbers);
+        let end = messages.last().map(|message| message.digest).unwrap_or_default();
+        Waypoint { end, trail: Trail::of(&messages), at: Timestamp(at), ..Waypoint::default() }
+    }
+
+    /// The time of the recalled waypoint, the number of common messages, and whether it is a retry.
+    fn recall(memory: &Memory, numbers: &[u64]) -> Option<(u64, usize, bool)> {
+        let recalled = memory.recall(&messages(numbers))?;
+        Some((recalled.waypoint.at.0, recalled.last + 1, recalled.is_retry))
+    }
+
+    #[test]
+    fn a_request_is_recalled_by_what_it_has_in_common() {
+        let memory = Memory::of(vec![waypoint(&[1, 2, 3], 1), waypoint(&[1, 2, 3, 4, 5, 99], 2)]);
+        assert_eq!(recall(&memory, &[1, 2, 3, 4, 5, 99]), Some((2, 6, true)));
+        assert_eq!(recall(&memory, &[1, 2, 3, 4, 5, 99, 6]), Some((2, 6, false)));
+        assert_eq!(recall(&memory, &[1, 2, 3, 4, 5, 6, 7, 98]), Some((2, 5, false)), "the tail is new");
+        assert_eq!(recall(&memory, &[1, 2, 3, 4, 5]), Some((2, 5, false)), "shorter is no retry");
+        assert_eq!(recall(&memory, &[1, 2, 3]), Some((2, 3, false)), "the newest has it, too");
+        assert_eq!(recall(&memory, &[1, 9, 3, 4, 5, 99]), Some((2, 1, false)), "an edit in the middle");
+        assert_eq!(recall(&memory, &[9, 2, 3, 4, 5, 99]), None);
+    }
+
+    #[test]
+    fn a_long_way_back_less_of_it_is_known() {
+        let old: Vec<u64> = (1..=300).collect();
+        let memory = Memory::of(vec![waypoint(&old, 1)]);
+        for common in [299, 292, 290, 270, 200, 150] {
+            let mut edited = old[..common].to_vec();
+            edited.extend(1000..1100);
+            let (_, known, _) = recall(&memory, &edited).unwrap();
+            let distance = old.len() - common;
+            assert!(known <= common && common - known <= distance / 2, "{common}: {known}");
+        }
+        assert_eq!(recall(&memory, &[&old[..100], &[1000]].concat()), None);
+    }
 }

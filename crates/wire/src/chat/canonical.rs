@@ -5,9 +5,9 @@ use crate::{Content, FunctionCall, MessageView, Part};
 ///
 /// These count: role, content, refusal, name, tool calls (id, type, name, arguments) and the id of the answered call. These do not:
 /// key order, white space, escapes, unknown members and the `observation` tag. A `null` member and an empty list of calls equal an
-/// absent one, because the same SDK writes one in one version and the other in the next. A text and a list with one part of that
-/// text differ: providers do not always tokenize them alike, and clients do not switch within a conversation. A part of an unknown
-/// kind counts as its bytes.
+/// absent one, because the same SDK writes one in one version and the other in the next. A list with a single text part equals the
+/// text alone: clients turn one into the other to attach a `cache_control`, and the model sees the same. A part of an unknown kind
+/// counts as its bytes.
 ///
 /// Decisions are stored under these hashes, so changing the format orphans every stored conversation.
 pub(super) fn canonical_hash(view: &MessageView<'_>) -> [u8; 32] {
@@ -19,10 +19,13 @@ pub(super) fn canonical_hash(view: &MessageView<'_>) -> [u8; 32] {
     match &view.content {
         Content::Absent | Content::Null => {}
         Content::Text(text) => hasher.field(b't', text.as_bytes()),
-        Content::Parts(parts) => {
-            hasher.count(b'p', parts.len());
-            parts.iter().for_each(|part| hash_part(&mut hasher, part));
-        }
+        Content::Parts(parts) => match &parts[..] {
+            [Part::Text(text)] => hasher.field(b't', text.as_bytes()),
+            parts => {
+                hasher.count(b'p', parts.len());
+                parts.iter().for_each(|part| hash_part(&mut hasher, part));
+            }
+        },
         Content::Unexpected(raw) => hasher.field(b'o', raw),
     }
     for call in &view.tool_calls {
@@ -85,6 +88,8 @@ mod tests {
             r#"{ "content" : "a\u00e9\/\u000a", "role":"us\u0065r" }"#,
             r#"{"role":"user","content":"aé/\n","name":null,"tool_calls":[],"x":{"y":1},"refusal":null}"#,
             r#"{"role":"user","observation":{"type":"tool_output"},"content":"aé/\n"}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"aé/\n"}]}"#,
+            r#"{"role":"user","content":[{"cache_control":{"type":"ephemeral"},"type":"text","text":"aé/\n"}]}"#,
         ] {
             assert_eq!(hash(same), plain, "{same}");
         }
@@ -108,7 +113,6 @@ mod tests {
             r#"{"role":"5"}"#,
             r#"{"role":"user","content":""}"#,
             r#"{"role":"user","content":"x"}"#,
-            r#"{"role":"user","content":[{"type":"text","text":"x"}]}"#,
             r#"{"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"x"}]}"#,
             r#"{"role":"user","content":[]}"#,
             r#"{"role":"user","content":"x","name":"n"}"#,
@@ -131,7 +135,7 @@ mod tests {
 
     #[test]
     fn buffering_does_not_change_the_hash() {
-        for length in [0, 1, 1000, 5000, MAX_PENDING - 60, MAX_PENDING, MAX_PENDING + 1, 3 * MAX_PENDING] {
+        for length in [10, 100, 1000, 5000, MAX_PENDING - 60, MAX_PENDING, MAX_PENDING + 1, 3 * MAX_PENDING] {
             let text = "x".repeat(length);
             let parts = r#"{"type":"text","text":"y"},"#.repeat(length / 10);
             let mut framed = b"tidegate message 1\n".to_vec();
