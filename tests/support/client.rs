@@ -126,6 +126,11 @@ impl Client {
         }
     }
 
+    /// Returns the next `count` bytes.
+    pub(crate) async fn exactly(&mut self, count: usize) -> Vec<u8> {
+        self.take(count).await.expect("the connection stays open")
+    }
+
     async fn take(&mut self, count: usize) -> Option<Vec<u8>> {
         while self.buffer.len() < count {
             if !self.more().await {

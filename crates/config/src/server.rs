@@ -18,6 +18,8 @@ pub struct Server {
     pub header_timeout: Duration,
     /// The longest pause while a body arrives.
     pub body_timeout: Duration,
+    /// How long a client may take nothing of the response it is sent.
+    pub write_timeout: Duration,
     /// How long a shutdown waits for requests in flight.
     pub drain_timeout: Duration,
     /// The number of worker threads; `None` for one per core.
@@ -88,6 +90,7 @@ impl Server {
             max_header: section.bytes("max_header", 64 * KIB, 8 * KIB, 16 * MIB),
             header_timeout: section.duration("header_timeout", Duration::from_secs(10)),
             body_timeout: section.duration("body_timeout", Duration::from_secs(30)),
+            write_timeout: section.duration("write_timeout", Duration::from_secs(60)),
             drain_timeout: section.duration("drain_timeout", Duration::from_secs(30)),
             workers: section.optional("workers", value::workers),
             tls: section.section("tls", ServerTls::read),

@@ -31,7 +31,7 @@ pub use transport::server::StartError;
 /// Hooks for the fuzz targets in `tests/fuzz`.
 #[cfg(fuzzing)]
 pub mod fuzzing {
-    use crate::transport::framing::{Guard, Limits, SharedViolation};
+    use crate::transport::framing::{Guard, Limits, SharedState};
     use tokio::io::{AsyncRead, AsyncWrite};
 
     /// Wraps a connection as the server does. The function returns whether a request has been refused.
@@ -39,8 +39,12 @@ pub mod fuzzing {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let violation = SharedViolation::default();
-        let limits = Limits { max_head, head_timeout: std::time::Duration::MAX };
-        (Guard::new(stream, limits, violation.clone()), move || violation.get().is_some())
+        let state = SharedState::default();
+        let limits = Limits {
+            max_head,
+            head_timeout: std::time::Duration::MAX,
+            write_timeout: std::time::Duration::MAX,
+        };
+        (Guard::new(stream, limits, state.clone()), move || state.violation().is_some())
     }
 }

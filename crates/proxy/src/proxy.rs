@@ -1,7 +1,7 @@
 use crate::host::shared::Gateway;
 use crate::host::worker::Worker;
+use crate::transport::client::Clients;
 use crate::transport::server::{Server, StartError};
-use crate::transport::upstream::Clients;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;

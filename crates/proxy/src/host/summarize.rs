@@ -26,7 +26,7 @@ use self::failure::Cause;
 use self::off_worker::off_worker;
 use self::passes::{Passes, Room};
 use crate::host::snapshot::Snapshot;
-use crate::transport::upstream::Clients;
+use crate::transport::client::Clients;
 use std::sync::Arc;
 use tidegate_config::{LlmSummarizer, Summarizer};
 use tidegate_context::Material;

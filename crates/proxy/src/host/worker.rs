@@ -1,6 +1,6 @@
 use crate::host::shared::Gateway;
+use crate::transport::client::Clients;
 use crate::transport::server::Shutdown;
-use crate::transport::upstream::Clients;
 use std::sync::Arc;
 
 /// What the requests of one worker share.

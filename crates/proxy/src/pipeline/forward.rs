@@ -2,9 +2,10 @@
 
 use crate::reply::refusal::{FailureKind, Refusal, UpstreamFailure};
 use crate::transport::body::{Progress, SendBody, UploadError, causes};
-use crate::transport::headers;
+use crate::transport::client::{CallError, Clients};
+use crate::transport::headers::{self, SwitchTo};
 use crate::transport::response_body::ResponseBody;
-use crate::transport::upstream::{CallError, Clients, Prepared};
+use crate::transport::upstream::Prepared;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH};
 use http::request::Parts;
 use http::{Request, Response, Version};
@@ -52,7 +53,11 @@ pub(crate) async fn forward(
 }
 
 fn prepare(upstream: &Prepared, mut head: Parts, body: SendBody) -> Request<SendBody> {
+    let switch_to = head.extensions.remove::<SwitchTo>();
     headers::clean_request(&mut head.headers);
+    if let Some(switch_to) = switch_to {
+        switch_to.put(&mut head.headers);
+    }
     if let SendBody::Pieces { length, .. } = &body {
         head.headers.insert(CONTENT_LENGTH, (*length).into());
     }

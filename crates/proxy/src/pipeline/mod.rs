@@ -14,6 +14,7 @@ mod restore;
 mod rewrite;
 mod route;
 mod state;
+mod tunnel;
 
 use crate::host::fold::Folder;
 use crate::host::identity::Identity;
@@ -27,7 +28,7 @@ use crate::observe::spans;
 use crate::reply::headers::{put, turn_headers};
 use crate::reply::refusal::{Refusal, refuse};
 use crate::transport::body::{SendBody, Upload};
-use crate::transport::framing::{REFUSED_METHOD, SharedViolation};
+use crate::transport::framing::{REFUSED_METHOD, SharedState};
 use crate::transport::path::canonical;
 use crate::transport::response_body::ResponseBody;
 use crate::transport::server::Handler;
@@ -36,7 +37,7 @@ use bytes::Bytes;
 use forward::forward;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use identify::identify;
 use recall::recall;
@@ -57,6 +58,7 @@ use tidegate_telemetry::names::{self, span};
 use tidegate_telemetry::{Outcome, RequestSpan};
 use tidegate_wire::Dialect;
 use tokio::time::Instant;
+use tunnel::{Switched, Upgrade};
 
 /// Why a request is forwarded untouched although its route has a strategy.
 const UNREADABLE: &str = "unreadable";
@@ -66,28 +68,37 @@ impl Handler for Worker {
 
     async fn handle(
         self: Arc<Worker>,
-        violation: SharedViolation,
+        connection: SharedState,
         request: Request<Incoming>,
     ) -> Response<ReplyBody> {
-        handle(&self, &violation, request).await
+        handle(&self, &connection, request).await
     }
 }
 
 /// Handles one request. It cannot fail: errors become refusals.
 async fn handle(
     worker: &Arc<Worker>,
-    violation: &SharedViolation,
+    connection: &SharedState,
     request: Request<Incoming>,
 ) -> Response<ReplyBody> {
     let snapshot = worker.gateway.snapshot();
     let is_logged = snapshot.settings.log.access;
     let mut observer = RequestObserver::begin(&worker.gateway.sinks, is_logged, &request);
+    let is_http2 = request.version() == Version::HTTP_2;
     // Requests that are no LLM request get their errors in OpenAI's shape.
     let dialect = Dialect::of_path(request.uri().path()).unwrap_or(Dialect::Chat);
-    let refusal = match dispatch(worker, &snapshot, violation, request, &mut observer).await {
+    let refusal = match dispatch(worker, &snapshot, connection, request, &mut observer).await {
         Ok(Dispatched::Forwarded(Forwarded { response, headers, upstream, turn })) => {
+            let response = if is_http2 {
+                response.map(|body| body.paced(snapshot.settings.server.write_timeout))
+            } else {
+                response
+            };
             let response = relay(response, dialect, headers, &upstream, &worker.shutdown.cut, turn, observer);
             return response.map(|relay| ReplyBody::Relay { relay });
+        }
+        Ok(Dispatched::Switched(switched)) => {
+            return tunnel::pass_on(switched, connection, &worker.shutdown, observer);
         }
         Ok(Dispatched::Own(response)) => {
             observer.answering(response.status());
@@ -116,6 +127,7 @@ fn own(mut response: Response<Bytes>, observer: &RequestObserver) -> Response<Re
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once, and never kept")]
 enum Dispatched {
     Forwarded(Forwarded),
+    Switched(Switched),
     /// An endpoint of our own, answered without an upstream.
     Own(Response<Bytes>),
 }
@@ -133,12 +145,12 @@ struct Forwarded {
 async fn dispatch(
     worker: &Arc<Worker>,
     snapshot: &Arc<Snapshot>,
-    violation: &SharedViolation,
+    connection: &SharedState,
     request: Request<Incoming>,
     observer: &mut RequestObserver,
 ) -> Result<Dispatched, Refusal> {
-    if let Some(violation) = violation.get().filter(|_| request.method() == REFUSED_METHOD) {
-        return Err(Refusal::Framing(*violation));
+    if let Some(violation) = connection.violation().filter(|_| request.method() == REFUSED_METHOD) {
+        return Err(Refusal::Framing(violation));
     }
     if request.method() == Method::CONNECT {
         return Err(Refusal::Tunnel);
@@ -148,11 +160,13 @@ async fn dispatch(
     if is_state(request.method(), &path) {
         return state(&worker.gateway, &snapshot.settings, request.headers()).await.map(Dispatched::Own);
     }
-    let forwarded = match dialect(request.method(), &path) {
-        Some(dialect) => complete_chat(worker, snapshot, request, (dialect, &path), observer).await,
+    match dialect(request.method(), &path) {
+        Some(dialect) => {
+            let forwarded = complete_chat(worker, snapshot, request, (dialect, &path), observer).await;
+            forwarded.map(Dispatched::Forwarded)
+        }
         None => pass_through(worker, snapshot, request, &path, observer).await,
-    };
-    forwarded.map(Dispatched::Forwarded)
+    }
 }
 
 /// A chat completion: read whole, so that its messages can be edited.
@@ -327,11 +341,12 @@ impl<'a> Managed<'a> {
 async fn pass_through(
     worker: &Arc<Worker>,
     snapshot: &Arc<Snapshot>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
     path: &str,
     observer: &mut RequestObserver,
-) -> Result<Forwarded, Refusal> {
+) -> Result<Dispatched, Refusal> {
     let settings = &snapshot.settings;
+    let upgrade = Upgrade::requested(&mut request);
     let (head, body) = request.into_parts();
     let route = route(&settings.routes, path, &head.headers, None).map(|index| &settings.routes[index]);
     if let Some(route) = route {
@@ -339,7 +354,14 @@ async fn pass_through(
     }
     let upstream = route.map_or(snapshot.default_upstream(), |route| snapshot.prepared(&route.upstream));
     let body = SendBody::Stream(Upload::new(body, settings.server.body_timeout, observer.upload.clone()));
-    send(worker, upstream, head, body, observer, HeaderMap::new(), None).await
+    let sent = send(worker, upstream, head, body, observer, HeaderMap::new(), None).await?;
+    Ok(match upgrade.filter(|_| tunnel::is_switched(&sent.response)) {
+        Some(client) => {
+            let Forwarded { response, upstream, .. } = sent;
+            Dispatched::Switched(Switched { response, client, upstream })
+        }
+        None => Dispatched::Forwarded(sent),
+    })
 }
 
 async fn send(

@@ -44,6 +44,16 @@ impl SendBody {
         SendBody::Pieces { left, length }
     }
 
+    /// Returns the same body, to be sent again, or `None` if it is streamed.
+    pub(crate) fn replica(&self) -> Option<SendBody> {
+        match self {
+            SendBody::Pieces { left, length } => {
+                Some(SendBody::Pieces { left: left.clone(), length: *length })
+            }
+            SendBody::Stream(_) => None,
+        }
+    }
+
     /// Returns the complete body, or `None` if it is streamed.
     pub(crate) fn whole(&self) -> Option<Vec<u8>> {
         match self {

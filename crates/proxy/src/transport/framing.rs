@@ -9,6 +9,7 @@ use crate::transport::framing::head::{BodyLength, HeadError};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -38,11 +39,33 @@ pub(crate) enum Opening {
     Nothing,
 }
 
-/// The first violation on a connection. The guard sets it, and the service of the same connection reads it.
-pub(crate) type SharedViolation = Arc<OnceLock<Violation>>;
+/// What the guard of a connection and the service of its requests tell each other.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionState {
+    violation: OnceLock<Violation>,
+    is_switched: AtomicBool,
+}
+
+pub(crate) type SharedState = Arc<ConnectionState>;
+
+impl ConnectionState {
+    /// The first violation on the connection.
+    pub(crate) fn violation(&self) -> Option<Violation> {
+        self.violation.get().copied()
+    }
+
+    /// What the client sends from now on is no longer HTTP.
+    pub(crate) fn switch_protocols(&self) {
+        self.is_switched.store(true, Ordering::Relaxed);
+    }
+
+    fn is_switched(&self) -> bool {
+        self.is_switched.load(Ordering::Relaxed)
+    }
+}
 
 /// The method of the request that hyper sees in place of a refused one. The service replies with the connection's
-/// [`SharedViolation`]. If a client sends this method itself, no violation is set and the request is handled normally.
+/// violation. If a client sends this method itself, no violation is set and the request is handled normally.
 pub(crate) const REFUSED_METHOD: &str = "REFUSED";
 const REFUSED_HEAD: &[u8] = b"REFUSED / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
 
@@ -52,19 +75,23 @@ pub(crate) struct Guard<S> {
     stream: S,
     phase: Phase,
     limits: Limits,
-    violation: SharedViolation,
+    state: SharedState,
     /// An incomplete head, or checked bytes that did not fit the reader's buffer.
     held: Vec<u8>,
     /// The length of the prefix of `held` that is checked and may be passed to the reader.
     checked: usize,
     /// Runs while a head is incomplete.
     head_timer: Option<Pin<Box<Sleep>>>,
+    /// Runs while the client takes nothing of what it is sent.
+    write_timer: Option<Pin<Box<Sleep>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) max_head: usize,
     pub(crate) head_timeout: Duration,
+    /// How long the client may take nothing of what it is sent.
+    pub(crate) write_timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -79,25 +106,38 @@ enum Phase {
     Chunked(chunked::Chunked),
     /// HTTP/2, which has its own framing.
     Http2,
+    /// Another protocol, to which the client and the upstream have switched.
+    Switched,
     Refused,
     /// A chunked body is malformed. The bytes before the error are passed on, then hyper gets an error.
     Broken,
 }
 
 impl<S> Guard<S> {
-    pub(crate) fn new(stream: S, limits: Limits, violation: SharedViolation) -> Guard<S> {
-        let phase = Phase::Head { first: true };
-        Guard { stream, phase, limits, violation, held: Vec::new(), checked: 0, head_timer: None }
+    pub(crate) fn new(stream: S, limits: Limits, state: SharedState) -> Guard<S> {
+        Guard {
+            stream,
+            phase: Phase::Head { first: true },
+            limits,
+            state,
+            held: Vec::new(),
+            checked: 0,
+            head_timer: None,
+            write_timer: None,
+        }
     }
 
     /// Checks `bytes` and returns the length of the prefix that may be passed on. The rest is the start of an incomplete
     /// or a refused head.
     fn check(&mut self, bytes: &[u8]) -> usize {
+        if matches!(self.phase, Phase::Head { .. }) && self.state.is_switched() {
+            self.phase = Phase::Switched;
+        }
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
             match &mut self.phase {
-                Phase::Http2 => return bytes.len(),
+                Phase::Http2 | Phase::Switched => return bytes.len(),
                 Phase::Refused | Phase::Broken => return at,
                 Phase::Body { left } => {
                     let step = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -145,7 +185,7 @@ impl<S> Guard<S> {
 
     fn refuse(&mut self, violation: Violation) {
         // Only the first violation counts, because the connection is closed after it.
-        let _ = self.violation.set(violation);
+        let _ = self.state.violation.set(violation);
         self.phase = Phase::Refused;
         self.head_timer = None;
     }
@@ -177,9 +217,8 @@ impl<S: AsyncRead + Unpin> Guard<S> {
         Ok(match self.phase {
             _ if self.checked == 0 => Opening::Nothing,
             Phase::Http2 => Opening::Http2,
-            Phase::Head { .. } | Phase::Body { .. } | Phase::Chunked(_) | Phase::Refused | Phase::Broken => {
-                Opening::Http1
-            }
+            Phase::Head { .. } | Phase::Body { .. } | Phase::Chunked(_) => Opening::Http1,
+            Phase::Switched | Phase::Refused | Phase::Broken => Opening::Http1,
         })
     }
 
@@ -235,6 +274,12 @@ fn broken() -> io::Error {
 impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let guard = self.get_mut();
+        if guard.state.is_switched() && guard.checked == 0 && !guard.held.is_empty() {
+            // The client did not wait for the upstream's consent.
+            let held = std::mem::take(&mut guard.held);
+            guard.checked = guard.check(&held);
+            guard.held = held;
+        }
         if guard.checked > 0 {
             guard.pass_on(buf);
             return Poll::Ready(Ok(()));
@@ -278,17 +323,37 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
     }
 }
 
+impl<S: AsyncWrite + Unpin> Guard<S> {
+    /// Fails if the client takes nothing for too long. Otherwise it would hold its upstream for as long as it likes.
+    fn limited<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.write_timer = None;
+            return polled;
+        }
+        let timeout = self.limits.write_timeout;
+        let timer = self.write_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
+    }
+}
+
 impl<S: AsyncWrite + Unpin> AsyncWrite for Guard<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
+        let guard = self.get_mut();
+        let polled = Pin::new(&mut guard.stream).poll_write(cx, buf);
+        guard.limited(cx, polled)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+        let guard = self.get_mut();
+        let polled = Pin::new(&mut guard.stream).poll_flush(cx);
+        guard.limited(cx, polled)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+        let guard = self.get_mut();
+        let polled = Pin::new(&mut guard.stream).poll_shutdown(cx);
+        guard.limited(cx, polled)
     }
 
     fn poll_write_vectored(
@@ -296,7 +361,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guard<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, bufs)
+        let guard = self.get_mut();
+        let polled = Pin::new(&mut guard.stream).poll_write_vectored(cx, bufs);
+        guard.limited(cx, polled)
     }
 
     fn is_write_vectored(&self) -> bool {

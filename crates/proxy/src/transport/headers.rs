@@ -1,5 +1,6 @@
 //! Removes headers that must not be forwarded.
 
+use http::Version;
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST,
     HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
@@ -25,6 +26,27 @@ fn is_essential(name: &HeaderName) -> bool {
         || ["api-key", "x-api-key"].contains(&name.as_str())
 }
 
+/// The protocol that a client asks to switch to. It travels with the request as an extension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SwitchTo(HeaderValue);
+
+impl SwitchTo {
+    /// HTTP/2 is not switched to: we speak it to the client ourselves.
+    pub(crate) fn requested(version: Version, headers: &HeaderMap) -> Option<SwitchTo> {
+        let protocol = headers.get(UPGRADE).filter(|_| version == Version::HTTP_11)?;
+        let is_http2 = protocol.as_bytes().get(..3).is_some_and(|name| name.eq_ignore_ascii_case(b"h2c"));
+        let mut options = connection_options(headers);
+        let is_asked = options.any(|option| option.eq_ignore_ascii_case("upgrade")) && !is_http2;
+        is_asked.then(|| SwitchTo(protocol.clone()))
+    }
+
+    /// Adds what makes a request or a response switch protocols.
+    pub(crate) fn put(self, headers: &mut HeaderMap) {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, self.0);
+    }
+}
+
 /// Removes request headers that must not reach the upstream.
 pub(crate) fn clean_request(headers: &mut HeaderMap) {
     clean_connection(headers);
@@ -47,13 +69,23 @@ pub(crate) fn clean_response(headers: &mut HeaderMap) {
     clean_connection(headers);
 }
 
+/// Removes headers of a response that switches protocols, except those that do it.
+pub(crate) fn clean_switching(headers: &mut HeaderMap) {
+    let protocol = headers.get(UPGRADE).cloned();
+    clean_connection(headers);
+    if let Some(protocol) = protocol {
+        SwitchTo(protocol).put(headers);
+    }
+}
+
+fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim)
+}
+
 fn clean_connection(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
+    let named: Vec<HeaderName> = connection_options(headers)
+        .filter_map(|name| name.parse().ok())
         .filter(|name| !is_essential(name))
         .collect();
     for name in named.iter().chain(&HOP_BY_HOP) {

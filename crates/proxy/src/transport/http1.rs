@@ -1,27 +1,26 @@
-//! Plain HTTP/1 connections to an upstream, each driven by the request that uses it.
+//! HTTP/1 connections to an upstream, each driven by the request that uses it.
 //!
 //! hyper's client runs each connection in its own task, so every chunk of a response costs a task switch and a write to the
 //! client, and every idle stream about sixteen kilobytes of buffers. Here the response body reads the connection itself, into a
 //! buffer that all connections of the worker share. Everything that has arrived goes to the client in one write, an idle stream
-//! needs little more than its socket, and dropping a response closes its connection. hyper handles upstreams with TLS or HTTP/2.
+//! needs little more than its socket, and dropping a response closes its connection.
 
 use crate::transport::body::SendBody;
 use crate::transport::http1::error::Http1Error;
-use crate::transport::http1::head::{ResponseHead, encode, read_head};
+pub(super) use crate::transport::http1::head::MAX_INTERIM;
+use crate::transport::http1::head::{HeadReader, ResponseHead, encode};
 use crate::transport::http1::pool::Pool;
 use crate::transport::http1::read::poll_read;
 use crate::transport::http1::response::Http1Body;
 use crate::transport::http1::upload::Sending;
-use http::{Request, Response, Uri};
-use hyper_util::client::legacy::connect::HttpConnector;
+use crate::transport::stream::Stream;
+use http::header::UPGRADE;
+use http::request::Parts;
+use http::{Method, Response};
 use std::future::poll_fn;
-use std::io;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tower_service::Service;
 
 mod chunks;
 pub(crate) mod error;
@@ -31,69 +30,74 @@ mod read;
 pub(crate) mod response;
 mod upload;
 
-/// The HTTP/1 client of one worker for one upstream.
+/// The HTTP/1 connections of one worker to one upstream.
 #[derive(Debug)]
-pub(crate) struct Http1Client {
-    connector: HttpConnector,
-    connect_timeout: Duration,
+pub(super) struct Http1Pool {
     pool: Arc<Pool>,
 }
 
-impl Http1Client {
+/// A request that is sent over one connection, or over another if the first turns out to be closed.
+#[derive(Debug)]
+pub(super) struct Http1Request {
+    method: Method,
+    may_upgrade: bool,
+    /// Absent once a response has begun.
+    sending: Option<Sending>,
+    pool: Arc<Pool>,
+}
+
+impl Http1Pool {
     /// Must be called on the worker's runtime.
-    pub(crate) fn new(
-        connector: HttpConnector,
-        connect_timeout: Duration,
-        max_idle: Duration,
-    ) -> Http1Client {
-        Http1Client { connector, connect_timeout, pool: Pool::new(max_idle) }
+    pub(super) fn new(max_idle: Duration) -> Http1Pool {
+        Http1Pool { pool: Pool::new(max_idle) }
     }
 
-    pub(crate) async fn send(&self, request: Request<SendBody>) -> Result<Response<Http1Body>, Http1Error> {
-        let (head, body) = request.into_parts();
-        let mut sending = Sending::new(encode(&head, &body), body);
-        loop {
-            let pooled = self.pool.take();
-            let is_pooled = pooled.is_some();
-            let mut stream = match pooled {
-                Some(stream) => stream,
-                None => self.connect(head.uri.clone()).await?,
-            };
-            match exchange(&mut stream, &mut sending).await {
-                Ok(ResponseHead { head: received, rest, framing, reuse }) => {
-                    let framing = framing.for_request(&head.method, received.status);
-                    let body = Http1Body::new(stream, sending, framing, rest, reuse, self.pool.clone());
-                    return Ok(Response::from_parts(received, body));
-                }
-                // The client's upload failed: what is left of it must not be sent as if it were whole.
-                Err(error @ Http1Error::Upload(_)) => return Err(error),
-                // The upstream closed the pooled connection before anything was written, so the request can be retried.
-                Err(_) if is_pooled && sending.is_untouched() => {}
-                Err(error) => return Err(error),
-            }
-        }
+    /// Returns an idle connection that the upstream has not closed.
+    pub(super) fn take(&self) -> Option<Stream> {
+        self.pool.take()
     }
 
-    async fn connect(&self, target: Uri) -> Result<TcpStream, Http1Error> {
-        let connecting = timeout(self.connect_timeout, self.connector.clone().call(target));
-        match connecting.await {
-            Ok(Ok(stream)) => Ok(stream.into_inner()),
-            Ok(Err(error)) => Err(Http1Error::Connect(error.into())),
-            Err(_) => Err(Http1Error::Connect(io::Error::from(io::ErrorKind::TimedOut).into())),
+    pub(super) fn request(&self, head: Parts, body: SendBody) -> Http1Request {
+        let may_upgrade = head.headers.contains_key(UPGRADE);
+        let sending = Some(Sending::new(encode(&head, &body), body));
+        Http1Request { method: head.method, may_upgrade, sending, pool: self.pool.clone() }
+    }
+}
+
+impl Http1Request {
+    /// Whether nothing of the request was written, so that it can be sent over another connection.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.sending.as_ref().is_some_and(Sending::is_untouched)
+    }
+
+    pub(super) async fn send(&mut self, mut stream: Stream) -> Result<Response<Http1Body>, Http1Error> {
+        let sending = self.sending.as_mut().ok_or(Http1Error::Ended)?;
+        let ResponseHead { head, rest, framing, reuse, keep_alive } =
+            exchange(&mut stream, sending, self.may_upgrade).await?;
+        if let Some(keep_alive) = keep_alive {
+            self.pool.suit(keep_alive);
         }
+        let framing = framing.for_request(&self.method, head.status);
+        let sending = self.sending.take().filter(|sending| !sending.is_done());
+        let body = Http1Body::new(stream, sending, framing, rest, reuse, self.pool.clone());
+        Ok(Response::from_parts(head, body))
     }
 }
 
 /// Sends the request and reads until the response head is complete. The response may begin before everything is sent.
-async fn exchange(stream: &mut TcpStream, sending: &mut Sending) -> Result<ResponseHead, Http1Error> {
-    let mut arrived = Vec::new();
+async fn exchange(
+    stream: &mut Stream,
+    sending: &mut Sending,
+    may_upgrade: bool,
+) -> Result<ResponseHead, Http1Error> {
+    let mut reader = HeadReader::new(may_upgrade);
     poll_fn(|cx| {
         let sent = sending.poll(stream, cx);
         loop {
-            match poll_read(stream, cx, |bytes| arrived.extend_from_slice(bytes)) {
+            match poll_read(stream, cx, |bytes| reader.add(bytes)) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(Http1Error::Ended)),
                 Poll::Ready(Ok(_)) => {
-                    if let Some(head) = read_head(&arrived)? {
+                    if let Some(head) = reader.read()? {
                         return Poll::Ready(Ok(head));
                     }
                 }

@@ -3,15 +3,21 @@
 //! Nothing here knows about conversations.
 
 pub(crate) mod body;
+pub(crate) mod client;
 pub(crate) mod decode;
+mod dial;
 pub(crate) mod error;
 pub(crate) mod framing;
 pub(crate) mod headers;
 mod http1;
+mod http2;
+mod paced;
 pub(crate) mod path;
 pub(crate) mod response_body;
 pub(crate) mod server;
+pub(crate) mod stream;
 mod tls;
+pub(crate) mod tunnel;
 pub(crate) mod upstream;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;

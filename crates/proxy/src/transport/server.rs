@@ -3,7 +3,7 @@
 //! A request and its upstream connection stay on one core, so that no request takes a contended lock or wakes another thread.
 
 use crate::transport::error::TransportError;
-use crate::transport::framing::{Guard, Limits, Opening, SharedViolation};
+use crate::transport::framing::{Guard, Limits, Opening, SharedState};
 use crate::transport::tls;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -33,10 +33,10 @@ use tracing::{debug, warn};
 pub(crate) trait Handler: Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static;
 
-    /// Handles one request. `violation` is set if the framing guard has refused it.
+    /// Handles one request of the connection.
     fn handle(
         self: Arc<Self>,
-        violation: SharedViolation,
+        connection: SharedState,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 }
@@ -104,6 +104,7 @@ impl Server {
                 limits: Limits {
                     max_head: usize::try_from(settings.max_header).unwrap_or(usize::MAX),
                     head_timeout: settings.header_timeout,
+                    write_timeout: settings.write_timeout,
                 },
             };
             let (inbox, connections) = unbounded_channel();
@@ -248,8 +249,8 @@ impl<H: Handler> Worker<H> {
     /// Serves HTTP/1 or HTTP/2, whichever the client speaks. hyper-util could detect the protocol too, but it reads the first
     /// bytes itself, which makes hyper double every HTTP/1 buffer, and its HTTP/1 connections take as much memory as HTTP/2 ones.
     async fn drive(self: &Arc<Self>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let violation = SharedViolation::default();
-        let mut guard = Guard::new(stream, self.limits, violation.clone());
+        let state = SharedState::default();
+        let mut guard = Guard::new(stream, self.limits, state.clone());
         let opening = tokio::select! {
             // A request that has arrived when the drain begins is still served.
             biased;
@@ -258,14 +259,14 @@ impl<H: Handler> Worker<H> {
         };
         let handler = self.handler.clone();
         let service = service_fn(move |request| {
-            let (handler, violation) = (handler.clone(), violation.clone());
+            let (handler, state) = (handler.clone(), state.clone());
             // Boxed, because hyper reserves the future's size for the life of the connection, even while a response streams.
-            Box::pin(async move { Ok::<_, Infallible>(handler.handle(violation, request).await) })
+            Box::pin(async move { Ok::<_, Infallible>(handler.handle(state, request).await) })
         });
         let io = TokioIo::new(guard);
         let ended = match opening {
             Ok(Ok(Opening::Http1)) => {
-                let mut connection = pin!(self.http1.serve_connection(io, service));
+                let mut connection = pin!(self.http1.serve_connection(io, service).with_upgrades());
                 tokio::select! {
                     ended = connection.as_mut() => ended,
                     () = self.shutdown.draining.cancelled() => {

@@ -3,39 +3,36 @@
 use crate::transport::error::TransportError;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use tidegate_config::ServerTls;
 use tracing::warn;
 
-/// A client configuration, and the certificates it was built from.
+/// A client configuration, and what it was built from.
 #[derive(Debug)]
 pub(crate) struct ClientTls {
+    /// The name that the upstream's certificate must have.
+    pub(crate) name: ServerName<'static>,
     pub(crate) config: Arc<ClientConfig>,
     /// The certificates of the `ca` file; `None` for the system's. Two configurations are equal if these are.
     pub(crate) roots: Option<Vec<CertificateDer<'static>>>,
 }
 
 /// Builds a configuration that trusts the certificates in the file `ca`, or the system's if it is `None`.
-pub(crate) fn client(ca: Option<&Path>) -> Result<ClientTls, TransportError> {
+pub(crate) fn client(name: ServerName<'static>, ca: Option<&Path>) -> Result<ClientTls, TransportError> {
     let Some(path) = ca else {
         // Loading the system's certificates takes milliseconds and a megabyte, so it is done once.
         static SYSTEM: OnceLock<Arc<ClientConfig>> = OnceLock::new();
         let config = SYSTEM.get_or_init(|| Arc::new(trusting(system_roots()))).clone();
-        return Ok(ClientTls { config, roots: None });
+        return Ok(ClientTls { name, config, roots: None });
     };
     let certificates = certificates(path)?;
     let mut roots = RootCertStore::empty();
     for certificate in &certificates {
         roots.add(certificate.clone()).map_err(|error| unreadable(path, &error))?;
     }
-    Ok(ClientTls { config: Arc::new(trusting(roots)), roots: Some(certificates) })
-}
-
-/// A configuration that trusts no certificate.
-pub(crate) fn without_roots() -> ClientConfig {
-    trusting(RootCertStore::empty())
+    Ok(ClientTls { name, config: Arc::new(trusting(roots)), roots: Some(certificates) })
 }
 
 /// Builds the server configuration from our own certificate and key.

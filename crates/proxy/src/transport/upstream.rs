@@ -1,29 +1,13 @@
-//! Clients for upstreams.
+//! What is known of an upstream before it is called.
 
-use crate::transport::body::SendBody;
 use crate::transport::error::TransportError;
-use crate::transport::http1::Http1Client;
-use crate::transport::http1::error::Http1Error;
-use crate::transport::response_body::ResponseBody;
-use crate::transport::{BoxError, tls};
+use crate::transport::tls;
+use http::Uri;
 use http::header::HeaderValue;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Request, Response, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use std::future::Future;
-use std::io;
-use std::pin::Pin;
+use rustls_pki_types::ServerName;
 use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll};
-use std::time::Duration;
-use thiserror::Error;
-use tidegate_config::{Protocol, Upstream};
-use tokio::net::TcpStream;
-use tower_service::Service;
+use tidegate_config::Upstream;
 
 /// An upstream's configuration with its secrets and certificates loaded.
 #[derive(Debug)]
@@ -33,17 +17,20 @@ pub(crate) struct Prepared {
     pub(crate) authorization: Option<HeaderValue>,
     scheme: Scheme,
     authority: Authority,
-    tls: Option<tls::ClientTls>,
+    pub(super) tls: Option<tls::ClientTls>,
 }
 
 impl Prepared {
     pub(crate) fn new(settings: &Arc<Upstream>) -> Result<Prepared, TransportError> {
-        let authority = settings.url.authority.parse().map_err(|_| TransportError::Authority {
+        let invalid = || TransportError::Authority {
             upstream: settings.name.clone(),
             authority: settings.url.authority.clone(),
-        })?;
+        };
+        let authority: Authority = settings.url.authority.parse().map_err(|_| invalid())?;
         let (scheme, tls) = if settings.url.https {
-            (Scheme::HTTPS, Some(tls::client(settings.ca.as_deref())?))
+            let host = host(&authority);
+            let name = ServerName::try_from(host.to_owned()).map_err(|_| invalid())?;
+            (Scheme::HTTPS, Some(tls::client(name, settings.ca.as_deref())?))
         } else {
             (Scheme::HTTP, None)
         };
@@ -78,6 +65,12 @@ impl Prepared {
     }
 }
 
+/// The name or address in an authority, without its port and the brackets of IPv6.
+fn host(authority: &Authority) -> &str {
+    let host = authority.host();
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
 fn authorization(upstream: &Upstream) -> Result<Option<HeaderValue>, TransportError> {
     let Some(variable) = &upstream.api_key_env else { return Ok(None) };
     let (name, variable) = (upstream.name.clone(), variable.clone());
@@ -104,134 +97,11 @@ pub(crate) fn bearer(variable: &str) -> Result<HeaderValue, BearerError> {
     Ok(value)
 }
 
-/// The HTTP clients of one worker. Connections are never shared between workers.
-#[derive(Debug, Default)]
-pub(crate) struct Clients {
-    clients: Mutex<Vec<(Arc<Prepared>, Client)>>,
-}
-
-#[derive(Clone, Debug)]
-enum Client {
-    /// Plain HTTP/1.
-    Http1(Arc<Http1Client>),
-    /// TLS, with the protocol negotiated by ALPN, and plain HTTP/2.
-    Hyper(Box<legacy::Client<Dialer, SendBody>>),
-}
-
-/// Why an upstream sent no response.
-#[derive(Debug, Error)]
-pub(crate) enum CallError {
-    #[error(transparent)]
-    Http1(#[from] Http1Error),
-    #[error(transparent)]
-    Hyper(#[from] legacy::Error),
-}
-
-impl CallError {
-    pub(crate) fn is_connect(&self) -> bool {
-        match self {
-            CallError::Http1(error) => matches!(error, Http1Error::Connect(_)),
-            CallError::Hyper(error) => error.is_connect(),
-        }
-    }
-}
-
-/// How long an idle upstream connection is kept: less than common server timeouts, so that servers rarely close one just as a
-/// request is sent.
-const POOL_IDLE: Duration = Duration::from_secs(50);
-
-impl Clients {
-    pub(crate) fn send(
-        &self,
-        upstream: &Arc<Prepared>,
-        request: Request<SendBody>,
-    ) -> impl Future<Output = Result<Response<ResponseBody>, CallError>> + use<> {
-        let client = self.client(upstream);
-        async move {
-            match client {
-                Client::Http1(client) => Ok(client.send(request).await?.map(ResponseBody::Http1)),
-                Client::Hyper(client) => Ok(ResponseBody::from_hyper(client.request(request).await?)),
-            }
-        }
-    }
-
-    fn client(&self, upstream: &Arc<Prepared>) -> Client {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, client)) = clients.iter().find(|(known, _)| Arc::ptr_eq(known, upstream)) {
-            return client.clone();
-        }
-        // The configuration has changed, so clients for the upstream's old settings are no longer needed.
-        clients.retain(|(known, _)| known.settings.name != upstream.settings.name);
-        let client = build(upstream);
-        clients.push((upstream.clone(), client.clone()));
-        client
-    }
-}
-
-fn build(upstream: &Prepared) -> Client {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_keepalive(Some(Duration::from_secs(60)));
-    let settings = &upstream.settings;
-    if !settings.url.https && settings.protocol != Protocol::Http2 {
-        let client = Http1Client::new(tcp, settings.connect_timeout, POOL_IDLE);
-        return Client::Http1(Arc::new(client));
-    }
-    let https = HttpsConnectorBuilder::new();
-    let https = match &upstream.tls {
-        Some(tls) => https.with_tls_config((*tls.config).clone()),
-        // Never used, because the scheme is `http`, but the builder requires one.
-        None => https.with_tls_config(tls::without_roots()),
-    };
-    let https = https.https_or_http();
-    let https = match settings.protocol {
-        Protocol::Auto => https.enable_all_versions().wrap_connector(tcp),
-        Protocol::Http1 => https.enable_http1().wrap_connector(tcp),
-        Protocol::Http2 => https.enable_http2().wrap_connector(tcp),
-    };
-    let dialer = Dialer { https, timeout: settings.connect_timeout };
-    let client = legacy::Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(POOL_IDLE)
-        .timer(TokioTimer::new())
-        .http2_only(settings.protocol == Protocol::Http2)
-        .http2_keep_alive_interval(Duration::from_secs(30))
-        .build(dialer);
-    Client::Hyper(Box::new(client))
-}
-
-/// Connects within one timeout for DNS, TCP and TLS together.
-#[derive(Clone)]
-struct Dialer {
-    https: HttpsConnector<HttpConnector>,
-    timeout: Duration,
-}
-
-impl Service<Uri> for Dialer {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.https.poll_ready(cx)
-    }
-
-    fn call(&mut self, target: Uri) -> Self::Future {
-        let connecting = tokio::time::timeout(self.timeout, self.https.call(target));
-        Box::pin(async move {
-            match connecting.await {
-                Ok(connected) => connected,
-                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "connect timeout").into()),
-            }
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_config::UpstreamUrl;
+    use std::time::Duration;
+    use tidegate_config::{Protocol, UpstreamUrl};
 
     fn target(base: &str, asked: &str) -> String {
         let url = UpstreamUrl { https: false, authority: "up:1".to_owned(), path: base.to_owned() };

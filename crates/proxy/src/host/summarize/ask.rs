@@ -6,7 +6,8 @@ use super::off_worker::off_worker;
 use super::passes::{Pass, Passes};
 use super::spent::Spent;
 use crate::transport::body::SendBody;
-use crate::transport::upstream::{Clients, Prepared};
+use crate::transport::client::Clients;
+use crate::transport::upstream::Prepared;
 use bytes::Bytes;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, USER_AGENT,

@@ -1,6 +1,6 @@
 use super::key::KeyError;
 use super::spent::Spent;
-use crate::transport::upstream::CallError;
+use crate::transport::client::CallError;
 use http::StatusCode;
 use std::error::Error;
 use thiserror::Error;

@@ -1,7 +1,8 @@
 use super::*;
 use tokio::io::AsyncReadExt;
 
-const LIMITS: Limits = Limits { max_head: 1024, head_timeout: Duration::from_secs(10) };
+const LIMITS: Limits =
+    Limits { max_head: 1024, head_timeout: Duration::from_secs(10), write_timeout: Duration::from_secs(10) };
 
 /// Passes `pieces` through a guard, one read each. Returns the output and the violation, if any.
 async fn pass(pieces: &[&str]) -> (String, Option<Violation>) {
@@ -9,7 +10,7 @@ async fn pass(pieces: &[&str]) -> (String, Option<Violation>) {
     for piece in pieces {
         builder.read(piece.as_bytes());
     }
-    let violation = SharedViolation::default();
+    let violation = SharedState::default();
     let mut guard = Guard::new(builder.build(), LIMITS, violation.clone());
     let mut out = Vec::new();
     let mut space = [0u8; 64];
@@ -22,11 +23,11 @@ async fn pass(pieces: &[&str]) -> (String, Option<Violation>) {
             Ok(count) => out.extend_from_slice(&space[..count]),
         }
     }
-    if violation.get().is_some() {
+    if violation.violation().is_some() {
         // The mock panics if it is not read to its end, and a refused connection never is.
         std::mem::forget(guard);
     }
-    (String::from_utf8(out).unwrap(), violation.get().copied())
+    (String::from_utf8(out).unwrap(), violation.violation())
 }
 
 fn refused(rule: &'static str) -> (String, Option<Violation>) {
@@ -118,12 +119,12 @@ async fn a_head_that_does_not_arrive_in_time_is_refused() {
         .wait(Duration::from_secs(60))
         .read(b"st: x\r\n\r\n")
         .build();
-    let violation = SharedViolation::default();
+    let violation = SharedState::default();
     let mut guard = Guard::new(slow, LIMITS, violation.clone());
     let mut space = [0u8; 256];
     let count = guard.read(&mut space).await.unwrap();
     assert_eq!(&space[..count], REFUSED_HEAD);
-    assert_eq!(violation.get(), Some(&Violation::HeadTooSlow));
+    assert_eq!(violation.violation(), Some(Violation::HeadTooSlow));
     std::mem::forget(guard);
 }
 
@@ -161,12 +162,12 @@ async fn the_opening_identifies_the_protocol_and_consumes_nothing() {
     for (sent, expected) in cases {
         let (left, right) = sent.split_at(9);
         let stream = tokio_test::io::Builder::new().read(left.as_bytes()).read(right.as_bytes()).build();
-        let mut guard = Guard::new(stream, LIMITS, SharedViolation::default());
+        let mut guard = Guard::new(stream, LIMITS, SharedState::default());
         assert_eq!(guard.opening().await.unwrap(), expected, "{sent}");
         let mut read = String::new();
         guard.read_to_string(&mut read).await.unwrap();
         assert_eq!(read, sent);
     }
-    let mut guard = Guard::new(tokio_test::io::Builder::new().build(), LIMITS, SharedViolation::default());
+    let mut guard = Guard::new(tokio_test::io::Builder::new().build(), LIMITS, SharedState::default());
     assert_eq!(guard.opening().await.unwrap(), Opening::Nothing);
 }

@@ -9,6 +9,7 @@ use http::response;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::ext::ReasonPhrase;
+use std::time::Duration;
 
 /// A response head, and what follows from it.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) struct ResponseHead {
     pub(super) framing: Framing,
     /// Whether the connection can be reused after the response.
     pub(super) reuse: bool,
+    /// How long the upstream says that it keeps an idle connection.
+    pub(super) keep_alive: Option<Duration>,
     /// Bytes that arrived after the head.
     pub(super) rest: Bytes,
 }
@@ -27,14 +30,18 @@ pub(super) enum Framing {
     Length(u64),
     Chunked,
     UntilClose,
+    /// The connection no longer speaks HTTP.
+    Upgraded,
 }
 
 impl Framing {
     /// Some responses have no body, whatever their headers say.
     pub(super) fn for_request(self, method: &Method, status: StatusCode) -> Framing {
-        let bodiless = method == Method::HEAD
-            || [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status)
-            || status.is_informational();
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            return Framing::Upgraded;
+        }
+        let bodiless =
+            method == Method::HEAD || [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
         if bodiless { Framing::Length(0) } else { self }
     }
 }
@@ -42,6 +49,8 @@ impl Framing {
 /// The maximum length of a response head.
 const MAX_HEAD: usize = 256 * 1024;
 const MAX_HEADERS: usize = 128;
+/// The maximum number of interim responses before the response. Some servers send one every few seconds while they work.
+pub(crate) const MAX_INTERIM: usize = 100;
 
 /// Encodes a request head. `Host` is the upstream's, never the client's.
 pub(super) fn encode(head: &request::Parts, body: &SendBody) -> Bytes {
@@ -74,28 +83,50 @@ fn put(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     }
 }
 
-/// Parses the head at the start of `arrived`, skipping interim (1xx) responses. Returns `None` if it is incomplete.
-pub(super) fn read_head(arrived: &[u8]) -> Result<Option<ResponseHead>, Http1Error> {
-    let mut start = 0;
-    loop {
-        let mut space = [httparse::EMPTY_HEADER; MAX_HEADERS];
-        let mut parsed = httparse::Response::new(&mut space);
-        let bytes = &arrived[start..];
-        let length = match parsed.parse(bytes) {
-            Ok(httparse::Status::Complete(length)) => length,
-            Ok(httparse::Status::Partial) if bytes.len() <= MAX_HEAD => return Ok(None),
-            Ok(httparse::Status::Partial) | Err(_) => return Err(Http1Error::Malformed),
-        };
-        let code = parsed.code.ok_or(Http1Error::Malformed)?;
-        // We never ask to switch protocols, so whatever follows is not HTTP/1.
-        if code == 101 {
-            return Err(Http1Error::Malformed);
+/// Reads a response head as it arrives, skipping interim (1xx) responses.
+#[derive(Debug)]
+pub(super) struct HeadReader {
+    arrived: Vec<u8>,
+    /// How many interim responses there have been.
+    interim: usize,
+    /// Whether the request asks to switch protocols.
+    may_upgrade: bool,
+}
+
+impl HeadReader {
+    pub(super) fn new(may_upgrade: bool) -> HeadReader {
+        HeadReader { arrived: Vec::new(), interim: 0, may_upgrade }
+    }
+
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.arrived.extend_from_slice(bytes);
+    }
+
+    /// Returns `None` if the head is incomplete.
+    pub(super) fn read(&mut self) -> Result<Option<ResponseHead>, Http1Error> {
+        loop {
+            let mut space = [httparse::EMPTY_HEADER; MAX_HEADERS];
+            let mut parsed = httparse::Response::new(&mut space);
+            let length = match parsed.parse(&self.arrived) {
+                Ok(httparse::Status::Complete(length)) => length,
+                Ok(httparse::Status::Partial) if self.arrived.len() <= MAX_HEAD => return Ok(None),
+                Ok(httparse::Status::Partial) | Err(_) => return Err(Http1Error::Malformed),
+            };
+            let code = parsed.code.ok_or(Http1Error::Malformed)?;
+            let is_switch = code == 101;
+            // If we did not ask to switch protocols, whatever follows is not HTTP/1.
+            if is_switch && !self.may_upgrade {
+                return Err(Http1Error::Malformed);
+            }
+            if is_switch || !(100..200).contains(&code) {
+                return assemble(&parsed, Bytes::copy_from_slice(&self.arrived[length..])).map(Some);
+            }
+            self.interim += 1;
+            if self.interim > MAX_INTERIM {
+                return Err(Http1Error::TooManyInterim);
+            }
+            self.arrived.drain(..length);
         }
-        if (100..200).contains(&code) {
-            start += length;
-            continue;
-        }
-        return assemble(&parsed, Bytes::copy_from_slice(&bytes[length..])).map(Some);
     }
 }
 
@@ -120,7 +151,8 @@ fn assemble(parsed: &httparse::Response<'_, '_>, rest: Bytes) -> Result<Response
     {
         head.extensions.insert(reason);
     }
-    Ok(ResponseHead { head, framing, reuse, rest })
+    let keep_alive = keep_alive(&head.headers);
+    Ok(ResponseHead { head, framing, reuse, keep_alive, rest })
 }
 
 fn framing(headers: &mut HeaderMap) -> Result<Framing, Http1Error> {
@@ -156,12 +188,25 @@ fn stays_open(headers: &HeaderMap, is_http_11: bool) -> bool {
     !has_option("close") && (is_http_11 || has_option("keep-alive"))
 }
 
+/// Reads `Keep-Alive: timeout=5, max=100`.
+fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get("keep-alive")?.to_str().ok()?;
+    let timeout = value.split(',').find_map(|part| part.trim().strip_prefix("timeout="))?;
+    timeout.trim_matches('"').parse().ok().map(Duration::from_secs)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read_head(text: &str) -> Result<Option<ResponseHead>, Http1Error> {
+        let mut reader = HeadReader::new(false);
+        reader.add(text.as_bytes());
+        reader.read()
+    }
+
     fn read(text: &str) -> Result<Option<(u16, Framing, bool, String)>, Http1Error> {
-        let head = read_head(text.as_bytes())?;
+        let head = read_head(text)?;
         Ok(head.map(|head| {
             (
                 head.head.status.as_u16(),
@@ -204,7 +249,7 @@ mod tests {
     fn interim_responses_are_skipped() {
         let text =
             "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 404 Not Here\r\ncontent-length: 0\r\n\r\n";
-        let head = read_head(text.as_bytes()).unwrap().unwrap();
+        let head = read_head(text).unwrap().unwrap();
         assert_eq!(head.head.status, 404);
         assert_eq!(head.head.extensions.get::<ReasonPhrase>().unwrap().as_bytes(), b"Not Here");
         assert!(head.head.headers.get("link").is_none());

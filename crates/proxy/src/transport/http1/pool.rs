@@ -1,70 +1,165 @@
 //! Idle connections to one upstream.
 
+use crate::transport::stream::Stream;
 use std::collections::VecDeque;
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, interval};
 
 /// The idle connections of one worker to one upstream.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// The connection used last is at the back and is reused first, so that the others can expire.
-    idle: Mutex<VecDeque<Idle>>,
+    connections: Mutex<Connections>,
     max_idle: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Connections {
+    /// The connection used last is at the back and is reused first, so that the others can expire.
+    idle: VecDeque<Idle>,
+    /// How long the upstream was seen to keep idle connections, and when.
+    seen: Option<(Duration, Instant)>,
 }
 
 #[derive(Debug)]
 struct Idle {
-    stream: TcpStream,
+    stream: Stream,
     since: Instant,
 }
 
-/// How often closed and expired connections are dropped. This only limits how long a closed connection keeps its file
-/// descriptor, because every connection is checked before it is reused.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+/// How often closed and expired connections are dropped, and so how precisely we know when the upstream closes them.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How much earlier than the upstream we stop using a connection: a request that crosses the upstream's close is lost.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// Connections are kept at least this long, and a little while after each request whatever the upstream does.
+const MIN_IDLE: Duration = Duration::from_secs(1);
+
+/// How long an observation counts. The upstream may have closed its connections only because it was restarted.
+const SEEN_FOR: Duration = Duration::from_secs(600);
 
 impl Pool {
     /// Must be called on the worker's runtime.
     pub(super) fn new(max_idle: Duration) -> Arc<Pool> {
-        let pool = Arc::new(Pool { idle: Mutex::default(), max_idle });
+        let pool = Arc::new(Pool { connections: Mutex::default(), max_idle });
         let watched = Arc::downgrade(&pool);
         tokio::spawn(async move {
             let mut ticks = interval(SWEEP_INTERVAL);
             loop {
                 ticks.tick().await;
                 let Some(pool) = watched.upgrade() else { break };
-                pool.idle().retain(|idle| pool.is_usable(idle));
+                pool.sweep();
             }
         });
         pool
     }
 
-    pub(super) fn take(&self) -> Option<TcpStream> {
-        let mut idle = self.idle();
-        while let Some(candidate) = idle.pop_back() {
-            if self.is_usable(&candidate) {
+    pub(super) fn take(&self) -> Option<Stream> {
+        let mut connections = self.connections();
+        let max_idle = connections.max_idle(self.max_idle);
+        while let Some(mut candidate) = connections.idle.pop_back() {
+            if candidate.since.elapsed() >= max_idle {
+                continue;
+            }
+            if candidate.stream.is_open_and_silent() {
                 return Some(candidate.stream);
             }
+            connections.closed_after(candidate.since.elapsed());
         }
         None
     }
 
-    pub(super) fn give_back(&self, stream: TcpStream) {
-        self.idle().push_back(Idle { stream, since: Instant::now() });
+    pub(super) fn give_back(&self, stream: Stream) {
+        self.connections().idle.push_back(Idle { stream, since: Instant::now() });
     }
 
-    fn is_usable(&self, idle: &Idle) -> bool {
-        idle.since.elapsed() < self.max_idle && is_open_and_silent(&idle.stream)
+    /// Adapts to how long the upstream says that it keeps idle connections.
+    pub(super) fn suit(&self, keep_alive: Duration) {
+        self.connections().closed_after(keep_alive);
     }
 
-    fn idle(&self) -> MutexGuard<'_, VecDeque<Idle>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sweep(&self) {
+        let mut connections = self.connections();
+        let max_idle = connections.max_idle(self.max_idle);
+        let mut closed = None;
+        connections.idle.retain_mut(|idle| {
+            let age = idle.since.elapsed();
+            let is_open = idle.stream.is_open_and_silent();
+            if !is_open {
+                closed = Some(closed.map_or(age, |least: Duration| least.min(age)));
+            }
+            is_open && age < max_idle
+        });
+        if let Some(age) = closed {
+            connections.closed_after(age);
+        }
+    }
+
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An idle connection that is readable was closed by the upstream, or holds bytes that belong to no request.
-fn is_open_and_silent(stream: &TcpStream) -> bool {
-    matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+impl Connections {
+    /// How long a connection may be idle and still be used.
+    fn max_idle(&self, most: Duration) -> Duration {
+        let seen = self.seen.filter(|(_, at)| at.elapsed() < SEEN_FOR);
+        seen.map_or(most, |(kept, _)| kept.saturating_sub(MARGIN).clamp(MIN_IDLE, most))
+    }
+
+    fn closed_after(&mut self, age: Duration) {
+        let kept = self.seen.filter(|(_, at)| at.elapsed() < SEEN_FOR).map_or(age, |(kept, _)| kept.min(age));
+        self.seen = Some((kept, Instant::now()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::{advance, pause};
+
+    async fn connection() -> (Stream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (Stream::Plain(stream), listener.accept().await.unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn connections_are_used_for_as_long_as_the_upstream_keeps_them() {
+        let pool = Pool::new(Duration::from_secs(50));
+        let (stream, _upstream) = connection().await;
+        pause();
+        pool.give_back(stream);
+        advance(Duration::from_secs(49)).await;
+        let stream = pool.take().expect("nothing is known of the upstream");
+        pool.suit(Duration::from_secs(5));
+        pool.give_back(stream);
+        advance(Duration::from_millis(2900)).await;
+        let stream = pool.take().expect("the upstream keeps it for longer");
+        pool.give_back(stream);
+        advance(Duration::from_millis(3100)).await;
+        assert!(pool.take().is_none(), "the upstream may be closing it");
+    }
+
+    #[tokio::test]
+    async fn an_upstream_that_closes_early_is_noticed() {
+        let pool = Pool::new(Duration::from_secs(50));
+        let (stream, upstream) = connection().await;
+        let (other, _upstream) = connection().await;
+        pause();
+        pool.give_back(stream);
+        advance(Duration::from_secs(5)).await;
+        drop(upstream);
+        tokio::time::resume();
+        while pool.connections().seen.is_none() {
+            pool.sweep();
+            tokio::task::yield_now().await;
+        }
+        pause();
+        pool.give_back(other);
+        advance(Duration::from_secs(4)).await;
+        assert!(pool.take().is_none());
+    }
 }

@@ -1,9 +1,9 @@
+use crate::transport::stream::Stream;
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
 
 thread_local! {
     /// The worker's connections share one read buffer, so that an idle connection needs none.
@@ -12,7 +12,7 @@ thread_local! {
 
 /// Reads once and passes what has arrived to `consume`. Returns the number of bytes, 0 at the end of the stream.
 pub(super) fn poll_read(
-    stream: &mut TcpStream,
+    stream: &mut Stream,
     cx: &mut Context<'_>,
     consume: impl FnOnce(&[u8]),
 ) -> Poll<io::Result<usize>> {

@@ -6,17 +6,17 @@ use crate::transport::http1::head::Framing;
 use crate::transport::http1::pool::Pool;
 use crate::transport::http1::read::poll_read;
 use crate::transport::http1::upload::Sending;
+use crate::transport::stream::Stream;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio::net::TcpStream;
 
 #[derive(Debug)]
 pub(crate) struct Http1Body {
     /// `None` once the response is complete.
-    stream: Option<TcpStream>,
+    stream: Option<Stream>,
     /// The rest of the request, if the upstream responds before it has received all of it.
     sending: Option<Box<Sending>>,
     remaining: Remaining,
@@ -38,26 +38,31 @@ enum Remaining {
 
 impl Http1Body {
     pub(super) fn new(
-        stream: TcpStream,
-        sending: Sending,
+        stream: Stream,
+        sending: Option<Sending>,
         framing: Framing,
         rest: Bytes,
         reuse: bool,
         pool: Arc<Pool>,
     ) -> Http1Body {
         let remaining = match framing {
-            Framing::Length(0) => Remaining::Nothing,
+            Framing::Length(0) | Framing::Upgraded => Remaining::Nothing,
             Framing::Length(length) => Remaining::Bytes(length),
             Framing::Chunked => Remaining::Chunks(Box::default()),
             Framing::UntilClose => Remaining::UntilClose,
         };
-        let sending = (!sending.is_done()).then(|| Box::new(sending));
+        let sending = sending.map(Box::new);
         let mut body =
             Http1Body { stream: Some(stream), sending, remaining, trailers: None, rest, reuse, pool };
-        if matches!(body.remaining, Remaining::Nothing) {
+        if framing == Framing::Length(0) {
             body.end();
         }
         body
+    }
+
+    /// Returns the connection of an upgraded response, and what has arrived on it.
+    pub(crate) fn into_upgraded(self) -> Option<(Stream, Bytes)> {
+        Some((self.stream?, self.rest))
     }
 
     pub(crate) fn poll_frame(

@@ -1,7 +1,9 @@
 use super::*;
 use bytes::Bytes;
+use http::Request;
+use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 async fn read_head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
@@ -14,6 +16,15 @@ async fn read_head(stream: &mut TcpStream) -> String {
 async fn next(answer: &mut Http1Body) -> Option<Bytes> {
     let frame = poll_fn(|cx| answer.poll_frame(cx)).await;
     frame.map(|frame| frame.unwrap().into_data().unwrap())
+}
+
+async fn send(pool: &Http1Pool, address: SocketAddr, request: Request<SendBody>) -> Response<Http1Body> {
+    let stream = match pool.take() {
+        Some(stream) => stream,
+        None => Stream::Plain(TcpStream::connect(address).await.unwrap()),
+    };
+    let (head, body) = request.into_parts();
+    pool.request(head, body).send(stream).await.unwrap()
 }
 
 #[tokio::test]
@@ -29,16 +40,15 @@ async fn a_connection_is_reused_and_closed_when_its_response_is_dropped() {
         stream.write_all(head).await.unwrap();
         (first, stream.read(&mut [0; 1]).await.unwrap())
     });
-    let minute = Duration::from_secs(60);
-    let client = Http1Client::new(HttpConnector::new(), minute, minute);
-    let ask = || {
+    let pool = Http1Pool::new(Duration::from_secs(60));
+    let ask = async || {
         let request = Request::get(format!("http://{address}/v1?x=1")).body(SendBody::pieces([])).unwrap();
-        client.send(request)
+        send(&pool, address, request).await
     };
-    let mut answer = ask().await.unwrap().into_body();
+    let mut answer = ask().await.into_body();
     assert_eq!(next(&mut answer).await.as_deref(), Some(&b"ok"[..]));
     drop(answer);
-    let mut answer = ask().await.unwrap().into_body();
+    let mut answer = ask().await.into_body();
     assert_eq!(
         next(&mut answer).await.as_deref(),
         Some(&b"ab"[..]),
@@ -66,10 +76,9 @@ async fn a_request_is_still_sent_while_its_response_is_read() {
         let (mut from, mut to) = stream.split();
         tokio::io::copy(&mut (&mut from).take(length as u64), &mut to).await.unwrap()
     });
-    let minute = Duration::from_secs(60);
-    let client = Http1Client::new(HttpConnector::new(), minute, minute);
+    let pool = Http1Pool::new(Duration::from_secs(60));
     let request = Request::post(format!("http://{address}/")).body(SendBody::pieces([large])).unwrap();
-    let mut answer = client.send(request).await.unwrap().into_body();
+    let mut answer = send(&pool, address, request).await.into_body();
     let mut received = 0;
     while let Some(data) = next(&mut answer).await {
         received += data.len();

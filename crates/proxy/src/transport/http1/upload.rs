@@ -2,6 +2,7 @@
 
 use crate::transport::body::SendBody;
 use crate::transport::http1::error::Http1Error;
+use crate::transport::stream::Stream;
 use bytes::{Buf, Bytes};
 use http_body::Body;
 use std::collections::VecDeque;
@@ -9,7 +10,6 @@ use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 #[derive(Debug)]
 pub(crate) struct Sending {
@@ -19,6 +19,8 @@ pub(crate) struct Sending {
     is_chunked: bool,
     /// Whether all of the body is in `ready` or written.
     is_body_read: bool,
+    /// Whether everything that was written has left TLS's buffer.
+    is_flushed: bool,
     /// Whether nothing has been written yet.
     is_untouched: bool,
 }
@@ -31,7 +33,14 @@ const MAX_SLICES: usize = 32;
 impl Sending {
     pub(super) fn new(head: Bytes, body: SendBody) -> Sending {
         let is_chunked = body.size_hint().exact().is_none();
-        Sending { ready: VecDeque::from([head]), body, is_chunked, is_body_read: false, is_untouched: true }
+        Sending {
+            ready: VecDeque::from([head]),
+            body,
+            is_chunked,
+            is_body_read: false,
+            is_flushed: false,
+            is_untouched: true,
+        }
     }
 
     pub(super) fn is_untouched(&self) -> bool {
@@ -39,18 +48,20 @@ impl Sending {
     }
 
     pub(super) fn is_done(&self) -> bool {
+        self.is_written() && self.is_flushed
+    }
+
+    fn is_written(&self) -> bool {
         self.is_body_read && self.ready.is_empty()
     }
 
     /// Writes until everything is written or the socket blocks.
-    pub(super) fn poll(
-        &mut self,
-        stream: &mut TcpStream,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Http1Error>> {
-        while !self.is_done() {
+    pub(super) fn poll(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<Result<(), Http1Error>> {
+        while !self.is_written() {
             let body = self.read_body(cx)?;
             if self.ready.is_empty() && body.is_pending() {
+                // The upstream may want to see what there is before more comes.
+                ready!(Pin::new(&mut *stream).poll_flush(cx))?;
                 return Poll::Pending;
             }
             let slices: Vec<IoSlice<'_>> =
@@ -61,6 +72,10 @@ impl Sending {
             let written = ready!(Pin::new(&mut *stream).poll_write_vectored(cx, &slices))?;
             self.is_untouched = false;
             self.advance(written);
+        }
+        if !self.is_flushed {
+            ready!(Pin::new(&mut *stream).poll_flush(cx))?;
+            self.is_flushed = true;
         }
         Poll::Ready(Ok(()))
     }
