@@ -9,7 +9,7 @@
 //! - [`Reader`] does both for whole requests, and caches what it has read.
 //! - [`chain`] extends a conversation's digest by one message.
 //! - [`splice`](splice()) applies edits and returns the new body as pieces.
-//! - [`SideReader`] and [`Dialect::read_answer`] read answers.
+//! - [`SideReader`], [`DocumentReader`] and [`Dialect::read_answer`] read answers.
 //!
 //! # Dialects
 //!
@@ -48,6 +48,7 @@ mod cursor;
 mod dialect;
 mod digest;
 mod digest_cache;
+mod document;
 mod edit;
 mod engine_messages;
 mod envelope;
@@ -59,6 +60,7 @@ mod measure;
 mod message;
 mod reader;
 mod scan;
+mod skim;
 mod span;
 mod splice;
 mod split;
@@ -68,6 +70,7 @@ mod unreadable;
 pub use answer::{Answer, AnswerCall, Usage};
 pub use dialect::{Dialect, OwnRole};
 pub use digest::chain;
+pub use document::DocumentReader;
 pub use edit::{BadEdit, Edit, Piece, Placeholder};
 pub use envelope::{Extra, ExtraKind, OutputLimit};
 pub use events::SideReader;

@@ -179,7 +179,7 @@ impl Relay {
     /// Hands the turn over to be remembered, however the request ended.
     fn leave(&mut self) {
         if let Some(turn) = self.turn.take() {
-            turn.finish(std::mem::replace(&mut self.reader, AnswerReader::Ignored), &mut self.observer);
+            turn.finish(std::mem::take(&mut self.reader), &mut self.observer);
         }
     }
 

@@ -9,6 +9,7 @@ use std::io::{self, Read};
 pub(crate) enum Coding {
     Identity,
     Gzip,
+    Deflate,
     Brotli,
     Zstd,
     /// An unsupported coding, or more than one. The body is forwarded unchanged.
@@ -28,6 +29,7 @@ pub(crate) fn coding(headers: &HeaderMap) -> Coding {
         Some(name) => match name.as_slice() {
             b"" | b"identity" => Coding::Identity,
             b"gzip" | b"x-gzip" => Coding::Gzip,
+            b"deflate" => Coding::Deflate,
             b"br" => Coding::Brotli,
             b"zstd" => Coding::Zstd,
             _ => Coding::Unknown,
@@ -41,16 +43,25 @@ pub(crate) fn decode(coding: Coding, body: &[u8], limit: u64) -> Result<Vec<u8>,
     match coding {
         Coding::Identity | Coding::Unknown => read(body, limit),
         Coding::Gzip => read(flate2::read::MultiGzDecoder::new(body), limit),
+        Coding::Deflate if is_zlib(body.first()) => read(flate2::read::ZlibDecoder::new(body), limit),
+        Coding::Deflate => read(flate2::read::DeflateDecoder::new(body), limit),
         Coding::Brotli => read(brotli::Decompressor::new(body, 4096), limit),
         Coding::Zstd => {
             let decoder = zstd::stream::read::Decoder::new(body).and_then(|mut decoder| {
-                // The frame header sets the window size. RFC 9659 limits it to 8 MiB for content codings.
-                decoder.window_log_max(23)?;
+                decoder.window_log_max(MAX_ZSTD_WINDOW_LOG)?;
                 Ok(decoder)
             });
             read(decoder.map_err(|_| DecodeError::Corrupt)?, limit)
         }
     }
+}
+
+/// The frame header sets the window size. RFC 9659 limits it to 8 MiB for content codings.
+pub(super) const MAX_ZSTD_WINDOW_LOG: u32 = 23;
+
+/// Whether a `deflate` body has the zlib header that the standard asks for. Some programs send it without.
+pub(super) fn is_zlib(first: Option<&u8>) -> bool {
+    first.is_some_and(|first| first & 0x0f == 8)
 }
 
 fn read(decoder: impl Read, limit: u64) -> Result<Vec<u8>, DecodeError> {
@@ -76,6 +87,11 @@ mod tests {
                 encoder.write_all(text).unwrap();
                 encoder.finish().unwrap()
             }
+            Coding::Deflate => {
+                let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+                encoder.write_all(text).unwrap();
+                encoder.finish().unwrap()
+            }
             Coding::Brotli => {
                 let mut out = Vec::new();
                 brotli::CompressorWriter::new(&mut out, 4096, 5, 20).write_all(text).unwrap();
@@ -88,7 +104,7 @@ mod tests {
     #[test]
     fn every_coding_is_decompressed_up_to_the_limit() {
         let text = vec![b'a'; 100_000];
-        for coding in [Coding::Gzip, Coding::Brotli, Coding::Zstd] {
+        for coding in [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd] {
             let small = compressed(coding, &text);
             assert!(small.len() < 1000);
             assert_eq!(decode(coding, &small, 100_000), Ok(text.clone()), "{coding:?}");

@@ -16,6 +16,7 @@ pub(crate) mod path;
 pub(crate) mod response_body;
 pub(crate) mod server;
 pub(crate) mod stream;
+pub(crate) mod stream_decode;
 mod tls;
 pub(crate) mod tunnel;
 pub(crate) mod upstream;
