@@ -65,16 +65,16 @@ async fn each_outcome_has_its_own_label() {
     drop(client);
     line(&mut outcomes).await;
     let expected = [
-        (429, "answered", None),
+        (429, "upstream_error", None),
         (200, "answered", None),
-        (200, "broken", Some("upstream_unreachable")),
-        (200, "broken", Some("upstream_unreachable")),
-        (502, "refused", Some("upstream_unreachable")),
-        (504, "refused", Some("upstream_timeout")),
+        (200, "upstream_broke", Some("upstream_closed")),
+        (200, "upstream_broke", Some("upstream_closed")),
+        (502, "upstream_error", Some("upstream_unreachable")),
+        (504, "upstream_error", Some("upstream_timeout")),
         (400, "refused", Some("invalid_path")),
         (400, "refused", Some("invalid_conversation_id")),
         (400, "refused", Some("malformed_request")),
-        (200, "client_gone", None),
+        (200, "client_closed", None),
     ];
     assert_eq!(
         outcomes,

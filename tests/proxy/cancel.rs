@@ -145,7 +145,7 @@ async fn leaving_mid_upload_ends_the_upstream_call() {
 }
 
 #[tokio::test]
-async fn leaving_mid_upload_is_logged_as_client_gone() {
+async fn leaving_mid_upload_is_logged_as_client_closed() {
     let upstream = MockUpstream::start().await;
     let mut tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
@@ -153,7 +153,7 @@ async fn leaving_mid_upload_is_logged_as_client_gone() {
     upstream.until_received_bytes(1).await;
     drop(client);
     let line = tidegate.access_log(1).await.remove(0);
-    assert_eq!((&line["outcome"], &line["status"]), (&"client_gone".into(), &499.into()), "{line}");
+    assert_eq!((&line["outcome"], &line["status"]), (&"client_closed".into(), &499.into()), "{line}");
     assert!(!tidegate.output().contains("WARN"), "the upstream is not at fault: {}", tidegate.output());
 }
 
@@ -192,7 +192,7 @@ async fn leaving_while_tidegate_connects_ends_the_attempt() {
         let log = tidegate.access_log(2 * number).await;
         delays.push(left.elapsed());
         let last = &log[2 * number - 1];
-        assert_eq!((&last["outcome"], &last["status"]), (&"client_gone".into(), &499.into()));
+        assert_eq!((&last["outcome"], &last["status"]), (&"client_closed".into(), &499.into()));
     }
     // The log waits 20 ms for more lines, which is part of the measured time.
     assert_soon(delays);
@@ -206,6 +206,6 @@ async fn an_incomplete_body_never_reaches_the_upstream() {
     client.send(request("POST", CHAT, &[("content-length", "1000")], b"{\"model\":")).await;
     drop(client);
     let line = tidegate.access_log(1).await.remove(0);
-    assert_eq!((&line["outcome"], &line["status"]), (&"client_gone".into(), &499.into()), "{line}");
+    assert_eq!((&line["outcome"], &line["status"]), (&"client_closed".into(), &499.into()), "{line}");
     assert_eq!(upstream.connections(), 0);
 }

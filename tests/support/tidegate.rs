@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use tempfile::TempDir;
-use tidegate_testkit::MockUpstream;
+use tidegate_testkit::{Listen, MockUpstream, default_ca_pem};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -31,8 +31,13 @@ pub(crate) struct Setup {
 impl Setup {
     pub(crate) fn new(config: &str) -> Setup {
         let directory = TempDir::new().unwrap();
-        std::fs::write(directory.path().join("proxy.toml"), config).unwrap();
+        std::fs::write(directory.path().join("proxy.toml"), matching(config)).unwrap();
         let mut command = command(directory.path());
+        if let Some(ca) = default_ca_pem() {
+            let path = directory.path().join("system-roots.pem");
+            std::fs::write(&path, ca).unwrap();
+            command.env("SSL_CERT_FILE", path);
+        }
         command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
         Setup { directory, command }
     }
@@ -80,6 +85,20 @@ impl Setup {
             url.rsplit('/').next().unwrap().parse().unwrap()
         };
         Tidegate { address: address("listen"), admin: address("admin"), child, lines, directory }
+    }
+}
+
+/// The configuration with the protocol of [`MockUpstream::start`], where that is not negotiated.
+fn matching(config: &str) -> String {
+    const SECTION: &str = "[upstreams.default]\n";
+    if Listen::from_environment() != Listen::H2c || config.contains("protocol = ") {
+        return config.to_owned();
+    }
+    let protocol = format!("{SECTION}protocol = \"http2\"\n");
+    if config.contains(SECTION) {
+        config.replacen(SECTION, &protocol, 1)
+    } else {
+        format!("{config}\n{protocol}")
     }
 }
 

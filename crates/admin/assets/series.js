@@ -5,8 +5,8 @@
 const STEPS = { '15m': 10_000, '1h': 60_000, '6h': 300_000, '24h': 900_000 };
 export const stepOf = range => STEPS[range];
 
-const MEANS = new Set(['overhead_p50_us']);
-const MAXIMA = new Set(['overhead_p99_us']);
+const MEANS = new Set(['overhead_p50_us', 'latency_p50_us']);
+const MAXIMA = new Set(['overhead_p99_us', 'latency_p99_us']);
 // Without requests the cost is zero, not unknown.
 const COSTS = new Set(['cost_usd', 'unedited_cost_usd', 'avoided_usd']);
 

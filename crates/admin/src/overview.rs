@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate_telemetry::Tally;
+use tidegate_telemetry::{Outcome, Tally};
 
 /// The range and filters of an overview.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,11 @@ pub(crate) struct Figures {
     refusals: u64,
     overhead_p50_us: Option<f64>,
     overhead_p99_us: Option<f64>,
+    /// What upstreams answered with an error, broke off, or did not answer.
+    errors: u64,
+    rate_limited: u64,
+    latency_p50_us: Option<f64>,
+    latency_p99_us: Option<f64>,
 }
 
 /// The figures of one route or model.
@@ -83,6 +88,9 @@ struct RangeFigures {
     models: Vec<NamedFigures>,
     degraded: Vec<ReasonCount>,
     refusals: Vec<ReasonCount>,
+    outcomes: Vec<ReasonCount>,
+    /// Answers of upstreams by the class of their status.
+    statuses: Vec<ReasonCount>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -179,6 +187,8 @@ impl RangeFigures {
             models: grouped(&series, &by_model, |key| &key.model),
             degraded: counts(&totals.degraded),
             refusals: counts(&totals.refusals),
+            outcomes: counts(&totals.outcomes),
+            statuses: counts(&totals.statuses),
             totals: Figures::new(&totals),
         }
     }
@@ -210,6 +220,11 @@ impl OverviewQuery {
     }
 }
 
+fn errors(tally: &Tally) -> u64 {
+    let of = |outcome: Outcome| tally.outcomes.get(outcome.name()).copied().unwrap_or(0);
+    of(Outcome::UpstreamError) + of(Outcome::UpstreamBroke)
+}
+
 impl Figures {
     fn new(tally: &Tally) -> Figures {
         let costs = tally.costs();
@@ -234,6 +249,10 @@ impl Figures {
             refusals: tally.refusals.values().sum(),
             overhead_p50_us: tally.overhead_us(0.5).map(f64::round),
             overhead_p99_us: tally.overhead_us(0.99).map(f64::round),
+            errors: errors(tally),
+            rate_limited: tally.rate_limited,
+            latency_p50_us: tally.latency_us(0.5).map(f64::round),
+            latency_p99_us: tally.latency_us(0.99).map(f64::round),
         }
     }
 }

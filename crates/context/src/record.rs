@@ -16,7 +16,7 @@ pub struct TurnRecord {
     pub model: String,
     pub strategy: String,
     pub status: u16,
-    /// `answered`, `broken`, `client_gone`, `refused`.
+    /// `answered`, `upstream_error`, `upstream_broke`, `client_closed`, `refused`, `rescued`.
     pub outcome: String,
     /// Messages in the request, and the digest of the conversation with all of them.
     pub messages: usize,
@@ -73,11 +73,17 @@ pub struct TurnRecord {
     pub cached_tokens: Option<u64>,
     /// The cost in USD, by what the upstream reported or else by our own count; absent if a price is unknown.
     pub cost_usd: Option<f64>,
+    /// Whether the cost follows from our own count, because the upstream reported no usage.
+    pub cost_estimated: bool,
     /// The estimated cost of the request as the client sent it.
     pub unedited_cost_usd: Option<f64>,
     /// How many turns in a row brought nothing new, where that is worth a hint.
     pub stop_hint: Option<u32>,
     pub first_byte_ms: Option<u64>,
+    /// The time between forwarding the request and the head of the upstream's answer.
+    pub upstream_ms: Option<u64>,
+    /// How many seconds the upstream asked the client to wait.
+    pub retry_after_s: Option<u64>,
     pub duration_ms: u64,
     pub overhead_us: u64,
 }

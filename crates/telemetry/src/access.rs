@@ -1,4 +1,4 @@
-use crate::{Format, LogSink};
+use crate::{Format, LogSink, Outcome};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::fmt;
@@ -24,6 +24,11 @@ pub struct AccessRecord<'a> {
     pub route: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<&'a str>,
+    /// The model's name and the conversation's, as the client wrote them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_before: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,50 +47,14 @@ pub struct AccessRecord<'a> {
     pub bytes_out: u64,
     #[serde(rename = "first_byte_ms", serialize_with = "millis", skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Duration>,
+    /// The time between forwarding the request and the head of the upstream's answer.
+    #[serde(rename = "upstream_ms", serialize_with = "millis", skip_serializing_if = "Option::is_none")]
+    pub upstream_latency: Option<Duration>,
+    /// How many seconds the upstream asks the client to wait.
+    #[serde(rename = "retry_after_s", skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
     #[serde(rename = "duration_ms", serialize_with = "some_millis")]
     pub duration: Duration,
-}
-
-/// How a request ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// The upstream's answer was relayed to its end, whatever its status.
-    #[default]
-    Answered,
-    /// Tidegate answered with an error of its own.
-    Refused,
-    /// The client disconnected before the end of the answer.
-    ClientGone,
-    /// The upstream's answer ended prematurely.
-    Broken,
-}
-
-pub(crate) const OUTCOMES: [Outcome; 4] =
-    [Outcome::Answered, Outcome::Refused, Outcome::ClientGone, Outcome::Broken];
-
-impl Outcome {
-    /// The value in records and metric labels.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Answered => "answered",
-            Outcome::Refused => "refused",
-            Outcome::ClientGone => "client_gone",
-            Outcome::Broken => "broken",
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Outcome::Answered => "answered",
-            Outcome::Refused => "refused",
-            Outcome::ClientGone => "client gone",
-            Outcome::Broken => "broken",
-        })
-    }
 }
 
 thread_local! {
@@ -138,6 +107,11 @@ impl AccessRecord<'_> {
         if let Some(route) = self.route {
             write!(line, " route={route}")?;
         }
+        for (name, value) in [("model", self.model), ("conversation", self.conversation)] {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                write!(line, " {name}={}", Plain(value))?;
+            }
+        }
         if *outcome != Outcome::Answered {
             write!(line, " {outcome}")?;
         }
@@ -157,8 +131,24 @@ impl AccessRecord<'_> {
         if let Some(turns) = self.stop_hint {
             write!(line, " plateau={turns}")?;
         }
+        if let Some(seconds) = self.retry_after {
+            write!(line, " retry_after={seconds}s")?;
+        }
         let duration = self.duration.as_secs_f64() * 1e3;
         writeln!(line, " {duration:.1}ms in={} out={} id={}", self.bytes_in, self.bytes_out, self.request_id)
+    }
+}
+
+/// A name that a client chose, so that it cannot look like another field or another line.
+struct Plain<'a>(&'a str);
+
+impl fmt::Display for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for char in self.0.chars() {
+            let is_plain = !char.is_whitespace() && !char.is_control() && !['=', '"'].contains(&char);
+            write!(f, "{}", if is_plain { char } else { '?' })?;
+        }
+        Ok(())
     }
 }
 
@@ -210,8 +200,10 @@ mod tests {
             method: "POST",
             path: "/v1/chat/completions",
             status: 200,
-            outcome: Outcome::ClientGone,
+            outcome: Outcome::ClientClosed,
             route: Some("default"),
+            model: Some("gpt\n4 x=1"),
+            conversation: Some("c-1"),
             duration: Duration::from_millis(12),
             bytes_in: 10,
             bytes_out: 20,
@@ -221,7 +213,8 @@ mod tests {
         let rest = text.split_once(' ').unwrap().1;
         assert_eq!(
             rest,
-            "200 POST /v1/chat/completions route=default client gone 12.0ms in=10 out=20 id=r-1\n"
+            "200 POST /v1/chat/completions route=default model=gpt?4?x?1 conversation=c-1 client_closed 12.0ms \
+             in=10 out=20 id=r-1\n"
         );
     }
 }

@@ -6,6 +6,7 @@ use crate::counts::{Counts, ModelCounts, RouteCounts};
 use crate::labels::OTHER_MODEL;
 use crate::names::{label, metric};
 use crate::shard::{ByReason, Count, Shard, usd};
+use crate::status_class::STATUS_CLASSES;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, Meter};
 use std::collections::BTreeMap;
@@ -33,6 +34,8 @@ const EDITS: [(&str, Field); 3] = [
 pub(crate) fn register(meter: &Meter, counts: &Arc<Counts>) {
     let add = Registry { meter, counts };
     add.count(metric::REQUESTS, "Requests by outcome.", requests);
+    add.count(metric::RESPONSES, "Answers of upstreams by the class of their status.", responses);
+    add.count(metric::RATE_LIMITED, "Answers of upstreams with status 429.", rate_limited);
     add.count(metric::REFUSALS, "Requests that Tidegate answered with an error, by code.", refusals);
     add.count(
         metric::DEGRADED,
@@ -151,6 +154,24 @@ fn requests(counts: &Counts, observer: &dyn AsyncInstrument<u64>) {
                 observer.observe(requests, &[route_label(route), outcome]);
             }
         }
+    }
+}
+
+fn responses(counts: &Counts, observer: &dyn AsyncInstrument<u64>) {
+    for route in &counts.routes() {
+        for class in STATUS_CLASSES {
+            let responses = route.sum(|shard| &shard.responses[class as usize]);
+            if responses > 0 || route.has_chat() {
+                observer
+                    .observe(responses, &[route_label(route), KeyValue::new(label::STATUS, class.name())]);
+            }
+        }
+    }
+}
+
+fn rate_limited(counts: &Counts, observer: &dyn AsyncInstrument<u64>) {
+    for route in counts.routes().iter().filter(|route| route.has_chat()) {
+        observer.observe(route.sum(|shard| &shard.rate_limited), &[route_label(route)]);
     }
 }
 

@@ -3,9 +3,10 @@
 //! `/metrics` and OTLP read these counts through the observable counters of `counters.rs`, and the dashboard reads them through
 //! [`Counts::tallies`]. Histograms are not counts: OpenTelemetry keeps them.
 
+use crate::buckets::{BUCKETS, Buckets, unless_empty};
 use crate::labels::OTHER_MODEL;
-use crate::overhead::{BUCKETS, unless_empty};
 use crate::shard::{ByReason, Count, Shard};
+use crate::status_class::STATUS_CLASSES;
 use crate::{ModelTally, OUTCOMES, Tally};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -148,9 +149,19 @@ impl ModelCounts {
         let (mut degraded, mut refusals) = (BTreeMap::new(), BTreeMap::new());
         self.add_reasons(|shard| &shard.degraded, &mut degraded);
         self.add_reasons(|shard| &shard.refusals, &mut refusals);
-        let overhead = (0..BUCKETS).map(|bucket| self.sum(|shard| shard.overhead.count(bucket))).collect();
+        let buckets = |of: fn(&Shard) -> &Buckets| {
+            unless_empty((0..BUCKETS).map(|bucket| self.sum(|shard| of(shard).count(bucket))).collect())
+        };
+        let outcomes =
+            OUTCOMES.map(|outcome| (outcome.name(), self.sum(|shard| &shard.requests[outcome as usize])));
+        let statuses =
+            STATUS_CLASSES.map(|class| (class.name(), self.sum(|shard| &shard.responses[class as usize])));
+        let some = |(_, count): &(_, u64)| *count > 0;
         Tally {
-            requests: (0..OUTCOMES.len()).map(|outcome| self.sum(|shard| &shard.requests[outcome])).sum(),
+            requests: outcomes.iter().map(|(_, requests)| requests).sum(),
+            outcomes: outcomes.into_iter().filter(some).collect(),
+            statuses: statuses.into_iter().filter(some).collect(),
+            rate_limited: self.sum(|shard| &shard.rate_limited),
             tokens_before: self.sum(|shard| &shard.tokens_in),
             tokens_after: self.sum(|shard| &shard.tokens_out),
             masked: self.sum(|shard| &shard.masked),
@@ -167,7 +178,8 @@ impl ModelCounts {
             summarizers: self.sum(|shard| &shard.summarizer_cost),
             degraded,
             refusals,
-            overhead: unless_empty(overhead),
+            overhead: buckets(|shard| &shard.overhead),
+            latency: buckets(|shard| &shard.latency),
         }
     }
 }
@@ -175,7 +187,7 @@ impl ModelCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Outcome;
+    use crate::{Completion, Outcome};
     use std::time::Duration;
     use tidegate_context::Cost;
 
@@ -184,9 +196,7 @@ mod tests {
         let counts = ModelCounts::new("r", "m");
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| {
-                    (0..1_000).for_each(|_| counts.shard().completed(Outcome::Answered, None, None))
-                });
+                scope.spawn(|| (0..1_000).for_each(|_| counts.shard().completed(Completion::default())));
             }
         });
         assert_eq!(counts.tally().requests, 8_000);
@@ -198,16 +208,26 @@ mod tests {
         let counts = Counts::default();
         let tally = || counts.tallies()[0].tally.clone();
         let shard = counts.chat("r", "m");
-        shard.shard().completed(Outcome::Answered, Some("a"), Some("b"));
+        shard.shard().completed(Completion {
+            refusal: Some("a"),
+            degraded: Some("b"),
+            ..Completion::default()
+        });
         shard.shard().priced(Cost { billed: 0.5, unedited: 0.75 });
         shard.shard().overhead.record(Duration::from_micros(50));
         let earlier = tally();
         assert!(earlier.since(&earlier).is_empty(), "{earlier:?}");
-        shard.shard().completed(Outcome::Answered, None, Some("c"));
-        shard.shard().completed(Outcome::Broken, None, None);
+        shard.shard().completed(Completion { degraded: Some("c"), ..Completion::default() });
+        shard.shard().completed(Completion {
+            outcome: Outcome::UpstreamError,
+            upstream: Some(Some(429)),
+            ..Completion::default()
+        });
         counts.chat("r", "m").shard().priced(Cost { billed: 0.25, unedited: 0.25 });
         let between = tally().since(&earlier);
         assert_eq!((between.requests, between.costs()), (2, Some((0.25, 0.25))));
+        assert_eq!(between.outcomes, [("answered", 1), ("upstream_error", 1)].into());
+        assert_eq!((&between.statuses, between.rate_limited), (&[("4xx", 1)].into(), 1));
         assert_eq!((between.degraded, between.refusals.len()), ([("c", 1)].into(), 0));
         assert_eq!(earlier.plus(&tally().since(&earlier)), tally());
         assert_eq!(counts.tallies().len(), 1);

@@ -4,6 +4,7 @@ use opentelemetry::metrics::{Histogram, Meter};
 #[derive(Debug)]
 pub(crate) struct Histograms {
     pub(crate) overhead: Histogram<f64>,
+    pub(crate) upstream_latency: Histogram<f64>,
     pub(crate) token_usage: Histogram<u64>,
     pub(crate) duration: Histogram<f64>,
     pub(crate) first_chunk: Histogram<f64>,
@@ -26,6 +27,11 @@ impl Histograms {
                 metric::OVERHEAD,
                 "Time that Tidegate took before it forwarded a request.",
                 OVERHEAD_SECONDS.to_vec(),
+            ),
+            upstream_latency: time(
+                metric::UPSTREAM_LATENCY,
+                "Time between forwarding a chat completion and the head of its answer.",
+                seconds(),
             ),
             token_usage: meter
                 .u64_histogram(metric::TOKEN_USAGE)

@@ -24,6 +24,7 @@ pub(crate) struct Bound {
     /// The labels that OpenTelemetry's conventions for generative models ask for.
     conventional: [KeyValue; 3],
     pub(crate) overhead: BoundHistogram<f64>,
+    pub(crate) upstream_latency: BoundHistogram<f64>,
     /// Input and output tokens.
     pub(crate) token_usage: [BoundHistogram<u64>; 2],
     pub(crate) duration: BoundHistogram<f64>,
@@ -41,9 +42,11 @@ impl Bound {
             let kind = KeyValue::new(attribute::TOKEN_TYPE, kind);
             histograms.token_usage.bind(&with(&conventional, kind))
         });
+        let route = [KeyValue::new(label::ROUTE, counts.route.clone())];
         Bound {
             provider,
-            overhead: histograms.overhead.bind(&[KeyValue::new(label::ROUTE, counts.route.clone())]),
+            overhead: histograms.overhead.bind(&route),
+            upstream_latency: histograms.upstream_latency.bind(&route),
             token_usage,
             duration: histograms.duration.bind(&conventional),
             first_chunk: histograms.first_chunk.bind(&conventional),

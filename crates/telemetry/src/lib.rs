@@ -15,6 +15,7 @@
 
 mod access;
 mod archive;
+mod buckets;
 mod counters;
 mod counts;
 mod export;
@@ -26,7 +27,7 @@ mod logs;
 mod metrics;
 pub mod names;
 mod otlp;
-mod overhead;
+mod outcome;
 mod panics;
 mod process;
 mod provider;
@@ -34,20 +35,22 @@ mod reader;
 mod shard;
 mod span_queue;
 mod spans;
+mod status_class;
 mod tally;
 mod telemetry;
 
-pub use access::{AccessRecord, Outcome};
+pub use access::AccessRecord;
 pub use archive::ArchiveCounts;
 pub use labels::{Labels, OTHER_MODEL};
 pub use log_sink::{LogBuffer, LogSink};
 pub use logs::{Format, Level, init};
-pub use metrics::{Answered, Metrics, Summarized};
+pub use metrics::{Answered, Completion, Metrics, Summarized};
 pub use otlp::{Otlp, Protocol};
+pub use outcome::Outcome;
 pub use panics::log_panics;
 pub use provider::provider;
 pub use spans::{KeyValue, RequestSpan, SpanParent, StepSpan, UpstreamSpan, Value};
 pub use tally::{ModelTally, Tally};
 pub use telemetry::{SpanLayer, Telemetry};
 
-pub(crate) use access::OUTCOMES;
+pub(crate) use outcome::OUTCOMES;

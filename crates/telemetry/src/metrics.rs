@@ -38,6 +38,18 @@ pub struct Answered {
     pub cost: Option<Cost>,
 }
 
+/// A request that has ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Completion {
+    pub outcome: Outcome,
+    /// The status of the upstream's answer; `Some(None)` if it gave none, `None` if it was not called.
+    pub upstream: Option<Option<u16>>,
+    /// The code of the error that Tidegate answered with.
+    pub refusal: Option<&'static str>,
+    /// Why the request was served without something it should have had.
+    pub degraded: Option<&'static str>,
+}
+
 /// What a run of a summarizer used, whether or not it made a summary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summarized {
@@ -84,27 +96,20 @@ impl Metrics {
         labels
     }
 
-    /// Counts a chat completion that has ended. `refusal` is the code it was refused with, `degraded` the reason why it was served
-    /// without something.
-    pub fn completed(
-        &self,
-        labels: &Labels,
-        outcome: Outcome,
-        refusal: Option<&'static str>,
-        degraded: Option<&'static str>,
-    ) {
-        labels.0.counts.shard().completed(outcome, refusal, degraded);
+    /// Counts a chat completion that has ended.
+    pub fn completed(&self, labels: &Labels, completion: Completion) {
+        labels.0.counts.shard().completed(completion);
     }
 
     /// Counts any other request that has ended.
-    pub fn request(
-        &self,
-        route: &str,
-        outcome: Outcome,
-        refusal: Option<&'static str>,
-        degraded: Option<&'static str>,
-    ) {
-        self.counts.other(route).shard().completed(outcome, refusal, degraded);
+    pub fn request(&self, route: &str, completion: Completion) {
+        self.counts.other(route).shard().completed(completion);
+    }
+
+    /// Records how long the upstream of a chat completion took to begin its answer.
+    pub fn upstream_latency(&self, labels: &Labels, latency: Duration) {
+        labels.0.upstream_latency.record(latency.as_secs_f64());
+        labels.0.counts.shard().latency.record(latency);
     }
 
     /// Records the time that Tidegate took before it forwarded a request.

@@ -89,8 +89,12 @@ pub mod attribute {
     pub const BUDGET: &str = "tidegate.budget";
     pub const WINDOW: &str = "tidegate.window";
     pub const OVERHEAD_US: &str = "tidegate.overhead_us";
+    pub const UPSTREAM_MS: &str = "tidegate.upstream_ms";
+    pub const RETRY_AFTER: &str = "tidegate.retry_after_s";
     pub const BILLED: &str = "tidegate.cost.billed_usd";
     pub const AVOIDED: &str = "tidegate.cost.avoided_usd";
+    /// Set if the upstream reported no usage, so that the cost follows from our own count.
+    pub const COST_ESTIMATED: &str = "tidegate.cost.estimated";
     pub const FOLD_MODE: &str = "tidegate.fold.mode";
     pub const FOLD_OUTCOME: &str = "tidegate.fold.outcome";
     pub const SUMMARIZER: &str = "tidegate.summarizer";
@@ -114,6 +118,9 @@ pub mod metric {
     pub const OPERATION_DURATION: &str = "gen_ai.client.operation.duration";
     pub const FIRST_CHUNK: &str = "gen_ai.client.operation.time_to_first_chunk";
     pub const REQUESTS: &str = "tidegate_requests_total";
+    pub const RESPONSES: &str = "tidegate_upstream_responses_total";
+    pub const RATE_LIMITED: &str = "tidegate_upstream_rate_limited_total";
+    pub const UPSTREAM_LATENCY: &str = "tidegate_upstream_latency";
     pub const REFUSALS: &str = "tidegate_refusals_total";
     pub const DEGRADED: &str = "tidegate_degraded_total";
     pub const EDITED: &str = "tidegate_edited_messages_total";
@@ -141,6 +148,8 @@ pub mod label {
     pub const ROUTE: &str = "route";
     pub const MODEL: &str = "model";
     pub const OUTCOME: &str = "outcome";
+    /// The class of a status: `2xx`, `3xx`, `4xx`, `5xx`, or `none` without an answer.
+    pub const STATUS: &str = "status";
     pub const CODE: &str = "code";
     pub const REASON: &str = "reason";
     pub const EDIT: &str = "edit";

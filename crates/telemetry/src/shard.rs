@@ -1,5 +1,6 @@
-use crate::overhead::Buckets;
-use crate::{Answered, OUTCOMES, Outcome, Summarized};
+use crate::buckets::Buckets;
+use crate::status_class::{STATUS_CLASSES, StatusClass};
+use crate::{Answered, Completion, OUTCOMES, Summarized};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,6 +13,10 @@ use tidegate_context::{Cost, Figures};
 #[repr(align(128))]
 pub(crate) struct Shard {
     pub(crate) requests: [Count; OUTCOMES.len()],
+    /// Upstream answers by the class of their status.
+    pub(crate) responses: [Count; STATUS_CLASSES.len()],
+    /// Answers with status 429.
+    pub(crate) rate_limited: Count,
     pub(crate) turns: Count,
     pub(crate) tokens_in: Count,
     pub(crate) tokens_out: Count,
@@ -38,16 +43,18 @@ pub(crate) struct Shard {
     pub(crate) degraded: ByReason,
     pub(crate) refusals: ByReason,
     pub(crate) overhead: Buckets,
+    /// The time that upstreams took to begin their answers.
+    pub(crate) latency: Buckets,
 }
 
 impl Shard {
-    pub(crate) fn completed(
-        &self,
-        outcome: Outcome,
-        refusal: Option<&'static str>,
-        degraded: Option<&'static str>,
-    ) {
+    pub(crate) fn completed(&self, completion: Completion) {
+        let Completion { outcome, upstream, refusal, degraded } = completion;
         self.requests[outcome as usize].add(1);
+        if let Some(status) = upstream {
+            self.responses[StatusClass::of(status) as usize].add(1);
+            self.rate_limited.add((status == Some(RATE_LIMITED)).into());
+        }
         if let Some(code) = refusal {
             self.refusals.add(code);
         }
@@ -98,6 +105,8 @@ impl Shard {
         self.summarizer_cost.add(nano_usd(summarized.cost.unwrap_or(0.0)));
     }
 }
+
+const RATE_LIMITED: u16 = 429;
 
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);

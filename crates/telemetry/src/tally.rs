@@ -1,4 +1,4 @@
-use crate::overhead::{quantile_us, unless_empty};
+use crate::buckets::{quantile_us, unless_empty};
 use crate::shard::usd;
 use std::collections::BTreeMap;
 
@@ -6,6 +6,10 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub requests: u64,
+    /// Requests by outcome, and answers of upstreams by the class of their status.
+    pub outcomes: BTreeMap<&'static str, u64>,
+    pub statuses: BTreeMap<&'static str, u64>,
+    pub rate_limited: u64,
     /// Tokens as clients sent them, and as they were forwarded.
     pub tokens_before: u64,
     pub tokens_after: u64,
@@ -31,6 +35,8 @@ pub struct Tally {
     pub refusals: BTreeMap<&'static str, u64>,
     /// The number of requests in each bucket of overhead; empty if there are none.
     pub overhead: Vec<u64>,
+    /// The same for the time that upstreams took to begin their answers.
+    pub latency: Vec<u64>,
 }
 
 /// The tally of one route and model.
@@ -65,6 +71,12 @@ impl Tally {
         quantile_us(&self.overhead, quantile)
     }
 
+    /// A quantile of the time that upstreams took to begin their answers, in microseconds.
+    #[must_use]
+    pub fn latency_us(&self, quantile: f64) -> Option<f64> {
+        quantile_us(&self.latency, quantile)
+    }
+
     /// Billed and unedited costs in USD. Returns `None` if there were answers and the price of none is known.
     #[must_use]
     pub fn costs(&self) -> Option<(f64, f64)> {
@@ -88,11 +100,15 @@ impl Tally {
                 .collect()
         };
         let at = |buckets: &[u64], bucket| buckets.get(bucket).copied().unwrap_or(0);
-        let overhead = (0..self.overhead.len().max(other.overhead.len()))
-            .map(|bucket| with(at(&self.overhead, bucket), at(&other.overhead, bucket)))
-            .collect();
+        let buckets = |ours: &[u64], theirs: &[u64]| {
+            let buckets = 0..ours.len().max(theirs.len());
+            unless_empty(buckets.map(|bucket| with(at(ours, bucket), at(theirs, bucket))).collect())
+        };
         Tally {
             requests: with(self.requests, other.requests),
+            outcomes: maps(&self.outcomes, &other.outcomes),
+            statuses: maps(&self.statuses, &other.statuses),
+            rate_limited: with(self.rate_limited, other.rate_limited),
             tokens_before: with(self.tokens_before, other.tokens_before),
             tokens_after: with(self.tokens_after, other.tokens_after),
             masked: with(self.masked, other.masked),
@@ -109,7 +125,8 @@ impl Tally {
             summarizers: with(self.summarizers, other.summarizers),
             degraded: maps(&self.degraded, &other.degraded),
             refusals: maps(&self.refusals, &other.refusals),
-            overhead: unless_empty(overhead),
+            overhead: buckets(&self.overhead, &other.overhead),
+            latency: buckets(&self.latency, &other.latency),
         }
     }
 }

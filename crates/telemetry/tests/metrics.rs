@@ -5,7 +5,7 @@
 use std::time::Duration;
 use tidegate_context::{Cost, Figures, LeftOut};
 use tidegate_engine::{Budget, Strategy, Tokens, Verdict};
-use tidegate_telemetry::{Answered, Labels, Metrics, OTHER_MODEL, Outcome, Summarized, Tally};
+use tidegate_telemetry::{Answered, Completion, Labels, Metrics, OTHER_MODEL, Outcome, Summarized, Tally};
 
 /// A request that every edit was planned for.
 fn figures(observed: bool) -> Figures {
@@ -80,6 +80,14 @@ fn assert_agreement(metrics: &Metrics) {
     }
 }
 
+fn refused(code: &'static str) -> Completion {
+    Completion { outcome: Outcome::Refused, refusal: Some(code), ..Completion::default() }
+}
+
+fn unanswered(code: &'static str) -> Completion {
+    Completion { outcome: Outcome::UpstreamError, upstream: Some(None), ..refused(code) }
+}
+
 /// One request of every kind.
 fn count_everything(metrics: &Metrics, labels: [&Labels; 2], figures: &Figures) {
     for (labels, cost) in labels.into_iter().zip([Some(Cost { billed: 0.25, unedited: 0.75 }), None]) {
@@ -88,14 +96,17 @@ fn count_everything(metrics: &Metrics, labels: [&Labels; 2], figures: &Figures) 
         let (prompt_tokens, completion_tokens, cached_tokens) = (Some(410), Some(20), Some(128));
         metrics.answered(labels, &Answered { prompt_tokens, completion_tokens, cached_tokens, cost });
         metrics.record_duration(labels, Duration::from_secs(1), Some(Duration::from_millis(300)), None);
-        metrics.completed(labels, Outcome::Answered, None, Some("store_timeout"));
+        metrics.upstream_latency(labels, Duration::from_millis(250));
+        let degraded = Some("store_timeout");
+        metrics
+            .completed(labels, Completion { upstream: Some(Some(200)), degraded, ..Completion::default() });
     }
     let spent = Summarized { calls: 2, input: 900, output: 60, cost: Some(0.125), is_made: true };
     metrics.summarized(labels[0], &spent);
     metrics.record_duration(labels[0], Duration::from_secs(2), None, Some("upstream_timeout".to_owned()));
-    metrics.completed(labels[0], Outcome::Refused, Some("upstream_timeout"), None);
-    metrics.request("none", Outcome::Refused, Some("no_route"), None);
-    metrics.request("agents", Outcome::ClientGone, None, None);
+    metrics.completed(labels[0], unanswered("upstream_timeout"));
+    metrics.request("none", refused("no_route"));
+    metrics.request("agents", Completion { outcome: Outcome::ClientClosed, ..Completion::default() });
     metrics.over_budget();
     metrics.pruned();
     metrics.summary_failed("summarizer_timeout");
@@ -121,7 +132,7 @@ fn page_and_tallies_agree() {
 fn series_of_a_configured_route_start_at_zero() {
     let metrics = Metrics::default();
     metrics.announce("agents");
-    metrics.request("none", Outcome::Refused, Some("no_route"), None);
+    metrics.request("none", refused("no_route"));
     let page = metrics.text();
     let series: Vec<&str> = page.lines().filter(|line| line.contains("route=\"")).collect();
     assert_eq!(
@@ -146,11 +157,19 @@ fn series_of_a_configured_route_start_at_zero() {
             r#"tidegate_refusals_total{code="upstream_timeout",route="agents"} 0"#,
             r#"tidegate_refusals_total{code="upstream_unreachable",route="agents"} 0"#,
             r#"tidegate_requests_total{outcome="answered",route="agents"} 0"#,
-            r#"tidegate_requests_total{outcome="broken",route="agents"} 0"#,
-            r#"tidegate_requests_total{outcome="client_gone",route="agents"} 0"#,
+            r#"tidegate_requests_total{outcome="client_closed",route="agents"} 0"#,
             r#"tidegate_requests_total{outcome="refused",route="agents"} 0"#,
             r#"tidegate_requests_total{outcome="refused",route="none"} 1"#,
+            r#"tidegate_requests_total{outcome="rescued",route="agents"} 0"#,
+            r#"tidegate_requests_total{outcome="upstream_broke",route="agents"} 0"#,
+            r#"tidegate_requests_total{outcome="upstream_error",route="agents"} 0"#,
             r#"tidegate_unpriced_requests_total{route="agents"} 0"#,
+            r#"tidegate_upstream_rate_limited_total{route="agents"} 0"#,
+            r#"tidegate_upstream_responses_total{route="agents",status="2xx"} 0"#,
+            r#"tidegate_upstream_responses_total{route="agents",status="3xx"} 0"#,
+            r#"tidegate_upstream_responses_total{route="agents",status="4xx"} 0"#,
+            r#"tidegate_upstream_responses_total{route="agents",status="5xx"} 0"#,
+            r#"tidegate_upstream_responses_total{route="agents",status="none"} 0"#,
         ]
     );
 }

@@ -73,4 +73,4 @@ pub use step::{Ending, Framing, Gate, Step, Timing, filler};
 pub use tcp_proxy::TcpProxy;
 pub use trajectory::Trajectory;
 pub use unreachable::Unreachable;
-pub use upstream::{Listen, MockUpstream};
+pub use upstream::{Listen, MockUpstream, default_ca_pem};

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Instant;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -41,8 +41,45 @@ pub enum Listen {
     TlsHttp1,
 }
 
+impl Listen {
+    /// What `TIDEGATE_TEST_UPSTREAM` says: `http1` (the default), `h2c`, `tls` or `tls-http1`. The suites run once for each.
+    pub fn from_environment() -> Listen {
+        match std::env::var("TIDEGATE_TEST_UPSTREAM").as_deref() {
+            Err(_) | Ok("" | "http1") => Listen::Http1,
+            Ok("h2c") => Listen::H2c,
+            Ok("tls") => Listen::Tls,
+            Ok("tls-http1") => Listen::TlsHttp1,
+            Ok(other) => panic!("TIDEGATE_TEST_UPSTREAM is `{other}`; expected http1, h2c, tls or tls-http1"),
+        }
+    }
+
+    fn identity(self) -> Option<Identity> {
+        match self {
+            Listen::Http1 | Listen::H2c => None,
+            Listen::Tls => Some(Identity::new(&[b"h2", b"http/1.1"])),
+            Listen::TlsHttp1 => Some(Identity::new(&[b"http/1.1"])),
+        }
+    }
+}
+
+/// The identity of every [`MockUpstream::start`] of this process, so that the process under test can trust it before it starts.
+static DEFAULT_IDENTITY: LazyLock<Option<Identity>> =
+    LazyLock::new(|| Listen::from_environment().identity());
+
+/// The CA that signed the certificate of every [`MockUpstream::start`]; `None` if they have none.
+pub fn default_ca_pem() -> Option<&'static str> {
+    DEFAULT_IDENTITY.as_ref().map(|identity| identity.ca_pem.as_str())
+}
+
 impl MockUpstream {
+    /// Speaks what [`Listen::from_environment`] says.
     pub async fn start() -> Self {
+        let address = ([127, 0, 0, 1], 0).into();
+        Self::serve(address, Listen::from_environment(), DEFAULT_IDENTITY.clone(), Recording::On).await
+    }
+
+    /// For tests of what only HTTP/1 has: its framing, and one request after another on a connection.
+    pub async fn start_http1() -> Self {
         Self::bind(([127, 0, 0, 1], 0).into(), Listen::Http1, Recording::On).await
     }
 
@@ -57,13 +94,17 @@ impl MockUpstream {
 
     /// Panics if the port is not available.
     pub async fn bind(address: SocketAddr, listen: Listen, recording: Recording) -> Self {
+        Self::serve(address, listen, listen.identity(), recording).await
+    }
+
+    async fn serve(
+        address: SocketAddr,
+        listen: Listen,
+        identity: Option<Identity>,
+        recording: Recording,
+    ) -> Self {
         let listener = TcpListener::bind(address).await.expect("the mock upstream's port is free");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let identity = match listen {
-            Listen::Http1 | Listen::H2c => None,
-            Listen::Tls => Some(Identity::new(&[b"h2", b"http/1.1"])),
-            Listen::TlsHttp1 => Some(Identity::new(&[b"http/1.1"])),
-        };
         let shared = Arc::new(Shared { journal: Journal::new(recording), script: Mutex::default() });
         let accepting =
             tokio::spawn(accept(listener, listen, identity.clone(), shared.clone())).abort_handle();

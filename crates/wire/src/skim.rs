@@ -254,7 +254,7 @@ mod tests {
     }
 
     /// Any JSON, with the keys that matter among others.
-    fn json() -> impl proptest::strategy::Strategy<Value = Value> {
+    fn json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<i32>().prop_map(Value::from),

@@ -78,6 +78,21 @@ const CARDS = [
     columns: series => [series.overhead_p50_us, series.overhead_p99_us], value: micros,
   },
   {
+    name: 'upstream', title: 'Upstream latency, p50 and p99',
+    figure: totals => (totals.latency_p50_us === null ? micros(null) : `${micros(totals.latency_p50_us)} · ${micros(totals.latency_p99_us)}`),
+    exact: totals => `half of the answers began within ${micros(totals.latency_p50_us)}, 99 % within ${micros(totals.latency_p99_us)}`,
+    note: () => 'until the upstream began to answer',
+    lines: [{ label: 'p50', color: '--kept' }, { label: 'p99', color: '--c1', dashed: true }],
+    columns: series => [series.latency_p50_us, series.latency_p99_us], value: micros,
+  },
+  {
+    name: 'errors', title: 'Upstream errors',
+    figure: totals => percent(totals.errors, totals.requests), tone: totals => (totals.errors > 0 ? 'more' : ''),
+    exact: totals => `${count(totals.errors)} of ${count(totals.requests)} requests`,
+    note: totals => (totals.errors === 0 ? 'error status, broken off or no answer' : `${count(totals.errors)} of ${count(totals.requests)}${totals.rate_limited > 0 ? `, ${count(totals.rate_limited)} rate limited` : ''}`),
+    lines: [{ label: 'errors', color: '--more', filled: true, stepped: true }], columns: series => [series.errors], value: short,
+  },
+  {
     name: 'degraded', title: 'Degradations',
     figure: totals => short(totals.degraded), tone: totals => (totals.degraded > 0 ? 'more' : ''), exact: totals => count(totals.degraded),
     note: () => 'forwarded although something failed',

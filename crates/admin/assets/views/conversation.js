@@ -107,8 +107,10 @@ const facts = one => [
 
 export const outcomeBadge = turn => {
   if (turn.overflow_rejected || turn.outcome === 'refused') return badge(`${turn.status} refused`, 'bad');
-  if (turn.outcome === 'broken') return badge(`${turn.status} broken`, 'bad', 'the response broke off');
-  if (turn.outcome === 'client_gone') return badge(`${turn.status} client gone`, 'warn', 'the client disconnected before the response ended');
+  const wait = turn.retry_after_s === null ? '' : `; retry after ${turn.retry_after_s} s`;
+  if (turn.outcome === 'upstream_error') return badge(`${turn.status} upstream error`, 'bad', `the upstream answered with an error, or not at all${wait}`);
+  if (turn.outcome === 'upstream_broke') return badge(`${turn.status} upstream broke off`, 'bad', 'the response ended before it was complete');
+  if (turn.outcome === 'client_closed') return badge(`${turn.status} client closed`, 'warn', 'the client disconnected before the response ended');
   return badge(`${turn.status} ${turn.outcome}`, turn.status >= 400 ? 'bad' : 'good');
 };
 

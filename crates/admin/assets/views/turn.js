@@ -83,10 +83,10 @@ const figures = record => element('dl', { class: 'facts plain' }, details(record
 
 const details = record => [
   ['request id', element('code', {}, record.request_id)],
-  ['first byte', millis(record.first_byte_ms)], ['full response', millis(record.duration_ms)], ['added by Tidegate', micros(record.overhead_us)],
+  ['first byte', millis(record.first_byte_ms)], ['upstream', millis(record.upstream_ms)], ['full response', millis(record.duration_ms)], ['added by Tidegate', micros(record.overhead_us)],
   ['prompt tokens', count(record.prompt_tokens)], ['cached', `${count(record.cached_tokens)} (${percent(record.cached_tokens, record.prompt_tokens)})`],
   ['completion tokens', count(record.completion_tokens)],
-  ['billed', money(record.cost_usd)], ['as sent', money(record.unedited_cost_usd)], ['avoided', gainOrLoss(avoided(record))],
+  ['billed', record.cost_estimated ? `${money(record.cost_usd)}, estimated` : money(record.cost_usd)], ['as sent', money(record.unedited_cost_usd)], ['avoided', gainOrLoss(avoided(record))],
   ['trigger', record.trigger ?? 'none'],
   ['stop hint', record.stop_hint === null ? 'none' : `no progress for ${plural(record.stop_hint, 'turn')}`],
   ...(record.blocks ? [['blocks', `memory ${count(record.blocks.memory_before)} → ${count(record.blocks.memory_after)}, summary ${count(record.blocks.summary_before)} → ${count(record.blocks.summary_after)}, history ${count(record.blocks.history_before)} → ${count(record.blocks.history_after)}${record.blocks.fell_back_to_words ? '; counted in words' : ''}`],

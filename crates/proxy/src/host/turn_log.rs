@@ -22,6 +22,9 @@ pub(crate) const COST: &str = "cost_nanousd";
 /// The counter of what it would have cost unedited.
 const UNEDITED_COST: &str = "unedited_cost_nanousd";
 
+/// How much of an answer that cannot be read counts as one token.
+const BYTES_PER_TOKEN: u64 = 4;
+
 /// A turn of a conversation, collected before its answer is complete.
 #[derive(Debug)]
 pub(crate) struct TurnLog {
@@ -35,7 +38,30 @@ pub(crate) struct TurnLog {
     /// Our own count of the forwarded request, before any correction.
     counted: Tokens,
     unedited: Unedited,
+    /// Whether the upstream has answered completely, and not with an error.
+    is_answered: bool,
     reports: Option<AnswerReports>,
+}
+
+/// What is known of the answer when a turn is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AnswerRead<'a> {
+    Read(&'a Answer),
+    /// There was one that could not be read, of this length.
+    Unreadable {
+        length: u64,
+    },
+    /// There was none, or an error.
+    Nothing,
+}
+
+impl AnswerRead<'_> {
+    fn usage(&self) -> Option<Usage> {
+        match self {
+            AnswerRead::Read(answer) => answer.usage,
+            AnswerRead::Unreadable { .. } | AnswerRead::Nothing => None,
+        }
+    }
 }
 
 /// Where the answer is reported, besides the record.
@@ -72,6 +98,7 @@ impl TurnLog {
             model: input.model.clone(),
             counted: TurnLog::count_of(input, outcome),
             unedited: outcome.unedited,
+            is_answered: false,
             reports,
         }
     }
@@ -89,6 +116,9 @@ impl TurnLog {
         record.status = facts.status.as_u16();
         record.outcome = facts.outcome.name().to_owned();
         record.first_byte_ms = facts.first_byte.map(millis);
+        record.upstream_ms = facts.upstream_latency.map(millis);
+        record.retry_after_s = facts.retry_after;
+        self.is_answered = facts.outcome.is_success();
         record.duration_ms = millis(facts.duration);
         record.overhead_us = facts.overhead_us;
         record.degraded = facts.degraded.map(str::to_owned);
@@ -98,19 +128,23 @@ impl TurnLog {
     }
 
     /// Writes the turn. `is_kept` is whether the answer is in the timeline already.
-    pub(crate) async fn write(mut self, gateway: &Gateway, answer: Option<&Answer>, is_kept: bool) {
-        let usage = answer.and_then(|answer| answer.usage);
-        let cost = self.cost(answer);
+    pub(crate) async fn write(mut self, gateway: &Gateway, answer: AnswerRead<'_>, is_kept: bool) {
+        let usage = answer.usage();
+        let cost = self.cost(&answer);
+        self.record.cost_estimated = cost.is_some() && usage.is_none();
         self.record.prompt_tokens = usage.map(|usage| usage.prompt_tokens);
         self.record.completion_tokens = usage.map(|usage| usage.completion_tokens);
         self.record.cached_tokens = usage.map(|usage| usage.cached_tokens);
         self.record.cost_usd = cost.map(|cost| cost.billed);
         self.record.unedited_cost_usd = cost.map(|cost| cost.unedited);
         if let Some(reports) = self.reports.take() {
-            reports.write(gateway, answer, cost);
+            reports.write(gateway, &answer, cost);
         }
-        let is_whole = self.record.outcome == Outcome::Answered.name();
-        if let Some(answer) = answer.filter(|_| is_whole && !is_kept) {
+        let is_whole = self.is_answered;
+        if let AnswerRead::Read(answer) = answer
+            && is_whole
+            && !is_kept
+        {
             self.keep_answer(gateway, answer).await;
         }
         if let Some(archive) = &gateway.archive {
@@ -138,8 +172,9 @@ impl TurnLog {
     fn turn(&self) -> Turn {
         let (record, figures) = (&self.record, &self.figures);
         let reported = |value: Option<u64>| value.unwrap_or(0);
-        // A refused request is not forwarded: counting its tokens would make it look like one that was left as it is.
-        let sent = |tokens: Tokens| if record.overflow_rejected { 0 } else { tokens.0 };
+        // What was refused or failed is not billed: its tokens would make it look like a request that was left as it is.
+        let is_counted = !self.has_failed();
+        let sent = |tokens: Tokens| if is_counted { tokens.0 } else { 0 };
         let counts = [
             ("tokens_before", sent(figures.before)),
             ("tokens_after", sent(figures.forwarded())),
@@ -149,12 +184,13 @@ impl TurnLog {
             (COST, record.cost_usd.map_or(0, nanodollars)),
             (UNEDITED_COST, record.unedited_cost_usd.map_or(0, nanodollars)),
             ("refusals", u64::from(record.outcome == Outcome::Refused.name())),
+            ("errors", u64::from(record.outcome == Outcome::UpstreamError.name())),
             ("degraded", u64::from(record.degraded.is_some())),
         ];
         Turn {
             id: unique().to_be_bytes(),
-            // A refused request has no turn in the conversation.
-            end: self.end.filter(|_| !record.overflow_rejected).map(|end| MessageId(end.0)),
+            // A request that was refused or failed has no turn in the conversation.
+            end: self.end.filter(|_| is_counted).map(|end| MessageId(end.0)),
             at: record.at,
             record: encode_turn(record),
             counts: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
@@ -169,18 +205,30 @@ impl TurnLog {
         }
     }
 
+    /// Whether the request was refused, by us or by the upstream.
+    fn has_failed(&self) -> bool {
+        let outcome = &self.record.outcome;
+        self.record.overflow_rejected || *outcome == Outcome::UpstreamError.name()
+    }
+
     /// The cost of the turn: by what the upstream reported, else by our own count of what went out and came back.
-    fn cost(&self, answer: Option<&Answer>) -> Option<Cost> {
-        let (answer, prices) = (answer?, self.model.prices?);
-        let usage = match answer.usage {
-            Some(usage) => usage,
+    fn cost(&self, answer: &AnswerRead<'_>) -> Option<Cost> {
+        let prices = self.model.prices?;
+        let estimated = |completion: Tokens| Usage {
+            prompt_tokens: self.counted.0,
+            completion_tokens: completion.0,
+            ..Usage::default()
+        };
+        let usage = match answer {
+            AnswerRead::Read(Answer { usage: Some(usage), .. }) => *usage,
             // Errors are not billed.
-            None if answer.failed => return None,
-            None => {
+            AnswerRead::Read(answer) if answer.failed => return None,
+            AnswerRead::Read(answer) => {
                 let texts = answer.content.iter().chain(answer.tool_calls.iter().map(|call| &call.arguments));
-                let completion: Tokens = texts.map(|text| count(self.model.encoding, text)).sum();
-                Usage { prompt_tokens: self.counted.0, completion_tokens: completion.0, ..Usage::default() }
+                estimated(texts.map(|text| count(self.model.encoding, text)).sum())
             }
+            AnswerRead::Unreadable { length } => estimated(Tokens(length.div_ceil(BYTES_PER_TOKEN))),
+            AnswerRead::Nothing => return None,
         };
         self.unedited.cost(&prices, usage)
     }
@@ -200,8 +248,14 @@ impl TurnLog {
 }
 
 impl AnswerReports {
-    fn write(self, gateway: &Gateway, answer: Option<&Answer>, cost: Option<Cost>) {
-        let usage = answer.and_then(|answer| answer.usage);
+    fn write(self, gateway: &Gateway, answer: &AnswerRead<'_>, cost: Option<Cost>) {
+        let usage = answer.usage();
+        let answer = match answer {
+            AnswerRead::Read(answer) => Some(*answer),
+            AnswerRead::Unreadable { .. } => None,
+            // Nothing was billed, so there is nothing to count.
+            AnswerRead::Nothing => return,
+        };
         let answered = Answered {
             prompt_tokens: usage.map(|usage| usage.prompt_tokens),
             completion_tokens: usage.map(|usage| usage.completion_tokens),

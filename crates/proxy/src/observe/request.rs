@@ -3,6 +3,7 @@
 use crate::observe::request_id::RequestId;
 use crate::reply::refusal::Refusal;
 use crate::transport::body::Progress;
+use http::header::{HeaderMap, RETRY_AFTER};
 use http::{Method, Request, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tidegate_config::Upstream;
 use tidegate_context::Figures;
 use tidegate_telemetry::names::{attribute, event};
 use tidegate_telemetry::{
-    AccessRecord, Format, KeyValue, Labels, LogSink, Metrics, Outcome, RequestSpan, UpstreamSpan,
+    AccessRecord, Completion, Format, KeyValue, Labels, LogSink, Metrics, Outcome, RequestSpan, UpstreamSpan,
 };
 use tokio::time::Instant;
 
@@ -51,7 +52,12 @@ struct Head {
 #[derive(Debug, Default)]
 struct Facts {
     route: Option<String>,
+    /// The model's name and the conversation's, as the client wrote them.
+    model: Option<Box<str>>,
+    conversation: Option<Box<str>>,
     upstream: Option<Arc<Upstream>>,
+    /// When the request was forwarded.
+    sent: Option<Instant>,
     /// What a chat completion is counted under.
     labels: Option<Labels>,
     figures: Option<Figures>,
@@ -66,8 +72,21 @@ struct Ending {
     status: StatusCode,
     outcome: Outcome,
     reason: Option<&'static str>,
+    /// The code of the error that we answered with.
+    refusal: Option<&'static str>,
+    upstream: UpstreamAnswer,
     first_byte: Option<Duration>,
     bytes_out: u64,
+}
+
+/// The head of the upstream's answer.
+#[derive(Clone, Copy, Debug, Default)]
+struct UpstreamAnswer {
+    status: Option<StatusCode>,
+    /// The time since the request was forwarded.
+    latency: Option<Duration>,
+    /// How many seconds the upstream asks the client to wait.
+    retry_after: Option<u64>,
 }
 
 /// What a turn record takes from the observation of its request.
@@ -77,6 +96,8 @@ pub(crate) struct RequestFacts {
     pub(crate) status: StatusCode,
     pub(crate) outcome: Outcome,
     pub(crate) first_byte: Option<Duration>,
+    pub(crate) upstream_latency: Option<Duration>,
+    pub(crate) retry_after: Option<u64>,
     pub(crate) duration: Duration,
     pub(crate) overhead_us: u64,
     pub(crate) degraded: Option<&'static str>,
@@ -107,8 +128,10 @@ impl RequestObserver {
             // If nothing else is recorded, the client has left.
             ending: Ending {
                 status: StatusCode::from_u16(CLIENT_CLOSED_REQUEST).unwrap_or(StatusCode::BAD_REQUEST),
-                outcome: Outcome::ClientGone,
+                outcome: Outcome::ClientClosed,
                 reason: None,
+                refusal: None,
+                upstream: UpstreamAnswer::default(),
                 first_byte: None,
                 bytes_out: 0,
             },
@@ -139,6 +162,15 @@ impl RequestObserver {
         self.facts.route = Some(route.to_owned());
     }
 
+    /// The request names this model.
+    pub(crate) fn asks_for(&mut self, model: &str) {
+        self.facts.model = Some(model.into());
+    }
+
+    pub(crate) fn belongs_to(&mut self, conversation: &str) {
+        self.facts.conversation = Some(conversation.into());
+    }
+
     /// Counts the request as a chat completion of this route and model.
     pub(crate) fn count_under(&mut self, labels: Labels) {
         self.facts.labels = Some(labels);
@@ -161,9 +193,21 @@ impl RequestObserver {
 
     pub(crate) fn sending(&mut self, upstream: &Arc<Upstream>) {
         self.facts.upstream = Some(upstream.clone());
+        self.facts.sent = Some(Instant::now());
     }
 
-    /// The answer has begun.
+    /// The upstream's answer has begun.
+    pub(crate) fn upstream_answering(&mut self, status: StatusCode, headers: &HeaderMap) {
+        let latency = self.facts.sent.map(|sent| sent.elapsed());
+        self.ending.upstream =
+            UpstreamAnswer { status: Some(status), latency, retry_after: retry_after(headers) };
+        if let Some((labels, latency)) = self.facts.labels.as_ref().zip(latency) {
+            self.sinks.metrics.upstream_latency(labels, latency);
+        }
+        self.answering(status);
+    }
+
+    /// The answer to the client has begun.
     pub(crate) fn answering(&mut self, status: StatusCode) {
         self.ending.status = status;
         self.ending.first_byte = Some(self.head.started.elapsed());
@@ -176,12 +220,14 @@ impl RequestObserver {
         self.ending.bytes_out += bytes as u64;
     }
 
+    /// The answer is complete.
     pub(crate) fn answered(&mut self) {
-        self.ending.outcome = Outcome::Answered;
+        let is_error = self.ending.upstream.status.is_some_and(|status| status.as_u16() >= 400);
+        self.ending.outcome = if is_error { Outcome::UpstreamError } else { Outcome::Answered };
     }
 
-    pub(crate) fn broken(&mut self, reason: &'static str) {
-        self.ending.outcome = Outcome::Broken;
+    pub(crate) fn broke(&mut self, reason: &'static str) {
+        self.ending.outcome = Outcome::UpstreamBroke;
         self.ending.reason = Some(reason);
     }
 
@@ -194,8 +240,9 @@ impl RequestObserver {
             self.sinks.metrics.over_budget();
         }
         self.ending.status = status;
-        self.ending.outcome = Outcome::Refused;
+        self.ending.outcome = refusal.outcome();
         self.ending.reason = Some(refusal.code());
+        self.ending.refusal = Some(refusal.code());
         if let Some(call) = &self.call {
             call.fail(refusal.code());
         }
@@ -211,6 +258,8 @@ impl RequestObserver {
             status: self.ending.status,
             outcome: self.ending.outcome,
             first_byte: self.ending.first_byte,
+            upstream_latency: self.ending.upstream.latency,
+            retry_after: self.ending.upstream.retry_after,
             duration: self.head.started.elapsed(),
             overhead_us: self.facts.overhead_us,
             degraded: self.facts.degraded,
@@ -221,24 +270,29 @@ impl RequestObserver {
     fn error(&self) -> Option<String> {
         let Ending { status, outcome, reason, .. } = self.ending;
         match outcome {
-            Outcome::Answered if status.as_u16() < 400 => None,
-            Outcome::Answered => Some(status.as_str().to_owned()),
-            Outcome::Refused | Outcome::Broken => Some(reason.unwrap_or("unknown").to_owned()),
-            Outcome::ClientGone => Some(outcome.name().to_owned()),
+            Outcome::Answered | Outcome::Rescued => None,
+            Outcome::UpstreamError | Outcome::UpstreamBroke | Outcome::Refused => {
+                Some(reason.unwrap_or(status.as_str()).to_owned())
+            }
+            Outcome::ClientClosed => Some(outcome.name().to_owned()),
         }
     }
 
     fn count(&self) {
-        let Ending { outcome, reason, first_byte, .. } = self.ending;
-        let refusal = reason.filter(|_| outcome == Outcome::Refused);
+        let Ending { outcome, refusal, upstream, first_byte, .. } = self.ending;
         let metrics = &self.sinks.metrics;
+        let completion = Completion {
+            outcome,
+            upstream: self.facts.sent.map(|_| upstream.status.map(|status| status.as_u16())),
+            refusal,
+            degraded: self.facts.degraded,
+        };
         if let Some(labels) = &self.facts.labels {
-            metrics.completed(labels, outcome, refusal, self.facts.degraded);
-            let first = first_byte.filter(|_| outcome != Outcome::Refused);
+            metrics.completed(labels, completion);
+            let first = first_byte.filter(|_| refusal.is_none());
             metrics.record_duration(labels, self.head.started.elapsed(), first, self.error());
         } else {
-            let route = self.facts.route.as_deref().unwrap_or(NO_ROUTE);
-            metrics.request(route, outcome, refusal, self.facts.degraded);
+            metrics.request(self.facts.route.as_deref().unwrap_or(NO_ROUTE), completion);
         }
     }
 
@@ -251,6 +305,13 @@ impl RequestObserver {
         }
         if let Some(reason) = self.facts.degraded {
             self.span.set(attribute::DEGRADED, reason);
+        }
+        let UpstreamAnswer { latency, retry_after, .. } = self.ending.upstream;
+        let millis = latency.map(|latency| u64::try_from(latency.as_millis()).unwrap_or(u64::MAX));
+        for (key, figure) in [(attribute::UPSTREAM_MS, millis), (attribute::RETRY_AFTER, retry_after)] {
+            if let Some(figure) = figure {
+                self.span.set(key, i64::try_from(figure).unwrap_or(i64::MAX));
+            }
         }
         self.span.end(self.ending.status.as_u16(), self.ending.outcome, self.ending.reason);
     }
@@ -267,9 +328,13 @@ impl RequestObserver {
             degraded: facts.degraded,
             route: facts.route.as_deref(),
             upstream: facts.upstream.as_ref().map(|upstream| upstream.name.as_str()),
+            model: facts.model.as_deref(),
+            conversation: facts.conversation.as_deref(),
             bytes_in: self.upload.bytes(),
             bytes_out: ending.bytes_out,
             first_byte: ending.first_byte,
+            upstream_latency: ending.upstream.latency,
+            retry_after: ending.upstream.retry_after,
             duration: head.started.elapsed(),
             ..AccessRecord::default()
         };
@@ -279,6 +344,11 @@ impl RequestObserver {
         };
         access.write(&self.sinks.lines, self.sinks.format);
     }
+}
+
+/// The seconds of a `retry-after` header. A date is left to the client.
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
 }
 
 /// The route template of a path that many requests have.

@@ -138,6 +138,9 @@ pub(crate) fn cost(span: &RequestSpan, answer: Option<&Answer>, cost: Option<Cos
     if let Some(cost) = cost {
         span.set(attribute::BILLED, cost.billed);
         span.set(attribute::AVOIDED, cost.avoided());
+        if answer.is_none_or(|answer| answer.usage.is_none()) {
+            span.set(attribute::COST_ESTIMATED, true);
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::host::identity::Identity;
 use crate::host::shared::Gateway;
 use crate::host::snapshot::Snapshot;
 use crate::host::summarize::CallerKey;
-use crate::host::turn_log::{self, COST, model_label};
+use crate::host::turn_log::{self, AnswerRead, COST, model_label};
 use crate::host::worker::Worker;
 use crate::observe::request::{RequestFacts, RequestObserver};
 use crate::observe::spans;
@@ -255,7 +255,9 @@ impl<'a> Managed<'a> {
         let route = &routes[index];
         observer.routed(&route.name);
         let strategy = strategy(&route.context, headers)?;
-        observer.count_under(worker.gateway.labels(snapshot, route, &model_label(received.model())));
+        let label = model_label(received.model());
+        observer.asks_for(&label);
+        observer.count_under(worker.gateway.labels(snapshot, route, &label));
         spans::routed(&observer.span, &route.name, strategy);
         Ok(Some(Managed { worker, snapshot, index, route, strategy }))
     }
@@ -283,6 +285,9 @@ impl<'a> Managed<'a> {
             parent_span: spans.parent(),
         };
         let identity = folder.identity.as_ref();
+        if let Some(identity) = identity {
+            observer.belongs_to(&identity.name);
+        }
         let is_edited = |body: &[u8]| holds_history || needs_turn(strategy, body);
         let Some((mut body, mut outline)) = chat.filter(|(body, _)| is_edited(body)) else {
             return Ok(Edited { head, sent, folder, rewritten: None });
@@ -331,7 +336,7 @@ impl<'a> Managed<'a> {
         };
         if let Some(log) = turn_log::refused(identity, &self.route.name, input, outcome, facts) {
             let gateway = self.worker.gateway.clone();
-            let write = async move { log.write(&gateway, None, true).await };
+            let write = async move { log.write(&gateway, AnswerRead::Nothing, true).await };
             drop(self.worker.shutdown.tasks.spawn(write));
         }
     }
@@ -377,10 +382,42 @@ async fn send(
     let (spans, authority) = (&observer.span, &upstream.settings.url.authority);
     let call = observer.call.get_or_insert_with(|| spans.call(head.method.as_str(), None, authority));
     call.inject(&mut head.headers);
-    let cut = &worker.shutdown.cut;
-    let forwarding = forward(&worker.clients, upstream, head, body, &observer.upload, cut);
-    let response = in_step(&observer.span, span::FORWARD, forwarding).await?;
+    let mut unanswered = Unanswered { turn, observer };
+    let (cut, span) = (&worker.shutdown.cut, unanswered.observer.span.clone());
+    let forwarding = forward(&worker.clients, upstream, head, body, &unanswered.observer.upload, cut);
+    let response = match in_step(&span, span::FORWARD, forwarding).await {
+        Ok(response) => response,
+        Err(refusal) => {
+            unanswered.fail(&refusal);
+            return Err(refusal);
+        }
+    };
+    let turn = unanswered.turn.take();
     Ok(Forwarded { response, headers, upstream: upstream.settings.clone(), turn })
+}
+
+/// A request whose answer has not begun. If the client leaves now, this is dropped, and its turn is recorded all the same.
+struct Unanswered<'a> {
+    turn: Option<PendingTurn>,
+    observer: &'a mut RequestObserver,
+}
+
+impl Unanswered<'_> {
+    /// There will be no answer.
+    fn fail(&mut self, refusal: &Refusal) {
+        if let Some(turn) = self.turn.take() {
+            let (status, outcome) = (refusal.status(), refusal.outcome());
+            turn.abandon(RequestFacts { status, outcome, ..self.observer.facts() });
+        }
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if let Some(turn) = self.turn.take() {
+            turn.abandon(self.observer.facts());
+        }
+    }
 }
 
 /// Runs a step inside a span of its name.

@@ -57,11 +57,22 @@ pub(crate) async fn receive(
         Coding::Unknown => None,
         coding => Some(decompress(coding, sent.clone(), limits.max_body).await?),
     };
-    let chat = match plain.map(|plain| outline(reader, dialect, plain)) {
+    let mut chat = match plain.map(|plain| outline(reader, dialect, plain)) {
         Some(chat) => chat?,
         None => None,
     };
+    if let Some((_, outline)) = &mut chat
+        && outline.model.is_none()
+    {
+        outline.model = deployment(head.uri.path()).map(str::to_owned);
+    }
     Ok(Received { head, sent, chat })
+}
+
+/// The deployment that an Azure path names. Azure's clients often leave the model out of the body.
+fn deployment(path: &str) -> Option<&str> {
+    let (_, rest) = path.split_once("/openai/deployments/")?;
+    rest.split('/').next().filter(|name| !name.is_empty())
 }
 
 fn outline(reader: &Reader, dialect: Dialect, plain: Bytes) -> Result<Option<(Bytes, Outline)>, Refusal> {

@@ -38,19 +38,20 @@ pub(crate) fn relay(
         head.headers.entry(HeaderName::from_static(names::header::REQUEST_ID)).or_insert(id);
     }
     head.headers.extend(own);
-    observer.answering(head.status);
+    observer.upstream_answering(head.status, &head.headers);
     let step = observer.span.step(names::span::RELAY);
     if let Some(reason) = turn.as_mut().and_then(PendingTurn::failure).map(Degraded::reason) {
         put(&mut head.headers, names::header::DEGRADED, reason);
         observer.degrade(Some(reason));
     }
-    let turn = turn.filter(|_| head.status.is_success());
+    // An error is passed on unread.
+    let is_read = turn.is_some() && head.status.is_success();
     let mut relay = Relay {
         body,
         upstream: upstream.clone(),
         is_measured: head.headers.contains_key(CONTENT_LENGTH),
         dialect,
-        reader: AnswerReader::new(dialect, &head.headers, turn.is_some()),
+        reader: AnswerReader::new(dialect, &head.headers, is_read),
         turn,
         held: None,
         state: State::Relaying,
@@ -203,7 +204,7 @@ impl Relay {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
         let failure = UpstreamFailure { upstream: self.upstream.name.clone(), kind };
-        self.observer.broken(failure.code());
+        self.observer.broke(failure.reason());
         let Some(missing) = self.reader.missing_end().filter(|_| !self.is_measured) else {
             // An error now would make hyper discard what it has not written yet, perhaps even the head. It writes when there is
             // nothing more to read, and then polls again.

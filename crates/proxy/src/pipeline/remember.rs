@@ -7,8 +7,8 @@ use crate::host::archive;
 use crate::host::fold::Folder;
 use crate::host::identity::calibration_key;
 use crate::host::shared::Gateway;
-use crate::host::turn_log::{AnswerReports, TurnLog};
-use crate::observe::request::RequestObserver;
+use crate::host::turn_log::{AnswerRead, AnswerReports, TurnLog};
+use crate::observe::request::{RequestFacts, RequestObserver};
 use crate::pipeline::answer_reader::AnswerReader;
 use crate::pipeline::rewrite::Rewritten;
 use std::pin::Pin;
@@ -18,7 +18,6 @@ use tidegate_config::{History, Route};
 use tidegate_context::FoldRequest;
 use tidegate_engine::Tokens;
 use tidegate_store::{Degraded, Entries};
-use tidegate_telemetry::Outcome;
 use tidegate_telemetry::names::span;
 use tidegate_tokens::Fit;
 use tokio::runtime::Handle;
@@ -178,7 +177,7 @@ impl PendingTurn {
     /// The answer is over: learns from it, starts the deferred fold, and has the turn written.
     pub(crate) fn finish(mut self, reader: AnswerReader, observer: &mut RequestObserver) {
         let mut answer = None;
-        if let Some(sample) = self.calibration.take().filter(|_| observer.outcome() == Outcome::Answered) {
+        if let Some(sample) = self.calibration.take().filter(|_| observer.outcome().is_success()) {
             answer = reader.answer();
             if let Some(usage) = answer.as_ref().and_then(|answer| answer.usage) {
                 self.gateway.calibration.observe(&sample.key, sample.counted, Tokens(usage.prompt_tokens));
@@ -187,19 +186,35 @@ impl PendingTurn {
         observer.degrade(self.failure().map(Degraded::reason));
         // There is no runtime if the process ends while the answer is under way.
         let Ok(runtime) = Handle::try_current() else { return };
-        if let Some((folder, request)) = self.fold.take().map(|fold| *fold) {
+        let facts = observer.facts();
+        let has_answer = facts.status.is_success();
+        if let Some((folder, request)) = self.fold.take().filter(|_| has_answer).map(|fold| *fold) {
             drop(self.tasks.spawn_on(folder.fold_in_background(request), &runtime));
         }
         let Some(mut log) = self.log.take() else { return };
-        log.note(observer.facts(), observer.call.take());
+        log.note(facts, observer.call.take());
         let step = observer.span.parent().step(span::REMEMBER);
         let is_kept = matches!(self.answer, AnswerWrite::Done);
         let gateway = self.gateway.clone();
         let write = async move {
-            let answer = answer.or_else(|| reader.answer());
-            log.write(&gateway, answer.as_ref(), is_kept).await;
+            let answer = answer.or_else(|| reader.answer().filter(|_| has_answer));
+            let read = match &answer {
+                Some(answer) => AnswerRead::Read(answer),
+                None if has_answer => AnswerRead::Unreadable { length: reader.passed() },
+                None => AnswerRead::Nothing,
+            };
+            log.write(&gateway, read, is_kept).await;
             drop(step);
         };
+        drop(self.tasks.spawn_on(write, &runtime));
+    }
+
+    /// There is no answer: the upstream gave none, or the client has left before it began. Has the turn written all the same.
+    pub(crate) fn abandon(mut self, facts: RequestFacts) {
+        let (Some(mut log), Ok(runtime)) = (self.log.take(), Handle::try_current()) else { return };
+        log.note(facts, None);
+        let gateway = self.gateway.clone();
+        let write = async move { log.write(&gateway, AnswerRead::Nothing, true).await };
         drop(self.tasks.spawn_on(write, &runtime));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::observe::request::RequestObserver;
 use crate::pipeline::reply_body::ReplyBody;
-use crate::reply::refusal::{FailureKind, Refusal, UpstreamFailure};
+use crate::reply::refusal::{FailureKind, UpstreamFailure};
 use crate::transport::body::Progress;
 use crate::transport::framing::ConnectionState;
 use crate::transport::headers::{self, SwitchTo};
@@ -55,7 +55,7 @@ pub(crate) fn pass_on(
     let Switched { response, client, upstream } = switched;
     let (mut head, body) = response.into_parts();
     headers::clean_switching(&mut head.headers);
-    observer.answering(head.status);
+    observer.upstream_answering(head.status, &head.headers);
     connection.switch_protocols();
     let cut = shutdown.cut.clone();
     drop(shutdown.tasks.spawn(async move {
@@ -70,7 +70,7 @@ pub(crate) fn pass_on(
             TunnelEnd::Cut => FailureKind::Draining,
         };
         let failure = UpstreamFailure { upstream: upstream.name.clone(), kind };
-        observer.broken(Refusal::Upstream(failure).code());
+        observer.broke(failure.reason());
     }));
     Response::from_parts(head, ReplyBody::full(Bytes::new()))
 }

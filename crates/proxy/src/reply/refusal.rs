@@ -10,6 +10,7 @@ use http::{HeaderValue, Response, StatusCode};
 use std::fmt::Write;
 use tidegate_context::{Figures, LimitReached, dollars};
 use tidegate_store::Degraded;
+use tidegate_telemetry::Outcome;
 use tidegate_telemetry::names::header::DEGRADED;
 use tidegate_wire::Dialect;
 
@@ -88,6 +89,19 @@ impl Refusal {
     /// The label for logs and metrics: one of few, whatever the input.
     pub(crate) fn code(&self) -> &'static str {
         self.parts().1
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.parts().0
+    }
+
+    /// How a request ends that is answered with this.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Refusal::ClientLeft => Outcome::ClientClosed,
+            Refusal::Upstream(failure) if failure.kind != FailureKind::Draining => Outcome::UpstreamError,
+            _ => Outcome::Refused,
+        }
     }
 
     fn parts(&self) -> (StatusCode, &'static str) {
@@ -281,8 +295,19 @@ impl UpstreamFailure {
         }
     }
 
-    pub(crate) fn code(&self) -> &'static str {
+    fn code(&self) -> &'static str {
         self.parts().1
+    }
+
+    /// Why an answer that had begun was not completed, for the log.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self.kind {
+            FailureKind::Closed | FailureKind::Broken => "upstream_closed",
+            FailureKind::Unreachable
+            | FailureKind::NoFirstByte
+            | FailureKind::Idle
+            | FailureKind::Draining => self.code(),
+        }
     }
 
     fn message(&self) -> String {

@@ -1,14 +1,14 @@
-//! The time that requests spend in Tidegate before they are forwarded, in buckets for the dashboard's quantiles.
+//! Durations in buckets, for the dashboard's quantiles.
 //!
-//! The `tidegate_overhead` histogram is recorded beside them, by the same call of [`Metrics::overhead`](crate::Metrics::overhead).
-//! Neither can be derived from the other: the metric has no model label and coarser buckets, and the SDK cannot export a
-//! histogram whose buckets are kept elsewhere.
+//! The histograms of `/metrics` are recorded beside them, by the same calls of [`Metrics`](crate::Metrics). Neither can be derived
+//! from the other: the metrics have no model label and coarser buckets, and the SDK cannot export a histogram whose buckets are
+//! kept elsewhere.
 
 use crate::shard::Count;
 use std::time::Duration;
 
-/// Bucket `n` ends at `FIRST_BOUND_US * GROWTH^n`; the last one has no end. The last bound is beyond ten seconds.
-pub(crate) const BUCKETS: usize = 37;
+/// Bucket `n` ends at `FIRST_BOUND_US * GROWTH^n`; the last one has no end. The last bound is beyond two minutes.
+pub(crate) const BUCKETS: usize = 42;
 const FIRST_BOUND_US: f64 = 10.0;
 const GROWTH: f64 = 1.5;
 
@@ -22,8 +22,8 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    pub(crate) fn record(&self, overhead: Duration) {
-        let micros = overhead.as_nanos() as f64 / 1e3;
+    pub(crate) fn record(&self, duration: Duration) {
+        let micros = duration.as_nanos() as f64 / 1e3;
         let bucket = (micros / FIRST_BOUND_US).max(1.0).log(GROWTH).ceil();
         // Casting saturates, and the logarithm of one or more is not negative.
         self.0[(bucket as usize).min(BUCKETS - 1)].add(1);
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_outer_buckets_have_no_bounds() {
         assert_eq!(recorded([0, 1])[0], 2);
-        assert_eq!(recorded([100_000_000])[BUCKETS - 1], 1);
+        assert_eq!(recorded([1_000_000_000])[BUCKETS - 1], 1);
     }
 
     #[test]
