@@ -129,7 +129,7 @@ async fn no_content_or_credentials_are_logged_at_any_level() {
     let upstream = MockUpstream::start().await;
     let config = "[log]\nlevel = \"trace\"\n[upstreams.default]\napi_key_env = \"THE_KEY\"\nfirst_byte_timeout = \"300ms\"\n";
     let setup =
-        Setup::new(config).upstream(&upstream.url()).env("THE_KEY", "SKCONFIG").env("RUST_LOG", "trace");
+        Setup::new(config).before(&upstream).env("THE_KEY", "SKCONFIG").env("RUST_LOG", "trace");
     let mut tidegate = setup.start().await;
     let address = tidegate.address;
     let path = format!("{CHAT}?api_key=QUERYVALUE");

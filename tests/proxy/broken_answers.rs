@@ -41,7 +41,7 @@ async fn a_stream_broken_after_any_byte_of_its_body_ends_with_one_error_event() 
 
 #[tokio::test]
 async fn a_stream_cut_at_any_wire_byte_never_looks_complete() {
-    let upstream = MockUpstream::start().await;
+    let upstream = MockUpstream::start_http1().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n".len();
@@ -158,7 +158,7 @@ async fn an_invalid_response_is_a_bad_gateway() {
 
 #[tokio::test]
 async fn a_connection_closed_while_idle_is_replaced() {
-    let upstream = MockUpstream::start().await;
+    let upstream = MockUpstream::start_http1().await;
     let tidegate = Tidegate::start("[server]\nworkers = 1\n", &upstream).await;
     for _ in 0..10 {
         // The response does not announce that the connection will close.

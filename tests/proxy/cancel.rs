@@ -35,7 +35,7 @@ async fn leaving_before_the_first_byte_ends_the_upstream_call() {
         }
         assert_soon(delays);
     }
-    upstream.until_open_connections(0).await;
+    upstream.until_released().await;
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn leaving_mid_stream_ends_the_upstream_call() {
         }
         assert_soon(delays);
     }
-    upstream.until_open_connections(0).await;
+    upstream.until_released().await;
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn leaving_mid_upload_ends_the_upstream_call() {
         upstream.until_received_bytes(before + 1).await;
         let left = Instant::now();
         drop(client);
-        upstream.until_open_connections(0).await;
+        upstream.until_released().await;
         delays.push(left.elapsed());
     }
     assert_soon(delays);

@@ -59,7 +59,7 @@ async fn an_upload_with_ambiguous_chunks_never_completes_upstream() {
         assert!(!answer.contains("HTTP/1.1 2"), "{what}: {answer}");
     }
     // The beginning reached the upstream, because it is forwarded as it arrives. An end or a second request never did.
-    upstream.until_open_connections(0).await;
+    upstream.until_released().await;
     assert_eq!(upstream.requests().len(), TRICKS.len());
     for request in upstream.requests() {
         assert_eq!((request.target.as_str(), request.arrival), ("/v1/files", Arrival::Partial));

@@ -170,7 +170,7 @@ async fn a_stalled_upload_ends_both_calls() {
     let reply = client.reply().await;
     assert_eq!((reply.status, reply.error_code().as_str()), (408, "request_timeout"));
     assert_eq!(upstream.next_request().await.arrival, Arrival::Partial);
-    upstream.until_open_connections(0).await;
+    upstream.until_released().await;
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ const RELOADED: &str = "configuration reloaded";
 const INVALID: &str = "the running one stays";
 
 async fn two_upstreams() -> (MockUpstream, MockUpstream) {
-    let (a, b) = (MockUpstream::start().await, MockUpstream::start().await);
+    let (a, b) = (MockUpstream::start_http1().await, MockUpstream::start_http1().await);
     a.answer(Answer::json(200, "a"));
     b.answer(Answer::json(200, "b"));
     (a, b)

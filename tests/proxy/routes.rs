@@ -11,7 +11,7 @@ async fn ask(tidegate: &Tidegate, path: &str, headers: &[(&str, &str)], model: &
 }
 
 async fn named(name: &str) -> MockUpstream {
-    let upstream = MockUpstream::start().await;
+    let upstream = MockUpstream::start_http1().await;
     upstream.answer(Answer::json(200, name));
     upstream
 }

@@ -10,7 +10,7 @@ use tidegate_testkit::{Answer, Gate, MockUpstream, TcpProxy, Unreachable};
 
 #[tokio::test]
 async fn a_refused_connection_is_upstream_unreachable() {
-    let upstream = MockUpstream::start().await;
+    let upstream = MockUpstream::start_http1().await;
     let proxy = TcpProxy::start(upstream.address()).await;
     let tidegate = Setup::new("").upstream(&proxy.url()).start().await;
     proxy.refuse().await;
@@ -58,7 +58,7 @@ async fn a_missing_first_byte_is_upstream_timeout() {
         assert_eq!((reply.status, reply.error_code().as_str()), (504, "upstream_timeout"));
         upstream.disconnected().await;
     }
-    upstream.until_open_connections(0).await;
+    upstream.until_released().await;
 }
 
 #[tokio::test]

@@ -82,7 +82,7 @@ async fn a_certificate_for_another_name_is_rejected() {
 
 #[tokio::test]
 async fn an_upstream_that_does_not_speak_tls_is_unreachable() {
-    let upstream = MockUpstream::start().await;
+    let upstream = MockUpstream::start_http1().await;
     let url = upstream.url().replace("http://", "https://");
     let tidegate = Setup::new("").upstream(&url).start().await;
     assert_unreachable(&exchange(tidegate.address, chat()).await);

@@ -52,7 +52,7 @@ async fn a_chunked_chat_completion_arrives_whole() {
 
 #[tokio::test]
 async fn the_response_is_passed_on_unchanged() {
-    let upstream = MockUpstream::start().await;
+    let upstream = MockUpstream::start_http1().await;
     let tidegate = Tidegate::start("", &upstream).await;
     let answer = b"HTTP/1.1 418 Short And Stout\r\nSet-Cookie: a=1\r\nX-Accent: caf\xe9 \xff\r\nset-cookie: b=2\r\n\
         Content-Type: Application/JSON;x=y\r\nX-Empty:\r\nX-Request-Id: req_upstream\r\nContent-Length: 10\r\n\r\n\x00\xffnot{js\r\n";

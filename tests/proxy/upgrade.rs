@@ -105,7 +105,7 @@ async fn an_upgrade_uses_http1_where_other_requests_use_http2() {
 
 #[tokio::test]
 async fn a_refused_upgrade_is_answered_like_any_request() {
-    let upstream = MockUpstream::start().await;
+    let upstream = MockUpstream::start_http1().await;
     upstream.answer(Answer::json(401, r#"{"error":{"message":"no"}}"#));
     let tidegate = Tidegate::start("", &upstream).await;
     let reply = exchange(tidegate.address, upgrade()).await;
@@ -114,7 +114,7 @@ async fn a_refused_upgrade_is_answered_like_any_request() {
 
 #[tokio::test]
 async fn nothing_is_upgraded_that_was_not_asked_for() {
-    let upstream = MockUpstream::start().await;
+    let upstream = MockUpstream::start_http1().await;
     let tidegate = Tidegate::start("", &upstream).await;
     // Without `Connection: upgrade` the header means nothing, and HTTP/2 is ours to speak.
     for headers in

@@ -31,7 +31,7 @@ pub(crate) struct Setup {
 impl Setup {
     pub(crate) fn new(config: &str) -> Setup {
         let directory = TempDir::new().unwrap();
-        std::fs::write(directory.path().join("proxy.toml"), matching(config)).unwrap();
+        std::fs::write(directory.path().join("proxy.toml"), config).unwrap();
         let mut command = command(directory.path());
         if let Some(ca) = default_ca_pem() {
             let path = directory.path().join("system-roots.pem");
@@ -45,6 +45,16 @@ impl Setup {
     pub(crate) fn upstream(mut self, url: &str) -> Setup {
         self.command.args(["--upstream", url]);
         self
+    }
+
+    /// The same for a mock, in the protocol that it speaks.
+    pub(crate) fn before(self, upstream: &MockUpstream) -> Setup {
+        if upstream.listen() == Listen::H2c {
+            let file = self.directory.path().join("proxy.toml");
+            let config = std::fs::read_to_string(&file).unwrap();
+            std::fs::write(file, speaking_http2(&config)).unwrap();
+        }
+        self.upstream(&upstream.url())
     }
 
     pub(crate) fn config(mut self, path: &str) -> Setup {
@@ -88,10 +98,10 @@ impl Setup {
     }
 }
 
-/// The configuration with the protocol of [`MockUpstream::start`], where that is not negotiated.
-fn matching(config: &str) -> String {
+/// The configuration, made to speak HTTP/2 to an upstream that does not negotiate it.
+fn speaking_http2(config: &str) -> String {
     const SECTION: &str = "[upstreams.default]\n";
-    if Listen::from_environment() != Listen::H2c || config.contains("protocol = ") {
+    if config.contains("protocol = ") {
         return config.to_owned();
     }
     let protocol = format!("{SECTION}protocol = \"http2\"\n");
@@ -105,7 +115,7 @@ fn matching(config: &str) -> String {
 impl Tidegate {
     /// Starts with this configuration in front of this upstream.
     pub(crate) async fn start(config: &str, upstream: &MockUpstream) -> Tidegate {
-        Setup::new(config).upstream(&upstream.url()).start().await
+        Setup::new(config).before(upstream).start().await
     }
 
     pub(crate) fn config_file(&self) -> PathBuf {

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming};
@@ -31,6 +32,11 @@ impl std::fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
+/// As much as the HTTP/1 mock reads.
+const MAX_HEADER_LIST: u32 = 1024 * 1024;
+/// The largest frame of filler: a multiple of its period.
+const FILLER: u64 = 251 * 256;
+
 /// Serves one connection until it ends.
 pub(crate) async fn serve<S>(stream: S, connection: usize, shared: Arc<Shared>)
 where
@@ -38,6 +44,7 @@ where
 {
     let service = service_fn(move |request| respond(request, connection, shared.clone()));
     let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+        .max_header_list_size(MAX_HEADER_LIST)
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
@@ -47,12 +54,25 @@ async fn respond(
     connection: usize,
     shared: Arc<Shared>,
 ) -> Result<Response<Steps>, Broken> {
-    let recorded = record(request, connection, &shared).await;
+    let held = Held::new(shared.clone());
+    let (recorded, answer) = match shared.early_answer() {
+        Some(answer) => {
+            let (parts, body) = request.into_parts();
+            // Dropping the body would reset the stream before the answer.
+            tokio::spawn(body.collect());
+            (Recorded { arrival: Arrival::Partial, ..recorded(&parts, connection) }, answer)
+        }
+        None => {
+            let recorded = record(request, connection, &shared).await;
+            if recorded.arrival == Arrival::Partial {
+                shared.journal.request(&recorded);
+                return Err(Broken);
+            }
+            let answer = shared.answer_to(&recorded);
+            (recorded, answer)
+        }
+    };
     shared.journal.request(&recorded);
-    if recorded.arrival == Arrival::Partial {
-        return Err(Broken);
-    }
-    let answer = shared.answer_to(&recorded);
     // hyper drops this future when the client resets the stream before the first byte.
     let leaving = Leaving { shared: shared.clone(), under_way: true };
     let usage_asked = recorded.asked_for_usage();
@@ -73,12 +93,34 @@ async fn respond(
     }
     let response = head(&answer, usage_asked);
     let (sender, receiver) = mpsc::channel(1);
-    tokio::spawn(play(sender, steps, usage_asked, pairs(&answer.trailers), leaving));
+    tokio::spawn(play(sender, steps, usage_asked, pairs(&answer.trailers), (leaving, held)));
     Ok(response.map(|()| Steps(receiver)))
 }
 
 async fn record(request: Request<Incoming>, connection: usize, shared: &Shared) -> Recorded {
     let (parts, mut incoming) = request.into_parts();
+    let mut recorded = recorded(&parts, connection);
+    let head: usize = recorded.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    shared.journal.bytes_read(head + recorded.target.len());
+    while let Some(frame) = incoming.frame().await {
+        match frame {
+            Ok(frame) => {
+                if let Some(data) = frame.data_ref() {
+                    shared.journal.bytes_read(data.len());
+                    recorded.body.extend_from_slice(data);
+                }
+            }
+            Err(_) => {
+                recorded.arrival = Arrival::Partial;
+                break;
+            }
+        }
+    }
+    recorded.raw_body = recorded.body.clone();
+    recorded
+}
+
+fn recorded(parts: &Parts, connection: usize) -> Recorded {
     let mut headers = Vec::new();
     if let Some(authority) = parts.uri.authority() {
         headers.push((":authority".to_owned(), authority.to_string()));
@@ -86,22 +128,6 @@ async fn record(request: Request<Incoming>, connection: usize, shared: &Shared) 
     headers.extend(parts.headers.iter().map(|(name, value)| {
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
     }));
-    let mut body = Vec::new();
-    let mut arrival = Arrival::Complete;
-    while let Some(frame) = incoming.frame().await {
-        match frame {
-            Ok(frame) => {
-                if let Some(data) = frame.data_ref() {
-                    shared.journal.bytes_read(data.len());
-                    body.extend_from_slice(data);
-                }
-            }
-            Err(_) => {
-                arrival = Arrival::Partial;
-                break;
-            }
-        }
-    }
     let target = parts.uri.path_and_query().map_or_else(|| parts.uri.to_string(), ToString::to_string);
     Recorded {
         raw_head: Vec::new(),
@@ -109,9 +135,9 @@ async fn record(request: Request<Incoming>, connection: usize, shared: &Shared) 
         target,
         version: Version::Http2,
         headers,
-        raw_body: body.clone(),
-        body,
-        arrival,
+        raw_body: Vec::new(),
+        body: Vec::new(),
+        arrival: Arrival::Complete,
         connection,
         at: Instant::now(),
     }
@@ -145,7 +171,7 @@ async fn play(
     steps: impl Iterator<Item = Step>,
     usage_asked: bool,
     trailers: HeaderMap,
-    leaving: Leaving,
+    (leaving, _held): (Leaving, Held),
 ) {
     let sending = async {
         for step in steps {
@@ -165,7 +191,14 @@ async fn play(
                 Step::UsageChunk(_) if !usage_asked => continue,
                 Step::Head => continue,
                 Step::Chunk(bytes) | Step::UsageChunk(bytes) | Step::Raw(bytes) => bytes,
-                Step::Fill(length) => filler(length as usize).into(),
+                Step::Fill(length) => {
+                    let piece: Bytes = filler(FILLER as usize).into();
+                    for at in (0..length).step_by(FILLER as usize) {
+                        let piece = piece.slice(..FILLER.min(length - at) as usize);
+                        sender.send(Ok(Frame::data(piece))).await?;
+                    }
+                    continue;
+                }
             };
             sender.send(Ok(Frame::data(bytes))).await?;
         }
@@ -194,6 +227,22 @@ impl Body for Steps {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         self.0.poll_recv(context)
+    }
+}
+
+/// Counts a stream as held by the client until it is dropped.
+struct Held(Arc<Shared>);
+
+impl Held {
+    fn new(shared: Arc<Shared>) -> Held {
+        shared.journal.held.send_modify(|count| *count += 1);
+        Held(shared)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.journal.held.send_modify(|count| *count -= 1);
     }
 }
 

@@ -49,6 +49,11 @@ impl Recorded {
         self.headers_named(name).into_iter().next()
     }
 
+    /// The host that the request names, whatever its version calls it.
+    pub fn authority(&self) -> Option<&str> {
+        self.header(":authority").or_else(|| self.header("host"))
+    }
+
     pub fn headers_named(&self, name: &str) -> Vec<&str> {
         let matching = self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
         matching.map(|(_, value)| value.as_str()).collect()
@@ -89,6 +94,8 @@ pub(crate) struct Journal {
     unseen_departures: tokio::sync::Mutex<mpsc::UnboundedReceiver<Instant>>,
     pub(crate) accepted: watch::Sender<usize>,
     pub(crate) open: watch::Sender<usize>,
+    /// Streams of HTTP/2 connections.
+    pub(crate) held: watch::Sender<usize>,
     pub(crate) bytes: watch::Sender<u64>,
 }
 
@@ -105,6 +112,7 @@ impl Journal {
             unseen_departures: tokio::sync::Mutex::new(unseen_departures),
             accepted: watch::Sender::new(0),
             open: watch::Sender::new(0),
+            held: watch::Sender::new(0),
             bytes: watch::Sender::new(0),
         }
     }

@@ -119,6 +119,15 @@ impl MockUpstream {
         }
     }
 
+    pub fn listen(&self) -> Listen {
+        self.listen
+    }
+
+    /// What requests name as their host.
+    pub fn authority(&self) -> String {
+        self.url().rsplit('/').next().unwrap_or_default().to_owned()
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -169,7 +178,17 @@ impl MockUpstream {
         journal.until("the number of open connections", &journal.open, |open| *open == count).await;
     }
 
-    /// Bytes read from all connections so far, heads and framing included (on HTTP/2, of bodies only).
+    /// Waits until clients hold nothing: no connection of HTTP/1, no stream of HTTP/2.
+    pub async fn until_released(&self) {
+        let journal = &self.shared.journal;
+        let held = match self.listen {
+            Listen::Http1 | Listen::TlsHttp1 => &journal.open,
+            Listen::H2c | Listen::Tls => &journal.held,
+        };
+        journal.until("what clients hold", held, |held| *held == 0).await;
+    }
+
+    /// Bytes read from all connections so far, heads and framing included (on HTTP/2, of headers and bodies).
     pub fn received_bytes(&self) -> u64 {
         *self.shared.journal.bytes.borrow()
     }
