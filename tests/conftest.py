@@ -14,11 +14,11 @@ def mock(tmp_path_factory: pytest.TempPathFactory):
         yield server
 
 
-@pytest.fixture(scope="session")
-def sides(mock: Server, tmp_path_factory: pytest.TempPathFactory):
-    """The mock upstream, directly and through Tidegate."""
-    with servers.tidegate(mock, tmp_path_factory.mktemp("tidegate")) as through:
-        yield Sides(mock, through)
+@pytest.fixture(scope="session", params=servers.KINDS, ids=str)
+def sides(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    """A mock upstream of each kind, directly and through Tidegate."""
+    with servers.sides_of(request.param, tmp_path_factory.mktemp("sides")) as sides:
+        yield sides
 
 
 @pytest.fixture(scope="session")
@@ -26,14 +26,14 @@ def llm_sides(tmp_path_factory: pytest.TempPathFactory):
     """The real small LLM, directly and through Tidegate."""
     directory = tmp_path_factory.mktemp("llm")
     with servers.small_llm(directory) as direct, servers.tidegate(direct, directory) as through:
-        yield Sides(direct, through)
+        yield Sides(direct, through, direct.origin)
 
 
 @pytest.fixture
 def fresh_sides(tmp_path: pathlib.Path):
     """Servers that no other test uses, for tests that check connections or memory."""
     with servers.mock_upstream(tmp_path) as direct, servers.tidegate(direct, tmp_path) as through:
-        yield Sides(direct, through)
+        yield Sides(direct, through, direct.origin)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -30,10 +30,11 @@ class Server:
 
 @dataclasses.dataclass(frozen=True)
 class Sides:
-    """The same upstream, directly and through Tidegate."""
+    """The same upstream, directly and through Tidegate. `upstream` is the origin of the one that Tidegate forwards to."""
 
     direct: Server
     through: Server
+    upstream: str
 
 
 class Upstream(Protocol):
@@ -43,11 +44,53 @@ class Upstream(Protocol):
     def origin(self) -> str: ...
 
 
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """How an upstream speaks: its protocol, the compression of its answers, and whether they have a length."""
+
+    protocol: str = "http1"
+    coding: str | None = None
+    chunked: bool = False
+
+    def __str__(self) -> str:
+        return "-".join([self.protocol, self.coding or "plain", *(["chunked"] if self.chunked else [])])
+
+
+# Every protocol and every compression, with and without a length.
+KINDS = [
+    Kind(),
+    Kind("http1", "gzip", chunked=True),
+    Kind("h2c", "deflate"),
+    Kind("tls-http1", "br"),
+    Kind("tls", chunked=True),
+    Kind("tls", "zstd"),
+    Kind("tls", "gzip", chunked=True),
+]
+
+
 @contextmanager
-def mock_upstream(directory: pathlib.Path) -> Iterator[Server]:
-    command = [binary("MOCK_UPSTREAM_BIN", "mock-upstream"), "--listen", "127.0.0.1:0"]
+def mock_upstream(directory: pathlib.Path, kind: Kind = Kind()) -> Iterator[Server]:
+    command = [binary("MOCK_UPSTREAM_BIN", "mock-upstream"), "--listen", "127.0.0.1:0", "--kind", kind.protocol]
+    command += ["--ca", directory / "ca.pem"] if kind.protocol.startswith("tls") else []
+    command += ["--coding", kind.coding] if kind.coding else []
+    command += ["--chunked"] if kind.chunked else []
     with running(Process("mock-upstream", command, directory)) as process:
         yield Server(announced_origin(process), process)
+
+
+@contextmanager
+def sides_of(kind: Kind, directory: pathlib.Path) -> Iterator[Sides]:
+    """A mock upstream that a client can use directly, and Tidegate in front of one of this kind, with the same answers."""
+    plain = dataclasses.replace(kind, protocol="http1")
+    (directory / "direct").mkdir()
+    config = '[upstreams.default]\nprotocol = "http2"\n' if kind.protocol == "h2c" else ""
+    trusted = {"SSL_CERT_FILE": str(directory / "ca.pem")} if kind.protocol.startswith("tls") else {}
+    with (
+        mock_upstream(directory / "direct", plain) as direct,
+        mock_upstream(directory, kind) as upstream,
+        tidegate(upstream, directory, config, trusted) as through,
+    ):
+        yield Sides(direct, through, upstream.origin)
 
 
 @contextmanager
@@ -103,7 +146,7 @@ def binary(variable: str, name: str) -> str:
 
 
 def announced_origin(process: Process) -> str:
-    return process.wait_for_output(r"listening on (http://\S+)")[1].rstrip("/")
+    return process.wait_for_output(r"listening on (https?://\S+)")[1].rstrip("/")
 
 
 def free_address() -> str:

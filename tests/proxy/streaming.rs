@@ -109,7 +109,7 @@ async fn an_upload_keeps_its_content_length() {
     let tidegate = Tidegate::start("", &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
     client.send(post("/v1/embeddings", &[("content-length", "10")], "01234")).await;
-    upstream.until_received_bytes(100).await;
+    upstream.until_received_bytes(60).await;
     client.send("56789").await;
     client.reply().await;
     let arrived = upstream.next_request().await;

@@ -178,6 +178,10 @@ def test_a_stream_that_breaks_between_two_events_raises(sides):
     through, cause = read_until_it_breaks(sides.through, limit)
     assert through == direct
     assert len(through) == 4
+    if is_compressed(sides):
+        # Nothing can be added to a compressed stream, so the connection breaks here as well.
+        assert isinstance(cause, openai.APIConnectionError)
+        return
     # Directly it is a broken connection. Tidegate sends an error event, for which the SDK raises its own exception.
     assert isinstance(cause, openai.APIError) and not isinstance(cause, openai.APIConnectionError)
     assert {"message", "type", "param", "code"} <= cause.body.keys()
@@ -191,6 +195,11 @@ def test_a_stream_that_breaks_within_an_event_raises(sides, missing_bytes):
     through, _ = read_until_it_breaks(sides.through, limit)
     assert through == direct
     assert len(through) == 1
+
+
+def is_compressed(sides):
+    with client_of(sides.direct) as client:
+        return "content-encoding" in client.chat.completions.with_raw_response.create(**ASK, stream=True).headers
 
 
 def stream_events(sides):

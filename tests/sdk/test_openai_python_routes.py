@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import random
+from urllib.parse import urlsplit
 
 from openai import AzureOpenAI, OpenAI
 
@@ -84,9 +85,9 @@ def test_a_streamed_download(sides):
             digest = hashlib.sha256()
             for block in response.iter_bytes():
                 digest.update(block)
-        return response.headers["content-length"], digest.hexdigest()
+        return response.headers.get("content-length"), digest.hexdigest()
 
-    assert same(sides, ask)[0] == "3000000"
+    assert same(sides, ask)[0] in ("3000000", None)
 
 
 def test_a_transcription(sides):
@@ -150,7 +151,7 @@ def test_the_upstream_sees_its_own_authority(sides):
     with client_of(sides.through) as client:
         answer = client.chat.completions.with_raw_response.create(**ASK, extra_headers=ECHO).http_response.json()
     hosts = [value for name, value in answer["headers"] if name.lower() in ("host", ":authority")]
-    assert hosts == [sides.direct.origin.removeprefix("http://")]
+    assert hosts == [urlsplit(sides.upstream).netloc]
 
 
 def test_the_client_receives_the_upstreams_headers(sides):
@@ -181,9 +182,9 @@ def test_a_request_id_is_added_if_the_upstream_has_none(sides):
 
 
 def received(echo):
-    """The request that the mock received, without headers of the connection or of a proxy."""
+    """The request that the mock received, without its version and without headers of the connection or of a proxy."""
     pairs = [(name.lower(), value) for name, value in echo["headers"]]
-    ignored = OF_THE_CONNECTION | OF_A_PROXY | {"host", "x-mock"}
+    ignored = OF_THE_CONNECTION | OF_A_PROXY | {"host", ":authority", "x-mock"}
     headers = {name: value for name, value in pairs if name not in ignored}
     assert len(headers) == len([name for name, _ in pairs if name not in ignored]), f"a header came twice: {pairs}"
-    return {**echo, "headers": headers}
+    return {**echo, "headers": headers, "version": None}

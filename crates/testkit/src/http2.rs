@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -33,9 +33,12 @@ impl std::fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 /// As much as the HTTP/1 mock reads.
-const MAX_HEADER_LIST: u32 = 1024 * 1024;
+const MAX_HEADER_LIST: u32 = 4 * 1024 * 1024;
 /// The largest frame of filler: a multiple of its period.
 const FILLER: u64 = 251 * 256;
+
+/// By then hyper has written what it was given.
+const UNTIL_WRITTEN: Duration = Duration::from_millis(20);
 
 /// Serves one connection until it ends.
 pub(crate) async fn serve<S>(stream: S, connection: usize, shared: Arc<Shared>)
@@ -100,8 +103,9 @@ async fn respond(
 async fn record(request: Request<Incoming>, connection: usize, shared: &Shared) -> Recorded {
     let (parts, mut incoming) = request.into_parts();
     let mut recorded = recorded(&parts, connection);
-    let head: usize = recorded.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-    shared.journal.bytes_read(head + recorded.target.len());
+    // As long as HTTP/1 would write it.
+    let head: usize = recorded.headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+    shared.journal.bytes_read(head + format!("{} {} HTTP/1.1\r\n", recorded.method, recorded.target).len());
     while let Some(frame) = incoming.frame().await {
         match frame {
             Ok(frame) => {
@@ -185,6 +189,8 @@ async fn play(
                     continue;
                 }
                 Step::Break(_) => {
+                    // A reset discards frames that are not written yet, which is not what the script means.
+                    tokio::time::sleep(UNTIL_WRITTEN).await;
                     sender.send(Err(Broken)).await?;
                     return Ok(());
                 }

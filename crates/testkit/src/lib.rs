@@ -42,6 +42,7 @@
 
 mod answer;
 mod chat;
+mod coding;
 mod http1;
 mod http2;
 mod incoming;
@@ -64,6 +65,7 @@ mod upstream;
 pub mod flags;
 
 pub use answer::Answer;
+pub use coding::Coding;
 pub use loopback::{until, until_ok};
 pub use otlp::{Fact, OtlpReceiver, SpanEvent, SpanFacts, SpanKind};
 pub use postgres::PostgresServer;

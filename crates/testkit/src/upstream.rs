@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Instant;
 
@@ -10,10 +11,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::answer::Answer;
+use crate::coding::Coding;
 use crate::recorded::{Journal, Recorded, Recording};
-use crate::step::Timing;
+use crate::step::{Framing, Timing};
 use crate::tls::Identity;
-use crate::{http1, http2, openai, override_header};
+use crate::{coding, http1, http2, openai, override_header};
 
 /// A mock OpenAI upstream on loopback. Dropping it closes the port and every connection.
 ///
@@ -42,15 +44,13 @@ pub enum Listen {
 }
 
 impl Listen {
-    /// What `TIDEGATE_TEST_UPSTREAM` says: `http1` (the default), `h2c`, `tls` or `tls-http1`. The suites run once for each.
+    /// What `TIDEGATE_TEST_UPSTREAM` says, plain HTTP/1 by default. The suites run once for each.
     pub fn from_environment() -> Listen {
-        match std::env::var("TIDEGATE_TEST_UPSTREAM").as_deref() {
-            Err(_) | Ok("" | "http1") => Listen::Http1,
-            Ok("h2c") => Listen::H2c,
-            Ok("tls") => Listen::Tls,
-            Ok("tls-http1") => Listen::TlsHttp1,
-            Ok(other) => panic!("TIDEGATE_TEST_UPSTREAM is `{other}`; expected http1, h2c, tls or tls-http1"),
-        }
+        let Ok(name) = std::env::var("TIDEGATE_TEST_UPSTREAM") else { return Listen::Http1 };
+        let listen = name.parse();
+        listen.unwrap_or_else(|()| {
+            panic!("TIDEGATE_TEST_UPSTREAM is `{name}`; expected http1, h2c, tls or tls-http1")
+        })
     }
 
     fn identity(self) -> Option<Identity> {
@@ -62,9 +62,22 @@ impl Listen {
     }
 }
 
+impl FromStr for Listen {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Listen, ()> {
+        match name {
+            "http1" => Ok(Listen::Http1),
+            "h2c" => Ok(Listen::H2c),
+            "tls" => Ok(Listen::Tls),
+            "tls-http1" => Ok(Listen::TlsHttp1),
+            _ => Err(()),
+        }
+    }
+}
+
 /// The identity of every [`MockUpstream::start`] of this process, so that the process under test can trust it before it starts.
-static DEFAULT_IDENTITY: LazyLock<Option<Identity>> =
-    LazyLock::new(|| Listen::from_environment().identity());
+static DEFAULT_IDENTITY: LazyLock<Option<Identity>> = LazyLock::new(|| Listen::from_environment().identity());
 
 /// The CA that signed the certificate of every [`MockUpstream::start`]; `None` if they have none.
 pub fn default_ca_pem() -> Option<&'static str> {
@@ -147,6 +160,11 @@ impl MockUpstream {
         self.shared.script().standing = Standing::By(Box::new(script));
     }
 
+    /// Compresses answers for clients that accept it. `is_chunked` leaves out the length of those that have one.
+    pub fn encode(&self, coding: Option<Coding>, is_chunked: bool) {
+        self.shared.script().encoding = Encoding { coding, is_chunked };
+    }
+
     /// Answers one request this way, in the order of the calls.
     pub fn then(&self, answer: Answer) -> &Self {
         self.shared.script().queue.push_back(answer);
@@ -224,6 +242,23 @@ struct Script {
     standing: Standing,
     /// The number of uses of each `key` in `x-mock` headers.
     overrides: HashMap<String, u64>,
+    encoding: Encoding,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Encoding {
+    coding: Option<Coding>,
+    is_chunked: bool,
+}
+
+impl Encoding {
+    fn of(self, answer: Answer, request: &Recorded) -> Answer {
+        let answer = match self.coding {
+            Some(coding) => coding::compressed(answer, coding, request),
+            None => answer,
+        };
+        if self.is_chunked && answer.framing == Framing::Length { answer.chunked() } else { answer }
+    }
 }
 
 #[derive(Default)]
@@ -253,6 +288,11 @@ impl Shared {
     }
 
     pub(crate) fn answer_to(&self, request: &Recorded) -> Answer {
+        let encoding = self.script().encoding;
+        encoding.of(self.plain_answer_to(request), request)
+    }
+
+    fn plain_answer_to(&self, request: &Recorded) -> Answer {
         let mut script = self.script();
         if let Some(header) = request.header("x-mock") {
             return override_header::answer(header, request, &mut script.overrides);

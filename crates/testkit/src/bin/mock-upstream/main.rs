@@ -1,6 +1,7 @@
 //! The mock upstream as a separate process, for SDK suites and benchmarks.
 //!
-//! `mock-upstream [--listen 127.0.0.1:0] [--threads 2] [--h2c]`, and for benchmarks `--bench-response BYTES`
+//! `mock-upstream [--listen 127.0.0.1:0] [--threads 2] [--kind http1|h2c|tls|tls-http1] [--ca FILE] [--coding gzip|deflate|br|zstd]
+//! [--chunked]`: with TLS, its CA is written to the file; answers are compressed for clients that accept it. For benchmarks `--bench-response BYTES`
 //! and `--bench-events N`: see [`mod@bench`].
 
 #![allow(clippy::print_stdout, reason = "the address on standard output is this program's interface")]
@@ -8,15 +9,19 @@
 mod bench;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use tidegate_testkit::flags::Flags;
-use tidegate_testkit::{Listen, MockUpstream, Recording};
+use tidegate_testkit::{Coding, Listen, MockUpstream, Recording};
 
 fn main() -> std::io::Result<()> {
     let mut flags = Flags::from_env();
     let address: SocketAddr = flags.value("listen").unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
     let threads: usize = flags.value("threads").unwrap_or(2);
-    let listen = if flags.switch("h2c") { Listen::H2c } else { Listen::Http1 };
+    let listen: Listen = flags.value("kind").unwrap_or(Listen::Http1);
+    let ca: Option<PathBuf> = flags.value("ca");
+    let coding: Option<Coding> = flags.value("coding");
+    let is_chunked = flags.switch("chunked");
     let response: Option<usize> = flags.value("bench-response");
     let events: Option<usize> = flags.value("bench-events");
     flags.finish();
@@ -29,9 +34,12 @@ fn main() -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     runtime.block_on(async {
         let upstream = MockUpstream::bind(address, listen, Recording::Off).await;
+        upstream.encode(coding, is_chunked);
+        if let Some(ca) = ca {
+            std::fs::write(ca, upstream.ca_pem())?;
+        }
         println!("listening on {}", upstream.url());
         // Run until a signal ends the process.
-        std::future::pending::<()>().await;
-    });
-    Ok(())
+        std::future::pending().await
+    })
 }
