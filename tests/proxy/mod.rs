@@ -12,6 +12,7 @@ mod drain;
 mod expect;
 mod framing;
 mod headers;
+mod http2_upstream;
 mod limits;
 mod listening;
 mod odd_requests;

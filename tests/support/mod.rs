@@ -7,6 +7,7 @@ pub(crate) mod command;
 pub(crate) mod cores;
 pub(crate) mod http2;
 pub(crate) mod metrics;
+pub(crate) mod raw_http2;
 pub(crate) mod reply;
 pub(crate) mod tidegate;
 

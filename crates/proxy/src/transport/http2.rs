@@ -144,17 +144,32 @@ async fn exchange(
     let is_empty = body.is_end_stream();
     let sent = sender.send_request(encode(head, &body), is_empty);
     let (mut response, stream) = sent.map_err(Http2Error::NotSent)?;
-    let mut sending = (!is_empty).then(|| Sending::new(stream, body));
+    let mut upload = Upload { lease, sending: (!is_empty).then(|| Sending::new(stream, body)) };
     let mut interim = 0;
     let response = poll_fn(|cx| {
-        if let Some(Poll::Ready(sent)) = sending.as_mut().map(|sending| sending.poll(cx)) {
-            sending = None;
+        if let Some(Poll::Ready(sent)) = upload.sending.as_mut().map(|sending| sending.poll(cx)) {
+            upload.sending = None;
             sent?;
         }
         poll_response(&mut response, &mut interim, cx)
     });
     let response = response.await?;
-    Ok((response, sending))
+    Ok((response, upload.sending.take()))
+}
+
+/// An upload whose response has not begun.
+struct Upload<'a> {
+    lease: &'a Lease,
+    sending: Option<Sending>,
+}
+
+impl Drop for Upload<'_> {
+    /// If nobody waits any longer for an upstream that does not read, its connection must not stop the next request as well.
+    fn drop(&mut self) {
+        if self.sending.as_ref().is_some_and(Sending::is_stalled) {
+            self.lease.close_connection();
+        }
+    }
 }
 
 fn poll_response(

@@ -17,11 +17,17 @@ pub(super) struct Sending {
     body: SendBody,
     /// What was read from the body and not sent yet.
     unsent: Bytes,
+    /// Whether the upstream has to open its window first.
+    is_stalled: bool,
 }
 
 impl Sending {
     pub(super) fn new(stream: SendStream<Bytes>, body: SendBody) -> Sending {
-        Sending { stream, body, unsent: Bytes::new() }
+        Sending { stream, body, unsent: Bytes::new(), is_stalled: false }
+    }
+
+    pub(super) fn is_stalled(&self) -> bool {
+        self.is_stalled
     }
 
     /// Ready when everything is sent, or when the upstream wants no more of it: its response then says why.
@@ -30,7 +36,9 @@ impl Sending {
             while !self.unsent.is_empty() {
                 self.stream.reserve_capacity(self.unsent.len());
                 while self.stream.capacity() == 0 {
-                    let Some(Ok(_)) = ready!(self.stream.poll_capacity(cx)) else {
+                    let polled = self.stream.poll_capacity(cx);
+                    self.is_stalled = polled.is_pending();
+                    let Some(Ok(_)) = ready!(polled) else {
                         return Poll::Ready(Ok(()));
                     };
                 }
