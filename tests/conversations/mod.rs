@@ -6,6 +6,7 @@ mod ask;
 mod scene;
 
 mod access;
+mod answers;
 mod audit;
 mod diff;
 mod encryption;

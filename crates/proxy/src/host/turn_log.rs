@@ -205,10 +205,11 @@ impl TurnLog {
         }
     }
 
-    /// Whether the request was refused, by us or by the upstream.
+    /// Whether nothing of an answer arrived: the request was refused, by us or by the upstream, or its client left before.
     fn has_failed(&self) -> bool {
-        let outcome = &self.record.outcome;
-        self.record.overflow_rejected || *outcome == Outcome::UpstreamError.name()
+        let record = &self.record;
+        let is_unanswered = record.outcome == Outcome::UpstreamError.name() || record.first_byte_ms.is_none();
+        record.overflow_rejected || is_unanswered
     }
 
     /// The cost of the turn: by what the upstream reported, else by our own count of what went out and came back.
