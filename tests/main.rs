@@ -15,6 +15,7 @@ mod conformance;
 mod conversations;
 mod explain;
 mod folding;
+mod history;
 mod masking;
 mod proxy;
 mod replay;

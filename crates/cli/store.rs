@@ -33,7 +33,8 @@ pub(crate) fn options(settings: &Settings) -> anyhow::Result<Options> {
     let name = &settings.store.key_env;
     let keyring = variable(name).map(|keys| keys.parse::<Keyring>()).transpose();
     let keyring = keyring.with_context(|| format!("invalid keys in `{name}` (`store.key_env`)"))?;
-    Ok(Options { timeout: settings.store.timeout, raw: settings.store.raw, keyring })
+    let store = &settings.store;
+    Ok(Options { timeout: store.timeout, ttl: store.ttl, raw: store.raw, keyring })
 }
 
 pub(crate) fn open(settings: &Settings) -> Result<Arc<dyn Store>, StoreError> {

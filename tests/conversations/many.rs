@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tidegate_context::{TurnRecord, encode_turn};
-use tidegate_store::{ConversationKey, EmbeddedStore, RedisStore, Store, Turn, wall_clock};
+use tidegate_store::{ConversationKey, EmbeddedStore, Generation, RedisStore, Store, Turn, wall_clock};
 use tidegate_testkit::{MockUpstream, RedisServer};
 use tokio::task::JoinSet;
 
@@ -42,7 +42,7 @@ async fn fill(store: Arc<dyn Store>) {
                     label("stop_hint", if number % 1_000 == 0 { "4" } else { "" }),
                 ],
             };
-            store.count(ConversationKey(key), turn).await.unwrap();
+            store.count(ConversationKey(key), Generation(0), turn).await.unwrap();
         });
     }
     while let Some(written) = writing.join_next().await {

@@ -62,6 +62,16 @@ impl Setup {
         self
     }
 
+    /// Runs the process with a clock that is off by this much, for example `+60s`.
+    pub(crate) fn faketime(self, offset: &str) -> Setup {
+        let library = ["/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"]
+            .map(|directory| format!("{directory}/faketime/libfaketime.so.1"))
+            .into_iter()
+            .find(|path| Path::new(path).exists());
+        let library = library.expect("libfaketime is installed (package `faketime`)");
+        self.env("LD_PRELOAD", &library).env("FAKETIME", offset).env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+    }
+
     pub(crate) fn env(mut self, name: &str, value: &str) -> Setup {
         self.command.env(name, value);
         self

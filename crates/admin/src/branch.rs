@@ -209,11 +209,19 @@ fn is_instruction(message: &RawMessage) -> bool {
 mod tests {
     use super::*;
     use serde_json::Value;
+    use tidegate_store::Standing;
 
     /// A message whose id and parent are named by one byte each.
     fn message(id: u8, parent: u8, position: u32, at: u64, json: &str) -> RawMessage {
         let json = json.to_owned().into();
-        RawMessage { id: MessageId([id; 32]), parent: MessageId([parent; 32]), position, at, json }
+        RawMessage {
+            id: MessageId([id; 32]),
+            parent: MessageId([parent; 32]),
+            position,
+            at,
+            json,
+            standing: Standing::Kept,
+        }
     }
 
     fn json(role: &str, text: &str) -> String {

@@ -39,7 +39,7 @@
 //! use tidegate_store::{Conversations, MemoryStore, Options};
 //!
 //! let store = Arc::new(MemoryStore::new(Duration::from_secs(60)));
-//! let options = Options { timeout: Duration::from_millis(250), raw: true, keyring: None };
+//! let options = Options { timeout: Duration::from_millis(250), ttl: Duration::from_secs(3600), raw: true, keyring: None };
 //! let source = Source::Opened(Conversations::new(store, options));
 //! assert_eq!(source.list(&Filter::default(), 0, 50).await.unwrap().total, Some(0));
 //! # }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate_context::TurnRecord;
-use tidegate_store::{ConversationKey, Head, Pinned, RawMessage, RecordError, StoredFold};
+use tidegate_store::{ConversationKey, Head, Pinned, RawMessage, RecordError, Standing, StoredFold};
 
 /// A conversation without its messages. Times are milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -127,6 +127,9 @@ pub struct MessageEntry {
     pub position: u32,
     /// When it was first seen.
     pub at: u64,
+    /// Whether its turn failed, was refused or was aborted, so that it is not part of the history that Tidegate keeps.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub abandoned: bool,
     /// The message as the client sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Box<RawValue>>,
@@ -199,6 +202,7 @@ impl MessageEntry {
             parent: hex(&message.parent.0),
             position: message.position,
             at: message.at,
+            abandoned: message.standing == Standing::Abandoned,
             message: raw,
             text,
         }

@@ -21,11 +21,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Flags, Source, load};
 use tidegate_context::{TurnRecord, encode_turn};
-use tidegate_store::{ConversationKey, Conversations, MemoryStore, Options, Turn};
+use tidegate_store::{ConversationKey, Conversations, Generation, MemoryStore, Options, Turn};
 use tidegate_telemetry::ModelTally;
 
 fn options() -> Options {
-    Options { timeout: Duration::from_millis(250), raw: true, keyring: None }
+    Options { timeout: Duration::from_millis(250), ttl: Duration::from_secs(3600), raw: true, keyring: None }
 }
 
 fn memory_store() -> Arc<MemoryStore> {
@@ -79,7 +79,7 @@ async fn record_turn(
         counts: vec![("tokens_before", 10), ("tokens_after", 7)],
         labels: vec![("name", name.to_owned()), ("tenant", tenant.to_owned())],
     };
-    conversations.count(key, turn).await.unwrap();
+    conversations.count(key, Generation(0), turn).await.unwrap();
     key
 }
 

@@ -37,7 +37,11 @@ impl Transcript<'_> {
         let shown = ours.len().min(limit);
         let mut out = format!("messages{}\n", earlier(ours.len(), shown));
         let write = |out: &mut String, entry: &MessageEntry, value: &Option<Value>| {
-            let mark = if masked.contains(entry.id.as_str()) { "  [masked in the last turn]" } else { "" };
+            let mark = match entry {
+                entry if entry.abandoned => "  [not kept: its turn failed]",
+                entry if masked.contains(entry.id.as_str()) => "  [masked in the last turn]",
+                _ => "",
+            };
             // Writing to a string cannot fail.
             let _ = writeln!(out, "#{} {}{mark}", entry.position, speaker(value.as_ref()));
             write_text(out, &text(entry, value.as_ref()), self.length);
@@ -56,7 +60,8 @@ impl Transcript<'_> {
 
     /// The messages of the most recent branch.
     fn newest_branch(&self) -> HashSet<&str> {
-        let newest = self.messages.iter().max_by_key(|entry| (entry.at, entry.position));
+        let newest = self.messages.iter().filter(|entry| !entry.abandoned);
+        let newest = newest.max_by_key(|entry| (entry.at, entry.position));
         self.chain(newest.map_or("", |entry| entry.id.as_str())).map(|entry| entry.id.as_str()).collect()
     }
 
@@ -165,7 +170,15 @@ mod tests {
     fn entry(id: &str, parent: &str, position: u32, at: u64, json: &str) -> MessageEntry {
         let message = serde_json::from_str(json).ok();
         let text = message.is_none().then(|| json.to_owned());
-        MessageEntry { id: id.to_owned(), parent: parent.to_owned(), position, at, message, text }
+        MessageEntry {
+            id: id.to_owned(),
+            parent: parent.to_owned(),
+            position,
+            at,
+            abandoned: false,
+            message,
+            text,
+        }
     }
 
     fn rendered(messages: &[MessageEntry], last_turn: Option<&TurnRecord>, length: Length) -> String {

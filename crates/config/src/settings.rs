@@ -10,6 +10,7 @@ use crate::{
 use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The settings from `proxy.toml`, the environment and the command line, checked and complete.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +56,8 @@ pub struct Conversation {
     pub tenant: String,
     /// The environment variable that holds the secret key of the tenant hash.
     pub secret_env: String,
+    /// How long a request waits for its turn where the history is kept here.
+    pub turn_timeout: Duration,
 }
 
 /// The settings from the command line. Each has the name that it was set by: `--listen` or `TIDEGATE_LISTEN`.
@@ -175,6 +178,7 @@ impl Conversation {
             header: section.text("header", "x-conversation-id", value::header),
             tenant: section.text("tenant", "authorization", value::header),
             secret_env: section.text("secret_env", "TIDEGATE_SECRET", value::variable),
+            turn_timeout: section.duration("turn_timeout", Duration::from_secs(6)),
         }
     }
 }

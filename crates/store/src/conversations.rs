@@ -2,22 +2,27 @@
 
 mod folding;
 mod history;
+mod log;
 mod operator;
 #[cfg(test)]
 mod tests;
+mod turn_lease;
 
 pub use folding::FoldLease;
 pub use history::History;
+pub use log::{Log, NewTurn, NotKept};
 pub use operator::{Pinned, Timeline};
+pub use turn_lease::{NoTurn, TurnLease};
 
 use crate::health::{Change, Health};
 use crate::leases::Leases;
-use crate::local_cache::{LocalCache, StoredPin};
-use crate::record::{self, RawMessage, RecordError, StoredFold};
+use crate::local_cache::{LocalCache, StoredState};
+use crate::record::{self, RawMessage, RecordError};
 use crate::seal::Keyring;
-use crate::store::{Journal, MessageId, Recollection, Store, StoreFuture, Turn};
+use crate::store::{Generation, Journal, MessageId, Recollection, Store, StoreFuture, Turn, Written};
 use crate::{ConversationKey, Degraded, Head, Recalled, StoreError};
 use bytes::Bytes;
+use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,8 +41,8 @@ pub struct Conversations {
     local: LocalCache,
     /// The instructions that were recorded. They are not part of the digest chain and are resent with every request.
     instructions: Cache<(ConversationKey, MessageId), ()>,
-    /// Histories that the proxy keeps for its clients, for when the store is unavailable.
-    histories: Cache<ConversationKey, Arc<History>>,
+    /// Histories that are kept here, so that only new turns have to be read. Never used without asking the store.
+    logs: Cache<ConversationKey, Arc<Log>, LogSize>,
     /// Checked before the store: two tasks of this process never fold at once, even if the store is unavailable.
     leases: Leases,
     /// When folding a conversation may be tried again, in milliseconds since the Unix epoch.
@@ -50,6 +55,8 @@ pub struct Conversations {
 pub struct Options {
     /// The deadline of every operation that a request waits for.
     pub timeout: Duration,
+    /// How long a conversation lives after its last write. The same as the store's.
+    pub ttl: Duration,
     /// Whether messages are recorded.
     pub raw: bool,
     /// Encrypts messages, summaries and pins.
@@ -59,6 +66,8 @@ pub struct Options {
 /// The entries that a request writes before its response ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entries {
+    /// The generation of the conversation that the request was decided on.
+    pub generation: Generation,
     /// Instructions. They are not part of the digest chain.
     pub instructions: Vec<RawMessage>,
     pub messages: Vec<RawMessage>,
@@ -66,13 +75,25 @@ pub struct Entries {
     pub waypoint: Option<Waypoint>,
 }
 
-/// The records that could be decoded.
-struct Decoded {
-    waypoints: Vec<Waypoint>,
-    folds: Vec<StoredFold>,
-    pinned: Option<Arc<str>>,
-    /// Why some record could not be decoded.
-    damage: Option<Degraded>,
+impl Entries {
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.instructions.is_empty() && self.messages.is_empty() && self.waypoint.is_none()
+    }
+}
+
+/// The most memory that cached logs take.
+const MAX_LOG_BYTES: u64 = 64 << 20;
+
+/// Estimates the memory that a log takes.
+#[derive(Clone, Debug)]
+struct LogSize;
+
+impl Weighter<ConversationKey, Arc<Log>> for LogSize {
+    fn weight(&self, _: &ConversationKey, log: &Arc<Log>) -> u64 {
+        log.bytes() as u64
+    }
 }
 
 /// How often a failing store is probed.
@@ -86,10 +107,10 @@ impl Conversations {
     pub fn new(store: Arc<dyn Store>, options: Options) -> Arc<Conversations> {
         Arc::new(Conversations {
             store,
+            local: LocalCache::new(options.ttl),
             options,
-            local: LocalCache::default(),
             instructions: Cache::new(16_384),
-            histories: Cache::new(1_024),
+            logs: Cache::with_weighter(1_024, MAX_LOG_BYTES, LogSize),
             leases: Leases::default(),
             cooling: Cache::new(16_384),
             health: Health::default(),
@@ -122,39 +143,45 @@ impl Conversations {
 
     /// Reads a conversation from the store and merges it with the local cache.
     async fn recall_from_store(self: &Arc<Self>, key: ConversationKey) -> Result<Recalled, Degraded> {
-        let pin_version = self.local.pin_version();
+        let version = self.local.version();
         let recollection = self.with_deadline(self.store.recall(key)).await?;
-        let Decoded { waypoints, folds, pinned, damage } = self.decode(key, &recollection);
-        let cached =
-            self.local.merge(key, waypoints, folds, StoredPin { text: pinned, version: pin_version });
+        let (stored, damage) = self.decode(key, &recollection);
+        // Usually it has expired. But a store that has just lost its data and takes no writes, as a new replica does, is not one to
+        // believe.
+        if stored.is_empty() && self.local.has_saved(key, stored.generation) {
+            self.with_deadline(self.store.probe()).await?;
+        }
+        let cached = self.local.merge(key, StoredState { version, ..stored });
         Ok(cached.recalled(damage.or(self.health.degraded())))
     }
 
     /// Writes the entries of a request. If that fails, the local cache keeps the decision, and the next request of the
     /// conversation writes the messages again.
     pub async fn journal(self: &Arc<Self>, key: ConversationKey, entries: Entries) -> Result<(), Degraded> {
-        let Entries { instructions, mut messages, waypoint } = entries;
-        self.note(key, &messages);
+        let Entries { generation, instructions, mut messages, waypoint } = entries;
         let ids: Vec<MessageId> = instructions.iter().map(|instruction| instruction.id).collect();
         messages.extend(instructions);
         let journal = self.encode(key, messages, waypoint).await;
         if journal == Journal::default() {
             return Ok(());
         }
-        let written = self.with_deadline(self.store.journal(key, journal)).await;
+        let written = self.with_deadline(self.store.journal(key, generation, journal)).await;
+        if written == Ok(Written::Gone) {
+            return Ok(());
+        }
         if let Some(waypoint) = waypoint {
-            self.local.add(key, waypoint, written.is_ok());
+            self.local.add(key, generation, waypoint, written.is_ok());
         }
         if written.is_ok() {
             ids.into_iter().for_each(|id| self.instructions.insert((key, id), ()));
-            self.save_folds(key).await;
+            self.save_folds(key, generation).await;
         }
-        written
+        written.map(drop)
     }
 
     /// Keeps a decision in the local cache only, because the store has just failed for the same request.
-    pub fn keep_locally(&self, key: ConversationKey, waypoint: Waypoint) {
-        self.local.add(key, waypoint, false);
+    pub fn keep_locally(&self, key: ConversationKey, generation: Generation, waypoint: Waypoint) {
+        self.local.add(key, generation, waypoint, false);
     }
 
     /// Whether this process has recorded an instruction of a conversation.
@@ -164,8 +191,13 @@ impl Conversations {
     }
 
     /// Records a turn and adds to the counters.
-    pub async fn count(self: &Arc<Self>, key: ConversationKey, turn: Turn) -> Result<(), Degraded> {
-        self.with_deadline(self.store.count(key, turn)).await
+    pub async fn count(
+        self: &Arc<Self>,
+        key: ConversationKey,
+        generation: Generation,
+        turn: Turn,
+    ) -> Result<(), Degraded> {
+        self.with_deadline(self.store.count(key, generation, turn)).await.map(drop)
     }
 
     /// Reads the head of a conversation with the deadline of a request.
@@ -201,8 +233,9 @@ impl Conversations {
         Journal { messages, waypoint }
     }
 
-    fn decode(&self, key: ConversationKey, recollection: &Recollection) -> Decoded {
-        let Recollection { waypoints, folds, pinned } = recollection;
+    /// The records that can be decoded, and why others cannot.
+    fn decode(&self, key: ConversationKey, recollection: &Recollection) -> (StoredState, Option<Degraded>) {
+        let Recollection { generation, waypoints, folds, pinned } = recollection;
         let keyring = self.options.keyring.as_ref();
         let mut damage = None;
         let mut note = |error: RecordError| damage = Some(error.into());
@@ -212,7 +245,7 @@ impl Conversations {
         let folds = folds.iter().filter_map(fold).collect();
         let pin = |record: &Bytes| record::decode_pin(key, record, keyring).map_err(&mut note).ok();
         let pinned = pinned.as_ref().and_then(pin).map(Arc::from);
-        Decoded { waypoints, folds, pinned, damage }
+        (StoredState { generation: *generation, waypoints, folds, pinned, version: 0 }, damage)
     }
 
     /// Runs a store operation with the deadline of a request. Fails at once while the store is down.

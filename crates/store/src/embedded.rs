@@ -22,11 +22,14 @@ mod tables;
 mod tests;
 mod writer;
 
-use crate::leases::Leases;
-use crate::store::{Journal, Listing, MessageId, Recollection, Store, StoreFuture, Turn};
+use crate::leases::{Claimed, Leases};
+use crate::store::{
+    Append, Appended, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId, Recollection,
+    Store, StoreFuture, Turn, Written,
+};
 use crate::{Clock, ConversationKey, Head, StoreError, wall_clock};
 use bytes::Bytes;
-use change::Change;
+use change::{Change, Effect};
 use file::{DatabaseFile, Opener};
 use lifetime::{Lifetime, Moment};
 use redb::{ReadTransaction, ReadableDatabase};
@@ -77,6 +80,13 @@ impl EmbeddedStore {
         Ok(EmbeddedStore { file, lifetime, writer, leases: Leases::default() })
     }
 
+    fn write(&self, change: Change) -> StoreFuture<'_, Written> {
+        Box::pin(async move {
+            let effect = self.writer.write(change).await?;
+            Ok(if effect == Effect::Gone { Written::Gone } else { Written::Done })
+        })
+    }
+
     /// Reads on a blocking thread, because reading may wait for the disk.
     fn read<T: Send + 'static>(
         &self,
@@ -95,6 +105,11 @@ impl EmbeddedStore {
     }
 }
 
+/// The writer mixed up two changes.
+fn unexpected(effect: Effect) -> StoreError {
+    StoreError::Failed(format!("a change had another effect: {effect:?}"))
+}
+
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
         self.writer.stop();
@@ -108,33 +123,82 @@ impl Store for EmbeddedStore {
             let waypoints = read::waypoints(transaction, key, moment)?;
             let folds = read::folds(transaction, key, moment)?;
             let pinned = read::pinned(transaction, key, moment)?;
-            Ok(Recollection { waypoints, folds, pinned })
+            let generation = read::generation(transaction, key)?;
+            Ok(Recollection { generation, waypoints, folds, pinned })
         })
     }
 
-    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()> {
-        Box::pin(async move { self.writer.write(Change::Journal(key, journal)).await.map(drop) })
+    fn journal(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        journal: Journal,
+    ) -> StoreFuture<'_, Written> {
+        self.write(Change::Journal(key, generation, journal))
     }
 
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool> {
-        Box::pin(self.writer.write(Change::Fold(key, covers, record)))
+    fn fold(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        covers: MessageId,
+        record: Bytes,
+    ) -> StoreFuture<'_, FoldWritten> {
+        Box::pin(async move {
+            match self.writer.write(Change::Fold(key, generation, covers, record)).await? {
+                Effect::Folded(written) => Ok(written),
+                Effect::Gone => Ok(FoldWritten::Gone),
+                other => Err(unexpected(other)),
+            }
+        })
+    }
+
+    fn log(&self, key: ConversationKey, from: usize) -> StoreFuture<'_, LogRead> {
+        self.read(move |transaction, moment| read::log(transaction, key, from, moment))
+    }
+
+    fn append(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        append: Append,
+    ) -> StoreFuture<'_, Appended> {
+        Box::pin(async move {
+            match self.writer.write(Change::Append(key, generation, append)).await? {
+                Effect::Appended(appended) => Ok(appended),
+                Effect::Gone => Ok(Appended::Gone),
+                other => Err(unexpected(other)),
+            }
+        })
     }
 
     fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.writer.write(Change::Pin(key, record)).await.map(drop) })
     }
 
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool> {
-        Box::pin(ready(Ok(self.leases.acquire(key, holder, lease))))
+    fn claim(
+        &self,
+        key: ConversationKey,
+        lease: Lease,
+        holder: [u8; 16],
+        duration: Duration,
+    ) -> StoreFuture<'_, bool> {
+        Box::pin(async move {
+            let claimed = self.leases.acquire(key, lease, holder, duration);
+            if claimed == Claimed::New && lease == Lease::Turn {
+                self.writer.write(Change::Touch(key)).await?;
+            }
+            Ok(claimed != Claimed::Taken)
+        })
     }
 
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()> {
-        self.leases.release(key, holder);
+    fn release(&self, key: ConversationKey, lease: Lease, holder: [u8; 16]) -> StoreFuture<'_, ()> {
+        self.leases.release(key, lease, holder);
         Box::pin(ready(Ok(())))
     }
 
-    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()> {
-        Box::pin(async move { self.writer.write(Change::Count(key, turn)).await.map(drop) })
+    fn count(&self, key: ConversationKey, generation: Generation, turn: Turn) -> StoreFuture<'_, Written> {
+        self.write(Change::Count(key, generation, turn))
     }
 
     fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>> {
@@ -153,9 +217,14 @@ impl Store for EmbeddedStore {
         self.read(move |transaction, moment| read::messages(transaction, key, moment))
     }
 
-    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool> {
+    fn delete(&self, key: ConversationKey, next: Generation) -> StoreFuture<'_, bool> {
         self.leases.revoke(key);
-        Box::pin(self.writer.write(Change::Delete(key)))
+        Box::pin(async move {
+            match self.writer.write(Change::Delete(key, next)).await? {
+                Effect::Deleted { existed } => Ok(existed),
+                other => Err(unexpected(other)),
+            }
+        })
     }
 
     fn probe(&self) -> StoreFuture<'_, ()> {

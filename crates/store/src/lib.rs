@@ -13,8 +13,9 @@
 //! use tidegate_engine::{Digest, Timestamp, Waypoint};
 //! use tidegate_store::{ConversationKey, Conversations, Entries, MemoryStore, Options};
 //!
-//! let store = Arc::new(MemoryStore::new(Duration::from_secs(60)));
-//! let options = Options { timeout: Duration::from_millis(250), raw: true, keyring: None };
+//! let ttl = Duration::from_secs(60);
+//! let store = Arc::new(MemoryStore::new(ttl));
+//! let options = Options { timeout: Duration::from_millis(250), ttl, raw: true, keyring: None };
 //! let conversations = Conversations::new(store, options);
 //! let key = ConversationKey([1; 16]);
 //! let waypoint = Waypoint { end: Digest([2; 32]), at: Timestamp(5), ..Waypoint::default() };
@@ -38,16 +39,20 @@ mod redis;
 mod seal;
 mod store;
 
-pub use conversations::{Conversations, Entries, FoldLease, History, Options, Pinned, Timeline};
+pub use conversations::{
+    Conversations, Entries, FoldLease, History, Log, NewTurn, NoTurn, NotKept, Options, Pinned, Timeline,
+    TurnLease,
+};
 pub use degraded::Degraded;
 pub use embedded::EmbeddedStore;
 pub use head::Head;
 pub use key::{ConversationKey, InvalidKey};
 pub use memory::{Clock, MemoryStore, wall_clock};
 pub use recalled::Recalled;
-pub use record::{RawMessage, RecordError, StoredFold};
+pub use record::{LoggedTurn, RawMessage, RecordError, Standing, StoredFold};
 pub use redis::RedisStore;
 pub use seal::{InvalidKeyring, Keyring};
 pub use store::{
-    FOLDS, Journal, Listing, MessageId, Recollection, Store, StoreError, StoreFuture, Turn, WAYPOINTS,
+    Append, Appended, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
+    Recollection, Store, StoreError, StoreFuture, Turn, WAYPOINTS, Written,
 };

@@ -1,33 +1,49 @@
 //! The conversations that this process has in memory, for when the store is unavailable.
 
 use crate::record::StoredFold;
-use crate::store::{FOLDS, WAYPOINTS};
+use crate::store::{FOLDS, Generation, WAYPOINTS};
 use crate::{ConversationKey, Degraded, Recalled};
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, EntryAction, EntryResult};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tidegate_engine::{Digest, Memory, Waypoint};
+use tokio::time::Instant;
 
 /// A cache of conversations, bounded in bytes. The least used are evicted first.
 #[derive(Debug)]
 pub(crate) struct LocalCache {
     conversations: Cache<ConversationKey, Arc<CachedConversation>, Size>,
-    /// The number of changes to pins so far.
-    pin_version: AtomicU64,
+    /// How long a conversation lives after its last write.
+    ttl: Duration,
+    /// The number of pins and deletions by this process so far.
+    version: AtomicU64,
+    /// The version of the last deletion.
+    deleted: AtomicU64,
 }
 
-/// The pin that the store returned, if any.
-#[derive(Clone, Debug)]
-pub(crate) struct StoredPin {
-    pub(crate) text: Option<Arc<str>>,
-    /// [`LocalCache::pin_version`] before the store was read.
+/// What the store returned.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StoredState {
+    pub(crate) generation: Generation,
+    pub(crate) waypoints: Vec<Waypoint>,
+    pub(crate) folds: Vec<StoredFold>,
+    pub(crate) pinned: Option<Arc<str>>,
+    /// [`LocalCache::version`] before the store was read.
     pub(crate) version: u64,
+}
+
+impl StoredState {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waypoints.is_empty() && self.folds.is_empty() && self.pinned.is_none()
+    }
 }
 
 /// The cached state of one conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CachedConversation {
+    generation: Generation,
     memory: Memory,
     /// The ends of waypoints that are not in the store.
     unsaved: Vec<Digest>,
@@ -39,6 +55,8 @@ pub(crate) struct CachedConversation {
     pin_version: u64,
     /// Whether the store was read. Until then, only newer entries are here.
     pub(crate) is_complete: bool,
+    /// When this process last read or wrote it.
+    touched: Option<Instant>,
 }
 
 /// The maximum size of the cache: some ten thousand conversations without a summary, or some thousand at their maximum size.
@@ -57,53 +75,52 @@ impl Weighter<ConversationKey, Arc<CachedConversation>> for Size {
     }
 }
 
-impl Default for LocalCache {
-    fn default() -> LocalCache {
+impl LocalCache {
+    pub(crate) fn new(ttl: Duration) -> LocalCache {
         LocalCache {
             conversations: Cache::with_weighter(16_384, MAX_BYTES, Size),
-            pin_version: AtomicU64::new(0),
+            ttl,
+            version: AtomicU64::new(0),
+            deleted: AtomicU64::new(0),
         }
     }
-}
 
-impl LocalCache {
+    /// Returns a conversation, unless it has expired.
     pub(crate) fn get(&self, key: ConversationKey) -> Option<Arc<CachedConversation>> {
-        self.conversations.get(&key)
+        let cached = self.conversations.get(&key)?;
+        if cached.touched.is_some_and(|touched| touched.elapsed() >= self.ttl) {
+            self.conversations.remove(&key);
+            return None;
+        }
+        Some(cached)
     }
 
-    /// Merges the stored state into the cache. Entries that the store lacks are kept: writing them failed, or the store lost
-    /// them in a restart or failover.
-    pub(crate) fn merge(
-        &self,
-        key: ConversationKey,
-        mut stored: Vec<Waypoint>,
-        folds: Vec<StoredFold>,
-        pin: StoredPin,
-    ) -> Arc<CachedConversation> {
+    /// Replaces the cached state by what the store returned. Of the entries that the store lacks, only those are kept that this
+    /// process has failed to write: anything else has expired or was deleted.
+    pub(crate) fn merge(&self, key: ConversationKey, stored: StoredState) -> Arc<CachedConversation> {
+        // The store may have been read just before this process deleted the conversation.
+        if self.deleted.load(Ordering::Acquire) > stored.version {
+            let mut cached = CachedConversation { generation: stored.generation, ..Default::default() };
+            cached.merge(stored);
+            return Arc::new(cached);
+        }
         self.change(key, |cached| {
-            cached.is_complete = true;
-            // The store may have been read just before this process changed the pin. An unshared store is not read again, so
-            // accepting the old pin would make it permanent.
-            if cached.pin_version <= pin.version {
-                (cached.pinned, cached.pin_version) = (pin.text, 0);
+            if cached.generation != stored.generation {
+                *cached = CachedConversation { generation: stored.generation, ..Default::default() };
             }
-            cached.merge_folds(folds);
-            let is_missing = |known: &&Waypoint| !stored.iter().any(|waypoint| waypoint.end == known.end);
-            let missing: Vec<Waypoint> =
-                cached.memory.waypoints().iter().filter(is_missing).copied().collect();
-            if !missing.is_empty() {
-                stored.extend_from_slice(&missing);
-                stored.sort_by_key(|waypoint| waypoint.at.0);
-                stored.drain(..stored.len().saturating_sub(WAYPOINTS));
-            }
-            cached.unsaved = missing.iter().map(|waypoint| waypoint.end).collect();
-            cached.memory = Memory::of(stored);
+            cached.merge(stored);
         })
     }
 
     /// Adds a waypoint. `is_saved` says whether it is in the store.
-    pub(crate) fn add(&self, key: ConversationKey, waypoint: Waypoint, is_saved: bool) {
-        self.change(key, |cached| {
+    pub(crate) fn add(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        waypoint: Waypoint,
+        is_saved: bool,
+    ) {
+        self.change_in(key, generation, |cached| {
             cached.unsaved.retain(|end| *end != waypoint.end);
             if !is_saved {
                 cached.unsaved.push(waypoint.end);
@@ -115,8 +132,14 @@ impl LocalCache {
     }
 
     /// Adds a fold. An existing fold of the same prefix stays, as it does in the store.
-    pub(crate) fn add_fold(&self, key: ConversationKey, fold: StoredFold, is_saved: bool) {
-        self.change(key, |cached| {
+    pub(crate) fn add_fold(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        fold: StoredFold,
+        is_saved: bool,
+    ) {
+        self.change_in(key, generation, |cached| {
             cached.unsaved_folds.retain(|covers| *covers != fold.covers);
             if !is_saved {
                 cached.unsaved_folds.push(fold.covers);
@@ -130,23 +153,54 @@ impl LocalCache {
 
     /// Sets the pin, which is already in the store.
     pub(crate) fn pin(&self, key: ConversationKey, text: Option<Arc<str>>) {
-        let version = self.pin_version.fetch_add(1, Ordering::AcqRel) + 1;
+        let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
         self.change(key, |cached| (cached.pinned, cached.pin_version) = (text, version));
     }
 
-    /// The number of changes to pins so far. Read it before reading the store; see [`StoredPin`].
-    pub(crate) fn pin_version(&self) -> u64 {
-        self.pin_version.load(Ordering::Acquire)
+    /// The number of changes so far that a reader of the store may not have seen. Read it before reading the store; see
+    /// [`StoredState`].
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
-    /// The folds that are not in the store.
-    pub(crate) fn unsaved_folds(&self, key: ConversationKey) -> Vec<StoredFold> {
-        let Some(cached) = self.get(key) else { return Vec::new() };
+    /// Whether this process knows of entries of a generation that were in the store.
+    pub(crate) fn has_saved(&self, key: ConversationKey, generation: Generation) -> bool {
+        let is_saved = |cached: &Arc<CachedConversation>| {
+            cached.generation == generation && cached.memory.waypoints().len() > cached.unsaved.len()
+        };
+        self.get(key).as_ref().is_some_and(is_saved)
+    }
+
+    /// The folds of a generation that are not in the store.
+    pub(crate) fn unsaved_folds(&self, key: ConversationKey, generation: Generation) -> Vec<StoredFold> {
+        let Some(cached) = self.get(key).filter(|cached| cached.generation == generation) else {
+            return Vec::new();
+        };
         cached.folds.iter().filter(|fold| cached.unsaved_folds.contains(&fold.covers)).cloned().collect()
     }
 
+    /// Forgets a conversation that was deleted. What was read from the store before is not cached any more.
     pub(crate) fn remove(&self, key: ConversationKey) {
+        let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
+        self.deleted.fetch_max(version, Ordering::AcqRel);
         self.conversations.remove(&key);
+    }
+
+    /// Changes an entry of this generation. An entry of another one is left alone.
+    fn change_in(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        change: impl FnOnce(&mut CachedConversation),
+    ) {
+        self.change(key, |cached| {
+            if *cached == CachedConversation::default() {
+                cached.generation = generation;
+            }
+            if cached.generation == generation {
+                change(cached);
+            }
+        });
     }
 
     /// Changes an entry atomically, so that concurrent changes are all kept.
@@ -158,7 +212,9 @@ impl LocalCache {
         let mut change = Some(change);
         let mut changed = |cached: &mut Arc<CachedConversation>| {
             if let Some(change) = change.take() {
-                change(Arc::make_mut(cached));
+                let cached = Arc::make_mut(cached);
+                change(cached);
+                cached.touched = Some(Instant::now());
             }
             Arc::clone(cached)
         };
@@ -180,8 +236,8 @@ impl LocalCache {
 
 impl CachedConversation {
     pub(crate) fn recalled(&self, degraded: Option<Degraded>) -> Recalled {
-        let CachedConversation { memory, unsaved, folds, pinned, .. } = self.clone();
-        Recalled { memory, folds, pinned, unsaved, degraded, is_unavailable: false }
+        let CachedConversation { generation, memory, unsaved, folds, pinned, .. } = self.clone();
+        Recalled { generation, memory, folds, pinned, unsaved, degraded, is_unavailable: false }
     }
 
     /// The state to use while the store is unavailable. All waypoints count as unsaved: the store may have lost them.
@@ -190,9 +246,32 @@ impl CachedConversation {
         Recalled { unsaved, is_unavailable: true, ..self.recalled(Some(degraded)) }
     }
 
+    fn merge(&mut self, stored: StoredState) {
+        self.is_complete = true;
+        // The store may have been read just before this process changed the pin. An unshared store is not read again, so
+        // accepting the old pin would make it permanent.
+        if self.pin_version <= stored.version {
+            (self.pinned, self.pin_version) = (stored.pinned, 0);
+        }
+        self.merge_folds(stored.folds);
+        let mut waypoints = stored.waypoints;
+        let is_missing = |known: &&Waypoint| {
+            self.unsaved.contains(&known.end) && !waypoints.iter().any(|waypoint| waypoint.end == known.end)
+        };
+        let missing: Vec<Waypoint> = self.memory.waypoints().iter().filter(is_missing).copied().collect();
+        // They are newer than what the store has: nothing was written there since.
+        waypoints.extend_from_slice(&missing);
+        waypoints.drain(..waypoints.len().saturating_sub(WAYPOINTS));
+        self.unsaved = missing.iter().map(|waypoint| waypoint.end).collect();
+        self.memory = Memory::of(waypoints);
+    }
+
     /// A stored fold replaces ours for the same prefix, because all other processes use it.
     fn merge_folds(&mut self, mut stored: Vec<StoredFold>) {
-        let is_missing = |known: &&StoredFold| !stored.iter().any(|fold| fold.covers == known.covers);
+        let is_missing = |known: &&StoredFold| {
+            self.unsaved_folds.contains(&known.covers)
+                && !stored.iter().any(|fold| fold.covers == known.covers)
+        };
         let missing: Vec<StoredFold> = self.folds.iter().filter(is_missing).cloned().collect();
         self.unsaved_folds = missing.iter().map(|fold| fold.covers).collect();
         if !missing.is_empty() {
@@ -217,28 +296,32 @@ mod tests {
     use tidegate_engine::Timestamp;
 
     const KEY: ConversationKey = ConversationKey([7; 16]);
-    const NO_PIN: StoredPin = StoredPin { text: None, version: 0 };
+    const FIRST: Generation = Generation(0);
+
+    fn cache() -> LocalCache {
+        LocalCache::new(Duration::from_secs(3600))
+    }
+
+    fn stored(waypoints: Vec<Waypoint>, folds: Vec<StoredFold>) -> StoredState {
+        StoredState { waypoints, folds, ..StoredState::default() }
+    }
 
     #[test]
     fn a_stale_read_does_not_undo_a_pin() {
-        let local = LocalCache::default();
+        let local = cache();
         let merged = |text: Option<&str>, version| {
-            let pin = StoredPin { text: text.map(Arc::from), version };
-            local.merge(KEY, vec![], vec![], pin).recalled(None).pinned
+            let state = StoredState { pinned: text.map(Arc::from), version, ..StoredState::default() };
+            local.merge(KEY, state).recalled(None).pinned
         };
-        let before = local.pin_version();
+        let before = local.version();
         assert_eq!(merged(Some("old"), before).as_deref(), Some("old"));
         local.pin(KEY, Some("new".into()));
         assert_eq!(merged(Some("old"), before).as_deref(), Some("new"), "read before, merged after");
-        assert_eq!(
-            merged(Some("newer"), local.pin_version()).as_deref(),
-            Some("newer"),
-            "by another process"
-        );
-        let before = local.pin_version();
+        assert_eq!(merged(Some("newer"), local.version()).as_deref(), Some("newer"), "by another process");
+        let before = local.version();
         local.pin(KEY, None);
         assert_eq!(merged(Some("newer"), before), None);
-        assert_eq!(merged(None, local.pin_version()), None);
+        assert_eq!(merged(None, local.version()), None);
     }
 
     fn waypoint(number: u8) -> Waypoint {
@@ -255,11 +338,11 @@ mod tests {
 
     #[test]
     fn concurrent_additions_are_all_kept() {
-        let local = LocalCache::default();
+        let local = cache();
         std::thread::scope(|scope| {
             for number in 0..8 {
                 let local = &local;
-                scope.spawn(move || local.add(KEY, waypoint(number), true));
+                scope.spawn(move || local.add(KEY, FIRST, waypoint(number), true));
             }
         });
         let mut all = ends(&local.get(KEY).unwrap().memory);
@@ -270,21 +353,27 @@ mod tests {
 
     #[test]
     fn unsaved_entries_are_kept_until_the_store_has_them() {
-        let local = LocalCache::default();
-        local.add(KEY, waypoint(1), true);
-        local.add(KEY, waypoint(2), false);
-        let merged = local.merge(KEY, vec![waypoint(1), waypoint(9)], vec![], NO_PIN).recalled(None);
+        let local = cache();
+        local.add(KEY, FIRST, waypoint(1), true);
+        local.add(KEY, FIRST, waypoint(2), false);
+        let merged = local.merge(KEY, stored(vec![waypoint(1), waypoint(9)], vec![])).recalled(None);
         assert_eq!(ends(&merged.memory), [1, 9, 2]);
         // The second waypoint is only in the cache, so its messages have to be recorded again.
         assert_eq!(merged.recorded(digests(&[1, 2, 3])), 1);
-        local.add(KEY, waypoint(2), true);
-        let merged = local.merge(KEY, vec![waypoint(1), waypoint(2)], vec![], NO_PIN).recalled(None);
+        local.add(KEY, FIRST, waypoint(2), true);
+        let merged = local.merge(KEY, stored(vec![waypoint(1), waypoint(2)], vec![])).recalled(None);
         assert_eq!(merged.recorded(digests(&[1, 2, 3])), 2);
         assert_eq!(merged.recorded(digests(&[5, 6])), 0);
-        // Everything is unsaved again after the store lost it, including entries of other processes.
-        let merged = local.merge(KEY, vec![], vec![], NO_PIN).recalled(None);
-        assert_eq!(ends(&merged.memory), [1, 2, 9]);
+        // What was saved and is not in the store any more has expired.
+        local.add(KEY, FIRST, waypoint(3), false);
+        let merged = local.merge(KEY, stored(vec![], vec![])).recalled(None);
+        assert_eq!(ends(&merged.memory), [3]);
         assert_eq!(merged.recorded(digests(&[1, 2, 3])), 0);
+        // Of a deleted conversation nothing is left.
+        let deleted = StoredState { generation: Generation(1), ..StoredState::default() };
+        assert_eq!(ends(&local.merge(KEY, deleted).recalled(None).memory), Vec::<u8>::new());
+        local.add(KEY, FIRST, waypoint(4), false);
+        assert_eq!(ends(&local.get(KEY).unwrap().memory), Vec::<u8>::new());
     }
 
     fn fold(number: u8, state: &'static str) -> StoredFold {
@@ -294,33 +383,33 @@ mod tests {
 
     #[test]
     fn stored_folds_replace_ours_and_the_oldest_are_dropped() {
-        let local = LocalCache::default();
+        let local = cache();
         let newest = u8::try_from(FOLDS).unwrap();
         for number in 0..newest {
-            local.add_fold(KEY, fold(number, "ours"), false);
+            local.add_fold(KEY, FIRST, fold(number, "ours"), false);
         }
         // The store has another fold for one prefix, and one more prefix.
-        let stored = vec![fold(3, "theirs"), fold(newest, "theirs")];
-        let merged = local.merge(KEY, vec![], stored, NO_PIN);
+        let theirs = vec![fold(3, "theirs"), fold(newest, "theirs")];
+        let merged = local.merge(KEY, stored(vec![], theirs));
         let expected: Vec<StoredFold> = (1..=newest)
             .map(|number| fold(number, if number == 3 || number == newest { "theirs" } else { "ours" }))
             .collect();
         assert_eq!(merged.folds, expected);
-        assert_eq!(local.unsaved_folds(KEY).len(), FOLDS - 2);
-        local.add_fold(KEY, fold(1, "again"), true);
+        assert_eq!(local.unsaved_folds(KEY, FIRST).len(), FOLDS - 2);
+        local.add_fold(KEY, FIRST, fold(1, "again"), true);
         assert_eq!(local.get(KEY).unwrap().folds, expected);
-        assert_eq!(local.unsaved_folds(KEY).len(), FOLDS - 3);
-        assert!(!local.unsaved_folds(KEY).contains(&fold(0, "ours")));
+        assert_eq!(local.unsaved_folds(KEY, FIRST).len(), FOLDS - 3);
+        assert!(!local.unsaved_folds(KEY, FIRST).contains(&fold(0, "ours")));
     }
 
     #[test]
     fn the_cache_is_bounded_in_bytes() {
-        let local = LocalCache::default();
+        let local = cache();
         for number in 0..1_000u16 {
             let mut key = KEY;
             key.0[..2].copy_from_slice(&number.to_be_bytes());
             let state = vec![0; 400_000].into();
-            local.add_fold(key, StoredFold { state, ..fold(1, "") }, true);
+            local.add_fold(key, FIRST, StoredFold { state, ..fold(1, "") }, true);
         }
         assert!(local.conversations.weight() <= MAX_BYTES);
         assert!((10..1_000).contains(&local.conversations.len()), "{}", local.conversations.len());
@@ -328,8 +417,8 @@ mod tests {
 
     #[test]
     fn without_the_store_every_waypoint_counts_as_unsaved() {
-        let local = LocalCache::default();
-        local.add(KEY, waypoint(1), true);
+        let local = cache();
+        local.add(KEY, FIRST, waypoint(1), true);
         let recalled = local.get(KEY).unwrap().without_store(Degraded::Timeout);
         assert_eq!((recalled.recorded(digests(&[1])), recalled.degraded), (0, Some(Degraded::Timeout)));
         assert!(recalled.is_unavailable);

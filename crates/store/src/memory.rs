@@ -1,7 +1,10 @@
 //! A store in the memory of this process. It needs no setup and is lost with the process.
 
-use crate::leases::Leases;
-use crate::store::{FOLDS, Journal, Listing, MessageId, Recollection, Store, StoreFuture, Turn, WAYPOINTS};
+use crate::leases::{Claimed, Leases};
+use crate::store::{
+    Append, Appended, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
+    Recollection, Store, StoreFuture, TOMBSTONE_LIFE, Turn, WAYPOINTS, Written,
+};
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -38,6 +41,8 @@ struct State {
     /// Ordered by the time of the last turn, for listing.
     listed: BTreeSet<(u64, ConversationKey)>,
     bytes: usize,
+    /// The generations of conversations that were deleted, and when.
+    tombstones: HashMap<ConversationKey, (Generation, u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +54,8 @@ struct Conversation {
     ends: HashSet<MessageId>,
     head: Option<Head>,
     pinned: Option<Bytes>,
+    log: Vec<Bytes>,
+    log_head: Option<MessageId>,
     touched: u64,
     bytes: usize,
 }
@@ -85,14 +92,33 @@ impl MemoryStore {
         state
     }
 
-    fn change<T>(&self, key: ConversationKey, change: impl FnOnce(&mut Conversation) -> T) -> T {
+    /// Changes a conversation, unless it was deleted since `generation`.
+    fn change_in<T>(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        gone: T,
+        change: impl FnOnce(&mut Conversation) -> T,
+    ) -> T {
+        self.change_if(key, |state| state.generation(key) == generation, change).unwrap_or(gone)
+    }
+
+    fn change_if<T>(
+        &self,
+        key: ConversationKey,
+        is_wanted: impl FnOnce(&State) -> bool,
+        change: impl FnOnce(&mut Conversation) -> T,
+    ) -> Option<T> {
         let now = (self.clock)();
         let mut state = self.state();
+        if !is_wanted(&state) {
+            return None;
+        }
         let mut conversation = state.take(key);
         let outcome = change(&mut conversation);
         conversation.touched = now;
         state.insert(key, conversation);
-        outcome
+        Some(outcome)
     }
 
     fn read<T: Default>(&self, key: ConversationKey, read: impl FnOnce(&Conversation) -> T) -> T {
@@ -125,10 +151,22 @@ impl State {
         drop(self.take(key));
         existed
     }
+
+    fn generation(&self, key: ConversationKey) -> Generation {
+        self.tombstones.get(&key).map_or(Generation::default(), |(generation, _)| *generation)
+    }
+
+    /// Begins another generation, and forgets the tombstones that nothing under way can be older than.
+    fn bury(&mut self, key: ConversationKey, next: Generation, now: u64) {
+        let life = u64::try_from(TOMBSTONE_LIFE.as_millis()).unwrap_or(u64::MAX);
+        let State { tombstones, conversations, .. } = self;
+        tombstones.retain(|key, (_, at)| conversations.contains_key(key) || at.saturating_add(life) > now);
+        tombstones.insert(key, (next, now));
+    }
 }
 
 impl Conversation {
-    fn journal(&mut self, journal: Journal) {
+    fn journal(&mut self, journal: Journal) -> Written {
         for (id, record) in journal.messages {
             let bytes = record.len() + ENTRY_OVERHEAD;
             self.messages.entry(id).or_insert_with(|| {
@@ -136,20 +174,49 @@ impl Conversation {
                 record
             });
         }
-        if let Some(waypoint) = journal.waypoint {
-            self.bytes += waypoint.len() + ENTRY_OVERHEAD;
-            self.waypoints.push_back(waypoint);
-            if self.waypoints.len() > WAYPOINTS
-                && let Some(oldest) = self.waypoints.pop_front()
-            {
-                self.bytes -= oldest.len() + ENTRY_OVERHEAD;
-            }
+        self.add_waypoint(journal.waypoint);
+        Written::Done
+    }
+
+    fn add_waypoint(&mut self, waypoint: Option<Bytes>) {
+        let Some(waypoint) = waypoint else { return };
+        self.bytes += waypoint.len() + ENTRY_OVERHEAD;
+        self.waypoints.push_back(waypoint);
+        if self.waypoints.len() > WAYPOINTS
+            && let Some(oldest) = self.waypoints.pop_front()
+        {
+            self.bytes -= oldest.len() + ENTRY_OVERHEAD;
         }
     }
 
-    fn fold(&mut self, covers: MessageId, record: Bytes) -> bool {
+    fn append(&mut self, append: Append) -> Appended {
+        if self.log_head == Some(append.head) {
+            return Appended::Done;
+        }
+        if self.log_head != append.expected || (append.replaces && self.log.is_empty()) {
+            return Appended::Conflict;
+        }
+        if append.replaces
+            && let Some(replaced) = self.log.pop()
+        {
+            self.bytes -= replaced.len() + ENTRY_OVERHEAD;
+        }
+        self.bytes += append.record.len() + ENTRY_OVERHEAD;
+        self.log.push(append.record);
+        self.log_head = Some(append.head);
+        for (id, record) in append.messages {
+            self.bytes += record.len() + ENTRY_OVERHEAD;
+            if let Some(replaced) = self.messages.insert(id, record) {
+                self.bytes -= replaced.len() + ENTRY_OVERHEAD;
+            }
+        }
+        self.add_waypoint(append.waypoint);
+        Appended::Done
+    }
+
+    fn fold(&mut self, covers: MessageId, record: Bytes) -> FoldWritten {
         if let Some((_, kept)) = self.folds.iter().find(|(known, _)| *known == covers) {
-            return *kept == record;
+            return if *kept == record { FoldWritten::Stored } else { FoldWritten::Other };
         }
         self.bytes += record.len() + ENTRY_OVERHEAD;
         self.folds.push_back((covers, record));
@@ -158,13 +225,13 @@ impl Conversation {
         {
             self.bytes -= oldest.len() + ENTRY_OVERHEAD;
         }
-        true
+        FoldWritten::Stored
     }
 
     fn recollection(&self) -> Recollection {
         let waypoints = self.waypoints.iter().cloned().collect();
         let folds = self.folds.iter().map(|(_, record)| record.clone()).collect();
-        Recollection { waypoints, folds, pinned: self.pinned.clone() }
+        Recollection { waypoints, folds, pinned: self.pinned.clone(), ..Recollection::default() }
     }
 
     fn pin(&mut self, record: Option<Bytes>) {
@@ -173,48 +240,103 @@ impl Conversation {
         self.pinned = record;
     }
 
-    fn count(&mut self, turn: Turn) {
+    fn count(&mut self, turn: Turn) -> Written {
         if self.turns.contains_key(&turn.id) {
-            return;
+            return Written::Done;
         }
         self.bytes += turn.record.len() + ENTRY_OVERHEAD;
         self.turns.insert(turn.id, turn.record);
         let is_new = turn.end.is_some_and(|end| self.ends.insert(end));
         self.head.get_or_insert_default().add(turn.at, is_new, &turn.counts, turn.labels);
+        Written::Done
     }
 }
 
 impl Store for MemoryStore {
     fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection> {
-        done(self.read(key, Conversation::recollection))
+        let state = self.state();
+        let recollection = state.conversations.get(&key).map(Conversation::recollection).unwrap_or_default();
+        done(Recollection { generation: state.generation(key), ..recollection })
     }
 
-    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()> {
-        self.change(key, |conversation| conversation.journal(journal));
-        done(())
+    fn journal(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        journal: Journal,
+    ) -> StoreFuture<'_, Written> {
+        done(self.change_in(key, generation, Written::Gone, |conversation| conversation.journal(journal)))
     }
 
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool> {
-        done(self.change(key, |conversation| conversation.fold(covers, record)))
+    fn fold(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        covers: MessageId,
+        record: Bytes,
+    ) -> StoreFuture<'_, FoldWritten> {
+        let fold = |conversation: &mut Conversation| conversation.fold(covers, record);
+        done(self.change_in(key, generation, FoldWritten::Gone, fold))
+    }
+
+    fn log(&self, key: ConversationKey, from: usize) -> StoreFuture<'_, LogRead> {
+        let state = self.state();
+        let generation = state.generation(key);
+        let Some(conversation) = state.conversations.get(&key) else {
+            return done(LogRead { generation, ..LogRead::default() });
+        };
+        let turns = conversation.log.iter().skip(from).cloned().collect();
+        done(LogRead { generation, head: conversation.log_head, turns })
+    }
+
+    fn append(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        append: Append,
+    ) -> StoreFuture<'_, Appended> {
+        let mut state = self.state();
+        if state.generation(key) != generation {
+            return done(Appended::Gone);
+        }
+        // A turn that is refused must not create a conversation, nor extend the life of one.
+        let mut conversation = state.take(key);
+        let touched = conversation.touched;
+        let is_new = conversation.bytes == 0;
+        let appended = conversation.append(append);
+        conversation.touched = if appended == Appended::Done { (self.clock)() } else { touched };
+        if appended == Appended::Done || !is_new {
+            state.insert(key, conversation);
+        }
+        done(appended)
     }
 
     fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
-        self.change(key, |conversation| conversation.pin(record));
+        self.change_if(key, |_| true, |conversation| conversation.pin(record));
         done(())
     }
 
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool> {
-        done(self.leases.acquire(key, holder, lease))
+    fn claim(
+        &self,
+        key: ConversationKey,
+        lease: Lease,
+        holder: [u8; 16],
+        duration: Duration,
+    ) -> StoreFuture<'_, bool> {
+        let claimed = self.leases.acquire(key, lease, holder, duration);
+        if claimed == Claimed::New && lease == Lease::Turn {
+            self.change_if(key, |state| state.conversations.contains_key(&key), |_| ());
+        }
+        done(claimed != Claimed::Taken)
     }
 
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()> {
-        self.leases.release(key, holder);
+    fn release(&self, key: ConversationKey, lease: Lease, holder: [u8; 16]) -> StoreFuture<'_, ()> {
+        self.leases.release(key, lease, holder);
         done(())
     }
 
-    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()> {
-        self.change(key, |conversation| conversation.count(turn));
-        done(())
+    fn count(&self, key: ConversationKey, generation: Generation, turn: Turn) -> StoreFuture<'_, Written> {
+        done(self.change_in(key, generation, Written::Gone, |conversation| conversation.count(turn)))
     }
 
     fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>> {
@@ -240,9 +362,13 @@ impl Store for MemoryStore {
         done(self.read(key, all))
     }
 
-    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool> {
+    fn delete(&self, key: ConversationKey, next: Generation) -> StoreFuture<'_, bool> {
         self.leases.revoke(key);
-        done(self.state().remove(key))
+        let now = (self.clock)();
+        let mut state = self.state();
+        let existed = state.remove(key);
+        state.bury(key, next, now);
+        done(existed)
     }
 
     fn probe(&self) -> StoreFuture<'_, ()> {

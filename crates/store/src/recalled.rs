@@ -2,12 +2,15 @@
 
 use crate::Degraded;
 use crate::record::StoredFold;
+use crate::store::Generation;
 use std::sync::Arc;
 use tidegate_engine::{Digest, Memory, Waypoint};
 
 /// The state of a conversation as of the arrival of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recalled {
+    /// Writes of the request belong to this generation.
+    pub generation: Generation,
     pub memory: Memory,
     /// The stored summaries, the newest last.
     pub folds: Vec<StoredFold>,

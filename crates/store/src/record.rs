@@ -5,10 +5,13 @@
 
 mod fold;
 mod pin;
+mod turn;
 
 pub use fold::StoredFold;
 pub(crate) use fold::{decode_fold, encode_fold};
 pub(crate) use pin::{decode_pin, encode_pin};
+pub use turn::LoggedTurn;
+pub(crate) use turn::{decode_turn, encode_turn};
 
 use crate::seal::{Keyring, Sealed};
 use crate::{ConversationKey, Degraded, MessageId};
@@ -49,6 +52,16 @@ pub struct RawMessage {
     /// When it was first seen, in milliseconds since the Unix epoch.
     pub at: u64,
     pub json: Bytes,
+    pub standing: Standing,
+}
+
+/// Whether a message of a history that is kept here became part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    #[default]
+    Kept,
+    /// Its turn failed, was refused or was aborted.
+    Abandoned,
 }
 
 #[must_use]
@@ -105,7 +118,11 @@ pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
 pub(crate) fn encode_message(key: ConversationKey, message: &RawMessage, keyring: Option<&Keyring>) -> Bytes {
     let mut record = Vec::with_capacity(HEAD + message.json.len() + Sealed::OVERHEAD);
     record.push(FORMAT);
-    record.push(if keyring.is_some() { SEALED } else { PLAIN });
+    let kind = if keyring.is_some() { SEALED } else { PLAIN };
+    record.push(match message.standing {
+        Standing::Kept => kind,
+        Standing::Abandoned => kind | ABANDONED,
+    });
     record.extend_from_slice(&message.position.to_le_bytes());
     record.extend_from_slice(&message.at.to_le_bytes());
     record.extend_from_slice(&message.parent.0);
@@ -122,6 +139,8 @@ pub(crate) fn encode_message(key: ConversationKey, message: &RawMessage, keyring
 const HEAD: usize = 1 + 1 + 4 + 8 + 32;
 const PLAIN: u8 = 0;
 const SEALED: u8 = 1;
+/// Added to the kind of messages whose turn was abandoned.
+const ABANDONED: u8 = 2;
 
 pub(crate) fn decode_message(
     key: ConversationKey,
@@ -134,7 +153,8 @@ pub(crate) fn decode_message(
     let position = u32::from_le_bytes(fields.take()?);
     let at = u64::from_le_bytes(fields.take()?);
     let parent = MessageId(fields.take()?);
-    let json = match kind {
+    let standing = if kind & ABANDONED == 0 { Standing::Kept } else { Standing::Abandoned };
+    let json = match kind & !ABANDONED {
         PLAIN => record.slice(HEAD..),
         SEALED => {
             let keyring = keyring.ok_or(RecordError::NoKey)?;
@@ -142,7 +162,7 @@ pub(crate) fn decode_message(
         }
         _ => return Err(RecordError::Damaged),
     };
-    Ok(RawMessage { id, parent, position, at, json })
+    Ok(RawMessage { id, parent, position, at, json, standing })
 }
 
 /// Binds an encrypted message to its conversation, id and position: moved elsewhere, it does not open.
@@ -191,7 +211,14 @@ mod tests {
 
     fn message(json: &'static str) -> RawMessage {
         let json = Bytes::from_static(json.as_bytes());
-        RawMessage { id: MessageId([1; 32]), parent: MessageId([2; 32]), position: 7, at: 1_700_000, json }
+        RawMessage {
+            id: MessageId([1; 32]),
+            parent: MessageId([2; 32]),
+            position: 7,
+            at: 1_700_000,
+            json,
+            standing: Standing::Abandoned,
+        }
     }
 
     proptest! {

@@ -17,13 +17,19 @@ mod servers;
 mod tls;
 mod url;
 
-use crate::store::{FOLDS, Journal, Listing, MessageId, Recollection, Store, StoreFuture, Turn, WAYPOINTS};
+use crate::store::{
+    Append, Appended, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
+    Recollection, Store, StoreFuture, TOMBSTONE_LIFE, Turn, WAYPOINTS, Written,
+};
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
 use error::store_error;
 use keys::{INDEX, PARTS, Part, Slot, key};
 use redis::{Cmd, FromRedisValue, RedisResult};
-use script::{ACQUIRE_LEASE, COUNT, ENLIST, FOLD, Invocation, JOURNAL, PIN, RELEASE_LEASE, Script};
+use script::{
+    ACQUIRE_LEASE, ACQUIRE_TURN_LEASE, APPEND, COUNT, DELETE, ENLIST, FOLD, Invocation, JOURNAL, PIN,
+    RELEASE_LEASE, Script,
+};
 use servers::Servers;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,18 +95,36 @@ impl RedisStore {
         self.send(&key, &command).await
     }
 
-    /// Reads a list of a conversation.
-    async fn read_list(&self, key: ConversationKey, part: Part) -> RedisResult<Vec<Vec<u8>>> {
+    /// Reads a list of a conversation, from its `from`-th entry on.
+    async fn read_list(&self, key: ConversationKey, part: Part, from: usize) -> RedisResult<Vec<Vec<u8>>> {
         let key = keys::key(key, part);
         let mut command = redis::cmd("LRANGE");
-        command.arg(&key).arg(0).arg(-1);
+        command.arg(&key).arg(from).arg(-1);
         self.send(&key, &command).await
     }
 
-    /// Runs a script that returns a boolean.
-    async fn run_for_bool(&self, invocation: &Invocation) -> Result<bool, StoreError> {
+    async fn read_generation(&self, key: ConversationKey) -> RedisResult<Generation> {
+        let key = keys::key(key, Part::Generation);
+        let mut command = redis::cmd("GET");
+        command.arg(&key);
+        let generation: Option<u64> = self.send(&key, &command).await?;
+        Ok(Generation(generation.unwrap_or_default()))
+    }
+
+    /// Runs a script that returns a number.
+    async fn run(&self, invocation: &Invocation) -> Result<i64, StoreError> {
         let run = async { Ok(redis::from_redis_value(self.servers.run(invocation).await?)?) };
         self.within(self.timeout, run).await
+    }
+
+    /// Invokes a script with all keys of a conversation.
+    fn on(&self, script: &'static Script, conversation: ConversationKey) -> Invocation {
+        let keys = PARTS.map(|part| key(conversation, part));
+        script.on(&keys).arg(self.ttl()).arg(self.tombstone_ttl())
+    }
+
+    fn tombstone_ttl(&self) -> u64 {
+        milliseconds(self.ttl.max(TOMBSTONE_LIFE))
     }
 
     fn ttl(&self) -> u64 {
@@ -119,9 +143,16 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(MAX_AMOUNT).clamp(1, MAX_AMOUNT)
 }
 
-/// Invokes a script with all keys of a conversation.
-fn on(script: &'static Script, conversation: ConversationKey) -> Invocation {
-    script.on(&PARTS.map(|part| key(conversation, part)))
+fn lease_part(lease: Lease) -> Part {
+    match lease {
+        Lease::Fold => Part::FoldLease,
+        Lease::Turn => Part::TurnLease,
+    }
+}
+
+/// What a script says that returns a negative number if the conversation was deleted.
+fn written(returned: i64) -> Written {
+    if returned < 0 { Written::Gone } else { Written::Done }
 }
 
 impl Store for RedisStore {
@@ -130,72 +161,153 @@ impl Store for RedisStore {
     fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection> {
         Box::pin(async move {
             let all = async {
-                let (pinned, waypoints, order, folds) = tokio::join!(
+                // The generation first: if the conversation is deleted meanwhile, it is the old one, whose writes have no effect.
+                let (generation, pinned, waypoints, order, folds) = tokio::join!(
+                    self.read_generation(key),
                     self.read_value(key, Part::Pin),
-                    self.read_list(key, Part::Waypoints),
-                    self.read_list(key, Part::FoldOrder),
+                    self.read_list(key, Part::Waypoints, 0),
+                    self.read_list(key, Part::FoldOrder, 0),
                     self.read_hash(key, Part::Folds),
                 );
-                Ok((waypoints?, order?, folds?, pinned?))
+                Ok((generation?, waypoints?, order?, folds?, pinned?))
             };
-            let (waypoints, order, folds, pinned) = self.within(self.timeout, all).await?;
+            let (generation, waypoints, order, folds, pinned) = self.within(self.timeout, all).await?;
             let waypoints = waypoints.into_iter().map(Bytes::from).collect();
             let folds = folds::in_order(folds, &order);
-            Ok(Recollection { waypoints, folds, pinned: pinned.map(Bytes::from) })
+            Ok(Recollection { generation, waypoints, folds, pinned: pinned.map(Bytes::from) })
         })
     }
 
-    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()> {
+    fn journal(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        journal: Journal,
+    ) -> StoreFuture<'_, Written> {
         Box::pin(async move {
             let waypoint = journal.waypoint.as_deref();
-            let mut invocation = on(&JOURNAL, key)
-                .arg(self.ttl())
+            let mut invocation = self
+                .on(&JOURNAL, key)
+                .arg(generation.0)
                 .arg(WAYPOINTS)
                 .arg(u8::from(waypoint.is_some()))
                 .arg(waypoint.unwrap_or_default());
             for (id, record) in &journal.messages {
                 invocation = invocation.arg(&id.0[..]).arg(&record[..]);
             }
-            self.within(self.timeout, self.servers.run(&invocation)).await.map(drop)
+            self.run(&invocation).await.map(written)
         })
     }
 
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool> {
+    fn fold(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        covers: MessageId,
+        record: Bytes,
+    ) -> StoreFuture<'_, FoldWritten> {
         Box::pin(async move {
-            let invocation = on(&FOLD, key).arg(self.ttl()).arg(FOLDS).arg(&covers.0[..]).arg(&record[..]);
-            self.run_for_bool(&invocation).await
+            let invocation = self.on(&FOLD, key).arg(generation.0);
+            let invocation = invocation.arg(FOLDS).arg(&covers.0[..]).arg(&record[..]);
+            Ok(match self.run(&invocation).await? {
+                ..0 => FoldWritten::Gone,
+                0 => FoldWritten::Other,
+                1.. => FoldWritten::Stored,
+            })
+        })
+    }
+
+    /// Not atomic, for the same reason as `recall`. Callers hold the lease on the turn, and compare the turns with the head.
+    fn log(&self, key: ConversationKey, from: usize) -> StoreFuture<'_, LogRead> {
+        Box::pin(async move {
+            let all = async {
+                let (generation, head, turns) = tokio::join!(
+                    self.read_generation(key),
+                    self.read_value(key, Part::LogHead),
+                    self.read_list(key, Part::Log, from),
+                );
+                Ok((generation?, head?, turns?))
+            };
+            let (generation, head, turns) = self.within(self.timeout * BULK_TIMEOUT_FACTOR, all).await?;
+            let head = head.map(|head| head.try_into().map(MessageId)).transpose();
+            let head =
+                head.map_err(|_| StoreError::Corrupt("the head of a log is not 32 bytes".to_owned()))?;
+            Ok(LogRead { generation, head, turns: turns.into_iter().map(Bytes::from).collect() })
+        })
+    }
+
+    fn append(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        append: Append,
+    ) -> StoreFuture<'_, Appended> {
+        Box::pin(async move {
+            let (expected, waypoint) = (append.expected.map(|head| head.0), append.waypoint.as_deref());
+            let mut invocation = self
+                .on(&APPEND, key)
+                .arg(generation.0)
+                .arg(expected.as_ref().map_or(&[][..], |head| &head[..]))
+                .arg(&append.head.0[..])
+                .arg(u8::from(append.replaces))
+                .arg(&append.record[..])
+                .arg(WAYPOINTS)
+                .arg(u8::from(waypoint.is_some()))
+                .arg(waypoint.unwrap_or_default());
+            for (id, record) in &append.messages {
+                invocation = invocation.arg(&id.0[..]).arg(&record[..]);
+            }
+            Ok(match self.run(&invocation).await? {
+                ..0 => Appended::Gone,
+                0 => Appended::Conflict,
+                1.. => Appended::Done,
+            })
         })
     }
 
     fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let is_some = u8::from(record.is_some());
-            let invocation =
-                on(&PIN, key).arg(self.ttl()).arg(is_some).arg(record.as_deref().unwrap_or_default());
-            self.within(self.timeout, self.servers.run(&invocation)).await.map(drop)
+            let invocation = self.on(&PIN, key).arg(is_some).arg(record.as_deref().unwrap_or_default());
+            self.run(&invocation).await.map(drop)
         })
     }
 
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool> {
+    fn claim(
+        &self,
+        key: ConversationKey,
+        lease: Lease,
+        holder: [u8; 16],
+        duration: Duration,
+    ) -> StoreFuture<'_, bool> {
         Box::pin(async move {
-            let invocation =
-                ACQUIRE_LEASE.on(&[keys::key(key, Part::Lease)]).arg(&holder[..]).arg(milliseconds(lease));
-            self.run_for_bool(&invocation).await
+            let lease_key = keys::key(key, lease_part(lease));
+            let invocation = match lease {
+                Lease::Fold => ACQUIRE_LEASE.on(&[lease_key]),
+                Lease::Turn => {
+                    let keys = PARTS.map(|part| keys::key(key, part)).into_iter().chain([lease_key]);
+                    let keys: Vec<String> = keys.collect();
+                    ACQUIRE_TURN_LEASE.on(&keys).arg(self.ttl()).arg(self.tombstone_ttl())
+                }
+            };
+            let invocation = invocation.arg(&holder[..]).arg(milliseconds(duration));
+            Ok(self.run(&invocation).await? > 0)
         })
     }
 
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()> {
+    fn release(&self, key: ConversationKey, lease: Lease, holder: [u8; 16]) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let invocation = RELEASE_LEASE.on(&[keys::key(key, Part::Lease)]).arg(&holder[..]);
-            self.within(self.timeout, self.servers.run(&invocation)).await.map(drop)
+            let invocation = RELEASE_LEASE.on(&[keys::key(key, lease_part(lease))]).arg(&holder[..]);
+            self.run(&invocation).await.map(drop)
         })
     }
 
-    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()> {
+    fn count(&self, key: ConversationKey, generation: Generation, turn: Turn) -> StoreFuture<'_, Written> {
         Box::pin(async move {
             let end = turn.end.as_ref().map_or(&[][..], |end| &end.0[..]);
-            let mut invocation = on(&COUNT, key)
-                .arg(self.ttl())
+            let mut invocation = self
+                .on(&COUNT, key)
+                .arg(generation.0)
                 .arg(&turn.id[..])
                 .arg(&turn.record[..])
                 .arg(turn.at.min(MAX_AMOUNT))
@@ -210,10 +322,13 @@ impl Store for RedisStore {
             // In a cluster the index may be on another server. If only that write fails, a retry of both repairs it.
             let enlist = self.enlist(key, turn.at);
             let both = async {
-                self.servers.run(&invocation).await?;
-                self.servers.run(&enlist).await
+                let counted = written(redis::from_redis_value(self.servers.run(&invocation).await?)?);
+                if counted == Written::Done {
+                    self.servers.run(&enlist).await?;
+                }
+                Ok(counted)
             };
-            self.within(self.timeout, both).await.map(drop)
+            self.within(self.timeout, both).await
         })
     }
 
@@ -254,19 +369,18 @@ impl Store for RedisStore {
         })
     }
 
-    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool> {
+    fn delete(&self, key: ConversationKey, next: Generation) -> StoreFuture<'_, bool> {
         Box::pin(async move {
             let keys = PARTS.map(|part| keys::key(key, part));
-            let mut delete = redis::cmd("DEL");
-            delete.arg(&keys);
-            let lease = keys::key(key, Part::Lease);
+            let delete = DELETE.on(&keys).arg(self.tombstone_ttl()).arg(next.0);
+            let leases = [Part::FoldLease, Part::TurnLease].map(|part| keys::key(key, part));
             let mut revoke = redis::cmd("DEL");
-            revoke.arg(&lease);
+            revoke.arg(&leases);
             let mut delist = redis::cmd("ZREM");
             delist.arg(INDEX).arg(&key.0[..]);
             let all = async {
-                let deleted: u64 = self.send(&keys[0], &delete).await?;
-                self.send::<u64>(&lease, &revoke).await?;
+                let deleted: u64 = redis::from_redis_value(self.servers.run(&delete).await?)?;
+                self.send::<u64>(&leases[0], &revoke).await?;
                 self.send::<u64>(INDEX, &delist).await?;
                 Ok(deleted != 0)
             };

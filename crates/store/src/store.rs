@@ -8,7 +8,11 @@ use thiserror::Error;
 /// Stores conversations. Records are opaque bytes here; the `record` module defines their format.
 ///
 /// Entries are added once under a unique name and never read, changed and written back, so any number of processes can share a
-/// store without locking. A conversation expires as a whole when it has not been written to for the store's time to live.
+/// store without locking. The exception is the log, whose head is compared and set. A conversation expires as a whole when it has not
+/// been written to for the store's time to live.
+///
+/// Deleting a conversation begins another [`Generation`] of its key. Writes name the generation that they belong to, and a write of
+/// an earlier one has no effect: whatever was under way when a conversation was deleted, it stays deleted.
 ///
 /// Methods have no deadline of their own; callers impose one. Dropping a future does not undo its effect.
 pub trait Store: fmt::Debug + Send + Sync {
@@ -17,26 +21,56 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Atomically adds the messages that do not exist yet and appends a waypoint. Completes when the data is as durable as the
     /// store can make it.
-    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()>;
+    fn journal(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        journal: Journal,
+    ) -> StoreFuture<'_, Written>;
 
     /// Appends a fold under the prefix that it covers, unless that prefix has one. The first fold stored for a prefix is
-    /// immutable, because another summary would change what has already been forwarded. Returns whether the stored record equals
-    /// `record`, so that a retry after a lost response returns the same result.
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool>;
+    /// immutable, because another summary would change what has already been forwarded. A retry after a lost response returns
+    /// the same result.
+    fn fold(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        covers: MessageId,
+        record: Bytes,
+    ) -> StoreFuture<'_, FoldWritten>;
+
+    /// Reads the log from its `from`-th turn on, the oldest first, and its head.
+    fn log(&self, key: ConversationKey, from: usize) -> StoreFuture<'_, LogRead>;
+
+    /// Atomically appends a turn to the log, with its messages and its waypoint, if the head is still the expected one. A retry
+    /// after a lost response returns the same result.
+    fn append(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        append: Append,
+    ) -> StoreFuture<'_, Appended>;
 
     /// Replaces the record pinned to a conversation, or removes it if `record` is `None`. Nothing else is ever overwritten;
     /// pins are written by people.
     fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()>;
 
-    /// Acquires or renews an exclusive lease on folding a conversation. Returns whether `holder` has it now. It expires after
-    /// `lease`, so a crashed holder blocks others no longer than that. Does not extend the life of the conversation.
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool>;
+    /// Acquires or renews an exclusive lease on a conversation. Returns whether `holder` has it now. It expires after `duration`,
+    /// so a crashed holder blocks others no longer than that. A new lease on a turn extends the life of the conversation, so that
+    /// it does not expire while the turn runs; a lease on folding does not.
+    fn claim(
+        &self,
+        key: ConversationKey,
+        lease: Lease,
+        holder: [u8; 16],
+        duration: Duration,
+    ) -> StoreFuture<'_, bool>;
 
     /// Releases the lease. Does nothing if another holder has it.
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()>;
+    fn release(&self, key: ConversationKey, lease: Lease, holder: [u8; 16]) -> StoreFuture<'_, ()>;
 
     /// Atomically adds a turn and its counts, unless a turn with this id exists.
-    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()>;
+    fn count(&self, key: ConversationKey, generation: Generation, turn: Turn) -> StoreFuture<'_, Written>;
 
     /// The head of a conversation; `None` if no turn was counted.
     fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>>;
@@ -50,8 +84,9 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// All messages, in no particular order.
     fn messages(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>>;
 
-    /// Deletes a conversation and the lease on it. Returns whether the conversation existed.
-    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool>;
+    /// Deletes a conversation and the leases on it, and begins the generation `next`, which must be new. Returns whether the
+    /// conversation existed.
+    fn delete(&self, key: ConversationKey, next: Generation) -> StoreFuture<'_, bool>;
 
     /// Checks that the store accepts writes.
     fn probe(&self) -> StoreFuture<'_, ()>;
@@ -62,6 +97,76 @@ pub trait Store: fmt::Debug + Send + Sync {
 
 /// The boxed future that [`Store`] methods return.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Tells a conversation from the ones of the same key that were deleted before it. Zero if none was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation(pub u64);
+
+/// The shortest time for which a deletion is remembered. Longer than any request takes.
+pub(crate) const TOMBSTONE_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The result of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    Done,
+    /// Nothing was written: the conversation was deleted since.
+    Gone,
+}
+
+/// The result of writing a fold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoldWritten {
+    /// The stored record is this one.
+    Stored,
+    /// Another fold of the same prefix was stored first.
+    Other,
+    /// The conversation was deleted since.
+    Gone,
+}
+
+/// The result of appending to a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    Done,
+    /// Another turn was appended first, or the log has expired.
+    Conflict,
+    /// The conversation was deleted since.
+    Gone,
+}
+
+/// What an exclusive lease is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lease {
+    /// Summarizing the conversation.
+    Fold,
+    /// Running a turn of a conversation whose history is kept here.
+    Turn,
+}
+
+/// A turn to append to a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Append {
+    /// The head that the turn was run on; `None` for the first turn.
+    pub expected: Option<MessageId>,
+    /// The head afterwards.
+    pub head: MessageId,
+    /// Whether the turn takes the place of the last one: it is a retry of it.
+    pub replaces: bool,
+    pub record: Bytes,
+    /// Added to the raw timeline. Unlike in a [`Journal`], they replace records of the same id, which come from attempts that
+    /// failed.
+    pub messages: Vec<(MessageId, Bytes)>,
+    pub waypoint: Option<Bytes>,
+}
+
+/// A log, or the end of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogRead {
+    pub generation: Generation,
+    pub head: Option<MessageId>,
+    /// The oldest first.
+    pub turns: Vec<Bytes>,
+}
 
 /// The number of waypoints kept per conversation. A branch needs one; branches beyond this limit are decided anew.
 pub const WAYPOINTS: usize = 64;
@@ -76,6 +181,7 @@ pub struct MessageId(pub [u8; 32]);
 /// The stored decisions of a conversation, the newest last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recollection {
+    pub generation: Generation,
     /// At most [`WAYPOINTS`].
     pub waypoints: Vec<Bytes>,
     /// At most [`FOLDS`].

@@ -17,6 +17,10 @@ pub struct Answer {
     pub refusal: Option<String>,
     /// The tool calls of the first choice.
     pub tool_calls: Vec<AnswerCall>,
+    /// The other members of the first choice's message, by name.
+    pub(crate) members: Vec<(String, Member)>,
+    /// The first choice's message as it came, if it came as a whole.
+    pub(crate) whole: Option<String>,
     /// Whether the answer holds an error instead of, or after, its choices.
     pub failed: bool,
     /// Whether part of the answer was too long to keep.
@@ -31,6 +35,16 @@ pub struct AnswerCall {
     pub kind: String,
     pub name: String,
     pub arguments: String,
+    /// The other members of the call, by name.
+    pub(crate) members: Vec<(String, Member)>,
+}
+
+/// The value of a member that has no meaning here, assembled from its deltas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Member {
+    Text(String),
+    /// Anything else, as JSON.
+    Json(String),
 }
 
 /// The upstream's own token counts.

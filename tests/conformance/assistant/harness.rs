@@ -89,7 +89,7 @@ impl Assistant {
         let redis = self.redis.as_ref().expect("the harness was started with memory");
         let patience = Duration::from_secs(10);
         let store = RedisStore::open(&redis.url(), Duration::from_secs(3_600), patience).unwrap();
-        let options = Options { timeout: patience, raw: true, keyring: None };
+        let options = Options { timeout: patience, ttl: patience, raw: true, keyring: None };
         let conversations = Conversations::new(Arc::new(store), options);
         conversations.pin(id.parse().unwrap(), text).await.unwrap();
     }

@@ -1,7 +1,9 @@
 use super::{admin, call, memory_store, options, record_turn, refused, test_router};
 use crate::{AdminError, Filter, Source, Token, serve};
 use http::Method;
-use tidegate_store::{Conversations, Entries, Journal, Keyring, MessageId, Options, RawMessage, Store};
+use tidegate_store::{
+    Conversations, Entries, Generation, Journal, Keyring, MessageId, Options, RawMessage, Standing, Store,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -18,15 +20,16 @@ async fn messages_keep_the_clients_bytes_and_unreadable_ones_are_counted() {
         position,
         at: 5,
         json: json.to_owned().into(),
+        standing: Standing::Kept,
     };
     let odd = "{\"role\" : \"user\", \"n\":1.50e3,\"s\":\"\\ud800\"}";
     let entries = |messages| Entries { messages, ..Entries::default() };
     plain.journal(key, entries(vec![message(1, 0, odd), message(2, 1, "no \"json\"")])).await.unwrap();
     sealed.journal(key, entries(vec![message(3, 2, "{}")])).await.unwrap();
     let newer = Journal { messages: vec![(MessageId([4; 32]), vec![9].into())], waypoint: None };
-    store.journal(key, newer).await.unwrap();
+    store.journal(key, Generation(0), newer).await.unwrap();
     let broken = Journal { messages: vec![(MessageId([5; 32]), vec![200].into())], waypoint: None };
-    store.journal(key, broken).await.unwrap();
+    store.journal(key, Generation(0), broken).await.unwrap();
 
     let (status, text) =
         call(&test_router(admin(plain.clone())), Method::GET, "/api/conversations/n/messages").await;

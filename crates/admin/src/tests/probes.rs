@@ -4,8 +4,8 @@ use http::Method;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_store::{
-    ConversationKey, Conversations, Head, Journal, Listing, MessageId, Recollection, Store, StoreError,
-    StoreFuture, Turn,
+    Append, Appended, ConversationKey, Conversations, FoldWritten, Generation, Head, Journal, Lease, Listing,
+    LogRead, MessageId, Recollection, Store, StoreError, StoreFuture, Turn, Written,
 };
 
 #[tokio::test]
@@ -57,22 +57,34 @@ impl Store for DownStore {
     fn recall(&self, _: ConversationKey) -> StoreFuture<'_, Recollection> {
         unreachable_store()
     }
-    fn fold(&self, _: ConversationKey, _: MessageId, _: bytes::Bytes) -> StoreFuture<'_, bool> {
+    fn fold(
+        &self,
+        _: ConversationKey,
+        _: Generation,
+        _: MessageId,
+        _: bytes::Bytes,
+    ) -> StoreFuture<'_, FoldWritten> {
+        unreachable_store()
+    }
+    fn log(&self, _: ConversationKey, _: usize) -> StoreFuture<'_, LogRead> {
+        unreachable_store()
+    }
+    fn append(&self, _: ConversationKey, _: Generation, _: Append) -> StoreFuture<'_, Appended> {
         unreachable_store()
     }
     fn pin(&self, _: ConversationKey, _: Option<bytes::Bytes>) -> StoreFuture<'_, ()> {
         unreachable_store()
     }
-    fn claim(&self, _: ConversationKey, _: [u8; 16], _: Duration) -> StoreFuture<'_, bool> {
+    fn claim(&self, _: ConversationKey, _: Lease, _: [u8; 16], _: Duration) -> StoreFuture<'_, bool> {
         unreachable_store()
     }
-    fn release(&self, _: ConversationKey, _: [u8; 16]) -> StoreFuture<'_, ()> {
+    fn release(&self, _: ConversationKey, _: Lease, _: [u8; 16]) -> StoreFuture<'_, ()> {
         unreachable_store()
     }
-    fn journal(&self, _: ConversationKey, _: Journal) -> StoreFuture<'_, ()> {
+    fn journal(&self, _: ConversationKey, _: Generation, _: Journal) -> StoreFuture<'_, Written> {
         unreachable_store()
     }
-    fn count(&self, _: ConversationKey, _: Turn) -> StoreFuture<'_, ()> {
+    fn count(&self, _: ConversationKey, _: Generation, _: Turn) -> StoreFuture<'_, Written> {
         unreachable_store()
     }
     fn head(&self, _: ConversationKey) -> StoreFuture<'_, Option<Head>> {
@@ -87,7 +99,7 @@ impl Store for DownStore {
     fn messages(&self, _: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, bytes::Bytes)>> {
         unreachable_store()
     }
-    fn delete(&self, _: ConversationKey) -> StoreFuture<'_, bool> {
+    fn delete(&self, _: ConversationKey, _: Generation) -> StoreFuture<'_, bool> {
         unreachable_store()
     }
     fn probe(&self) -> StoreFuture<'_, ()> {

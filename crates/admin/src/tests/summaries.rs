@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 use tidegate_engine::{Digest, Timestamp};
-use tidegate_store::{Conversations, Keyring, Options, StoredFold};
+use tidegate_store::{Conversations, Generation, Keyring, Options, StoredFold};
 
 fn fold(covers: u8, at: u64, state: &Value) -> StoredFold {
     let covered = u32::from(covers);
@@ -25,9 +25,9 @@ async fn summaries_are_listed_with_their_cost() {
     let key = record_turn(&conversations, 7, "t", "n", 10).await;
     let empty = Source::Opened(conversations.clone()).conversation("n", None, 0).await.unwrap();
     assert_eq!((empty.summaries, empty.summaries_degraded), (Vec::new(), None));
-    conversations.fold(key, fold(9, 1_000, &state("Nine metres."))).await.unwrap();
+    conversations.fold(key, Generation(0), fold(9, 1_000, &state("Nine metres."))).await.unwrap();
     let garbled = StoredFold { state: Bytes::from_static(b"{\"summary\":"), ..fold(12, 2_000, &Value::Null) };
-    conversations.fold(key, garbled).await.unwrap();
+    conversations.fold(key, Generation(0), garbled).await.unwrap();
 
     let (status, text) =
         call(&test_router(admin(conversations.clone())), Method::GET, "/api/conversations/n").await;
@@ -53,8 +53,8 @@ async fn the_summaries_of_another_tenant_are_invisible() {
     let conversations = Conversations::new(memory_store(), options());
     let ada = record_turn(&conversations, 1, "ada", "same", 10).await;
     let bob = record_turn(&conversations, 2, "bob", "same", 11).await;
-    conversations.fold(ada, fold(9, 1, &state("Ada's canary."))).await.unwrap();
-    conversations.fold(bob, fold(9, 1, &state("Bob's canary."))).await.unwrap();
+    conversations.fold(ada, Generation(0), fold(9, 1, &state("Ada's canary."))).await.unwrap();
+    conversations.fold(bob, Generation(0), fold(9, 1, &state("Bob's canary."))).await.unwrap();
     let router = test_router(admin(conversations.clone()));
     let (status, text) = call(&router, Method::GET, "/api/conversations/same?tenant=bob").await;
     assert!(status == 200 && text.contains("Bob's canary.") && !text.contains("Ada's"), "{text}");
@@ -78,7 +78,7 @@ async fn a_summary_without_its_key_is_reported_as_missing() {
     let sealed = Conversations::new(store.clone(), Options { keyring: Some(keyring), ..options() });
     let plain = Conversations::new(store, options());
     let key = record_turn(&sealed, 7, "t", "n", 10).await;
-    sealed.fold(key, fold(9, 1, &state("The canary."))).await.unwrap();
+    sealed.fold(key, Generation(0), fold(9, 1, &state("The canary."))).await.unwrap();
     let without = Source::Opened(plain).conversation("n", None, 0).await.unwrap();
     assert_eq!((without.summaries.len(), without.summaries_degraded.as_deref()), (0, Some("store_no_key")));
     assert_eq!(Source::Opened(sealed).conversation("n", None, 0).await.unwrap().summaries.len(), 1);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tidegate_context::{TurnRecord, encode_turn};
 use tidegate_engine::{Digest, Timestamp};
 use tidegate_store::{
-    ConversationKey, Conversations, Entries, MessageId, Options, RawMessage, StoredFold, Turn,
+    ConversationKey, Conversations, Entries, Generation, MessageId, Options, RawMessage, Standing,
+    StoredFold, Turn,
 };
 
 const KEY: ConversationKey = ConversationKey([7; 16]);
@@ -17,7 +18,14 @@ fn message(id: u8, role: &str, content: &str) -> RawMessage {
         json["tool_call_id"] = "c".into();
     }
     let (parent, position) = (MessageId([id - 1; 32]), u32::from(id) - 1);
-    RawMessage { id: MessageId([id; 32]), parent, position, at: 5, json: json.to_string().into() }
+    RawMessage {
+        id: MessageId([id; 32]),
+        parent,
+        position,
+        at: 5,
+        json: json.to_string().into(),
+        standing: Standing::Kept,
+    }
 }
 
 fn turn_record(number: u8, end: u8, messages: usize) -> TurnRecord {
@@ -55,7 +63,7 @@ async fn recorded(raw: bool, turns: Vec<TurnRecord>) -> Arc<Conversations> {
     let state = json!({"summary": {"summary_text": "Looked around.", "key_facts": [{"text": "There is a file."}]}, "author": "extractive"});
     let fold =
         StoredFold { covers: Digest([3; 32]), covered: 3, at: Timestamp(9), state: state.to_string().into() };
-    conversations.fold(KEY, fold).await.unwrap();
+    conversations.fold(KEY, Generation(0), fold).await.unwrap();
     for (number, record) in turns.into_iter().enumerate() {
         let turn = Turn {
             id: [u8::try_from(number).unwrap(); 16],
@@ -65,7 +73,7 @@ async fn recorded(raw: bool, turns: Vec<TurnRecord>) -> Arc<Conversations> {
             counts: vec![("refusals", 1)],
             labels: vec![("name", "n".to_owned()), ("stop_hint", "3".to_owned())],
         };
-        conversations.count(KEY, turn).await.unwrap();
+        conversations.count(KEY, Generation(0), turn).await.unwrap();
     }
     conversations
 }
@@ -209,6 +217,7 @@ async fn a_later_instruction_is_not_part_of_a_turn() {
         position: 6,
         at: 15,
         json: json!({"role": "system", "content": "Be brief."}).to_string().into(),
+        standing: Standing::Kept,
     };
     conversations.journal(KEY, Entries { messages: vec![reminder], ..Entries::default() }).await.unwrap();
     let (_, before) = get(conversations.clone(), "/api/conversations/n/turns/1").await;

@@ -3,7 +3,7 @@ use crate::{Filter, Source};
 use http::Method;
 use serde_json::{Value, json};
 use tidegate_context::{BlockSizes, TurnRecord, encode_turn};
-use tidegate_store::{Conversations, Turn};
+use tidegate_store::{Conversations, Generation, Turn};
 
 /// A turn with every recordable figure.
 fn full_record() -> TurnRecord {
@@ -47,7 +47,7 @@ async fn every_figure_of_a_turn_is_returned() {
         counts: vec![("cost_nanousd", 1_250_000)],
         labels: Vec::new(),
     };
-    conversations.count(key, counted).await.unwrap();
+    conversations.count(key, Generation(0), counted).await.unwrap();
     let (status, text) =
         call(&test_router(admin(conversations.clone())), Method::GET, "/api/conversations/n").await;
     let page: Value = serde_json::from_str(&text).unwrap();
@@ -83,7 +83,7 @@ async fn costs_are_in_usd_and_null_if_unknown() {
         let counts = vec![("cost_nanousd", nano)];
         let turn =
             Turn { id, end: None, at: 12, record: encode_turn(&full_record()), counts, labels: Vec::new() };
-        conversations.count(key, turn).await.unwrap();
+        conversations.count(key, Generation(0), turn).await.unwrap();
     }
     let page = Source::Opened(conversations).list(&Filter::default(), 0, 9).await.unwrap();
     let costs: Vec<_> = page

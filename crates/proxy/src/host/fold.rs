@@ -15,7 +15,7 @@ use std::time::Duration;
 use tidegate_config::{Fold, Route, Summarizer};
 use tidegate_context::{Author, FoldFailure, FoldRequest, SavedFold};
 use tidegate_engine::Tokens;
-use tidegate_store::ConversationKey;
+use tidegate_store::{ConversationKey, FoldWritten, Generation};
 use tidegate_telemetry::names::{attribute, span};
 use tidegate_telemetry::{SpanParent, Summarized};
 use tidegate_wire::Usage;
@@ -30,6 +30,8 @@ pub(crate) struct Folder {
     /// The index of the route.
     pub(crate) route: usize,
     pub(crate) identity: Option<Identity>,
+    /// The generation of the conversation as it was recalled.
+    pub(crate) generation: Generation,
     pub(crate) caller: CallerKey,
     /// The parent of the fold's span.
     pub(crate) parent_span: SpanParent,
@@ -151,9 +153,6 @@ impl Folder {
         fold: SavedFold,
         cost: Tokens,
     ) -> Result<SavedFold, FoldFailure> {
-        if self.is_deleted(key, request).await {
-            return Ok(fold);
-        }
         let gateway = &self.worker.gateway;
         let stored = saved_fold::encode(&fold, Gateway::now());
         if let (Some(archive), Some(identity)) = (&gateway.archive, &self.identity) {
@@ -161,7 +160,7 @@ impl Folder {
             archive::summary(archive, identity, &self.route().name, (&stored, &fold.state), first, cost);
         }
         // If it cannot be written, this process uses it anyway.
-        if let Ok(false) = gateway.conversations.fold(key, stored).await {
+        if let Ok(FoldWritten::Other) = gateway.conversations.fold(key, self.generation, stored).await {
             return Ok(self.stored(key, request).await.unwrap_or(fold));
         }
         Ok(fold)
@@ -171,12 +170,6 @@ impl Folder {
     async fn stored(&self, key: ConversationKey, request: &FoldRequest) -> Option<SavedFold> {
         let folds = self.worker.gateway.conversations.recall(key).await.folds;
         folds.iter().find(|fold| fold.covers == request.job.covers).and_then(saved_fold::decode)
-    }
-
-    /// Whether the conversation was deleted since the request arrived. A summary must not recreate it.
-    async fn is_deleted(&self, key: ConversationKey, request: &FoldRequest) -> bool {
-        let was_known = !request.state().memory.waypoints().is_empty();
-        was_known && self.worker.gateway.conversations.recall(key).await.memory.waypoints().is_empty()
     }
 
     fn is_cooling_down(&self, key: ConversationKey) -> bool {

@@ -3,6 +3,7 @@
 pub(crate) mod archive;
 pub(crate) mod drive;
 pub(crate) mod fold;
+pub(crate) mod held_turn;
 pub(crate) mod identity;
 pub(crate) mod saved_fold;
 pub(crate) mod shared;

@@ -12,7 +12,7 @@ use tidegate_context::{
     Cost, Ending, Figures, Outcome as TurnOutcome, TurnInput, TurnRecord, Unedited, encode_turn, nanodollars,
 };
 use tidegate_engine::{Digest, Tokens};
-use tidegate_store::{Entries, MessageId, RawMessage, Turn};
+use tidegate_store::{Entries, Generation, MessageId, RawMessage, Standing, Turn};
 use tidegate_telemetry::{Answered, Labels, Outcome, RequestSpan, UpstreamSpan};
 use tidegate_tokens::{Model, count};
 use tidegate_wire::{Answer, Dialect, Usage, chain};
@@ -29,6 +29,8 @@ const BYTES_PER_TOKEN: u64 = 4;
 #[derive(Debug)]
 pub(crate) struct TurnLog {
     pub(crate) identity: Identity,
+    /// The generation of the conversation that the turn was decided on.
+    generation: Generation,
     pub(crate) record: TurnRecord,
     figures: Figures,
     dialect: Dialect,
@@ -77,7 +79,7 @@ pub(crate) struct AnswerReports {
 
 impl TurnLog {
     pub(crate) fn new(
-        identity: Identity,
+        (identity, generation): (Identity, Generation),
         route: &str,
         input: &TurnInput,
         outcome: &TurnOutcome,
@@ -91,6 +93,7 @@ impl TurnLog {
         };
         TurnLog {
             identity,
+            generation,
             record,
             figures: outcome.figures,
             dialect: input.outline.dialect,
@@ -150,7 +153,9 @@ impl TurnLog {
         if let Some(archive) = &gateway.archive {
             archive::audit(archive, &self.identity, self.end, &self.figures, &self.record);
         }
-        if let Err(degraded) = gateway.conversations.count(self.identity.key, self.turn()).await {
+        if let Err(degraded) =
+            gateway.conversations.count(self.identity.key, self.generation, self.turn()).await
+        {
             gateway.metrics().turn_uncounted(degraded.reason());
         }
     }
@@ -164,7 +169,8 @@ impl TurnLog {
             archive::message(archive, &self.identity, &self.record.route, &message);
         }
         // A failed write is repeated with the next request, which brings the answer back.
-        let entries = Entries { messages: vec![message], ..Entries::default() };
+        let generation = self.generation;
+        let entries = Entries { generation, messages: vec![message], ..Entries::default() };
         let _ = gateway.conversations.journal(self.identity.key, entries).await;
     }
 
@@ -236,15 +242,22 @@ impl TurnLog {
 
     /// The answer as the client will send it back.
     pub(crate) fn answer_message(&self, answer: &Answer) -> Option<RawMessage> {
+        self.hashed_answer(answer).map(|(_, message)| message)
+    }
+
+    /// The same with a hash of what it says.
+    pub(crate) fn hashed_answer(&self, answer: &Answer) -> Option<([u8; 32], RawMessage)> {
         let (end, json) = (self.end?, self.dialect.answer_message(answer)?);
         let canonical = self.dialect.read_facts(&json).ok()?.canonical;
-        Some(RawMessage {
+        let message = RawMessage {
             id: MessageId(chain(end, &canonical).0),
             parent: MessageId(end.0),
             position: u32::try_from(self.record.messages).ok()?,
             at: Gateway::now().0,
             json: json.into(),
-        })
+            standing: Standing::Kept,
+        };
+        Some((canonical, message))
     }
 }
 
@@ -273,7 +286,7 @@ impl AnswerReports {
 
 /// The record of a request that was refused for its length. It is no turn of the conversation, but it is audited.
 pub(crate) fn refused(
-    identity: Identity,
+    (identity, generation): (Identity, Generation),
     route: &str,
     input: &TurnInput,
     outcome: &TurnOutcome,
@@ -282,7 +295,7 @@ pub(crate) fn refused(
     if outcome.ending != Ending::OverBudget {
         return None;
     }
-    let mut log = TurnLog::new(identity, route, input, outcome, None);
+    let mut log = TurnLog::new((identity, generation), route, input, outcome, None);
     log.note(facts, None);
     Some(log)
 }

@@ -60,12 +60,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use proptest::test_runner::Config;
+    use std::time::Duration;
 
     fn settings() -> Conversation {
         Conversation {
             header: "x-conversation-id".to_owned(),
             tenant: "authorization".to_owned(),
             secret_env: String::new(),
+            turn_timeout: Duration::ZERO,
         }
     }
 

@@ -48,12 +48,11 @@ use reply_body::ReplyBody;
 use restore::restore;
 use rewrite::{Draft, Rewritten, rewrite};
 use route::{route, strategy};
-use state::{is_state, state};
 use std::sync::Arc;
 use tidegate_config::{History, Limits, Route, Upstream};
 use tidegate_context::{Ending, dollars, needs_turn};
 use tidegate_engine::Strategy;
-use tidegate_store::Degraded;
+use tidegate_store::{Degraded, Generation};
 use tidegate_telemetry::names::{self, span};
 use tidegate_telemetry::{Outcome, RequestSpan};
 use tidegate_wire::Dialect;
@@ -157,8 +156,10 @@ async fn dispatch(
     }
     let path = request.uri().path().to_owned();
     let path = canonical(&path).map_err(Refusal::Path)?;
-    if is_state(request.method(), &path) {
-        return state(&worker.gateway, &snapshot.settings, request.headers()).await.map(Dispatched::Own);
+    if state::is_own(&path) {
+        let asked = (request.method(), &*path);
+        let answered = state::answer(&worker.gateway, &snapshot.settings, asked, request.headers()).await;
+        return answered.map(Dispatched::Own);
     }
     match dialect(request.method(), &path) {
         Some(dialect) => {
@@ -276,15 +277,17 @@ impl<'a> Managed<'a> {
         };
         let identity = identify(&head.headers, &settings.conversation, &gateway.secret, opening)?;
         drop(step);
-        let folder = Folder {
+        let mut folder = Folder {
             worker: worker.clone(),
             snapshot: snapshot.clone(),
             route: index,
             identity,
+            generation: Generation::default(),
             caller: CallerKey::of(&head.headers, &route.upstream),
             parent_span: spans.parent(),
         };
-        let identity = folder.identity.as_ref();
+        let identity = folder.identity.clone();
+        let identity = identity.as_ref();
         if let Some(identity) = identity {
             observer.belongs_to(&identity.name);
         }
@@ -299,25 +302,30 @@ impl<'a> Managed<'a> {
             )
         };
         let (recalled, spent) = in_step(&spans, span::RECALL, recalling).await;
-        let mut recalled = recalled?;
+        let recalled = recalled?;
+        folder.generation = recalled.generation;
+        let mut turn = None;
         if holds_history {
             let Some(identity) = identity else {
                 return Err(Refusal::NoConversation { header: settings.conversation.header.clone() });
             };
-            let restoring = restore(gateway, identity, &head.headers, body, outline);
+            let wait = settings.conversation.turn_timeout;
+            let restoring = restore(gateway, identity, &head.headers, (body, outline), wait);
             let restored = in_step(&spans, span::RESTORE, restoring).await?;
-            recalled.degrade(restored.degraded);
-            (body, outline) = (restored.body, restored.outline);
+            (body, outline, turn) = (restored.body, restored.outline, Some(restored.turn));
             (head, sent) = (with_readable_answer(uncompressed(head)), body.clone());
         }
         observer.degrade(recalled.degraded.map(Degraded::reason));
-        let draft = Draft { body, outline, strategy, recalled, spent };
+        let draft = Draft { body, outline, strategy, recalled, spent, turn };
         let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gateway::now())).await;
         if let Some((rewritten, refusal)) =
             rewritten.as_ref().and_then(|rewritten| Some((rewritten, rewritten.refusal()?)))
         {
             self.audit(&folder, rewritten, observer);
             return Err(refusal);
+        }
+        if holds_history && rewritten.is_none() {
+            return Err(Refusal::Unreadable);
         }
         Ok(Edited { head, sent, folder, rewritten })
     }
@@ -334,7 +342,9 @@ impl<'a> Managed<'a> {
             outcome: Outcome::Refused,
             ..observer.facts()
         };
-        if let Some(log) = turn_log::refused(identity, &self.route.name, input, outcome, facts) {
+        if let Some(log) =
+            turn_log::refused((identity, rewritten.generation), &self.route.name, input, outcome, facts)
+        {
             let gateway = self.worker.gateway.clone();
             let write = async move { log.write(&gateway, AnswerRead::Nothing, true).await };
             drop(self.worker.shutdown.tasks.spawn(write));

@@ -46,6 +46,9 @@ pub(crate) fn relay(
     }
     // An error is passed on unread.
     let is_read = turn.is_some() && head.status.is_success();
+    if let Some(turn) = turn.as_mut().filter(|_| !is_read) {
+        turn.not_answered();
+    }
     let mut relay = Relay {
         body,
         upstream: upstream.clone(),
@@ -136,8 +139,8 @@ impl Relay {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(None) => {
-                if let Some(turn) = &mut relay.turn {
-                    ready!(turn.poll_settled(&relay.reader, cx));
+                if let Err(kind) = ready!(relay.poll_settled(cx)) {
+                    return relay.fail(kind, cx);
                 }
                 relay.state = State::Ended;
                 relay.end();
@@ -161,14 +164,22 @@ impl Relay {
 
     /// Releases the held frame once what the next request needs is stored.
     fn release(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
-        if let Some(turn) = &mut self.turn {
-            ready!(turn.poll_settled(&self.reader, cx));
+        if let Err(kind) = ready!(self.poll_settled(cx)) {
+            self.held = None;
+            return self.fail(kind, cx);
         }
         // An answer of known length is not polled again after its last byte.
         if self.body.is_end_stream() {
             self.end();
         }
         Poll::Ready(self.held.take().map(Ok))
+    }
+
+    fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), FailureKind>> {
+        match &mut self.turn {
+            Some(turn) => turn.poll_settled(&self.reader, cx),
+            None => Poll::Ready(Ok(())),
+        }
     }
 
     fn end(&mut self) {
@@ -213,6 +224,9 @@ impl Relay {
             return Poll::Pending;
         };
         self.state = State::Ended;
+        // If the last frame was held back, the client may have received a part of an event.
+        let missing =
+            if matches!(kind, FailureKind::Conflict | FailureKind::Unsaved) { "\n\n" } else { missing };
         let mut last = missing.as_bytes().to_vec();
         last.extend_from_slice(&failure.event(self.dialect));
         self.observer.relayed(last.len());

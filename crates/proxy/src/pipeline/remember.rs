@@ -5,19 +5,21 @@
 
 use crate::host::archive;
 use crate::host::fold::Folder;
+use crate::host::held_turn::HeldTurn;
 use crate::host::identity::calibration_key;
 use crate::host::shared::Gateway;
 use crate::host::turn_log::{AnswerRead, AnswerReports, TurnLog};
 use crate::observe::request::{RequestFacts, RequestObserver};
 use crate::pipeline::answer_reader::AnswerReader;
 use crate::pipeline::rewrite::Rewritten;
+use crate::reply::refusal::FailureKind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tidegate_config::{History, Route};
+use tidegate_config::Route;
 use tidegate_context::FoldRequest;
 use tidegate_engine::Tokens;
-use tidegate_store::{Degraded, Entries};
+use tidegate_store::{Degraded, NotKept};
 use tidegate_telemetry::names::span;
 use tidegate_tokens::Fit;
 use tokio::runtime::Handle;
@@ -31,6 +33,8 @@ pub(crate) struct PendingTurn {
     tasks: TaskTracker,
     journal: JournalWrite,
     answer: AnswerWrite,
+    /// Where the history is ours to keep.
+    held: Option<HeldTurn>,
     log: Option<Box<TurnLog>>,
     /// A summary to make when the answer is over.
     fold: Option<Box<(Folder, FoldRequest)>>,
@@ -44,15 +48,15 @@ enum JournalWrite {
     Done(Result<(), Degraded>),
 }
 
-/// Where the history is ours to keep, the end of the answer also waits until the answer is stored: the next request may not bring
-/// it back.
+/// Where the history is ours to keep, the end of the answer also waits until the turn is in it: the client must not take a turn for
+/// done that the next request will not know.
 #[derive(Debug)]
 enum AnswerWrite {
     /// The client will send the answer back.
     NotOurs,
     Waiting,
-    Running(JoinHandle<()>),
-    Done,
+    Running(JoinHandle<Result<(), NotKept>>),
+    Done(Result<(), FailureKind>),
 }
 
 /// Our own count, to be compared with the upstream's. Only taken where the tokenizer is not the model's own.
@@ -74,7 +78,8 @@ impl PendingTurn {
         let (gateway, tasks) = (&worker.gateway, &worker.shutdown.tasks);
         let deferred = rewritten.outcome.deferred.take();
         let entries = std::mem::take(&mut rewritten.entries);
-        let Rewritten { input, outcome, is_store_unavailable, .. } = &rewritten;
+        let held = rewritten.held.take();
+        let Rewritten { input, outcome, is_store_unavailable, generation, .. } = &rewritten;
         if let (Some(archive), Some(identity)) = (&gateway.archive, &identity) {
             archive::messages(archive, identity, &route.name, &entries);
         }
@@ -85,12 +90,11 @@ impl PendingTurn {
             // The request has waited for the store once already, which is as long as it may.
             Some(identity) if *is_store_unavailable => {
                 if let Some(waypoint) = entries.waypoint {
-                    gateway.conversations.keep_locally(identity.key, waypoint);
+                    gateway.conversations.keep_locally(identity.key, entries.generation, waypoint);
                 }
-                gateway.conversations.note(identity.key, &entries.messages);
                 JournalWrite::Done(Ok(()))
             }
-            Some(identity) if entries != Entries::default() => {
+            Some(identity) if !entries.is_empty() => {
                 let (conversations, key) = (gateway.conversations.clone(), identity.key);
                 let write = async move { conversations.journal(key, entries).await };
                 JournalWrite::Running(tasks.spawn(write))
@@ -98,7 +102,6 @@ impl PendingTurn {
             Some(_) | None => JournalWrite::Done(Ok(())),
         };
         let calibration_key = calibration_key(identity.as_ref(), &input.model);
-        let holds_history = route.context.history == History::Proxy;
         let log = identity.filter(|_| input.is_recorded()).map(|identity| {
             let reports = observer.labels().cloned().map(|labels| AnswerReports {
                 dialect: input.outline.dialect,
@@ -107,7 +110,7 @@ impl PendingTurn {
                 call: None,
                 with_content: folder.snapshot.settings.telemetry.content,
             });
-            Box::new(TurnLog::new(identity, &route.name, input, outcome, reports))
+            Box::new(TurnLog::new((identity, *generation), &route.name, input, outcome, reports))
         });
         let counted = TurnLog::count_of(input, outcome);
         let is_only_observed = route.context.observe && outcome.figures.before != outcome.figures.after;
@@ -117,7 +120,8 @@ impl PendingTurn {
             gateway: gateway.clone(),
             tasks: tasks.clone(),
             journal,
-            answer: if holds_history { AnswerWrite::Waiting } else { AnswerWrite::NotOurs },
+            answer: if held.is_some() { AnswerWrite::Waiting } else { AnswerWrite::NotOurs },
+            held,
             log,
             fold: start_fold(folder, deferred),
             calibration,
@@ -133,35 +137,50 @@ impl PendingTurn {
         Poll::Ready(())
     }
 
-    /// Ready when the client may get the end of the answer.
-    pub(crate) fn poll_settled(&mut self, reader: &AnswerReader, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready when the client may get the end of the answer, or must be told that the turn was not kept.
+    pub(crate) fn poll_settled(
+        &mut self,
+        reader: &AnswerReader,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), FailureKind>> {
         ready!(self.poll_journaled(cx));
         if matches!(self.answer, AnswerWrite::Waiting) {
             self.answer = self.write_answer(reader);
         }
         if let AnswerWrite::Running(task) = &mut self.answer {
-            // A write that ends early has kept what it could in this process.
-            let _ = ready!(Pin::new(task).poll(cx));
-            self.answer = AnswerWrite::Done;
+            let kept = ready!(Pin::new(task).poll(cx)).unwrap_or(Err(NotKept::Unknown(Degraded::Failed)));
+            self.answer = AnswerWrite::Done(kept.map_err(|not_kept| match not_kept {
+                NotKept::Conflict | NotKept::Gone => FailureKind::Conflict,
+                NotKept::Unknown(_) => FailureKind::Unsaved,
+            }));
         }
-        Poll::Ready(())
+        Poll::Ready(match self.answer {
+            AnswerWrite::Done(kept) => kept,
+            AnswerWrite::NotOurs | AnswerWrite::Waiting | AnswerWrite::Running(_) => Ok(()),
+        })
     }
 
-    fn write_answer(&self, reader: &AnswerReader) -> AnswerWrite {
-        let Some(log) = &self.log else { return AnswerWrite::Done };
-        let Some(message) = reader.answer().and_then(|answer| log.answer_message(&answer)) else {
-            return AnswerWrite::Done;
-        };
-        if let Some(archive) = &self.gateway.archive {
-            archive::message(archive, &log.identity, &log.record.route, &message);
+    /// The upstream has refused the request: where the history is ours, the turn is not part of it.
+    pub(crate) fn not_answered(&mut self) {
+        if self.held.take().is_some() {
+            self.answer = AnswerWrite::Done(Ok(()));
         }
-        let (conversations, key) = (self.gateway.conversations.clone(), log.identity.key);
-        let entries = Entries { messages: vec![message], ..Entries::default() };
-        let write = async move {
-            // A failure is noted in this process, and written with the next request.
-            let _ = conversations.journal(key, entries).await;
-        };
-        AnswerWrite::Running(self.tasks.spawn(write))
+    }
+
+    /// Appends the turn to the log, if its answer is complete. Otherwise the turn is abandoned.
+    fn write_answer(&mut self, reader: &AnswerReader) -> AnswerWrite {
+        let (Some(log), Some(held)) = (&self.log, &mut self.held) else { return AnswerWrite::Done(Ok(())) };
+        let Some(answer) = reader.answer() else { return AnswerWrite::Done(Err(FailureKind::Unsaved)) };
+        let is_complete = reader.is_done() || !answer.finish_reasons.is_empty();
+        match log.hashed_answer(&answer).filter(|_| is_complete) {
+            Some((hash, message)) => {
+                held.keep(hash, message).map_or(AnswerWrite::Done(Ok(())), AnswerWrite::Running)
+            }
+            // The client must not rely on an answer that is too long to keep.
+            None if answer.truncated => AnswerWrite::Done(Err(FailureKind::Unsaved)),
+            // The upstream has failed, and the client sees that.
+            None => AnswerWrite::Done(Ok(())),
+        }
     }
 
     /// Why the journal could not be written, if that is known by now.
@@ -194,7 +213,8 @@ impl PendingTurn {
         let Some(mut log) = self.log.take() else { return };
         log.note(facts, observer.call.take());
         let step = observer.span.parent().step(span::REMEMBER);
-        let is_kept = matches!(self.answer, AnswerWrite::Done);
+        // A turn whose history is ours is in the log, or was abandoned.
+        let is_kept = !matches!(self.answer, AnswerWrite::NotOurs);
         let gateway = self.gateway.clone();
         let write = async move {
             let answer = answer.or_else(|| reader.answer().filter(|_| has_answer));

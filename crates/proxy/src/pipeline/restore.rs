@@ -1,78 +1,159 @@
 //! Adds the stored history to a request whose client does not resend it. From here on the request is like any other.
 
+use crate::host::held_turn::OpenTurn;
 use crate::host::identity::Identity;
 use crate::host::shared::Gateway;
 use crate::reply::refusal::Refusal;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::HeaderMap;
-use tidegate_store::{Degraded, History, RawMessage};
-use tidegate_wire::{Dialect, MessageFacts, Outline};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_store::{Log, LoggedTurn, NoTurn, RawMessage};
+use tidegate_wire::{MessageFacts, Outline};
 
 /// A request with the whole conversation in it.
 #[derive(Debug)]
 pub(crate) struct Restored {
     pub(crate) body: Bytes,
     pub(crate) outline: Outline,
-    /// Why the history may be incomplete.
-    pub(crate) degraded: Option<Degraded>,
+    pub(crate) turn: OpenTurn,
 }
 
 /// The header in which the official SDKs count their attempts.
 const RETRY_COUNT: &str = "x-stainless-retry-count";
+/// The header by which a client names its attempts at one turn.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
+/// Larger histories are joined on a blocking thread.
+const INLINE_BYTES: usize = 64 * 1024;
+
+/// Waits for the conversation's turn, for at most `wait`, and reads its history.
 pub(crate) async fn restore(
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
     identity: &Identity,
     headers: &HeaderMap,
+    (body, outline): (Bytes, Outline),
+    wait: Duration,
+) -> Result<Restored, Refusal> {
+    let lease =
+        gateway.conversations.begin_turn(identity.key, wait).await.map_err(|no_turn| match no_turn {
+            NoTurn::Busy => Refusal::Busy,
+            NoTurn::Unavailable(degraded) => Refusal::History(degraded),
+        })?;
+    let log = gateway.conversations.log(identity.key).await.map_err(Refusal::History)?;
+    let attempt = Attempt::of(headers);
+    let length = body.len() + log.messages().map(|message| message.json.len()).sum::<usize>();
+    let work = {
+        let (gateway, log) = (gateway.clone(), log.clone());
+        move || join(&gateway, &log, body, outline, &attempt)
+    };
+    let joined = if length <= INLINE_BYTES {
+        work()
+    } else {
+        tokio::task::spawn_blocking(work).await.map_err(|_| Refusal::Unreadable)?
+    }?;
+    let Joined { body, outline, request, kept, idempotency } = joined;
+    let turn = OpenTurn {
+        lease,
+        generation: log.generation,
+        expected: log.head(),
+        parent: log.turns[..kept].last().map(|turn| turn.head),
+        restored: log.turns[..kept].iter().map(|turn| turn.messages.len()).sum(),
+        request,
+        idempotency,
+    };
+    Ok(Restored { body, outline, turn })
+}
+
+/// What the headers say about earlier attempts at the same turn.
+#[derive(Clone, Copy, Debug, Default)]
+struct Attempt {
+    is_retry: bool,
+    idempotency: Option<[u8; 32]>,
+}
+
+impl Attempt {
+    fn of(headers: &HeaderMap) -> Attempt {
+        let idempotency = headers.get(IDEMPOTENCY_KEY);
+        Attempt {
+            is_retry: headers.get(RETRY_COUNT).is_some_and(|count| count.as_bytes() != b"0"),
+            idempotency: idempotency.map(|key| *blake3::hash(key.as_bytes()).as_bytes()),
+        }
+    }
+
+    /// Whether this is another attempt at a turn that was kept. The client has said so: people do say the same thing twice.
+    fn repeats(&self, turn: &LoggedTurn, request: &[u8; 32]) -> bool {
+        let is_same_key = self.idempotency.is_some() && self.idempotency == turn.idempotency;
+        is_same_key || (self.is_retry && turn.request == *request)
+    }
+}
+
+struct Joined {
     body: Bytes,
     outline: Outline,
-) -> Result<Restored, Refusal> {
-    let (history, degraded) = gateway.conversations.history(identity.key).await;
-    let sent: Option<Vec<MessageFacts>> =
-        outline.messages.iter().map(|span| outline.dialect.read_facts(span.of(&body)).ok()).collect();
-    // The upstream judges what cannot be read.
-    let Some(sent) = sent else { return Ok(Restored { body, outline, degraded }) };
-    let is_retry = headers.get(RETRY_COUNT).is_some_and(|count| count.as_bytes() != b"0");
-    let before = earlier(outline.dialect, &history, &sent, is_retry);
+    /// A hash of the messages that the client sent.
+    request: [u8; 32],
+    /// The number of turns before this one.
+    kept: usize,
+    idempotency: Option<[u8; 32]>,
+}
+
+fn join(
+    gateway: &Gateway,
+    log: &Log,
+    body: Bytes,
+    outline: Outline,
+    attempt: &Attempt,
+) -> Result<Joined, Refusal> {
+    let facts = outline.messages.iter().map(|span| outline.dialect.read_facts(span.of(&body)));
+    let sent: Vec<MessageFacts> = facts.collect::<Result<_, _>>().map_err(|_| Refusal::Unreadable)?;
+    let new: Vec<&[u8; 32]> =
+        sent.iter().filter(|one| !one.role.is_instruction()).map(|one| &one.canonical).collect();
+    let (kept, resent) = earlier(log, &new, attempt);
+    let request = fingerprint(&new[resent..]);
+    let idempotency = attempt.idempotency;
     let has_instructions = sent.iter().any(|one| one.role.is_instruction());
-    let instructions = if has_instructions { &[][..] } else { &history.instructions };
-    if before.is_empty() && instructions.is_empty() {
-        return Ok(Restored { body, outline, degraded });
+    let instructions = if has_instructions { &[][..] } else { log.instructions() };
+    let restored = &log.turns[..if resent > 0 { 0 } else { kept }];
+    if restored.is_empty() && instructions.is_empty() {
+        return Ok(Joined { body, outline, request, kept, idempotency });
     }
-    let body = joined(&body, &outline, &sent, instructions, before);
+    let before: Vec<&RawMessage> =
+        restored.iter().flat_map(|turn| turn.messages.iter().map(|(_, message)| message)).collect();
+    let body = joined(&body, &outline, &sent, instructions, &before);
     match gateway.reader.outline(outline.dialect, &body) {
-        Ok(outline) => Ok(Restored { body, outline, degraded }),
+        Ok(outline) => Ok(Joined { body, outline, request, kept, idempotency }),
         // Every recorded message was read before, so only the total size can be wrong.
         Err(_) => Err(Refusal::TooLarge { limit: u64::from(u32::MAX) }),
     }
 }
 
-/// Returns the part of the history that goes before what the client sends. Messages that end the history unanswered are being sent
-/// again, and so are answered ones if the client says that it retries. A client that resends everything gets nothing prepended.
-fn earlier<'h>(
-    dialect: Dialect,
-    history: &'h History,
-    sent: &[MessageFacts],
-    is_retry: bool,
-) -> &'h [RawMessage] {
-    let path = &history.messages;
-    let new: Vec<&[u8; 32]> =
-        sent.iter().filter(|one| !one.role.is_instruction()).map(|one| &one.canonical).collect();
-    let known: Vec<Option<MessageFacts>> =
-        path.iter().map(|one| dialect.read_facts(&one.json).ok()).collect();
-    let is_same = |from: usize| {
-        let known = known[from..].iter().map(|one| one.as_ref().map(|one| &one.canonical));
-        known.zip(&new).all(|(known, new)| known == Some(*new))
-    };
-    if new.len() >= path.len() && is_same(0) {
-        return &[];
+/// Returns the number of turns before this one, and how many of their messages the client sends itself: none, or all of them.
+fn earlier(log: &Log, new: &[&[u8; 32]], attempt: &Attempt) -> (usize, usize) {
+    let known: Vec<&[u8; 32]> =
+        log.turns.iter().flat_map(|turn| turn.messages.iter().map(|(hash, _)| hash)).collect();
+    let last = log.turns.last();
+    let sends_all =
+        |known: &[&[u8; 32]]| !known.is_empty() && new.len() > known.len() && new.starts_with(known);
+    if sends_all(&known) {
+        return (log.turns.len(), known.len());
     }
-    let again = |end: usize| end.checked_sub(new.len()).filter(|from| !new.is_empty() && is_same(*from));
-    if let Some(from) = again(path.len()) {
-        return &path[..from];
+    let before_last = known.len() - last.map_or(0, |turn| turn.messages.len());
+    if let Some(last) = last {
+        let resent = if sends_all(&known[..before_last]) { before_last } else { 0 };
+        if attempt.repeats(last, &fingerprint(&new[resent..])) {
+            return (log.turns.len() - 1, resent);
+        }
     }
-    let answered = path.len().checked_sub(1).filter(|_| is_retry).and_then(again);
-    answered.map_or(path, |from| &path[..from])
+    (log.turns.len(), 0)
+}
+
+fn fingerprint(messages: &[&[u8; 32]]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("tidegate turn 1");
+    for message in messages {
+        hasher.update(&message[..]);
+    }
+    *hasher.finalize().as_bytes()
 }
 
 /// Joins the client's own bytes with the history, which goes between its instructions and what is new.
@@ -81,7 +162,7 @@ fn joined(
     outline: &Outline,
     sent: &[MessageFacts],
     instructions: &[RawMessage],
-    before: &[RawMessage],
+    before: &[&RawMessage],
 ) -> Bytes {
     let array = outline.array.range();
     let own = sent.iter().take_while(|one| one.role.is_instruction()).count();
@@ -104,60 +185,85 @@ fn joined(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_store::MessageId;
-    use tidegate_wire::split;
+    use tidegate_store::{MessageId, Standing};
+    use tidegate_wire::{Dialect, split};
 
-    fn recorded(texts: &[&str]) -> History {
-        let one = |(index, text): (usize, &&str)| {
-            let role = if text.starts_with('a') { "assistant" } else { "user" };
-            let json = format!(r#"{{"role":"{role}","content":"{text}"}}"#);
-            let id = |index: usize| MessageId([u8::try_from(index).unwrap(); 32]);
-            RawMessage { id: id(index + 1), parent: id(index), position: 0, at: 0, json: json.into() }
+    fn facts(text: &str) -> (String, MessageFacts) {
+        let role = if text.starts_with('a') { "assistant" } else { "user" };
+        let json = format!(r#"{{"role":"{role}","content":"{text}"}}"#);
+        let facts = Dialect::Chat.read_facts(json.as_bytes()).unwrap();
+        (json, facts)
+    }
+
+    /// A log with a turn for each question and answer.
+    fn logged(texts: &[&str]) -> Log {
+        let turn = |texts: &[&str]| {
+            let message = |text: &&str| {
+                let (json, facts) = facts(text);
+                let id = MessageId(facts.canonical);
+                let message = RawMessage {
+                    id,
+                    parent: id,
+                    position: 0,
+                    at: 0,
+                    json: json.into(),
+                    standing: Standing::Kept,
+                };
+                (facts.canonical, message)
+            };
+            let messages: Vec<_> = texts.iter().map(message).collect();
+            let request = fingerprint(&[&messages[0].0]);
+            let (parent, head) = (None, messages[1].1.id);
+            let idempotency = Some([7; 32]);
+            Arc::new(LoggedTurn { parent, head, request, idempotency, instructions: vec![], messages })
         };
-        History { messages: texts.iter().enumerate().map(one).collect(), instructions: Vec::new() }
+        Log { turns: texts.chunks(2).map(turn).collect(), ..Log::default() }
     }
 
     /// Returns the texts of the restored request.
-    fn restored(history: &[&str], sent: &[&str], is_retry: bool) -> Vec<String> {
-        let history = recorded(history);
-        let said: Vec<String> = recorded(sent)
-            .messages
-            .iter()
-            .map(|one| String::from_utf8_lossy(&one.json).into_owned())
-            .collect();
+    fn restored(history: &[&str], sent: &[&str], attempt: Attempt) -> Vec<String> {
+        let log = logged(history);
+        let said: Vec<String> = sent.iter().map(|text| facts(text).0).collect();
         let body = format!(r#"{{"n":1, "messages" : [ {} ],"x":2}}"#, said.join(" , "));
         let outline = split(Dialect::Chat, body.as_bytes()).unwrap();
-        let facts: Vec<MessageFacts> = outline
-            .messages
-            .iter()
-            .map(|span| Dialect::Chat.read_facts(span.of(body.as_bytes())).unwrap())
-            .collect();
-        let before = earlier(Dialect::Chat, &history, &facts, is_retry);
-        let whole = joined(body.as_bytes(), &outline, &facts, &[], before);
+        let facts: Vec<MessageFacts> = sent.iter().map(|text| facts(text).1).collect();
+        let new: Vec<&[u8; 32]> = facts.iter().map(|one| &one.canonical).collect();
+        let (kept, resent) = earlier(&log, &new, &attempt);
+        let turns = &log.turns[..if resent > 0 { 0 } else { kept }];
+        let before: Vec<&RawMessage> =
+            turns.iter().flat_map(|turn| turn.messages.iter().map(|(_, message)| message)).collect();
+        let whole = joined(body.as_bytes(), &outline, &facts, &[], &before);
         let value: serde_json::Value = serde_json::from_slice(&whole).unwrap();
         assert_eq!((&value["n"], &value["x"]), (&1.into(), &2.into()));
         let texts = value["messages"].as_array().unwrap().iter();
         texts.map(|one| one["content"].as_str().unwrap().to_owned()).collect()
     }
 
+    const FIRST: Attempt = Attempt { is_retry: false, idempotency: None };
+    const RETRY: Attempt = Attempt { is_retry: true, idempotency: None };
+
     #[test]
     fn new_messages_follow_the_history() {
-        assert_eq!(restored(&["u1", "a1"], &["u2"], false), ["u1", "a1", "u2"]);
-        assert_eq!(restored(&[], &["u1"], false), ["u1"]);
+        assert_eq!(restored(&["u1", "a1"], &["u2"], FIRST), ["u1", "a1", "u2"]);
+        assert_eq!(restored(&[], &["u1"], FIRST), ["u1"]);
         // A repeated message that was answered before is a new message.
-        assert_eq!(restored(&["u1", "a1"], &["u1"], false), ["u1", "a1", "u1"]);
+        assert_eq!(restored(&["u1", "a1"], &["u1"], FIRST), ["u1", "a1", "u1"]);
     }
 
     #[test]
-    fn a_retried_message_is_not_duplicated() {
-        assert_eq!(restored(&["u1", "a1", "u2"], &["u2"], false), ["u1", "a1", "u2"]);
-        assert_eq!(restored(&["u1", "a1", "u2", "a2"], &["u2"], true), ["u1", "a1", "u2"]);
-        assert_eq!(restored(&["u1", "a1", "u2"], &["u2"], true), ["u1", "a1", "u2"]);
-        assert_eq!(restored(&["u1"], &["u1"], true), ["u1"]);
+    fn a_retried_turn_is_not_duplicated() {
+        assert_eq!(restored(&["u1", "a1", "u2", "a2"], &["u2"], RETRY), ["u1", "a1", "u2"]);
+        assert_eq!(restored(&["u1", "a1", "u2", "a2"], &["u1"], RETRY), ["u1", "a1", "u2", "a2", "u1"]);
+        assert_eq!(restored(&[], &["u1"], RETRY), ["u1"]);
+        let same_key = Attempt { is_retry: false, idempotency: Some([7; 32]) };
+        assert_eq!(restored(&["u1", "a1", "u2", "a2"], &["u2 again"], same_key), ["u1", "a1", "u2 again"]);
+        let other_key = Attempt { is_retry: false, idempotency: Some([8; 32]) };
+        assert_eq!(restored(&["u1", "a1"], &["u1"], other_key), ["u1", "a1", "u1"]);
     }
 
     #[test]
     fn a_client_that_resends_the_history_gets_no_duplicate() {
-        assert_eq!(restored(&["u1", "a1"], &["u1", "a1", "u2"], false), ["u1", "a1", "u2"]);
+        assert_eq!(restored(&["u1", "a1"], &["u1", "a1", "u2"], FIRST), ["u1", "a1", "u2"]);
+        assert_eq!(restored(&["u1", "a1", "u2", "a2"], &["u1", "a1", "u2"], RETRY), ["u1", "a1", "u2"]);
     }
 }

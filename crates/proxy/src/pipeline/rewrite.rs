@@ -2,9 +2,10 @@
 
 use crate::host::drive::{drive, is_light};
 use crate::host::fold::Folder;
-use crate::host::identity::calibration_key;
+use crate::host::held_turn::{HeldTurn, OpenTurn, Sent};
+use crate::host::identity::{Identity, calibration_key};
 use crate::host::saved_fold::conversation_state;
-use crate::host::timeline::unrecorded;
+use crate::host::timeline::{new_in_turn, unrecorded};
 use crate::host::turn_log::model_label;
 use crate::observe::window_log::log_turn;
 use crate::reply::refusal::{OverBudget, Refusal};
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_context::{Ending, MeasureError, Outcome, Turn, TurnInput, summaries_cost};
 use tidegate_engine::{Strategy, Timestamp, Waypoint};
-use tidegate_store::{Entries, Recalled};
+use tidegate_store::{Entries, Generation, Recalled};
 use tidegate_wire::{Outline, ParsedRequest, Piece};
 use tokio::task::spawn_blocking;
 use tracing::warn;
@@ -26,6 +27,8 @@ pub(crate) struct Draft {
     pub(crate) recalled: Recalled,
     /// The cost of the conversation so far in USD, without its summaries; `None` if the cost is not limited.
     pub(crate) spent: Option<f64>,
+    /// Where the history is ours to keep.
+    pub(crate) turn: Option<OpenTurn>,
 }
 
 /// A chat completion with the result of its turn.
@@ -33,8 +36,11 @@ pub(crate) struct Draft {
 pub(crate) struct Rewritten {
     pub(crate) input: Arc<TurnInput>,
     pub(crate) outcome: Box<Outcome>,
-    /// What has to be stored before the answer ends.
+    /// What has to be stored before the answer ends. Nothing if the turn is held.
     pub(crate) entries: Entries,
+    pub(crate) generation: Generation,
+    /// Where the history is ours to keep.
+    pub(crate) held: Option<HeldTurn>,
     /// Whether the store could not be asked for this conversation.
     pub(crate) is_store_unavailable: bool,
 }
@@ -65,7 +71,7 @@ impl Rewritten {
 
 /// Rewrites a request. Returns `None` if it cannot be read or edited, and is to be forwarded untouched.
 pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Option<Rewritten> {
-    let Draft { body, outline, strategy, recalled, spent } = draft;
+    let Draft { body, outline, strategy, recalled, spent, turn: open } = draft;
     let (gateway, snapshot, identity) = (&folder.worker.gateway, &folder.snapshot, folder.identity.as_ref());
     let context = snapshot.settings.routes[folder.route].context.clone();
     let model = snapshot.models.lookup(outline.model.as_deref().unwrap_or_default());
@@ -94,14 +100,39 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
         // Requests over budget are logged too, because their figures matter most.
         log_turn(&model_label(input.requested_model()), &input, &outcome);
     }
-    let is_store_unavailable = recalled.is_unavailable;
+    let (is_store_unavailable, generation) = (recalled.is_unavailable, recalled.generation);
+    if let Some((open, identity)) = open.zip(folder.identity.clone()) {
+        let (waypoint, generation) = (outcome.assessment.decision.waypoint.take(), open.generation);
+        let held = hold(folder, &input, &outcome.assessment.chat, identity, open, waypoint).await?;
+        let entries = Entries { generation, ..Entries::default() };
+        let held = Some(held);
+        return Some(Rewritten { input, outcome, entries, generation, held, is_store_unavailable });
+    }
     let entries = if outcome.ending == Ending::Forward {
         let waypoint = outcome.assessment.decision.waypoint.take();
         entries(folder, &input, recalled, &outcome.assessment.chat, waypoint).await?
     } else {
         Entries::default()
     };
-    Some(Rewritten { input, outcome, entries, is_store_unavailable })
+    Some(Rewritten { input, outcome, entries, generation, held: None, is_store_unavailable })
+}
+
+/// Collects what the turn adds to a history that is ours to keep. It is stored when the answer is complete.
+async fn hold(
+    folder: &Folder,
+    input: &Arc<TurnInput>,
+    chat: &Arc<ParsedRequest>,
+    identity: Identity,
+    open: OpenTurn,
+    waypoint: Option<Waypoint>,
+) -> Option<HeldTurn> {
+    let restored = open.restored;
+    let (request, chat) = (input.clone(), chat.clone());
+    let collect = move || new_in_turn((&request.body, &*request.outline), &chat, restored);
+    let sent = if is_light(input) { collect() } else { spawn_blocking(collect).await.ok()? };
+    let (worker, sent) = (&folder.worker, Sent { waypoint, ..sent });
+    let route = &folder.snapshot.settings.routes[folder.route].name;
+    Some(HeldTurn::new(&worker.gateway, &worker.shutdown.tasks, identity, route, open, sent))
 }
 
 /// Collects what has to be stored before the answer ends. `None` if that fails: a decision is never stored without its messages.
@@ -114,7 +145,7 @@ async fn entries(
 ) -> Option<Entries> {
     let waypoint = waypoint.filter(|waypoint| !recalled.has_waypoint(waypoint));
     let Some(identity) = folder.identity.as_ref().filter(|_| input.is_recorded()) else {
-        return Some(Entries { waypoint, ..Entries::default() });
+        return Some(Entries { waypoint, generation: recalled.generation, ..Entries::default() });
     };
     let (gateway, key) = (folder.worker.gateway.clone(), identity.key);
     let (request, chat) = (input.clone(), chat.clone());

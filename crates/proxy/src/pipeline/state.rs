@@ -1,37 +1,61 @@
-//! Lets a client read back what is remembered of its conversation.
+//! The endpoints of our own: a client reads and deletes what is remembered of its conversation. Nothing below `/tidegate/` is ever
+//! forwarded.
 
+use crate::host::identity::Identity;
 use crate::host::saved_fold;
 use crate::host::shared::Gateway;
 use crate::pipeline::identify::identify;
 use crate::reply::refusal::Refusal;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
-use http::{HeaderValue, Method, Response};
+use http::{HeaderValue, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use tidegate_config::Settings;
-use tidegate_store::{RawMessage, StoredFold};
+use tidegate_store::{Degraded, History, RawMessage, Recalled, StoredFold};
 
-/// Whether a request asks for the state of its conversation.
-pub(crate) fn is_state(method: &Method, path: &str) -> bool {
-    method == Method::GET && path == "/tidegate/v1/conversation"
+/// Whether a path is ours. `path` is canonical.
+pub(crate) fn is_own(path: &str) -> bool {
+    path.strip_prefix("/tidegate").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The state of the conversation that the headers name, for the tenant that they name: its summary, the messages that no summary covers, and
-/// what is pinned to it.
-pub(crate) async fn state(
+/// Answers a request to a path of ours.
+pub(crate) async fn answer(
     gateway: &Gateway,
     settings: &Settings,
+    (method, path): (&Method, &str),
     headers: &HeaderMap,
 ) -> Result<Response<Bytes>, Refusal> {
+    if path != "/tidegate/v1/conversation" || ![Method::GET, Method::HEAD, Method::DELETE].contains(method) {
+        return Err(Refusal::NotFound);
+    }
     let identity = identify(headers, &settings.conversation, &gateway.secret, || None)?;
     let Some(identity) = identity else {
         return Err(Refusal::NoConversation { header: settings.conversation.header.clone() });
     };
+    if method == Method::DELETE { delete(gateway, &identity).await } else { state(gateway, &identity).await }
+}
+
+/// Deletes the conversation that the headers name, for the tenant that they name.
+async fn delete(gateway: &Gateway, identity: &Identity) -> Result<Response<Bytes>, Refusal> {
+    match gateway.conversations.delete(identity.key).await {
+        Ok(true) => {
+            let mut response = Response::new(Bytes::new());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            Ok(response)
+        }
+        Ok(false) => Err(Refusal::NotFound),
+        Err(error) => Err(Refusal::History(Degraded::from(&error))),
+    }
+}
+
+/// The state of the conversation that the headers name, for the tenant that they name: its summary, the messages that no summary covers, and
+/// what is pinned to it.
+async fn state(gateway: &Gateway, identity: &Identity) -> Result<Response<Bytes>, Refusal> {
     let recalled = gateway.conversations.recall(identity.key).await;
-    let (history, missing) = gateway.conversations.history(identity.key).await;
-    if let Some(degraded) = recalled.degraded.or(missing) {
+    if let Some(degraded) = recalled.degraded {
         return Err(Refusal::Store(degraded));
     }
+    let history = history(gateway, identity, &recalled).await.map_err(Refusal::Store)?;
     let place = |fold: &StoredFold| history.messages.iter().position(|one| one.id.0 == fold.covers.0);
     let furthest =
         recalled.folds.iter().filter_map(|fold| Some((place(fold)?, fold))).max_by_key(|(at, _)| *at);
@@ -50,6 +74,15 @@ pub(crate) async fn state(
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
+}
+
+/// The history that is kept here, or else what was recorded of the client's.
+async fn history(gateway: &Gateway, identity: &Identity, recalled: &Recalled) -> Result<History, Degraded> {
+    let log = gateway.conversations.log(identity.key).await?;
+    if log.turns.is_empty() {
+        return gateway.conversations.history(identity.key, recalled).await;
+    }
+    Ok(History { messages: log.messages().cloned().collect(), instructions: log.instructions().to_vec() })
 }
 
 /// Messages as they were recorded.

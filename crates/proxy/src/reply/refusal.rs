@@ -5,7 +5,7 @@ use crate::transport::body::UploadError;
 use crate::transport::framing::Violation;
 use crate::transport::path::BadPath;
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_TYPE};
+use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use std::fmt::Write;
 use tidegate_context::{Figures, LimitReached, dollars};
@@ -49,6 +49,14 @@ pub(crate) enum Refusal {
     },
     /// The conversation has reached its maximum number of turns, or its maximum cost.
     Limit(LimitReached),
+    /// The history is ours to keep, and it cannot be read. A turn without it would be worse than none.
+    History(Degraded),
+    /// Nothing below `/tidegate/` is forwarded, and this is none of our own endpoints, or there is no such conversation.
+    NotFound,
+    /// Another turn of the conversation is running.
+    Busy,
+    /// The route promises something that needs the request to be read, and it cannot be.
+    Unreadable,
     /// The store is unavailable, and the operator prefers a refusal to a request without it.
     Store(Degraded),
     Upstream(UpstreamFailure),
@@ -83,6 +91,10 @@ pub(crate) enum FailureKind {
     Broken,
     /// Tidegate is shutting down and the drain time is over.
     Draining,
+    /// The answer came, but another turn of the conversation was kept first, or the conversation was deleted.
+    Conflict,
+    /// The answer came, but could not be stored as part of the history that is ours to keep.
+    Unsaved,
 }
 
 impl Refusal {
@@ -129,7 +141,10 @@ impl Refusal {
             Refusal::Limit(LimitReached::Cost { .. }) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "max_cost_exceeded")
             }
-            Refusal::Store(_) => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
+            Refusal::Store(_) | Refusal::History(_) => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
+            Refusal::NotFound => (StatusCode::NOT_FOUND, "not_found"),
+            Refusal::Busy => (StatusCode::CONFLICT, "conversation_busy"),
+            Refusal::Unreadable => (StatusCode::BAD_REQUEST, "unreadable_request"),
             Refusal::Upstream(failure) => failure.parts(),
         }
     }
@@ -197,6 +212,19 @@ impl Refusal {
                  (`store.on_failure`). Try again soon.",
                 degraded.reason()
             ),
+            Refusal::History(degraded) => format!(
+                "The history of the conversation cannot be read ({}), and it is kept here alone (`context.history = \"proxy\"`). \
+                 Nothing was sent. Try again soon.",
+                degraded.reason()
+            ),
+            Refusal::NotFound => "There is no such endpoint or conversation: paths below `/tidegate/` are not forwarded.".to_owned(),
+            Refusal::Busy => "Another request of this conversation is still running. Turns of a conversation whose history is kept \
+                              here run one after another (`conversation.turn_timeout`). Try again when it has ended."
+                .to_owned(),
+            Refusal::Unreadable => "The request cannot be read as a chat completion, and this route has limits or keeps the history, \
+                                    which it could not do for a request that it cannot read. Send `messages` as JSON in UTF-8, each \
+                                    key once."
+                .to_owned(),
             Refusal::Upstream(failure) => failure.message(),
         }
     }
@@ -204,7 +232,7 @@ impl Refusal {
     fn kind(&self) -> &'static str {
         match self {
             Refusal::Upstream(_) => "upstream_error",
-            Refusal::Store(_) => "server_error",
+            Refusal::Store(_) | Refusal::History(_) => "server_error",
             _ => "invalid_request_error",
         }
     }
@@ -236,6 +264,10 @@ impl Refusal {
             | Refusal::OverBudget(_)
             | Refusal::NoConversation { .. }
             | Refusal::Limit(_)
+            | Refusal::History(_)
+            | Refusal::NotFound
+            | Refusal::Busy
+            | Refusal::Unreadable
             | Refusal::Store(_)
             | Refusal::Upstream(_) => false,
         }
@@ -292,6 +324,8 @@ impl UpstreamFailure {
             }
             FailureKind::NoFirstByte | FailureKind::Idle => (StatusCode::GATEWAY_TIMEOUT, "upstream_timeout"),
             FailureKind::Draining => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
+            FailureKind::Conflict => (StatusCode::CONFLICT, "conversation_busy"),
+            FailureKind::Unsaved => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
         }
     }
 
@@ -306,7 +340,9 @@ impl UpstreamFailure {
             FailureKind::Unreachable
             | FailureKind::NoFirstByte
             | FailureKind::Idle
-            | FailureKind::Draining => self.code(),
+            | FailureKind::Draining
+            | FailureKind::Conflict
+            | FailureKind::Unsaved => self.code(),
         }
     }
 
@@ -324,6 +360,15 @@ impl UpstreamFailure {
             FailureKind::Broken => format!("The upstream `{name}` broke off its answer."),
             FailureKind::Draining => {
                 "The gateway is shutting down and the answer did not end in time.".to_owned()
+            }
+            FailureKind::Conflict => {
+                "The conversation has changed while this turn was running, so the turn was not kept. \
+                                      Send it again."
+                    .to_owned()
+            }
+            FailureKind::Unsaved => {
+                "The answer could not be stored in the history that is kept here. Send the turn again."
+                    .to_owned()
             }
         }
     }
@@ -357,7 +402,11 @@ pub(crate) fn refuse(dialect: Dialect, refusal: &Refusal) -> Response<Bytes> {
     }
     match refusal {
         Refusal::OverBudget(over) => figure_headers(headers, &over.figures),
-        Refusal::Store(degraded) => put(headers, DEGRADED, degraded.reason()),
+        Refusal::Store(degraded) | Refusal::History(degraded) => {
+            put(headers, DEGRADED, degraded.reason());
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        Refusal::Busy => drop(headers.insert(RETRY_AFTER, HeaderValue::from_static("1"))),
         _ => {}
     }
     response

@@ -1,7 +1,7 @@
-//! The history of a conversation, for clients that do not resend it.
+//! The history of a conversation that its client holds, as far as it was recorded.
 
 use super::Conversations;
-use crate::record::{self, RawMessage};
+use crate::record::{self, RawMessage, Standing};
 use crate::store::MessageId;
 use crate::{ConversationKey, Degraded, Recalled};
 use std::collections::{HashMap, HashSet};
@@ -17,74 +17,47 @@ pub struct History {
 }
 
 /// How many times longer than other operations reading a whole conversation may take.
-const HISTORY_TIMEOUT_FACTOR: u32 = 8;
+pub(super) const HISTORY_TIMEOUT_FACTOR: u32 = 8;
 
 impl Conversations {
-    /// Reads the history of a conversation. If the store is unavailable, the history comes from this process, and the second
-    /// value says why it may be incomplete.
-    pub async fn history(self: &Arc<Self>, key: ConversationKey) -> (Arc<History>, Option<Degraded>) {
+    /// Reads what was recorded of a conversation whose latest request was decided by the last waypoint in `recalled`.
+    pub async fn history(
+        self: &Arc<Self>,
+        key: ConversationKey,
+        recalled: &Recalled,
+    ) -> Result<History, Degraded> {
         let limit = self.options.timeout * HISTORY_TIMEOUT_FACTOR;
-        match self.with_timeout(limit, self.store.messages(key)).await {
-            Ok(records) => {
-                let keyring = self.options.keyring.as_ref();
-                let mut damage = None;
-                let mut decode = |(id, record): &(MessageId, bytes::Bytes)| {
-                    let message = record::decode_message(key, *id, record, keyring);
-                    message.map_err(|error| damage = Some(error.into())).ok()
-                };
-                let messages = records.iter().filter_map(&mut decode).collect();
-                let stored = History::of(messages);
-                // This process may know messages that could not be written yet.
-                let cached = self.histories.get(&key).filter(|cached| cached.continues(&stored));
-                let history = cached.unwrap_or_else(|| Arc::new(stored));
-                self.histories.insert(key, Arc::clone(&history));
-                (history, damage)
-            }
-            Err(degraded) => (self.histories.get(&key).unwrap_or_default(), Some(degraded)),
-        }
-    }
-
-    /// Appends new messages to the history that this process holds, if any.
-    pub fn note(&self, key: ConversationKey, messages: &[RawMessage]) {
-        let Some(known) = self.histories.get(&key) else { return };
-        let mut history = History::clone(&known);
-        for message in messages {
-            let last = history.messages.last().map_or(MessageId(Digest::default().0), |last| last.id);
-            if message.parent == last && !is_instruction(message) {
-                history.messages.push(message.clone());
-            }
-        }
-        self.histories.insert(key, Arc::new(history));
+        let records = self.with_timeout(limit, self.store.messages(key)).await?;
+        let keyring = self.options.keyring.as_ref();
+        let decode = |(id, record): &(MessageId, bytes::Bytes)| {
+            record::decode_message(key, *id, record, keyring).map_err(Degraded::from)
+        };
+        let messages = records.iter().map(decode).collect::<Result<_, _>>()?;
+        let latest = recalled.memory.waypoints().last();
+        Ok(History::of(messages, latest.map(|waypoint| MessageId(waypoint.end.0))))
     }
 }
 
 impl History {
-    /// Whether this history extends the other.
-    fn continues(&self, other: &History) -> bool {
-        let end = other.messages.last().map(|message| message.id);
-        self.messages.len() > other.messages.len()
-            && (end.is_none() || self.messages.iter().any(|message| Some(message.id) == end))
-    }
-
-    /// Finds the path from the beginning to the newest message in the tree of all messages.
+    /// Finds the path from the beginning to `end`, and from there to the answer, in the tree of all messages. The chain of messages
+    /// says which is the latest, not their times: clocks differ between processes.
     #[must_use]
-    pub fn of(messages: Vec<RawMessage>) -> History {
+    pub fn of(messages: Vec<RawMessage>, end: Option<MessageId>) -> History {
         let root = MessageId(Digest::default().0);
+        let (instructions, others): (Vec<RawMessage>, Vec<RawMessage>) =
+            messages.into_iter().filter(|one| one.standing == Standing::Kept).partition(is_instruction);
+        let answer = others.iter().find(|one| Some(one.parent) == end).map(|answer| answer.id);
+        let mut at = answer.or(end);
         let mut by_id: HashMap<MessageId, RawMessage> =
-            messages.into_iter().map(|message| (message.id, message)).collect();
-        // Instructions are not part of the chain: no message has one as its parent.
-        let (instructions, others): (Vec<_>, Vec<_>) =
-            by_id.values().partition(|message| is_instruction(message));
-        let newest = others.iter().max_by_key(|message| (message.at, message.position, message.id));
-        let mut at = newest.map(|message| message.id);
-        let mut by_position: HashMap<u32, &RawMessage> = HashMap::new();
+            others.into_iter().map(|message| (message.id, message)).collect();
+        let mut by_position: HashMap<u32, RawMessage> = HashMap::new();
         for new in instructions {
             let known = by_position.get(&new.position);
             if known.is_none_or(|known| (known.at, known.id) < (new.at, new.id)) {
                 by_position.insert(new.position, new);
             }
         }
-        let mut instructions: Vec<RawMessage> = by_position.into_values().cloned().collect();
+        let mut instructions: Vec<RawMessage> = by_position.into_values().collect();
         instructions.sort_by_key(|instruction| instruction.position);
         let mut path = Vec::new();
         // Damaged records may form a cycle.
@@ -110,13 +83,6 @@ fn is_instruction(message: &RawMessage) -> bool {
     role.is_ok_and(|role| matches!(&*role, "system" | "developer"))
 }
 
-impl Recalled {
-    /// Notes why this may be incomplete, unless a reason is already known.
-    pub fn degrade(&mut self, degraded: Option<Degraded>) {
-        self.degraded = self.degraded.or(degraded);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,23 +95,28 @@ mod tests {
             position,
             at,
             json: json.into(),
+            standing: Standing::Kept,
         }
+    }
+
+    fn of(messages: Vec<RawMessage>, end: u8) -> History {
+        History::of(messages, Some(MessageId([end; 32])))
     }
 
     const USER: &str = r#"{"role":"user","content":"x"}"#;
     const SYSTEM: &str = r#"{"content":"x","role":"system"}"#;
 
     #[test]
-    fn history_is_the_path_to_the_newest_message() {
+    fn history_is_the_path_to_the_end_and_its_answer() {
         let all = vec![
             message(1, 0, 10, USER),
             message(2, 1, 20, USER),
             message(3, 2, 30, USER),
-            // An abandoned branch.
-            message(4, 1, 25, USER),
+            // Another branch, by a clock that runs ahead.
+            message(4, 1, 60_000, USER),
             message(9, 0, 99, SYSTEM),
         ];
-        let history = History::of(all);
+        let history = of(all, 2);
         let ids: Vec<u8> = history.messages.iter().map(|message| message.id.0[0]).collect();
         assert_eq!(ids, [1, 2, 3]);
         assert_eq!(history.instructions.len(), 1);
@@ -153,9 +124,9 @@ mod tests {
 
     #[test]
     fn cycles_and_missing_parents_end_the_path() {
-        let history = History::of(vec![message(1, 2, 10, USER), message(2, 1, 20, USER)]);
+        let history = of(vec![message(1, 2, 10, USER), message(2, 1, 20, USER)], 1);
         assert_eq!(history.messages.len(), 2);
-        assert_eq!(History::of(vec![message(3, 7, 1, USER)]).messages.len(), 1);
-        assert_eq!(History::of(Vec::new()), History::default());
+        assert_eq!(of(vec![message(3, 7, 1, USER)], 3).messages.len(), 1);
+        assert_eq!(of(Vec::new(), 0), History::default());
     }
 }

@@ -2,9 +2,11 @@
 
 use super::Conversations;
 use crate::record::{self, RawMessage, RecordError};
-use crate::store::{Listing, StoreFuture};
+use crate::store::{Generation, Listing, StoreFuture};
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
+use chacha20poly1305::aead::OsRng;
+use chacha20poly1305::aead::rand_core::RngCore;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -77,15 +79,15 @@ impl Conversations {
         Ok(timeline)
     }
 
-    /// Deletes a conversation. Returns whether it existed.
+    /// Deletes a conversation. Returns whether it existed. Whatever requests have under way, it stays deleted.
     pub async fn delete(&self, key: ConversationKey) -> Result<bool, StoreError> {
+        // A number that no earlier generation had. Zero means that nothing was deleted.
+        let next = Generation(OsRng.next_u64().max(1));
+        let deleted = with_operator_timeout(self.store.delete(key, next)).await;
         self.local.remove(key);
-        self.histories.remove(&key);
+        self.logs.remove(&key);
         self.cooling.remove(&key);
-        let deleted = with_operator_timeout(self.store.delete(key)).await?;
-        // A concurrent request may have put the old state back into the cache.
-        self.local.remove(key);
-        Ok(deleted)
+        deleted
     }
 }
 

@@ -6,17 +6,21 @@ mod flaky;
 
 use super::*;
 use crate::MemoryStore;
+use crate::record::StoredFold;
+use crate::store::{Append, Appended, FoldWritten, Lease, LogRead};
 use flaky::Flaky;
 use tidegate_engine::{Digest, Timestamp};
 use tokio::task::JoinSet;
 
+/// Nothing was deleted before.
+const FIRST: Generation = Generation(0);
 const KEY: ConversationKey = ConversationKey([7; 16]);
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn replica(store: &Arc<Flaky>, keyring: Option<&str>) -> Arc<Conversations> {
     let keyring = keyring.map(|key| key.repeat(32).parse().unwrap());
     let store: Arc<dyn Store> = store.clone();
-    Conversations::new(store, Options { timeout: HOUR, raw: true, keyring })
+    Conversations::new(store, Options { timeout: HOUR, ttl: HOUR, raw: true, keyring })
 }
 
 fn fold(number: u8, state: &'static str) -> StoredFold {
@@ -36,8 +40,8 @@ async fn journal(replica: &Arc<Conversations>) -> Result<(), Degraded> {
 async fn a_fold_is_shared_between_processes_and_encrypted() {
     let store = Flaky::shared();
     let (one, two) = (replica(&store, Some("11")), replica(&store, Some("11")));
-    assert_eq!(one.fold(KEY, fold(1, "the canary")).await, Ok(true));
-    assert_eq!(two.fold(KEY, fold(1, "another")).await, Ok(false));
+    assert_eq!(one.fold(KEY, FIRST, fold(1, "the canary")).await, Ok(FoldWritten::Stored));
+    assert_eq!(two.fold(KEY, FIRST, fold(1, "another")).await, Ok(FoldWritten::Other));
     journal(&one).await.unwrap();
     for replica in [&one, &two] {
         let recalled = replica.recall(KEY).await;
@@ -53,7 +57,7 @@ async fn a_fold_that_could_not_be_stored_is_used_locally_and_stored_later() {
     for store in [Flaky::shared(), Flaky::unshared()] {
         let (one, two) = (replica(&store, None), replica(&store, None));
         store.fail();
-        assert_eq!(one.fold(KEY, fold(1, "x")).await, Err(Degraded::ReadOnly));
+        assert_eq!(one.fold(KEY, FIRST, fold(1, "x")).await, Err(Degraded::ReadOnly));
         assert_eq!(one.recall(KEY).await.folds, [fold(1, "x")]);
         assert_eq!(journal(&one).await, Err(Degraded::ReadOnly));
         store.recover();
@@ -65,17 +69,38 @@ async fn a_fold_that_could_not_be_stored_is_used_locally_and_stored_later() {
 }
 
 #[tokio::test]
-async fn folds_that_the_store_lost_are_stored_again() {
+async fn what_another_process_deleted_is_gone_here_too() {
+    for is_saved in [true, false] {
+        let store = Flaky::shared();
+        let (one, two) = (replica(&store, None), replica(&store, None));
+        one.fold(KEY, FIRST, fold(1, "x")).await.unwrap();
+        if !is_saved {
+            store.fail();
+            one.fold(KEY, FIRST, fold(2, "y")).await.unwrap_err();
+            store.recover();
+        }
+        journal(&two).await.unwrap();
+        two.delete(KEY).await.unwrap();
+        // What began before has no effect.
+        journal(&one).await.unwrap();
+        assert_eq!(one.fold(KEY, FIRST, fold(3, "late")).await, Ok(FoldWritten::Gone));
+        for replica in [&one, &two] {
+            let recalled = replica.recall(KEY).await;
+            assert_eq!((recalled.folds.len(), recalled.memory.waypoints().len()), (0, 0));
+            assert_ne!(recalled.generation, FIRST);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_conversation_is_not_served_from_the_cache() {
     let store = Flaky::shared();
-    let (one, two) = (replica(&store, None), replica(&store, None));
-    one.fold(KEY, fold(1, "x")).await.unwrap();
-    store.delete(KEY).await.unwrap();
-    assert_eq!(one.recall(KEY).await.folds, [fold(1, "x")]);
-    journal(&one).await.unwrap();
-    assert_eq!(two.recall(KEY).await.folds, [fold(1, "x")]);
-    // Deleting a conversation also clears the cache.
-    one.delete(KEY).await.unwrap();
-    assert_eq!(one.recall(KEY).await.folds, []);
+    let one = replica(&store, None);
+    one.fold(KEY, FIRST, fold(1, "x")).await.unwrap();
+    store.fail();
+    assert_eq!(one.recall(KEY).await.folds.len(), 1);
+    tokio::time::advance(HOUR).await;
+    assert_eq!(one.recall(KEY).await.folds.len(), 0);
 }
 
 #[tokio::test]
@@ -83,9 +108,9 @@ async fn a_fold_that_another_process_stored_first_wins() {
     let store = Flaky::shared();
     let (one, two) = (replica(&store, None), replica(&store, None));
     store.fail();
-    one.fold(KEY, fold(1, "ours")).await.unwrap_err();
+    one.fold(KEY, FIRST, fold(1, "ours")).await.unwrap_err();
     store.recover();
-    two.fold(KEY, fold(1, "theirs")).await.unwrap();
+    two.fold(KEY, FIRST, fold(1, "theirs")).await.unwrap();
     // Even if the conflict shows only when ours is stored later.
     journal(&one).await.unwrap();
     assert_eq!(one.recall(KEY).await.folds, [fold(1, "theirs")]);
@@ -94,14 +119,14 @@ async fn a_fold_that_another_process_stored_first_wins() {
 #[tokio::test]
 async fn an_unshared_store_is_read_even_if_the_cache_has_newer_entries() {
     let store = Flaky::unshared();
-    replica(&store, None).fold(KEY, fold(1, "earlier")).await.unwrap();
+    replica(&store, None).fold(KEY, FIRST, fold(1, "earlier")).await.unwrap();
     let later = replica(&store, None);
     // The cache has an entry before the store was read.
-    later.keep_locally(KEY, waypoint());
+    later.keep_locally(KEY, FIRST, waypoint());
     assert_eq!(later.recall(KEY).await.folds, [fold(1, "earlier")]);
-    assert_eq!(later.fold(KEY, fold(1, "later")).await, Ok(false));
+    assert_eq!(later.fold(KEY, FIRST, fold(1, "later")).await, Ok(FoldWritten::Other));
     assert_eq!(later.recall(KEY).await.folds, [fold(1, "earlier")]);
-    assert_eq!(later.fold(KEY, fold(2, "more")).await, Ok(true));
+    assert_eq!(later.fold(KEY, FIRST, fold(2, "more")).await, Ok(FoldWritten::Stored));
     store.fail();
     assert_eq!(later.recall(KEY).await.folds, [fold(1, "earlier"), fold(2, "more")]);
 }
@@ -116,13 +141,13 @@ async fn unreadable_folds_are_reported_and_kept() {
         (sealed, Degraded::NoKey),
     ] {
         let store = Flaky::shared();
-        store.fold(KEY, MessageId([1; 32]), record).await.unwrap();
-        store.fold(KEY, MessageId([2; 32]), readable.clone()).await.unwrap();
+        store.fold(KEY, FIRST, MessageId([1; 32]), record).await.unwrap();
+        store.fold(KEY, FIRST, MessageId([2; 32]), readable.clone()).await.unwrap();
         let replica = replica(&store, None);
         let recalled = replica.recall(KEY).await;
         assert_eq!((recalled.folds, recalled.degraded), (vec![fold(2, "y")], Some(degraded)));
         // This process uses its own fold instead, and does not make it again.
-        assert_eq!(replica.fold(KEY, fold(1, "ours")).await, Ok(true));
+        assert_eq!(replica.fold(KEY, FIRST, fold(1, "ours")).await, Ok(FoldWritten::Stored));
         assert_eq!(replica.recall(KEY).await.folds, [fold(1, "ours"), fold(2, "y")]);
     }
 }

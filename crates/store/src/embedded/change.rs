@@ -3,24 +3,40 @@
 use super::head;
 use super::lifetime::Moment;
 use super::tables::{META, Rows, Tables, at, range_of, under};
-use crate::store::{FOLDS, Journal, MessageId, Turn, WAYPOINTS};
+use crate::store::{Append, Appended, FOLDS, FoldWritten, Generation, Journal, MessageId, Turn, WAYPOINTS};
 use crate::{ConversationKey, StoreError};
 use bytes::Bytes;
 use redb::{ReadableTable, StorageError, WriteTransaction};
 
 #[derive(Debug)]
 pub(super) enum Change {
-    Journal(ConversationKey, Journal),
-    Fold(ConversationKey, MessageId, Bytes),
+    Journal(ConversationKey, Generation, Journal),
+    Fold(ConversationKey, Generation, MessageId, Bytes),
+    Append(ConversationKey, Generation, Append),
     Pin(ConversationKey, Option<Bytes>),
-    Count(ConversationKey, Turn),
-    Delete(ConversationKey),
+    Count(ConversationKey, Generation, Turn),
+    /// Extends the life of a conversation, if it exists.
+    Touch(ConversationKey),
+    Delete(ConversationKey, Generation),
     Probe,
 }
 
-/// The outcome of one change: for a deletion, whether the conversation existed; for a fold, whether this one is stored; or why
-/// this change alone was refused. An error of the database itself is not an outcome: it aborts the transaction with all changes.
-pub(super) type Outcome = Result<bool, StoreError>;
+/// The outcome of one change, or why this change alone was refused. An error of the database itself is not an outcome: it aborts
+/// the transaction with all changes.
+pub(super) type Outcome = Result<Effect, StoreError>;
+
+/// What a change did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Done,
+    /// Nothing: the conversation was deleted since.
+    Gone,
+    Folded(FoldWritten),
+    Appended(Appended),
+    Deleted {
+        existed: bool,
+    },
+}
 
 /// Applies all changes independently: a refused change leaves nothing behind.
 pub(super) fn apply<'c>(
@@ -32,14 +48,24 @@ pub(super) fn apply<'c>(
     let mut outcomes = Vec::new();
     for change in changes {
         outcomes.push(match change {
-            Change::Journal(key, journal) => tables.journal(*key, journal, moment)?,
-            Change::Fold(key, covers, record) => tables.fold(*key, *covers, record, moment)?,
+            Change::Journal(key, generation, _)
+            | Change::Fold(key, generation, _, _)
+            | Change::Append(key, generation, _)
+            | Change::Count(key, generation, _)
+                if generation_of(&tables.tombstones, *key)? != *generation =>
+            {
+                Ok(Effect::Gone)
+            }
+            Change::Journal(key, _, journal) => tables.journal(*key, journal, moment)?,
+            Change::Fold(key, _, covers, record) => tables.fold(*key, *covers, record, moment)?,
+            Change::Append(key, _, append) => tables.append(*key, append, moment)?,
             Change::Pin(key, record) => tables.pin(*key, record.as_ref(), moment)?,
-            Change::Count(key, turn) => tables.count(*key, turn, moment)?,
-            Change::Delete(key) => tables.delete(*key, moment)?,
+            Change::Count(key, _, turn) => tables.count(*key, turn, moment)?,
+            Change::Touch(key) => tables.extend_life(*key, moment)?,
+            Change::Delete(key, next) => tables.delete(*key, *next, moment)?,
             Change::Probe => {
                 transaction.open_table(META)?.insert("probed", moment.now)?;
-                Ok(true)
+                Ok(Effect::Done)
             }
         });
     }
@@ -60,16 +86,55 @@ impl Tables<'_> {
                 self.messages.insert(&row[..], &record[..])?;
             }
         }
-        if let Some(waypoint) = &journal.waypoint {
-            let number = next_number(&self.waypoints, key)?;
-            self.waypoints.insert(&under(key, &number.to_be_bytes())[..], &waypoint[..])?;
-            // The numbers have no gaps, so there is never more than one in excess.
-            if let Some(oldest) = number.checked_sub(WAYPOINTS as u64) {
-                self.waypoints.remove(&under(key, &oldest.to_be_bytes())[..])?;
-            }
-        }
+        self.add_waypoint(key, journal.waypoint.as_ref())?;
         self.touch(key, moment)?;
-        Ok(Ok(true))
+        Ok(Ok(Effect::Done))
+    }
+
+    fn add_waypoint(&mut self, key: ConversationKey, waypoint: Option<&Bytes>) -> Result<(), StorageError> {
+        let Some(waypoint) = waypoint else { return Ok(()) };
+        let number = next_number(&self.waypoints, key)?;
+        self.waypoints.insert(&under(key, &number.to_be_bytes())[..], &waypoint[..])?;
+        // The numbers have no gaps, so there is never more than one in excess.
+        if let Some(oldest) = number.checked_sub(WAYPOINTS as u64) {
+            self.waypoints.remove(&under(key, &oldest.to_be_bytes())[..])?;
+        }
+        Ok(())
+    }
+
+    fn append(
+        &mut self,
+        key: ConversationKey,
+        append: &Append,
+        moment: Moment,
+    ) -> Result<Outcome, StorageError> {
+        self.clear_expired(key, moment)?;
+        let head = log_head(&self.log_heads, key)?;
+        let next = next_number(&self.log, key)?;
+        let number = if append.replaces { next.checked_sub(1) } else { Some(next) };
+        let appended = match number {
+            _ if head == Some(append.head) => Appended::Done,
+            Some(number) if head == append.expected => {
+                self.log.insert(&under(key, &number.to_be_bytes())[..], &append.record[..])?;
+                self.log_heads.insert(&key.0[..], &append.head.0[..])?;
+                for (id, record) in &append.messages {
+                    self.messages.insert(&under(key, &id.0)[..], &record[..])?;
+                }
+                self.add_waypoint(key, append.waypoint.as_ref())?;
+                Appended::Done
+            }
+            Some(_) | None => return Ok(Ok(Effect::Appended(Appended::Conflict))),
+        };
+        self.touch(key, moment)?;
+        Ok(Ok(Effect::Appended(appended)))
+    }
+
+    fn extend_life(&mut self, key: ConversationKey, moment: Moment) -> Result<Outcome, StorageError> {
+        self.clear_expired(key, moment)?;
+        if self.touched_at(key)?.is_some() {
+            self.touch(key, moment)?;
+        }
+        Ok(Ok(Effect::Done))
     }
 
     fn fold(
@@ -80,8 +145,9 @@ impl Tables<'_> {
         moment: Moment,
     ) -> Result<Outcome, StorageError> {
         self.clear_expired(key, moment)?;
-        let is_stored = match self.stored_fold(key, covers)? {
-            Some(stored) => stored == record,
+        let written = match self.stored_fold(key, covers)? {
+            Some(stored) if stored == record => FoldWritten::Stored,
+            Some(_) => FoldWritten::Other,
             None => {
                 let number = next_number(&self.folds, key)?;
                 let row = [&covers.0[..], record].concat();
@@ -89,11 +155,11 @@ impl Tables<'_> {
                 if let Some(oldest) = number.checked_sub(FOLDS as u64) {
                     self.folds.remove(&under(key, &oldest.to_be_bytes())[..])?;
                 }
-                true
+                FoldWritten::Stored
             }
         };
         self.touch(key, moment)?;
-        Ok(Ok(is_stored))
+        Ok(Ok(Effect::Folded(written)))
     }
 
     fn pin(
@@ -108,7 +174,7 @@ impl Tables<'_> {
             None => drop(self.pins.remove(&key.0[..])?),
         }
         self.touch(key, moment)?;
-        Ok(Ok(true))
+        Ok(Ok(Effect::Done))
     }
 
     fn stored_fold(&self, key: ConversationKey, covers: MessageId) -> Result<Option<Bytes>, StorageError> {
@@ -128,7 +194,7 @@ impl Tables<'_> {
         let row = under(key, &turn.id);
         if self.turns.get(&row[..])?.is_some() {
             self.touch(key, moment)?;
-            return Ok(Ok(true));
+            return Ok(Ok(Effect::Done));
         }
         let known = self.heads.get(&key.0[..])?.map(|head| head::decode(head.value())).transpose();
         let known = match known {
@@ -148,13 +214,31 @@ impl Tables<'_> {
         self.heads.insert(&key.0[..], &head::encode(&head)[..])?;
         self.by_last.insert(&at(head.last, key)[..], &[][..])?;
         self.touch(key, moment)?;
-        Ok(Ok(true))
+        Ok(Ok(Effect::Done))
     }
 
-    fn delete(&mut self, key: ConversationKey, moment: Moment) -> Result<Outcome, StorageError> {
+    fn delete(
+        &mut self,
+        key: ConversationKey,
+        next: Generation,
+        moment: Moment,
+    ) -> Result<Outcome, StorageError> {
         let existed = self.touched_at(key)?.is_some_and(|touched| moment.is_alive(touched));
         self.clear(key, &mut { usize::MAX })?;
-        Ok(Ok(existed))
+        self.unbury(key)?;
+        let row = [next.0.to_be_bytes(), moment.now.to_be_bytes()].concat();
+        self.tombstones.insert(&key.0[..], &row[..])?;
+        self.by_buried.insert(&at(moment.now, key)[..], &[][..])?;
+        Ok(Ok(Effect::Deleted { existed }))
+    }
+
+    /// Forgets that a conversation was deleted.
+    pub(super) fn unbury(&mut self, key: ConversationKey) -> Result<(), StorageError> {
+        let buried = self.tombstones.remove(&key.0[..])?.and_then(|row| parse_tombstone(row.value()));
+        if let Some((_, buried)) = buried {
+            self.by_buried.remove(&at(buried, key)[..])?;
+        }
+        Ok(())
     }
 
     /// Removes a conversation that has expired but not been swept, so that a write does not revive it.
@@ -171,6 +255,8 @@ impl Tables<'_> {
         for table in [
             &mut self.waypoints,
             &mut self.folds,
+            &mut self.log,
+            &mut self.log_heads,
             &mut self.pins,
             &mut self.messages,
             &mut self.turns,
@@ -224,6 +310,32 @@ fn next_number(table: &Rows<'_>, key: ConversationKey) -> Result<u64, StorageErr
     number
         .and_then(|number| u64::from_be_bytes(number).checked_add(1))
         .ok_or_else(|| StorageError::Corrupted("a row has no number".to_owned()))
+}
+
+/// The head of a log; `None` if it is empty.
+pub(super) fn log_head(
+    heads: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    key: ConversationKey,
+) -> Result<Option<MessageId>, StorageError> {
+    let Some(row) = heads.get(&key.0[..])? else { return Ok(None) };
+    let head = row.value().try_into().map(MessageId);
+    head.map(Some).map_err(|_| StorageError::Corrupted("the head of a log is not 32 bytes".to_owned()))
+}
+
+/// The generation of a conversation.
+pub(super) fn generation_of(
+    tombstones: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    key: ConversationKey,
+) -> Result<Generation, StorageError> {
+    let Some(row) = tombstones.get(&key.0[..])? else { return Ok(Generation::default()) };
+    let generation = parse_tombstone(row.value()).map(|(generation, _)| generation);
+    generation.ok_or_else(|| StorageError::Corrupted("a tombstone is not 16 bytes".to_owned()))
+}
+
+/// Splits a tombstone into the generation and the time of the deletion.
+fn parse_tombstone(row: &[u8]) -> Option<(Generation, u64)> {
+    let (generation, at) = row.split_first_chunk::<8>()?;
+    Some((Generation(u64::from_be_bytes(*generation)), u64::from_be_bytes(at.try_into().ok()?)))
 }
 
 /// Splits a row into what the fold covers and its record.

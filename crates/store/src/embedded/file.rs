@@ -41,6 +41,7 @@ impl DatabaseFile {
         }
         let database = open(&path, opener)?;
         check_format(&path, &database)?;
+        add_tables(&database)?;
         Ok(DatabaseFile { path, opener, open: RwLock::new(Some(database)) })
     }
 
@@ -115,6 +116,13 @@ fn open(path: &Path, opener: Opener) -> Result<Database, StoreError> {
         .open(path)
         .map_err(|error| io_error(&format!("cannot open `{}` for writing", path.display()), &error))?;
     opener(file).map_err(|error| open_error(path, error))
+}
+
+/// Creates the tables that the version which created the file did not have.
+fn add_tables(database: &Database) -> Result<(), StoreError> {
+    let transaction = database.begin_write()?;
+    drop(Tables::open(&transaction)?);
+    Ok(transaction.commit()?)
 }
 
 fn check_format(path: &Path, database: &Database) -> Result<(), StoreError> {

@@ -1,12 +1,13 @@
 //! Reads from a snapshot of the tables. Expired conversations are invisible, whether swept or not.
 
-use super::change::{split_fold, touched_at};
+use super::change::{generation_of, log_head, split_fold, touched_at};
 use super::head;
 use super::lifetime::Moment;
 use super::tables::{
-    BY_LAST, BY_TOUCHED, Definition, FOLD, HEAD, MESSAGE, PIN, TOUCHED, TURN, WAYPOINT, parse_at, range_of,
+    BY_LAST, BY_TOUCHED, Definition, FOLD, HEAD, LOG, LOG_HEAD, MESSAGE, PIN, TOMBSTONE, TOUCHED, TURN,
+    WAYPOINT, parse_at, range_of,
 };
-use crate::store::{FOLDS, Listing, MessageId, WAYPOINTS};
+use crate::store::{FOLDS, Generation, Listing, LogRead, MessageId, WAYPOINTS};
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
 use redb::{Range, ReadTransaction, ReadableTable, ReadableTableMetadata};
@@ -51,6 +52,25 @@ pub(super) fn pinned(
     in_conversation(transaction, PIN, key, moment, |mut rows| {
         rows.next().map(|row| Ok(copy(row?.1.value()))).transpose()
     })
+}
+
+pub(super) fn generation(transaction: &ReadTransaction, key: ConversationKey) -> Read<Generation> {
+    Ok(generation_of(&transaction.open_table(TOMBSTONE)?, key)?)
+}
+
+pub(super) fn log(
+    transaction: &ReadTransaction,
+    key: ConversationKey,
+    from: usize,
+    moment: Moment,
+) -> Read<LogRead> {
+    let generation = generation(transaction, key)?;
+    let turns = in_conversation(transaction, LOG, key, moment, |rows| {
+        rows.skip(from).map(|row| Ok(copy(row?.1.value()))).collect()
+    })?;
+    let is_alive = is_alive(transaction, key, moment)?;
+    let head = if is_alive { log_head(&transaction.open_table(LOG_HEAD)?, key)? } else { None };
+    Ok(LogRead { generation, head, turns })
 }
 
 pub(super) fn turns(transaction: &ReadTransaction, key: ConversationKey, moment: Moment) -> Read<Vec<Bytes>> {

@@ -1,8 +1,10 @@
 //! Removes expired conversations in bounded steps, so that no request waits long behind one.
 
+use super::change::touched_at;
 use super::lifetime::Moment;
-use super::tables::{BY_TOUCHED, Tables, parse_at};
+use super::tables::{BY_BURIED, BY_TOUCHED, Tables, at, parse_at};
 use crate::StoreError;
+use crate::store::TOMBSTONE_LIFE;
 use redb::{Database, ReadableDatabase, ReadableTable};
 
 /// The outcome of a sweep.
@@ -19,10 +21,14 @@ pub(super) const MAX_ROWS: usize = 1_024;
 /// Removes at most `rows` rows of expired conversations. Does not write if nothing has expired.
 pub(super) fn sweep(database: &Database, moment: Moment, mut rows: usize) -> Result<Swept, StoreError> {
     let first_alive = moment.first_alive().to_be_bytes();
-    let due = database.begin_read()?.open_table(BY_TOUCHED)?.range::<&[u8]>(..&first_alive[..])?.next();
-    if due.transpose()?.is_none() {
+    let long_ago = long_ago(moment).to_be_bytes();
+    let snapshot = database.begin_read()?;
+    let due = snapshot.open_table(BY_TOUCHED)?.range::<&[u8]>(..&first_alive[..])?.next();
+    let buried = snapshot.open_table(BY_BURIED)?.range::<&[u8]>(..&long_ago[..])?.next();
+    if due.transpose()?.is_none() && buried.transpose()?.is_none() {
         return Ok(Swept::Everything);
     }
+    drop(snapshot);
     let mut transaction = database.begin_write()?;
     transaction.set_quick_repair(true);
     let mut tables = Tables::open(&transaction)?;
@@ -33,9 +39,38 @@ pub(super) fn sweep(database: &Database, moment: Moment, mut rows: usize) -> Res
             .ok_or_else(|| StoreError::Corrupt("an index row has the wrong length".to_owned()))?;
         tables.clear(key, &mut rows)?;
     }
+    while rows > 0 {
+        let due = tables.by_buried.range::<&[u8]>(..&long_ago[..])?.next().transpose()?;
+        let Some(due) = due.map(|(row, _)| row.value().to_vec()) else { break };
+        rows -= 1;
+        forget_deletion(&mut tables, &due, moment)?;
+    }
     drop(tables);
     transaction.commit()?;
     Ok(if rows > 0 { Swept::Everything } else { Swept::MoreLeft })
+}
+
+/// Deletions before this time may be forgotten.
+fn long_ago(moment: Moment) -> u64 {
+    let life = u64::try_from(TOMBSTONE_LIFE.as_millis()).unwrap_or(u64::MAX);
+    moment.now.saturating_sub(life)
+}
+
+/// Removes a tombstone, unless the conversation exists again: its generation must not change while it lives.
+fn forget_deletion(tables: &mut Tables<'_>, due: &[u8], moment: Moment) -> Result<(), StoreError> {
+    let (_, key) =
+        parse_at(due).ok_or_else(|| StoreError::Corrupt("an index row has the wrong length".to_owned()))?;
+    if touched_at(&tables.touched, key)?.is_none() {
+        return Ok(tables.unbury(key)?);
+    }
+    tables.by_buried.remove(due)?;
+    let row = tables.tombstones.get(&key.0[..])?.map(|row| row.value().to_vec());
+    if let Some(mut row) = row.filter(|row| row.len() == 16) {
+        row[8..].copy_from_slice(&moment.now.to_be_bytes());
+        tables.tombstones.insert(&key.0[..], &row[..])?;
+        tables.by_buried.insert(&at(moment.now, key)[..], &[][..])?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -47,7 +82,7 @@ mod tests {
     use crate::embedded::lifetime::Lifetime;
     use crate::embedded::read;
     use crate::embedded::tests::{journal, key, rows_in, turn};
-    use crate::store::Listing;
+    use crate::store::{Generation, Listing};
     use redb::backends::InMemoryBackend;
     use std::time::Duration;
 
@@ -66,7 +101,10 @@ mod tests {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         for number in 0..10 {
             let moment = if number < 5 { at(|| 1_000) } else { at(|| 1_050) };
-            let changes = [Change::Journal(key(number), journal("old")), Change::Count(key(number), turn(1))];
+            let changes = [
+                Change::Journal(key(number), Generation::default(), journal("old")),
+                Change::Count(key(number), Generation::default(), turn(1)),
+            ];
             write(&database, &changes, moment);
         }
         database
@@ -111,7 +149,7 @@ mod tests {
         sweep(&database, moment, 20).unwrap();
         for number in 0..3 {
             let new = crate::store::Journal { messages: Vec::new(), waypoint: Some("new".into()) };
-            write(&database, &[Change::Journal(key(number), new)], moment);
+            write(&database, &[Change::Journal(key(number), Generation::default(), new)], moment);
             let transaction = database.begin_read().unwrap();
             assert_eq!(read::waypoints(&transaction, key(number), moment).unwrap(), ["new"]);
             assert!(read::messages(&transaction, key(number), moment).unwrap().is_empty());

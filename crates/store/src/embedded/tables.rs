@@ -11,6 +11,14 @@ pub(super) type Rows<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 pub(super) const WAYPOINT: Definition = TableDefinition::new("waypoint");
 /// Conversation and number to covered prefix and fold. Numbered like waypoints.
 pub(super) const FOLD: Definition = TableDefinition::new("fold");
+/// Conversation and number to a turn of the log. Numbered like waypoints.
+pub(super) const LOG: Definition = TableDefinition::new("log");
+/// Conversation to the head of its log.
+pub(super) const LOG_HEAD: Definition = TableDefinition::new("log_head");
+/// Conversation to its generation, for conversations that were deleted. Outlives the conversation.
+pub(super) const TOMBSTONE: Definition = TableDefinition::new("tombstone");
+/// The time of a deletion and conversation to nothing. One row for each in `TOMBSTONE`.
+pub(super) const BY_BURIED: Definition = TableDefinition::new("by_buried");
 /// Conversation to pinned record.
 pub(super) const PIN: Definition = TableDefinition::new("pin");
 /// Conversation and message id to record.
@@ -34,6 +42,10 @@ pub(super) const META: TableDefinition<'static, &'static str, u64> = TableDefini
 pub(super) struct Tables<'t> {
     pub(super) waypoints: Rows<'t>,
     pub(super) folds: Rows<'t>,
+    pub(super) log: Rows<'t>,
+    pub(super) log_heads: Rows<'t>,
+    pub(super) tombstones: Rows<'t>,
+    pub(super) by_buried: Rows<'t>,
     pub(super) pins: Rows<'t>,
     pub(super) messages: Rows<'t>,
     pub(super) turns: Rows<'t>,
@@ -50,6 +62,10 @@ impl<'t> Tables<'t> {
         Ok(Tables {
             waypoints: transaction.open_table(WAYPOINT)?,
             folds: transaction.open_table(FOLD)?,
+            log: transaction.open_table(LOG)?,
+            log_heads: transaction.open_table(LOG_HEAD)?,
+            tombstones: transaction.open_table(TOMBSTONE)?,
+            by_buried: transaction.open_table(BY_BURIED)?,
             pins: transaction.open_table(PIN)?,
             messages: transaction.open_table(MESSAGE)?,
             turns: transaction.open_table(TURN)?,

@@ -10,8 +10,13 @@ use std::fs;
 use std::future::ready;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use tables::{BY_LAST, BY_TOUCHED, END, FOLD, HEAD, MESSAGE, META, PIN, TOUCHED, TURN, WAYPOINT};
+use tables::{
+    BY_LAST, BY_TOUCHED, END, FOLD, HEAD, LOG, LOG_HEAD, MESSAGE, META, PIN, TOUCHED, TURN, WAYPOINT,
+};
 use tempfile::{TempDir, tempdir};
+
+/// Nothing was deleted before.
+const FIRST: Generation = Generation(0);
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -83,7 +88,7 @@ async fn dropping_the_store_writes_what_is_queued() {
     let store = EmbeddedStore::open(directory.path(), HOUR).unwrap();
     for number in 0..100 {
         // Polled once and dropped, as by a caller whose deadline has passed.
-        tokio::select! { biased; _ = store.journal(key(number), journal("x")) => {}, () = ready(()) => {} }
+        tokio::select! { biased; _ = store.journal(key(number), FIRST, journal("x")) => {}, () = ready(()) => {} }
     }
     drop(store);
     let store = EmbeddedStore::open(directory.path(), HOUR).unwrap();
@@ -108,7 +113,7 @@ async fn concurrent_writes_share_one_commit() {
     let mut waiting = tokio::task::JoinSet::new();
     for number in 0..64 {
         let store = Arc::clone(&store);
-        waiting.spawn(async move { store.journal(key(number), journal("x")).await });
+        waiting.spawn(async move { store.journal(key(number), FIRST, journal("x")).await });
     }
     // On this runtime, all tasks have queued their change when this one runs again.
     tokio::task::yield_now().await;
@@ -127,17 +132,17 @@ async fn a_full_disk_fails_writes_until_there_is_space() {
     let is_full = &disk::switches::<DISK>().is_full;
     let directory = tempdir().unwrap();
     let store = EmbeddedStore::open_with(directory.path(), HOUR, wall_clock, disk::open::<DISK>).unwrap();
-    store.journal(key(1), journal("before")).await.unwrap();
+    store.journal(key(1), FIRST, journal("before")).await.unwrap();
     for _ in 0..3 {
         is_full.store(true, Ordering::Relaxed);
-        let error = store.journal(key(1), journal("lost")).await.unwrap_err();
+        let error = store.journal(key(1), FIRST, journal("lost")).await.unwrap_err();
         assert!(matches!(error, StoreError::Full(_)), "{error:?}");
         assert!(store.probe().await.is_err());
         is_full.store(false, Ordering::Relaxed);
         store.probe().await.unwrap();
         assert_eq!(store.recall(key(1)).await.unwrap().waypoints, ["before"]);
     }
-    store.journal(key(1), journal("after")).await.unwrap();
+    store.journal(key(1), FIRST, journal("after")).await.unwrap();
     assert_eq!(store.recall(key(1)).await.unwrap().waypoints, ["before", "after"]);
 }
 
@@ -145,18 +150,18 @@ async fn a_full_disk_fails_writes_until_there_is_space() {
 async fn a_refused_change_does_not_affect_others_in_the_same_commit() {
     let directory = tempdir().unwrap();
     let store = EmbeddedStore::open(directory.path(), HOUR).unwrap();
-    store.count(key(1), turn(1)).await.unwrap();
+    store.count(key(1), FIRST, turn(1)).await.unwrap();
     drop(store);
     edit_database(directory.path(), |transaction| {
         transaction.open_table(HEAD).unwrap().insert(&key(1).0[..], &b"no head"[..]).unwrap();
     });
     let store = EmbeddedStore::open(directory.path(), HOUR).unwrap();
-    let (bad, good) = tokio::join!(store.count(key(1), turn(2)), store.count(key(2), turn(1)));
+    let (bad, good) = tokio::join!(store.count(key(1), FIRST, turn(2)), store.count(key(2), FIRST, turn(1)));
     assert!(matches!(bad, Err(StoreError::Corrupt(_))), "{bad:?}");
     good.unwrap();
     assert_eq!(store.turns(key(1)).await.unwrap().len(), 1);
     // Deleting it repairs the store, including the listing.
-    assert!(store.delete(key(1)).await.unwrap());
+    assert!(store.delete(key(1), Generation(1)).await.unwrap());
     let listing = store.list(0, 10).await.unwrap();
     assert_eq!((listing.total, listing.conversations[0].0), (1, key(2)));
 }
@@ -168,8 +173,8 @@ async fn the_writer_sweeps_expired_conversations() {
     let clock = || NOW.load(Ordering::Relaxed);
     let store = EmbeddedStore::open_with_clock(directory.path(), HOUR, clock).unwrap();
     for number in 0..20 {
-        store.journal(key(number), journal("x")).await.unwrap();
-        store.count(key(number), turn(1)).await.unwrap();
+        store.journal(key(number), FIRST, journal("x")).await.unwrap();
+        store.count(key(number), FIRST, turn(1)).await.unwrap();
     }
     assert_eq!(store.list(0, 50).await.unwrap().total, 20);
     NOW.fetch_add(3_600_000, Ordering::Relaxed);
@@ -187,9 +192,9 @@ async fn a_clock_set_back_does_not_shorten_the_time_to_live() {
     let directory: TempDir = tempdir().unwrap();
     let clock = || NOW.load(Ordering::Relaxed);
     let store = EmbeddedStore::open_with_clock(directory.path(), HOUR, clock).unwrap();
-    store.journal(key(1), journal("x")).await.unwrap();
+    store.journal(key(1), FIRST, journal("x")).await.unwrap();
     NOW.store(1, Ordering::Relaxed);
-    store.journal(key(1), journal("y")).await.unwrap();
+    store.journal(key(1), FIRST, journal("y")).await.unwrap();
     NOW.store(10_000_000 + 3_599_999, Ordering::Relaxed);
     assert_eq!(store.recall(key(1)).await.unwrap().waypoints, ["x", "y"]);
     NOW.fetch_add(1, Ordering::Relaxed);
@@ -219,7 +224,7 @@ pub(super) fn turn(number: u8) -> Turn {
 /// The number of rows in all tables of conversations.
 pub(super) fn rows_in(database: &Database) -> u64 {
     let transaction = database.begin_read().unwrap();
-    [WAYPOINT, FOLD, PIN, MESSAGE, TURN, END, HEAD, TOUCHED, BY_LAST, BY_TOUCHED]
+    [WAYPOINT, FOLD, LOG, LOG_HEAD, PIN, MESSAGE, TURN, END, HEAD, TOUCHED, BY_LAST, BY_TOUCHED]
         .into_iter()
         .map(|table| transaction.open_table(table).unwrap().len().unwrap())
         .sum()

@@ -70,7 +70,7 @@ fn context(key: ConversationKey, head: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::MessageId;
-    use crate::record::{RawMessage, encode_message};
+    use crate::record::{RawMessage, Standing, encode_message};
     use proptest::prelude::*;
 
     const KEY: ConversationKey = ConversationKey([3; 16]);
@@ -120,7 +120,14 @@ mod tests {
     fn a_message_does_not_open_as_a_fold() {
         let keyring = keyring();
         let id = MessageId([1; 32]);
-        let message = RawMessage { id, parent: id, position: 0, at: 0, json: Bytes::from_static(b"{}") };
+        let message = RawMessage {
+            id,
+            parent: id,
+            position: 0,
+            at: 0,
+            json: Bytes::from_static(b"{}"),
+            standing: Standing::Kept,
+        };
         let record = encode_message(KEY, &message, Some(&keyring));
         assert_eq!(decode_fold(KEY, &record, Some(&keyring)), Err(RecordError::Damaged));
     }

@@ -19,13 +19,21 @@ pub(super) enum Part {
     FoldOrder,
     /// The pinned text.
     Pin,
+    /// The turns of the log, the oldest first.
+    Log,
+    /// The head of the log.
+    LogHead,
+    /// The generation of the conversation. It outlives the conversation.
+    Generation,
     /// The holder of the lease on folding.
-    Lease,
+    FoldLease,
+    /// The holder of the lease on a turn.
+    TurnLease,
 }
 
-/// The keys that live as long as the conversation, in the order in which the scripts take them. The lease is not one of them: it
-/// has its own expiry, which no write may extend.
-pub(super) const PARTS: [Part; 8] = [
+/// The keys in the order in which the scripts take them: those that live as long as the conversation, and its generation. The
+/// leases are not among them: they have their own expiry, which no write may extend.
+pub(super) const PARTS: [Part; 11] = [
     Part::Waypoints,
     Part::Messages,
     Part::Turns,
@@ -34,6 +42,9 @@ pub(super) const PARTS: [Part; 8] = [
     Part::Folds,
     Part::FoldOrder,
     Part::Pin,
+    Part::Log,
+    Part::LogHead,
+    Part::Generation,
 ];
 
 pub(super) fn key(conversation: ConversationKey, part: Part) -> String {
@@ -46,7 +57,11 @@ pub(super) fn key(conversation: ConversationKey, part: Part) -> String {
         Part::Folds => 'f',
         Part::FoldOrder => 'o',
         Part::Pin => 'p',
-        Part::Lease => 'c',
+        Part::Log => 'l',
+        Part::LogHead => 'n',
+        Part::Generation => 'g',
+        Part::FoldLease => 'c',
+        Part::TurnLease => 'r',
     };
     format!("tg:1:{{{conversation}}}:{letter}")
 }
@@ -92,8 +107,8 @@ mod tests {
     fn all_keys_of_a_conversation_share_a_slot() {
         let conversation = ConversationKey([7; 16]);
         let slots = PARTS.map(|part| Slot::of(&key(conversation, part)));
-        assert_eq!(slots, [Slot::of(&conversation.to_string()); 8]);
-        assert_eq!(slots[0], Slot::of(&key(conversation, Part::Lease)));
+        assert_eq!(slots, [Slot::of(&conversation.to_string()); PARTS.len()]);
+        assert_eq!(slots[0], Slot::of(&key(conversation, Part::TurnLease)));
         assert_eq!(key(conversation, Part::Head), "tg:1:{07070707070707070707070707070707}:h");
     }
 }

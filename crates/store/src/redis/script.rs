@@ -8,9 +8,13 @@ use std::sync::LazyLock;
 
 pub(super) static JOURNAL: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("journal.lua")));
 pub(super) static FOLD: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("fold.lua")));
+pub(super) static APPEND: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("append.lua")));
+pub(super) static DELETE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("delete.lua")));
 pub(super) static PIN: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("pin.lua")));
 pub(super) static ACQUIRE_LEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("acquire_lease.lua")));
+pub(super) static ACQUIRE_TURN_LEASE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("acquire_turn_lease.lua")));
 pub(super) static RELEASE_LEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("release_lease.lua")));
 pub(super) static COUNT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("count.lua")));

@@ -1,9 +1,9 @@
-//! The contract of leases on folding.
+//! The contract of leases.
 
-use crate::suite::{assert_empty, key, until, waypoint};
+use crate::suite::{FIRST, assert_empty, key, next, until, waypoint};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_store::Store;
+use tidegate_store::{Lease, Store};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -26,59 +26,64 @@ async fn one_of_many_concurrent_callers_gets_the_lease(store: &Arc<dyn Store>) {
     let mut tasks = JoinSet::new();
     for number in 0..64 {
         let store = store.clone();
-        tasks.spawn(
-            async move { store.claim(key, [number; 16], LONG).await.unwrap().then_some([number; 16]) },
-        );
+        tasks.spawn(async move {
+            store.claim(key, Lease::Fold, [number; 16], LONG).await.unwrap().then_some([number; 16])
+        });
     }
     let holders: Vec<[u8; 16]> = tasks.join_all().await.into_iter().flatten().collect();
     assert_eq!(holders.len(), 1);
     // The holder can renew it, and another conversation is free.
-    assert!(store.claim(key, holders[0], LONG).await.unwrap());
-    assert!(store.claim(another, [255; 16], LONG).await.unwrap());
-    assert!(!store.claim(key, [255; 16], LONG).await.unwrap());
+    assert!(store.claim(key, Lease::Fold, holders[0], LONG).await.unwrap());
+    assert!(store.claim(another, Lease::Fold, [255; 16], LONG).await.unwrap());
+    // A turn may run while a summary is made.
+    assert!(store.claim(key, Lease::Turn, [255; 16], LONG).await.unwrap());
+    assert!(!store.claim(key, Lease::Turn, ONE, LONG).await.unwrap());
+    assert!(!store.claim(key, Lease::Fold, [255; 16], LONG).await.unwrap());
 }
 
 async fn only_the_holder_can_release(store: &dyn Store) {
     let key = key();
-    store.release(key, ONE).await.unwrap();
-    assert!(store.claim(key, ONE, LONG).await.unwrap());
-    store.release(key, OTHER).await.unwrap();
-    assert!(!store.claim(key, OTHER, LONG).await.unwrap());
-    store.release(key, ONE).await.unwrap();
-    assert!(store.claim(key, OTHER, LONG).await.unwrap());
-    store.release(key, ONE).await.unwrap();
-    assert!(!store.claim(key, ONE, LONG).await.unwrap());
+    store.release(key, Lease::Fold, ONE).await.unwrap();
+    assert!(store.claim(key, Lease::Fold, ONE, LONG).await.unwrap());
+    store.release(key, Lease::Fold, OTHER).await.unwrap();
+    assert!(!store.claim(key, Lease::Fold, OTHER, LONG).await.unwrap());
+    store.release(key, Lease::Fold, ONE).await.unwrap();
+    assert!(store.claim(key, Lease::Fold, OTHER, LONG).await.unwrap());
+    store.release(key, Lease::Fold, ONE).await.unwrap();
+    assert!(!store.claim(key, Lease::Fold, ONE, LONG).await.unwrap());
 }
 
 async fn a_lease_expires(store: &dyn Store) {
     let key = key();
     let begun = Instant::now();
     let lease = Duration::from_millis(300);
-    assert!(store.claim(key, ONE, lease).await.unwrap());
+    assert!(store.claim(key, Lease::Fold, ONE, lease).await.unwrap());
     // A write extends the life of the conversation, but not of the lease.
-    store.journal(key, waypoint("w")).await.unwrap();
-    until(async || store.claim(key, OTHER, LONG).await.unwrap()).await;
+    store.journal(key, FIRST, waypoint("w")).await.unwrap();
+    until(async || store.claim(key, Lease::Fold, OTHER, LONG).await.unwrap()).await;
     // A server measures in whole milliseconds of its own clock.
     assert!(begun.elapsed() >= lease - Duration::from_millis(10), "{:?}", begun.elapsed());
     // The late holder has lost it and cannot release the lease of the next one.
-    store.release(key, ONE).await.unwrap();
-    assert!(!store.claim(key, ONE, LONG).await.unwrap());
+    store.release(key, Lease::Fold, ONE).await.unwrap();
+    assert!(!store.claim(key, Lease::Fold, ONE, LONG).await.unwrap());
 }
 
 async fn the_holder_can_renew(store: &dyn Store) {
     let key = key();
     let lease = Duration::from_millis(300);
     let begun = Instant::now();
-    assert!(store.claim(key, ONE, lease).await.unwrap());
-    assert!(store.claim(key, ONE, LONG).await.unwrap());
+    assert!(store.claim(key, Lease::Fold, ONE, lease).await.unwrap());
+    assert!(store.claim(key, Lease::Fold, ONE, LONG).await.unwrap());
     until(async || begun.elapsed() > lease + Duration::from_millis(50)).await;
-    assert!(!store.claim(key, OTHER, LONG).await.unwrap());
+    assert!(!store.claim(key, Lease::Fold, OTHER, LONG).await.unwrap());
 }
 
 async fn a_lease_creates_no_conversation_and_is_deleted_with_one(store: &dyn Store) {
     let key = key();
-    assert!(store.claim(key, ONE, LONG).await.unwrap());
-    assert_empty(store, key).await;
-    assert!(!store.delete(key).await.unwrap());
-    assert!(store.claim(key, OTHER, LONG).await.unwrap());
+    for lease in [Lease::Fold, Lease::Turn] {
+        assert!(store.claim(key, lease, ONE, LONG).await.unwrap());
+        assert_empty(store, key).await;
+        assert!(!store.delete(key, next()).await.unwrap());
+        assert!(store.claim(key, lease, OTHER, LONG).await.unwrap());
+    }
 }

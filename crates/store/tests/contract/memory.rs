@@ -1,4 +1,4 @@
-use crate::suite;
+use crate::suite::{self, FIRST};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ async fn the_least_recently_written_conversation_is_evicted_when_full() {
     let key = |number: u8| ConversationKey([number; 16]);
     for number in 0..20 {
         let message = (MessageId([number; 32]), Bytes::from(vec![0; 10_000]));
-        store.journal(key(number), Journal { messages: vec![message], waypoint: None }).await.unwrap();
+        store.journal(key(number), FIRST, Journal { messages: vec![message], waypoint: None }).await.unwrap();
     }
     assert_eq!(store.messages(key(0)).await.unwrap(), []);
     assert_eq!(store.messages(key(19)).await.unwrap().len(), 1);

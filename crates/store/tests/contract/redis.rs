@@ -23,7 +23,7 @@ async fn a_single_server_keeps_the_contract() {
 #[tokio::test]
 async fn a_server_with_tls_and_a_restricted_user_keeps_the_contract() {
     let permissions = "+lrange +hgetall +del +set +zrem +zcard +zrevrange +eval +evalsha +hsetnx +rpush +ltrim +pexpire +sadd \
-                  +hincrby +hset +hget +zadd +zremrangebyscore +zscore +get +hdel +lpop +lrem";
+                  +hincrby +hset +hget +zadd +zremrangebyscore +zscore +get +hdel +lpop +lrem +lset";
     let user = format!("user tide on >s3cr/et ~tg:* {permissions}");
     let server = RedisServer::with_tls(&[&user]).await;
     keeps_the_contract(&server.tls_url("tide:s3cr%2Fet@")).await;

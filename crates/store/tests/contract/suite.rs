@@ -1,14 +1,17 @@
-use crate::{folds, leases};
+use crate::{deletion, folds, leases, log};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_store::{
-    ConversationKey, Head, Journal, MessageId, Recollection, Store, Turn, WAYPOINTS, wall_clock,
+    ConversationKey, Generation, Head, Journal, MessageId, Recollection, Store, Turn, WAYPOINTS, wall_clock,
 };
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval};
+
+/// Nothing was deleted before.
+pub(crate) const FIRST: Generation = Generation(0);
 
 /// The base of all turn times.
 static START: LazyLock<u64> = LazyLock::new(wall_clock);
@@ -32,6 +35,9 @@ pub(crate) async fn everything(open: impl AsyncFn(Duration) -> Arc<dyn Store>) {
     folds::everything(&store).await;
     a_pin_stays_until_it_is_replaced_or_removed(&*store).await;
     leases::everything(&store).await;
+    log::everything(&store).await;
+    deletion::everything(&*store).await;
+    log::a_log_expires(&*open(Duration::from_millis(400)).await).await;
     store.probe().await.unwrap();
     a_conversation_expires_without_writes(&*open(Duration::from_millis(400)).await).await;
     writing_keeps_a_conversation_alive(&*open(Duration::from_millis(1500)).await).await;
@@ -44,13 +50,13 @@ async fn a_new_conversation_is_empty(store: &dyn Store) {
     assert_eq!(store.head(key).await.unwrap(), None);
     assert_eq!(store.turns(key).await.unwrap(), Vec::<Bytes>::new());
     assert_eq!(store.messages(key).await.unwrap(), []);
-    assert!(!store.delete(key).await.unwrap());
+    assert!(!store.delete(key, next()).await.unwrap());
 }
 
 async fn waypoints_are_returned_in_order_and_the_oldest_are_dropped(store: &dyn Store) {
     let key = key();
     for number in 0..WAYPOINTS + 3 {
-        store.journal(key, waypoint(&format!("waypoint {number}"))).await.unwrap();
+        store.journal(key, FIRST, waypoint(&format!("waypoint {number}"))).await.unwrap();
     }
     let expected: Vec<Bytes> = (3..WAYPOINTS + 3).map(|number| format!("waypoint {number}").into()).collect();
     assert_eq!(store.recall(key).await.unwrap().waypoints, expected);
@@ -59,7 +65,7 @@ async fn waypoints_are_returned_in_order_and_the_oldest_are_dropped(store: &dyn 
 async fn a_pin_stays_until_it_is_replaced_or_removed(store: &dyn Store) {
     let (here, there) = (key(), key());
     store.pin(here, Some("first".into())).await.unwrap();
-    store.journal(here, waypoint("one")).await.unwrap();
+    store.journal(here, FIRST, waypoint("one")).await.unwrap();
     assert_eq!(store.recall(here).await.unwrap().pinned, Some("first".into()));
     store.pin(here, Some(Bytes::from_static(b"second\0"))).await.unwrap();
     assert_eq!(store.recall(here).await.unwrap().pinned, Some(Bytes::from_static(b"second\0")));
@@ -68,19 +74,19 @@ async fn a_pin_stays_until_it_is_replaced_or_removed(store: &dyn Store) {
     assert_eq!(store.recall(here).await.unwrap().pinned, None);
     // It is deleted with its conversation.
     store.pin(here, Some("third".into())).await.unwrap();
-    assert!(store.delete(here).await.unwrap());
-    assert_eq!(store.recall(here).await.unwrap(), Recollection::default());
+    assert!(store.delete(here, next()).await.unwrap());
+    assert_empty(store, here).await;
 }
 
 async fn a_message_is_added_once(store: &dyn Store) {
     let key = key();
-    store.journal(key, message(1, "first")).await.unwrap();
-    store.journal(key, message(1, "second")).await.unwrap();
+    store.journal(key, FIRST, message(1, "first")).await.unwrap();
+    store.journal(key, FIRST, message(1, "second")).await.unwrap();
     let both = Journal {
         messages: [message(1, "third").messages, message(2, "x").messages].concat(),
         waypoint: None,
     };
-    store.journal(key, both).await.unwrap();
+    store.journal(key, FIRST, both).await.unwrap();
     assert_eq!(messages(store, key).await, [(id(1), "first".into()), (id(2), "x".into())]);
 }
 
@@ -89,11 +95,11 @@ async fn records_may_contain_any_bytes(store: &dyn Store) {
     let odd: Bytes = (0..=255).chain([0, 13, 10, 0]).collect();
     let long = Bytes::from(vec![7; 1 << 20]);
     let messages = vec![(id(0), odd.clone()), (id(10), Bytes::new()), (id(255), long.clone())];
-    store.journal(key, Journal { messages, waypoint: Some(odd.clone()) }).await.unwrap();
-    store.count(key, Turn { record: odd.clone(), ..turn(1, None, 1) }).await.unwrap();
-    store.fold(key, id(0), odd.clone()).await.unwrap();
-    store.fold(key, id(10), Bytes::new()).await.unwrap();
-    store.fold(key, id(255), long.clone()).await.unwrap();
+    store.journal(key, FIRST, Journal { messages, waypoint: Some(odd.clone()) }).await.unwrap();
+    store.count(key, FIRST, Turn { record: odd.clone(), ..turn(1, None, 1) }).await.unwrap();
+    store.fold(key, FIRST, id(0), odd.clone()).await.unwrap();
+    store.fold(key, FIRST, id(10), Bytes::new()).await.unwrap();
+    store.fold(key, FIRST, id(255), long.clone()).await.unwrap();
     assert_eq!(
         self::messages(store, key).await,
         [(id(0), odd.clone()), (id(10), Bytes::new()), (id(255), long.clone())]
@@ -101,7 +107,7 @@ async fn records_may_contain_any_bytes(store: &dyn Store) {
     let recollection = Recollection {
         waypoints: vec![odd.clone()],
         folds: vec![odd.clone(), Bytes::new(), long],
-        pinned: None,
+        ..Recollection::default()
     };
     assert_eq!(store.recall(key).await.unwrap(), recollection);
     assert_eq!(store.turns(key).await.unwrap(), [odd]);
@@ -114,8 +120,8 @@ async fn concurrent_writes_lose_nothing(store: &Arc<dyn Store>) {
         let store = store.clone();
         tasks.spawn(async move {
             // Pairs of tasks write the same message.
-            store.journal(key, message(number / 2, "m")).await.unwrap();
-            store.count(key, turn(number, Some(number / 2), 10)).await.unwrap();
+            store.journal(key, FIRST, message(number / 2, "m")).await.unwrap();
+            store.count(key, FIRST, turn(number, Some(number / 2), 10)).await.unwrap();
         });
     }
     while let Some(done) = tasks.join_next().await {
@@ -130,10 +136,10 @@ async fn concurrent_writes_lose_nothing(store: &Arc<dyn Store>) {
 async fn a_turn_is_counted_once(store: &dyn Store) {
     let key = key();
     for _ in 0..3 {
-        store.count(key, turn(1, Some(1), 10)).await.unwrap();
+        store.count(key, FIRST, turn(1, Some(1), 10)).await.unwrap();
     }
     let labels = vec![("model", "gpt-5 \"ü\"\n".to_owned()), ("route", "b".to_owned())];
-    store.count(key, Turn { at: *START - 100, labels, ..turn(2, Some(2), 5) }).await.unwrap();
+    store.count(key, FIRST, Turn { at: *START - 100, labels, ..turn(2, Some(2), 5) }).await.unwrap();
     let head = store.head(key).await.unwrap().unwrap();
     assert_eq!(counts(&head), [("requests", 2), ("tokens", 15), ("turns", 2)]);
     assert_eq!((head.first, head.last), (*START - 100, *START + 1));
@@ -144,9 +150,9 @@ async fn a_turn_is_counted_once(store: &dyn Store) {
 
 async fn a_retry_counts_as_a_request_but_not_as_a_turn(store: &dyn Store) {
     let key = key();
-    store.count(key, turn(1, Some(1), 10)).await.unwrap();
-    store.count(key, turn(2, Some(1), 10)).await.unwrap();
-    store.count(key, turn(3, None, 10)).await.unwrap();
+    store.count(key, FIRST, turn(1, Some(1), 10)).await.unwrap();
+    store.count(key, FIRST, turn(2, Some(1), 10)).await.unwrap();
+    store.count(key, FIRST, turn(3, None, 10)).await.unwrap();
     let head = store.head(key).await.unwrap().unwrap();
     assert_eq!(counts(&head), [("requests", 3), ("tokens", 30), ("turns", 1)]);
 }
@@ -157,13 +163,13 @@ async fn conversations_are_listed_by_their_last_turn(store: &dyn Store) {
     // Later than anything already in the store.
     let late = |number: u64| *START + 100_000 + number;
     for (number, key) in keys.into_iter().enumerate() {
-        store.count(key, Turn { at: late(number as u64), ..turn(1, Some(1), 1) }).await.unwrap();
+        store.count(key, FIRST, Turn { at: late(number as u64), ..turn(1, Some(1), 1) }).await.unwrap();
     }
-    store.count(keys[0], Turn { at: late(9), ..turn(2, Some(2), 1) }).await.unwrap();
+    store.count(keys[0], FIRST, Turn { at: late(9), ..turn(2, Some(2), 1) }).await.unwrap();
     // An old turn that is written late changes nothing.
-    store.count(keys[2], Turn { at: late(0) - 5, ..turn(3, Some(3), 1) }).await.unwrap();
+    store.count(keys[2], FIRST, Turn { at: late(0) - 5, ..turn(3, Some(3), 1) }).await.unwrap();
     // Only conversations with a turn are listed.
-    store.journal(key(), message(1, "x")).await.unwrap();
+    store.journal(key(), FIRST, message(1, "x")).await.unwrap();
 
     let listing = store.list(0, 3).await.unwrap();
     assert_eq!(listing.total, before + 3);
@@ -178,11 +184,11 @@ async fn conversations_are_listed_by_their_last_turn(store: &dyn Store) {
 
 async fn conversations_are_isolated(store: &dyn Store) {
     let (one, other) = (key(), key());
-    store.journal(one, waypoint("one")).await.unwrap();
-    store.journal(one, message(1, "one")).await.unwrap();
-    store.count(one, turn(1, Some(1), 10)).await.unwrap();
-    store.fold(one, id(1), "one".into()).await.unwrap();
-    store.journal(other, message(1, "other")).await.unwrap();
+    store.journal(one, FIRST, waypoint("one")).await.unwrap();
+    store.journal(one, FIRST, message(1, "one")).await.unwrap();
+    store.count(one, FIRST, turn(1, Some(1), 10)).await.unwrap();
+    store.fold(one, FIRST, id(1), "one".into()).await.unwrap();
+    store.journal(other, FIRST, message(1, "other")).await.unwrap();
     assert_eq!(messages(store, one).await, [(id(1), "one".into())]);
     assert_eq!(messages(store, other).await, [(id(1), "other".into())]);
     assert_eq!(store.recall(other).await.unwrap(), Recollection::default());
@@ -193,27 +199,29 @@ async fn conversations_are_isolated(store: &dyn Store) {
 async fn a_deleted_conversation_is_empty(store: &dyn Store) {
     let (deleted, kept) = (key(), key());
     for key in [deleted, kept] {
-        store.journal(key, Journal { waypoint: Some("w".into()), ..message(1, "x") }).await.unwrap();
-        store.count(key, turn(1, Some(1), 10)).await.unwrap();
-        store.fold(key, id(1), "f".into()).await.unwrap();
+        store.journal(key, FIRST, Journal { waypoint: Some("w".into()), ..message(1, "x") }).await.unwrap();
+        store.count(key, FIRST, turn(1, Some(1), 10)).await.unwrap();
+        store.fold(key, FIRST, id(1), "f".into()).await.unwrap();
     }
     let before = store.list(0, 1).await.unwrap().total;
-    assert!(store.delete(deleted).await.unwrap());
+    assert!(store.delete(deleted, next()).await.unwrap());
     assert_empty(store, deleted).await;
     assert_eq!(store.list(0, 1).await.unwrap().total, before - 1);
-    let recollection = Recollection { waypoints: vec!["w".into()], folds: vec!["f".into()], pinned: None };
+    let recollection =
+        Recollection { waypoints: vec!["w".into()], folds: vec!["f".into()], ..Recollection::default() };
     assert_eq!(store.recall(kept).await.unwrap(), recollection);
     // It can be used again, and a turn with an earlier id counts again.
-    store.count(deleted, turn(1, Some(1), 10)).await.unwrap();
+    let generation = store.recall(deleted).await.unwrap().generation;
+    store.count(deleted, generation, turn(1, Some(1), 10)).await.unwrap();
     let head = store.head(deleted).await.unwrap().unwrap();
     assert_eq!(counts(&head), [("requests", 1), ("tokens", 10), ("turns", 1)]);
 }
 
 async fn a_conversation_expires_without_writes(store: &dyn Store) {
     let key = key();
-    store.journal(key, Journal { waypoint: Some("w".into()), ..message(1, "x") }).await.unwrap();
-    store.count(key, turn(1, Some(1), 10)).await.unwrap();
-    store.fold(key, id(1), "f".into()).await.unwrap();
+    store.journal(key, FIRST, Journal { waypoint: Some("w".into()), ..message(1, "x") }).await.unwrap();
+    store.count(key, FIRST, turn(1, Some(1), 10)).await.unwrap();
+    store.fold(key, FIRST, id(1), "f".into()).await.unwrap();
     until(async || {
         store.recall(key).await.unwrap() == Recollection::default()
             && store.head(key).await.unwrap().is_none()
@@ -227,15 +235,15 @@ async fn a_conversation_expires_without_writes(store: &dyn Store) {
 async fn writing_keeps_a_conversation_alive(store: &dyn Store) {
     let key = key();
     let begun = Instant::now();
-    store.journal(key, message(1, "old")).await.unwrap();
-    store.count(key, turn(1, Some(1), 10)).await.unwrap();
-    store.fold(key, id(1), "old".into()).await.unwrap();
+    store.journal(key, FIRST, message(1, "old")).await.unwrap();
+    store.count(key, FIRST, turn(1, Some(1), 10)).await.unwrap();
+    store.fold(key, FIRST, id(1), "old".into()).await.unwrap();
     // Written to for longer than the time to live, without a gap of that length.
     let mut pace = interval(Duration::from_millis(100));
     let mut number = 2;
     while begun.elapsed() < Duration::from_millis(2500) {
-        store.journal(key, waypoint("w")).await.unwrap();
-        store.count(key, turn(number, Some(1), 10)).await.unwrap();
+        store.journal(key, FIRST, waypoint("w")).await.unwrap();
+        store.count(key, FIRST, turn(number, Some(1), 10)).await.unwrap();
         number += 1;
         pace.tick().await;
     }
@@ -245,10 +253,20 @@ async fn writing_keeps_a_conversation_alive(store: &dyn Store) {
 }
 
 pub(crate) async fn assert_empty(store: &dyn Store, key: ConversationKey) {
-    assert_eq!(store.recall(key).await.unwrap(), Recollection::default());
+    let recollection = store.recall(key).await.unwrap();
+    let generation = recollection.generation;
+    assert_eq!(recollection, Recollection { generation, ..Recollection::default() });
     assert_eq!(store.head(key).await.unwrap(), None);
     assert_eq!(store.turns(key).await.unwrap(), Vec::<Bytes>::new());
     assert_eq!(store.messages(key).await.unwrap(), []);
+    let log = store.log(key, 0).await.unwrap();
+    assert_eq!((log.head, log.turns.len()), (None, 0));
+}
+
+/// A generation that no other deletion begins.
+pub(crate) fn next() -> Generation {
+    static NEXT: AtomicU64 = AtomicU64::new(1 << 60);
+    Generation(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Waits until a condition holds, and fails if it does not hold in time.
@@ -276,7 +294,7 @@ pub(crate) fn message(number: u8, record: &str) -> Journal {
     Journal { messages: vec![(id(number), record.to_owned().into())], waypoint: None }
 }
 
-fn turn(number: u8, end: Option<u8>, tokens: u64) -> Turn {
+pub(crate) fn turn(number: u8, end: Option<u8>, tokens: u64) -> Turn {
     Turn {
         id: [number; 16],
         end: end.map(id),
@@ -287,7 +305,7 @@ fn turn(number: u8, end: Option<u8>, tokens: u64) -> Turn {
     }
 }
 
-async fn messages(store: &dyn Store, key: ConversationKey) -> Vec<(MessageId, Bytes)> {
+pub(crate) async fn messages(store: &dyn Store, key: ConversationKey) -> Vec<(MessageId, Bytes)> {
     let mut messages = store.messages(key).await.unwrap();
     messages.sort();
     messages

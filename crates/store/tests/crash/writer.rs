@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use tidegate_store::Store;
+use tidegate_store::{Generation, Store};
 use tokio::task::JoinSet;
 
 /// Passed to the process through its environment: it runs the same test binary, in the role of the writer.
@@ -40,13 +40,13 @@ pub(crate) fn write_until_killed(assignment: &Assignment) -> ! {
             let store = Arc::clone(&store);
             lanes.spawn(async move {
                 for old in deleted_in(round) {
-                    store.delete(key(old, lane)).await.unwrap();
+                    store.delete(key(old, lane), Generation(1)).await.unwrap();
                     acknowledge(Write::Delete { round: old, lane });
                 }
                 for number in 0.. {
-                    store.journal(key(round, lane), journal(number)).await.unwrap();
+                    store.journal(key(round, lane), Generation(0), journal(number)).await.unwrap();
                     acknowledge(Write::Journal { lane, number });
-                    store.count(key(round, lane), turn(number)).await.unwrap();
+                    store.count(key(round, lane), Generation(0), turn(number)).await.unwrap();
                     acknowledge(Write::Count { lane, number });
                 }
             });

@@ -19,12 +19,12 @@ async fn counts_are_exact_when_two_processes_write_the_same_and_different_turns(
             let store = store.clone();
             tasks.spawn(async move {
                 // Both processes write this one, as after a retry that reached another replica.
-                store.journal(key(1), journal(number)).await.unwrap();
-                store.count(key(1), turn(number)).await.unwrap();
+                store.journal(key(1), Generation(0), journal(number)).await.unwrap();
+                store.count(key(1), Generation(0), turn(number)).await.unwrap();
                 // Only this process writes this one.
                 let own = 100 + number + 32 * process;
-                store.journal(key(1), journal(own)).await.unwrap();
-                store.count(key(1), turn(own)).await.unwrap();
+                store.journal(key(1), Generation(0), journal(own)).await.unwrap();
+                store.count(key(1), Generation(0), turn(own)).await.unwrap();
             });
         }
         while let Some(done) = tasks.join_next().await {

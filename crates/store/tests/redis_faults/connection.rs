@@ -19,7 +19,7 @@ async fn recalling(server: &RedisServer) -> Vec<String> {
 async fn a_frozen_server_blocks_no_request_and_is_used_again_after_it_thaws() {
     let server = RedisServer::start().await;
     let store = open(&server.url());
-    store.journal(key(1), journal(1)).await.unwrap();
+    store.journal(key(1), Generation(0), journal(1)).await.unwrap();
     store.recall(key(1)).await.unwrap();
     let before = recalling(&server).await;
     server.freeze();
@@ -73,9 +73,9 @@ async fn a_cancelled_request_does_not_discard_the_connection() {
 async fn a_paused_server_times_out_and_recovers() {
     let server = RedisServer::start().await;
     let store = open(&server.url());
-    store.journal(key(1), journal(1)).await.unwrap();
+    store.journal(key(1), Generation(0), journal(1)).await.unwrap();
     server.cli(&["client", "pause", "700", "all"]).await;
-    let error = bounded(store.journal(key(1), journal(2))).await.unwrap_err();
+    let error = bounded(store.journal(key(1), Generation(0), journal(2))).await.unwrap_err();
     assert_eq!(error, StoreError::Timeout);
     let took = until_success(async || bounded(store.recall(key(1))).await).await;
     assert!(took < Duration::from_secs(2), "{took:?}");
@@ -92,7 +92,7 @@ async fn a_killed_server_fails_at_once_and_is_used_again_after_a_restart() {
         assert!(matches!(error, StoreError::Unreachable(_)), "{error}");
     }
     server.restart().await;
-    let took = until_success(async || store.count(key(1), turn(1)).await).await;
+    let took = until_success(async || store.count(key(1), Generation(0), turn(1)).await).await;
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
@@ -102,7 +102,7 @@ async fn a_restart_while_idle_fails_no_request() {
     let store = open(&server.url());
     store.probe().await.unwrap();
     server.restart().await;
-    store.journal(key(1), journal(1)).await.unwrap();
+    store.journal(key(1), Generation(0), journal(1)).await.unwrap();
     assert_eq!(store.recall(key(1)).await.unwrap().waypoints, [vec![1]]);
 }
 
@@ -147,8 +147,8 @@ async fn a_recall_takes_one_round_trip() {
     let proxy = TcpProxy::start(([127, 0, 0, 1], server.port()).into()).await;
     let long_timeout = Duration::from_secs(10);
     let store = RedisStore::open(&format!("redis://{}", proxy.address()), HOUR, long_timeout).unwrap();
-    store.journal(key(1), journal(1)).await.unwrap();
-    store.fold(key(1), MessageId([1; 32]), "f".into()).await.unwrap();
+    store.journal(key(1), Generation(0), journal(1)).await.unwrap();
+    store.fold(key(1), Generation(0), MessageId([1; 32]), "f".into()).await.unwrap();
     let delay = Duration::from_millis(200);
     proxy.delay(delay);
     let begun = Instant::now();

@@ -10,7 +10,7 @@ mod sentinel;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tidegate_store::{ConversationKey, Journal, MessageId, RedisStore, Store, StoreError, Turn};
+use tidegate_store::{ConversationKey, Generation, Journal, MessageId, RedisStore, Store, StoreError, Turn};
 use tidegate_testkit::until_ok;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval};
@@ -80,9 +80,9 @@ impl Load {
                     let key = key(worker);
                     let (recalled, journaled) = (
                         bounded(store.recall(key)).await,
-                        bounded(store.journal(key, journal(number))).await,
+                        bounded(store.journal(key, Generation(0), journal(number))).await,
                     );
-                    let counted = bounded(store.count(key, turn(number))).await;
+                    let counted = bounded(store.count(key, Generation(0), turn(number))).await;
                     if recalled.is_ok() && journaled.is_ok() && counted.is_ok() {
                         done.fetch_add(1, Ordering::Relaxed);
                     }

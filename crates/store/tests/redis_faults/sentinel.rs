@@ -52,11 +52,11 @@ async fn a_frozen_sentinel_delays_no_request() {
 async fn a_manual_failover_is_followed() {
     let sentinels = Sentinels::start().await;
     let store = open(&sentinels.url(""));
-    store.journal(key(1), journal(1)).await.unwrap();
+    store.journal(key(1), Generation(0), journal(1)).await.unwrap();
     let old = sentinels.master().await.port();
     sentinels.fail_over().await;
     sentinels.wait_promotion(old).await;
-    let took = until_success(async || bounded(store.journal(key(1), journal(2))).await).await;
+    let took = until_success(async || bounded(store.journal(key(1), Generation(0), journal(2))).await).await;
     assert!(took < FAILOVER_BOUND, "{took:?}");
 }
 

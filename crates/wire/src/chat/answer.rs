@@ -1,4 +1,4 @@
-use crate::answer::LIST_CAP;
+use crate::answer::{LIST_CAP, Member};
 use crate::cursor::Value;
 use crate::dialect::StreamState;
 use crate::{Answer, AnswerCall, MAX_DEPTH, Unreadable, Usage};
@@ -46,7 +46,8 @@ fn read_choice(choice: Value<'_>, answer: &mut Answer) -> Result<(), Unreadable>
     choice.members_of_object(|key, value| {
         match key {
             "index" => index = value.integer()?.unwrap_or(0),
-            "delta" | "message" => message = Some(value),
+            "delta" => message = Some((Form::Delta, value)),
+            "message" => message = Some((Form::Whole, value)),
             "finish_reason" => {
                 if let (Some(reason), true) = (value.text()?, answer.finish_reasons.len() < LIST_CAP) {
                     answer.finish_reasons.push(reason.into_owned());
@@ -57,9 +58,58 @@ fn read_choice(choice: Value<'_>, answer: &mut Answer) -> Result<(), Unreadable>
         Ok(())
     })?;
     match message {
-        Some(message) if index == 0 => read_message(message, answer),
+        Some((key, message)) if index == 0 => {
+            if key == Form::Whole {
+                keep_whole(message, answer)?;
+            }
+            read_message(message, answer)
+        }
         Some(_) | None => Ok(()),
     }
+}
+
+/// How the message of a choice comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Whole,
+    Delta,
+}
+
+/// Keeps every member of the message as it came. A null stands for a member that is absent, and the API does not take an empty list of
+/// calls back.
+fn keep_whole(message: Value<'_>, answer: &mut Answer) -> Result<(), Unreadable> {
+    let mut whole = String::new();
+    let mut has_role = false;
+    message.members_of_object(|key, value| {
+        let Ok(raw) = std::str::from_utf8(value.raw()) else { return Ok(()) };
+        let raw = raw.trim();
+        has_role |= key == "role";
+        if (raw != "null" || key == "content") && !(key == "tool_calls" && is_empty_array(raw)) {
+            push_member(&mut whole, key, raw);
+        }
+        Ok(())
+    })?;
+    if !has_role {
+        push_member(&mut whole, "role", "\"assistant\"");
+    }
+    let mut kept = String::new();
+    answer.append(&mut kept, &whole);
+    answer.whole = Some(format!("{{{kept}}}")).filter(|_| !answer.truncated);
+    Ok(())
+}
+
+fn is_empty_array(raw: &str) -> bool {
+    raw.strip_prefix('[').is_some_and(|rest| rest.trim_start() == "]")
+}
+
+/// Adds a member to the inside of an object.
+pub(super) fn push_member(object: &mut String, key: &str, json: &str) {
+    if !object.is_empty() {
+        object.push(',');
+    }
+    object.push_str(&serde_json::Value::from(key).to_string());
+    object.push(':');
+    object.push_str(json);
 }
 
 fn read_message(message: Value<'_>, answer: &mut Answer) -> Result<(), Unreadable> {
@@ -73,8 +123,93 @@ fn read_message(message: Value<'_>, answer: &mut Answer) -> Result<(), Unreadabl
                 read_call(call, position - 1, answer)
             })
         }
-        _ => Ok(()),
+        "role" | "tool_calls" => Ok(()),
+        other => {
+            let mut members = std::mem::take(&mut answer.members);
+            keep_member(&mut members, other, value, answer);
+            answer.members = members;
+            Ok(())
+        }
     })
+}
+
+/// Adds a member of a delta to what came before: texts and lists go on, anything else is replaced.
+fn keep_member(members: &mut Vec<(String, Member)>, key: &str, value: Value<'_>, answer: &mut Answer) {
+    let Ok(raw) = std::str::from_utf8(value.raw()) else { return };
+    let mut new = String::new();
+    if raw.trim() == "null" || members.len() >= LIST_CAP {
+        return;
+    }
+    answer.append(&mut new, raw.trim());
+    if new.is_empty() {
+        return;
+    }
+    let new = match value.text() {
+        Ok(Some(text)) => Member::Text(text.into_owned()),
+        Ok(None) | Err(_) => Member::Json(new),
+    };
+    match members.iter_mut().find(|(known, _)| known == key) {
+        None => members.push((key.to_owned(), new)),
+        Some((_, before)) => before.go_on(new),
+    }
+}
+
+impl Member {
+    fn go_on(&mut self, new: Member) {
+        match (self, new) {
+            (Member::Text(before), Member::Text(new)) => before.push_str(&new),
+            // Joined as texts: a list that grows with every delta must not be parsed each time.
+            (Member::Json(before), Member::Json(new)) if before.starts_with('[') && new.starts_with('[') => {
+                if is_empty_array(before) {
+                    *before = new;
+                } else if !is_empty_array(&new) {
+                    before.truncate(before.len() - 1);
+                    before.push(',');
+                    before.push_str(&new[1..]);
+                }
+            }
+            (Member::Json(before), Member::Json(new)) => {
+                *before = match (serde_json::from_str(before), serde_json::from_str(&new)) {
+                    (Ok(before), Ok(new)) => join(before, new).to_string(),
+                    _ => new,
+                }
+            }
+            (before, new) => *before = new,
+        }
+    }
+
+    pub(super) fn json(&self) -> String {
+        match self {
+            Member::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
+            Member::Json(json) => json.clone(),
+        }
+    }
+}
+
+fn join(before: serde_json::Value, new: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value::{Array, Null, Object, String};
+    match (before, new) {
+        (before, Null) => before,
+        (String(mut before), String(new)) => {
+            before.push_str(&new);
+            String(before)
+        }
+        (Array(mut before), Array(new)) => {
+            before.extend(new);
+            Array(before)
+        }
+        (Object(mut before), Object(new)) => {
+            for (key, new) in new {
+                let joined = match before.remove(&key) {
+                    Some(known) => join(known, new),
+                    None => new,
+                };
+                before.insert(key, joined);
+            }
+            Object(before)
+        }
+        (_, new) => new,
+    }
 }
 
 /// Deltas name a call by its index. In a whole message there is none, and the position counts.
@@ -102,7 +237,11 @@ fn read_call(call: Value<'_>, position: usize, answer: &mut Answer) -> Result<()
             "arguments" | "input" => append(&mut so_far.arguments, value, answer),
             _ => Ok(()),
         }),
-        _ => Ok(()),
+        "index" | "type" => Ok(()),
+        other => {
+            keep_member(&mut so_far.members, other, value, answer);
+            Ok(())
+        }
     });
     answer.tool_calls[index] = so_far;
     read

@@ -31,7 +31,7 @@ struct Fixture {
 impl Fixture {
     fn new(config: &str) -> Fixture {
         let settings = load(ConfigSource::new("proxy.toml", config), &Flags::default(), &|_| None).unwrap();
-        let options = Options { timeout: TIMEOUT, raw: false, keyring: None };
+        let options = Options { timeout: TIMEOUT, ttl: TIMEOUT, raw: false, keyring: None };
         let conversations = Conversations::new(Arc::new(MemoryStore::new(TIMEOUT)), options);
         let (lines, _) = LogSink::to_memory();
         let gateway = Gateway::new(settings, conversations, Secret::new(None), lines, Format::Json).unwrap();

@@ -48,23 +48,51 @@ impl Store for Flaky {
     fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection> {
         self.unless_failing(|| self.inner.recall(key))
     }
-    fn journal(&self, key: ConversationKey, journal: Journal) -> StoreFuture<'_, ()> {
-        self.unless_failing(|| self.inner.journal(key, journal))
+    fn journal(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        journal: Journal,
+    ) -> StoreFuture<'_, Written> {
+        self.unless_failing(|| self.inner.journal(key, generation, journal))
     }
-    fn fold(&self, key: ConversationKey, covers: MessageId, record: Bytes) -> StoreFuture<'_, bool> {
-        self.unless_failing(|| self.inner.fold(key, covers, record))
+    fn fold(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        covers: MessageId,
+        record: Bytes,
+    ) -> StoreFuture<'_, FoldWritten> {
+        self.unless_failing(|| self.inner.fold(key, generation, covers, record))
+    }
+    fn log(&self, key: ConversationKey, from: usize) -> StoreFuture<'_, LogRead> {
+        self.unless_failing(|| self.inner.log(key, from))
+    }
+    fn append(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        append: Append,
+    ) -> StoreFuture<'_, Appended> {
+        self.unless_failing(|| self.inner.append(key, generation, append))
     }
     fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
         self.unless_failing(|| self.inner.pin(key, record))
     }
-    fn claim(&self, key: ConversationKey, holder: [u8; 16], lease: Duration) -> StoreFuture<'_, bool> {
-        self.unless_failing(|| self.inner.claim(key, holder, lease))
+    fn claim(
+        &self,
+        key: ConversationKey,
+        lease: Lease,
+        holder: [u8; 16],
+        duration: Duration,
+    ) -> StoreFuture<'_, bool> {
+        self.unless_failing(|| self.inner.claim(key, lease, holder, duration))
     }
-    fn release(&self, key: ConversationKey, holder: [u8; 16]) -> StoreFuture<'_, ()> {
-        self.unless_failing(|| self.inner.release(key, holder))
+    fn release(&self, key: ConversationKey, lease: Lease, holder: [u8; 16]) -> StoreFuture<'_, ()> {
+        self.unless_failing(|| self.inner.release(key, lease, holder))
     }
-    fn count(&self, key: ConversationKey, turn: Turn) -> StoreFuture<'_, ()> {
-        self.unless_failing(|| self.inner.count(key, turn))
+    fn count(&self, key: ConversationKey, generation: Generation, turn: Turn) -> StoreFuture<'_, Written> {
+        self.unless_failing(|| self.inner.count(key, generation, turn))
     }
     fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>> {
         self.unless_failing(|| self.inner.head(key))
@@ -78,8 +106,8 @@ impl Store for Flaky {
     fn messages(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>> {
         self.unless_failing(|| self.inner.messages(key))
     }
-    fn delete(&self, key: ConversationKey) -> StoreFuture<'_, bool> {
-        self.unless_failing(|| self.inner.delete(key))
+    fn delete(&self, key: ConversationKey, next: Generation) -> StoreFuture<'_, bool> {
+        self.unless_failing(|| self.inner.delete(key, next))
     }
     fn probe(&self) -> StoreFuture<'_, ()> {
         self.unless_failing(|| self.inner.probe())

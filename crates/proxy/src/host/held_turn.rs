@@ -1,0 +1,118 @@
+//! A turn of a conversation whose history is kept here, from its beginning until it is in the log or abandoned.
+
+use crate::host::archive;
+use crate::host::identity::Identity;
+use crate::host::shared::Gateway;
+use std::sync::Arc;
+use tidegate_engine::Waypoint;
+use tidegate_store::{Generation, LoggedTurn, MessageId, NewTurn, NotKept, RawMessage, TurnLease};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
+
+/// A turn that may run: no other of its conversation does.
+#[derive(Debug)]
+pub(crate) struct OpenTurn {
+    pub(crate) lease: TurnLease,
+    pub(crate) generation: Generation,
+    /// The head of the log as it was read.
+    pub(crate) expected: Option<MessageId>,
+    /// The head before this turn. It differs if this is a retry of the last turn.
+    pub(crate) parent: Option<MessageId>,
+    /// The number of messages before this turn, without instructions.
+    pub(crate) restored: usize,
+    /// A hash of the messages that the client sent.
+    pub(crate) request: [u8; 32],
+    pub(crate) idempotency: Option<[u8; 32]>,
+}
+
+/// What a turn adds to its conversation, besides the answer.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) instructions: Vec<RawMessage>,
+    /// Each with a hash of what it says.
+    pub(crate) messages: Vec<([u8; 32], RawMessage)>,
+    pub(crate) waypoint: Option<Waypoint>,
+}
+
+/// A turn that has been decided. Unless it is kept, dropping it records its messages as abandoned.
+#[derive(Debug)]
+pub(crate) struct HeldTurn {
+    gateway: Arc<Gateway>,
+    tasks: TaskTracker,
+    identity: Identity,
+    route: String,
+    /// Until the turn is kept or abandoned.
+    open: Option<(OpenTurn, Sent)>,
+}
+
+impl HeldTurn {
+    pub(crate) fn new(
+        gateway: &Arc<Gateway>,
+        tasks: &TaskTracker,
+        identity: Identity,
+        route: &str,
+        open: OpenTurn,
+        sent: Sent,
+    ) -> HeldTurn {
+        if let Some(archive) = &gateway.archive {
+            let messages = sent.messages.iter().map(|(_, message)| message);
+            for message in sent.instructions.iter().chain(messages) {
+                archive::message(archive, &identity, route, message);
+            }
+        }
+        let (gateway, tasks) = (gateway.clone(), tasks.clone());
+        HeldTurn { gateway, tasks, identity, route: route.to_owned(), open: Some((open, sent)) }
+    }
+
+    /// Appends the turn to the log, with an answer that is complete. `None` if that was done before.
+    pub(crate) fn keep(
+        &mut self,
+        hash: [u8; 32],
+        answer: RawMessage,
+    ) -> Option<JoinHandle<Result<(), NotKept>>> {
+        let (open, sent) = self.open.take()?;
+        let (gateway, identity) = (self.gateway.clone(), self.identity.clone());
+        if let Some(archive) = &gateway.archive {
+            archive::message(archive, &identity, &self.route, &answer);
+        }
+        let OpenTurn { lease, generation, expected, parent, request, idempotency, .. } = open;
+        let Sent { instructions, mut messages, waypoint } = sent;
+        Some(self.tasks.spawn(async move {
+            let head = answer.id;
+            messages.push((hash, answer));
+            let turn = LoggedTurn { parent, head, request, idempotency, instructions, messages };
+            let sent = sent_messages(&turn);
+            let new = NewTurn { generation, expected, turn, waypoint };
+            let kept = gateway.conversations.append(identity.key, new).await;
+            if let Err(NotKept::Conflict) = kept {
+                let _ = gateway.conversations.abandon(identity.key, generation, sent).await;
+            }
+            drop(lease);
+            kept
+        }))
+    }
+}
+
+/// What the client sent, without the answer.
+fn sent_messages(turn: &LoggedTurn) -> Vec<RawMessage> {
+    let (_, sent) = turn.messages.split_last().map_or((None, &[][..]), |(last, rest)| (Some(last), rest));
+    turn.instructions.iter().chain(sent.iter().map(|(_, message)| message)).cloned().collect()
+}
+
+/// A turn that failed, was refused or aborted is in the raw timeline only, and marked there.
+impl Drop for HeldTurn {
+    fn drop(&mut self) {
+        let Some((open, sent)) = self.open.take() else { return };
+        // There is no runtime if the process ends while the answer is under way.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let (gateway, key) = (self.gateway.clone(), self.identity.key);
+        let abandon = async move {
+            let messages = sent.messages.into_iter().map(|(_, message)| message);
+            let messages: Vec<RawMessage> = sent.instructions.into_iter().chain(messages).collect();
+            let _ = gateway.conversations.abandon(key, open.generation, messages).await;
+            drop(open.lease);
+        };
+        drop(self.tasks.spawn_on(abandon, &runtime));
+    }
+}

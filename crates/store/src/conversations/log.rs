@@ -1,0 +1,210 @@
+//! The history of conversations whose clients do not resend it: a log of turns with a head.
+
+use super::Conversations;
+use super::history::HISTORY_TIMEOUT_FACTOR;
+use crate::record::{self, LoggedTurn, RawMessage, RecordError, Standing};
+use crate::store::{Append, Appended, Generation, LogRead, MessageId, Written};
+use crate::{ConversationKey, Degraded};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_engine::Waypoint;
+use tokio::time::{Instant, sleep};
+
+/// The turns of a conversation, the oldest first. Each names the one before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    pub generation: Generation,
+    pub turns: Vec<Arc<LoggedTurn>>,
+}
+
+/// A turn to append to a log.
+#[derive(Clone, Debug)]
+pub struct NewTurn {
+    pub generation: Generation,
+    /// The head that the turn was run on: its own parent, or, if it is a retry, the turn that it replaces.
+    pub expected: Option<MessageId>,
+    pub turn: LoggedTurn,
+    pub waypoint: Option<Waypoint>,
+}
+
+/// Why a turn was not appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotKept {
+    /// Another turn was appended first, or the conversation has expired.
+    Conflict,
+    /// The conversation was deleted since.
+    Gone,
+    /// The store did not say in time. The turn may be in the log or not.
+    Unknown(Degraded),
+}
+
+/// The pause before a turn is written again.
+const APPEND_PAUSE: Duration = Duration::from_millis(50);
+
+impl Conversations {
+    /// Reads the log of a conversation. Never returns less than the whole of it.
+    pub async fn log(self: &Arc<Self>, key: ConversationKey) -> Result<Arc<Log>, Degraded> {
+        let cached = self.logs.get(&key).unwrap_or_default();
+        if let Some(log) = self.log_after(key, &cached).await? {
+            return Ok(log);
+        }
+        // Another process has replaced a turn, or the conversation is another one by now.
+        match self.log_after(key, &Arc::default()).await? {
+            Some(log) => Ok(log),
+            None => Err(Degraded::Corrupt),
+        }
+    }
+
+    /// Reads what follows the known turns. `None` if the log does not continue them.
+    async fn log_after(
+        self: &Arc<Self>,
+        key: ConversationKey,
+        known: &Arc<Log>,
+    ) -> Result<Option<Arc<Log>>, Degraded> {
+        let limit = self.options.timeout * HISTORY_TIMEOUT_FACTOR;
+        let read = self.with_timeout(limit, self.store.log(key, known.turns.len())).await?;
+        if !known.turns.is_empty() && known.generation != read.generation {
+            return Ok(None);
+        }
+        if read.turns.is_empty() {
+            let log = Log { generation: read.generation, turns: known.turns.clone() };
+            return Ok((known.head() == read.head).then(|| Arc::new(log)));
+        }
+        let (generation, head) = (read.generation, read.head);
+        let turns = self.decode_turns(key, read).await?;
+        let mut log = Log { generation, turns: known.turns.clone() };
+        for turn in turns {
+            if turn.parent != log.head() {
+                return Ok(None);
+            }
+            log.turns.push(Arc::new(turn));
+        }
+        if log.head() != head {
+            return Ok(None);
+        }
+        let log = Arc::new(log);
+        self.logs.insert(key, log.clone());
+        Ok(Some(log))
+    }
+
+    /// Decodes turns, many of them on a blocking thread.
+    async fn decode_turns(
+        self: &Arc<Self>,
+        key: ConversationKey,
+        read: LogRead,
+    ) -> Result<Vec<LoggedTurn>, Degraded> {
+        let bytes: usize = read.turns.iter().map(Bytes::len).sum();
+        let this = self.clone();
+        let decode = move || -> Result<Vec<LoggedTurn>, RecordError> {
+            let keyring = this.options.keyring.as_ref();
+            read.turns.iter().map(|record| record::decode_turn(key, record, keyring)).collect()
+        };
+        let decoded = if bytes <= super::INLINE_ENCODE_BYTES {
+            decode()
+        } else {
+            tokio::task::spawn_blocking(decode).await.unwrap_or(Err(RecordError::Damaged))
+        };
+        decoded.map_err(Degraded::from)
+    }
+
+    /// Appends a turn. The store may be unavailable for a while: writing the same turn again is harmless.
+    pub async fn append(self: &Arc<Self>, key: ConversationKey, new: NewTurn) -> Result<(), NotKept> {
+        let NewTurn { generation, expected, turn, waypoint } = new;
+        let append = self.encode_append(key, expected, &turn, waypoint.as_ref()).await;
+        let deadline = Instant::now() + self.options.timeout * HISTORY_TIMEOUT_FACTOR;
+        let appended = loop {
+            match self.with_deadline(self.store.append(key, generation, append.clone())).await {
+                Ok(appended) => break appended,
+                Err(degraded) if Instant::now() >= deadline => return Err(NotKept::Unknown(degraded)),
+                Err(_) => sleep(APPEND_PAUSE).await,
+            }
+        };
+        match appended {
+            Appended::Done => {
+                if let Some(waypoint) = waypoint {
+                    self.local.add(key, generation, waypoint, true);
+                }
+                self.save_folds(key, generation).await;
+                Ok(())
+            }
+            Appended::Conflict => Err(NotKept::Conflict),
+            Appended::Gone => Err(NotKept::Gone),
+        }
+    }
+
+    /// Records the messages of a turn that failed, was refused or aborted. They are not part of the history.
+    pub async fn abandon(
+        self: &Arc<Self>,
+        key: ConversationKey,
+        generation: Generation,
+        mut messages: Vec<RawMessage>,
+    ) -> Result<Written, Degraded> {
+        messages.iter_mut().for_each(|message| message.standing = Standing::Abandoned);
+        let journal = self.encode(key, messages, None).await;
+        self.with_deadline(self.store.journal(key, generation, journal)).await
+    }
+
+    async fn encode_append(
+        self: &Arc<Self>,
+        key: ConversationKey,
+        expected: Option<MessageId>,
+        turn: &LoggedTurn,
+        waypoint: Option<&Waypoint>,
+    ) -> Append {
+        let (this, turn) = (self.clone(), turn.clone());
+        let waypoint = waypoint.map(record::encode_waypoint);
+        let bytes: usize = turn.messages.iter().map(|(_, message)| message.json.len()).sum();
+        let encode = move || {
+            let keyring = this.options.keyring.as_ref();
+            let raw = turn.instructions.iter().chain(turn.messages.iter().map(|(_, message)| message));
+            Append {
+                expected,
+                head: turn.head,
+                replaces: expected != turn.parent,
+                record: record::encode_turn(key, &turn, keyring),
+                messages: raw
+                    .map(|message| (message.id, record::encode_message(key, message, keyring)))
+                    .collect(),
+                waypoint,
+            }
+        };
+        if bytes <= super::INLINE_ENCODE_BYTES {
+            return encode();
+        }
+        // Fails only if encoding panics, which it has no reason to.
+        match tokio::task::spawn_blocking(encode.clone()).await {
+            Ok(append) => append,
+            Err(_) => encode(),
+        }
+    }
+}
+
+impl Log {
+    /// The id of the last message; `None` if there is none.
+    #[must_use]
+    pub fn head(&self) -> Option<MessageId> {
+        self.turns.last().map(|turn| turn.head)
+    }
+
+    /// The instructions that the client sent last.
+    #[must_use]
+    pub fn instructions(&self) -> &[RawMessage] {
+        let sent = self.turns.iter().rev().map(|turn| &turn.instructions[..]);
+        sent.into_iter().find(|instructions| !instructions.is_empty()).unwrap_or_default()
+    }
+
+    /// All messages but instructions.
+    pub fn messages(&self) -> impl Iterator<Item = &RawMessage> {
+        self.turns.iter().flat_map(|turn| turn.messages.iter().map(|(_, message)| message))
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let turns = self.turns.iter().map(|turn| {
+            let instructions = turn.instructions.iter().map(|one| one.json.len());
+            let messages = turn.messages.iter().map(|(_, one)| one.json.len() + 128);
+            instructions.sum::<usize>() + messages.sum::<usize>() + size_of::<LoggedTurn>()
+        });
+        turns.sum::<usize>() + size_of::<Log>()
+    }
+}

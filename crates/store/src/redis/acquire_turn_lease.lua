@@ -1,0 +1,14 @@
+-- Acquires or renews the lease on a turn, and extends the life of the conversation.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, generation, lease.
+-- ARGV: time to live, that of the generation, holder, duration in milliseconds.
+local lease = KEYS[#KEYS]
+local holder = redis.call('GET', lease)
+if holder and holder ~= ARGV[3] then
+  return 0
+end
+redis.call('SET', lease, ARGV[3], 'PX', ARGV[4])
+for i = 1, #KEYS - 2 do
+  redis.call('PEXPIRE', KEYS[i], ARGV[1])
+end
+redis.call('PEXPIRE', KEYS[#KEYS - 1], ARGV[2])
+return 1
