@@ -63,8 +63,7 @@ impl Listen {
 }
 
 /// The identity of every [`MockUpstream::start`] of this process, so that the process under test can trust it before it starts.
-static DEFAULT_IDENTITY: LazyLock<Option<Identity>> =
-    LazyLock::new(|| Listen::from_environment().identity());
+static DEFAULT_IDENTITY: LazyLock<Option<Identity>> = LazyLock::new(|| Listen::from_environment().identity());
 
 /// The CA that signed the certificate of every [`MockUpstream::start`]; `None` if they have none.
 pub fn default_ca_pem() -> Option<&'static str> {
