@@ -128,8 +128,7 @@ fn secret(path: &str, extra: &[(&str, &str)]) -> Vec<u8> {
 async fn no_content_or_credentials_are_logged_at_any_level() {
     let upstream = MockUpstream::start().await;
     let config = "[log]\nlevel = \"trace\"\n[upstreams.default]\napi_key_env = \"THE_KEY\"\nfirst_byte_timeout = \"300ms\"\n";
-    let setup =
-        Setup::new(config).before(&upstream).env("THE_KEY", "SKCONFIG").env("RUST_LOG", "trace");
+    let setup = Setup::new(config).before(&upstream).env("THE_KEY", "SKCONFIG").env("RUST_LOG", "trace");
     let mut tidegate = setup.start().await;
     let address = tidegate.address;
     let path = format!("{CHAT}?api_key=QUERYVALUE");

@@ -92,12 +92,7 @@ async fn unknown_codings_and_other_paths_pass_unchanged() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));
     let tidegate = Tidegate::start(LIMIT, &upstream).await;
-    let cases = [
-        (CHAT, "x-secret"),
-        (CHAT, "gzip, br"),
-        ("/v1/embeddings", "gzip"),
-        ("/v1/files", "zstd"),
-    ];
+    let cases = [(CHAT, "x-secret"), (CHAT, "gzip, br"), ("/v1/embeddings", "gzip"), ("/v1/files", "zstd")];
     for (path, coding) in cases {
         let reply =
             exchange(tidegate.address, post(path, &[("content-encoding", coding)], b"\xff not it")).await;

@@ -26,6 +26,7 @@
 mod conversations;
 mod degraded;
 mod embedded;
+mod facts;
 mod head;
 mod health;
 mod key;
@@ -41,6 +42,7 @@ mod store;
 pub use conversations::{Conversations, Entries, FoldLease, History, Options, Pinned, Timeline};
 pub use degraded::Degraded;
 pub use embedded::EmbeddedStore;
+pub use facts::FactStore;
 pub use head::Head;
 pub use key::{ConversationKey, InvalidKey};
 pub use memory::{Clock, MemoryStore, wall_clock};

@@ -1,5 +1,6 @@
 //! A store in the memory of this process. It needs no setup and is lost with the process.
 
+use crate::facts::{FactStore, LocalFacts};
 use crate::leases::Leases;
 use crate::store::{FOLDS, Journal, Listing, MessageId, Recollection, Store, StoreFuture, Turn, WAYPOINTS};
 use crate::{ConversationKey, Head, StoreError};
@@ -28,6 +29,7 @@ pub struct MemoryStore {
     clock: Clock,
     state: Mutex<State>,
     leases: Leases,
+    facts: LocalFacts,
 }
 
 #[derive(Debug, Default)]
@@ -67,7 +69,14 @@ impl MemoryStore {
 
     #[must_use]
     pub fn with(ttl: Duration, capacity: usize, clock: Clock) -> MemoryStore {
-        MemoryStore { ttl, capacity, clock, state: Mutex::default(), leases: Leases::default() }
+        MemoryStore {
+            ttl,
+            capacity,
+            clock,
+            state: Mutex::default(),
+            leases: Leases::default(),
+            facts: LocalFacts::default(),
+        }
     }
 
     /// Locks the state and removes what has expired or exceeds the capacity.
@@ -181,6 +190,17 @@ impl Conversation {
         self.turns.insert(turn.id, turn.record);
         let is_new = turn.end.is_some_and(|end| self.ends.insert(end));
         self.head.get_or_insert_default().add(turn.at, is_new, &turn.counts, turn.labels);
+    }
+}
+
+impl FactStore for MemoryStore {
+    fn publish(&self, topic: String, name: String, fact: Bytes) -> StoreFuture<'_, ()> {
+        self.facts.publish(topic, name, fact, (self.clock)(), self.ttl);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn published(&self, topic: String) -> StoreFuture<'_, Vec<(String, Bytes)>> {
+        Box::pin(ready(Ok(self.facts.published(&topic, (self.clock)(), self.ttl))))
     }
 }
 

@@ -1,3 +1,4 @@
+use crate::facts::FactStore;
 use crate::{ConversationKey, Degraded, Head};
 use bytes::Bytes;
 use std::fmt;
@@ -11,7 +12,7 @@ use thiserror::Error;
 /// store without locking. A conversation expires as a whole when it has not been written to for the store's time to live.
 ///
 /// Methods have no deadline of their own; callers impose one. Dropping a future does not undo its effect.
-pub trait Store: fmt::Debug + Send + Sync {
+pub trait Store: FactStore + fmt::Debug + Send + Sync {
     /// Reads the decisions of a conversation in one round trip.
     fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection>;
 

@@ -1,8 +1,8 @@
 //! Applies changes to the tables.
 
-use super::head;
 use super::lifetime::Moment;
 use super::tables::{META, Rows, Tables, at, range_of, under};
+use super::{facts, head};
 use crate::store::{FOLDS, Journal, MessageId, Turn, WAYPOINTS};
 use crate::{ConversationKey, StoreError};
 use bytes::Bytes;
@@ -15,6 +15,8 @@ pub(super) enum Change {
     Pin(ConversationKey, Option<Bytes>),
     Count(ConversationKey, Turn),
     Delete(ConversationKey),
+    /// A fact under its key in the table of facts.
+    Publish(Vec<u8>, Bytes),
     Probe,
 }
 
@@ -37,6 +39,7 @@ pub(super) fn apply<'c>(
             Change::Pin(key, record) => tables.pin(*key, record.as_ref(), moment)?,
             Change::Count(key, turn) => tables.count(*key, turn, moment)?,
             Change::Delete(key) => tables.delete(*key, moment)?,
+            Change::Publish(key, fact) => facts::publish(transaction, key, fact, moment)?,
             Change::Probe => {
                 transaction.open_table(META)?.insert("probed", moment.now)?;
                 Ok(true)

@@ -1,4 +1,4 @@
-use crate::{folds, leases};
+use crate::{facts, folds, leases};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::LazyLock;
@@ -32,7 +32,9 @@ pub(crate) async fn everything(open: impl AsyncFn(Duration) -> Arc<dyn Store>) {
     folds::everything(&store).await;
     a_pin_stays_until_it_is_replaced_or_removed(&*store).await;
     leases::everything(&store).await;
+    facts::everything(&*store).await;
     store.probe().await.unwrap();
+    facts::facts_expire(&*open(Duration::from_millis(400)).await).await;
     a_conversation_expires_without_writes(&*open(Duration::from_millis(400)).await).await;
     writing_keeps_a_conversation_alive(&*open(Duration::from_millis(1500)).await).await;
     folds::folding_keeps_a_conversation_alive(&*open(Duration::from_millis(1500)).await).await;
