@@ -112,7 +112,7 @@ pub(crate) enum Command {
     /// has one). If no process listens there, opens the configured store directly.
     #[command(after_long_help = conversations::MORE)]
     Conversations(ConversationsArgs),
-    /// Write a starter proxy.toml that explains every key and its default
+    /// Write a starter proxy.toml
     Init(InitArgs),
     /// Print a completion script for your shell
     ///
@@ -157,6 +157,9 @@ pub(crate) struct CheckArgs {
     /// Show only this route
     #[arg(long, value_name = "NAME")]
     pub(crate) route: Option<String>,
+    /// Also connect to upstreams, store, archive and collector
+    #[arg(long)]
+    pub(crate) live: bool,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -191,6 +194,9 @@ pub(crate) struct InitArgs {
     /// Overwrite an existing file
     #[arg(long)]
     pub(crate) force: bool,
+    /// Write the reference instead: every key, explained, with its default
+    #[arg(long)]
+    pub(crate) full: bool,
 }
 
 pub(crate) fn parse() -> Arguments {

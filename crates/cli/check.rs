@@ -1,17 +1,26 @@
+mod cost;
+mod live;
+mod startup;
+
 use crate::args::CheckArgs;
 use crate::settings;
 use anyhow::bail;
 use comfy_table::{ContentArrangement, Table, presets};
 use std::fmt::Write;
 use std::io::{IsTerminal, Write as _};
-use tidegate_config::{Origin, Resolved, Settings};
+use tidegate_config::{Origin, Resolved, Route, Settings};
 
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let settings = settings::read(&args.config)?;
-    let report = report(&settings, args)?;
+    let mut report = report(&settings, args)?;
+    let started = startup::check(&settings);
+    if started.is_ok() {
+        report.push_str(&valid(&settings, args));
+    }
     // Ignores a closed pipe, such as `| head`.
     let _ = std::io::stdout().write_all(report.as_bytes());
-    Ok(())
+    started?;
+    if args.live { live::run(&settings) } else { Ok(()) }
 }
 
 fn report(settings: &Settings, args: &CheckArgs) -> anyhow::Result<String> {
@@ -35,17 +44,22 @@ fn report(settings: &Settings, args: &CheckArgs) -> anyhow::Result<String> {
         let title = format!("route `{}`, upstream `{}`", route.name, route.upstream.name);
         section(&mut out, &title, values, &prefix, args.changed);
     }
-    for warning in &settings.warnings {
+    let wanted = |route: &&Route| args.route.as_ref().is_none_or(|wanted| *wanted == route.name);
+    let routes: Vec<&Route> = settings.routes.iter().filter(wanted).collect();
+    for warning in settings.warnings.iter().chain(&cost::warnings(settings, &routes)) {
         let _ = writeln!(out, "warning: {warning}");
     }
+    Ok(out)
+}
+
+fn valid(settings: &Settings, args: &CheckArgs) -> String {
     let name = settings::path(&args.config)
         .map_or("built-in defaults".to_owned(), |path| path.display().to_string());
-    let routes = match names.len() {
+    let routes = match settings.routes.len() {
         1 => "1 route".to_owned(),
         count => format!("{count} routes"),
     };
-    let _ = writeln!(out, "{name}: valid, {routes}");
-    Ok(out)
+    format!("{name}: valid, {routes}\n")
 }
 
 fn section<'a>(

@@ -22,7 +22,7 @@ use tidegate_store::wall_clock;
 use tidegate_telemetry::{Format, LogSink};
 
 /// A run of a coding agent that finds and fixes a bug. Every tool result is real output.
-const RECORDING: &str = include_str!("demo/run.jsonl");
+pub(crate) const RECORDING: &str = include_str!("demo/run.jsonl");
 
 /// How long the proxy may take to shut down.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);

@@ -3,6 +3,9 @@ use anyhow::{Context, bail};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 
+/// What most people set. Nothing under `[context]` is set, so that a profile that is uncommented there takes effect.
+const STARTER: &str = include_str!("init/starter.toml");
+
 /// The reference configuration: every key with its default and what it does.
 const REFERENCE: &str = include_str!("../../proxy.toml");
 
@@ -23,7 +26,8 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
         }
         Err(error) => return Err(error).with_context(|| format!("cannot write `{path}`")),
     };
-    file.write_all(REFERENCE.as_bytes()).with_context(|| format!("cannot write `{path}`"))?;
+    let text = if args.full { REFERENCE } else { STARTER };
+    file.write_all(text.as_bytes()).with_context(|| format!("cannot write `{path}`"))?;
     #[expect(clippy::print_stdout, reason = "this is the command's output")]
     {
         println!("wrote {path}\nnext: tidegate check --config {path}");

@@ -7,7 +7,8 @@ use tempfile::TempDir;
 
 #[test]
 fn a_refused_request_has_its_own_exit_code() {
-    let config = &format!("{ONE_TURN}[models.\"gpt-4o\"]\nwindow = 1500\n");
+    let config =
+        &format!("{ONE_TURN}[models.\"gpt-4o\"]\nwindow = 1500\n[context.budget]\nrefuse_at = \"budget\"\n");
     let output = explain(config, &agent(), &[]);
     assert_eq!((output.code, output.err.as_str()), (Some(3), ""));
     let verdict = output.out.find("verdict: ").unwrap();
@@ -163,7 +164,7 @@ fn a_request_can_come_from_standard_input() {
     let output = run(&directory, "", &body, &["-"]);
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
     assert!(output.out.starts_with("standard input: route `default`"), "{}", output.out);
-    for words in ["budget.fallback_window", "the request's max_tokens", "describe it in `[models]`"] {
+    for words in ["the upstream judges", "the request's max_tokens", "describe it in `[models]`"] {
         assert!(output.out.contains(words), "{words}:\n{}", output.out);
     }
 }

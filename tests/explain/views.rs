@@ -83,6 +83,7 @@ fn the_json_has_the_same_figures() {
         "output": 2048,
         "output_source": "policy",
         "overhead": 6400,
+        "refuse_above": 128000,
         "safe": 128000,
         "window": 128000,
         "window_source": "table"

@@ -70,7 +70,8 @@ async fn a_request_with_nothing_to_cut_is_refused() {
     let (upstream, broken) = (upstream().await, broken().await);
     let tidegate = start(&settings("memory:", &broken).replace("1500", "150"), &upstream).await;
     let mut messages = chat(4);
-    messages.push(user(&"a long question ".repeat(300)));
+    // More than the whole window, however the model counts.
+    messages.push(user(&"a long question ".repeat(3_000)));
     let reply = ask(tidegate.address, "a", &messages).await;
     assert_eq!((reply.status, reply.error_code().as_str()), (422, "context_budget_exceeded"));
 }

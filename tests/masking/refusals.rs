@@ -9,7 +9,8 @@ use tidegate_testkit::{Answer, MockUpstream};
 #[tokio::test]
 async fn a_request_over_budget_is_refused_with_its_token_counts() {
     let upstream = MockUpstream::start().await;
-    let config = format!("[models.\"tiny\"]\nwindow = 2000\n{EVERY_TURN}");
+    let config =
+        format!("[models.\"tiny\"]\nwindow = 2000\n{EVERY_TURN}[context.budget]\nrefuse_at = \"budget\"\n");
     let tidegate = Tidegate::start(&config, &upstream).await;
     let mut messages = conversation(3);
     messages.push(Message::user(&"far too much to say ".repeat(400)));
@@ -46,11 +47,11 @@ async fn the_budget_overrides_the_pace() {
 #[tokio::test]
 async fn a_refused_request_stores_no_decision() {
     let upstream = MockUpstream::start().await;
-    let config = "[models.\"tiny\"]\nwindow = 2000\n[models.\"wide\"]\nwindow = 100000\n\
+    let config = "[models.\"tiny\"]\nwindow = 2000\nencoding = \"o200k_base\"\n[models.\"wide\"]\nwindow = 100000\n\
                   [context.mask]\nkeep = { turns = 1 }\npace = { batch = 3 }\n";
     let tidegate = Tidegate::start(config, &upstream).await;
     let mut messages = conversation(3);
-    messages.push(Message::user(&"far too much to say ".repeat(400)));
+    messages.push(Message::user(&"far too much to say ".repeat(800)));
     let reply = exchange(tidegate.address, post(CHAT, &[], body("tiny", &messages, &[]))).await;
     assert_eq!(reply.status, 422);
     // If the frontier had been stored, two results would be masked here.

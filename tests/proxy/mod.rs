@@ -4,6 +4,7 @@
 mod access_log;
 mod broken_answers;
 mod cancel;
+mod check;
 mod chunked;
 mod cli;
 mod compressed;

@@ -52,10 +52,17 @@ pub(super) fn details(turns: &[TurnRecord]) -> String {
     out
 }
 
+fn window(turn: &TurnRecord) -> String {
+    if turn.window == 0 {
+        return "unknown".to_owned();
+    }
+    format!("{}, input budget {}", grouped(turn.window), grouped(turn.budget))
+}
+
 fn lines(turn: &TurnRecord) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("strategy", one_line(&turn.strategy)),
-        ("window", format!("{}, input budget {}", grouped(turn.window), grouped(turn.budget))),
+        ("window", window(turn)),
         ("tokens", tokens(turn)),
         ("messages", count(turn.messages)),
     ];

@@ -124,7 +124,9 @@ fn budget(case: &Case<'_>) -> Table {
         Source::Route => "budget.windows".to_owned(),
         Source::Config => format!("models.\"{}\".window", printable(&case.request.model.name)),
         Source::Table => format!("built-in table, entry `{}`", printable(&case.request.model.name)),
-        Source::Unknown => "budget.fallback_window, because the model is unknown".to_owned(),
+        Source::Learnt => "named by the upstream".to_owned(),
+        Source::Fallback => "budget.fallback_window, because the model is unknown".to_owned(),
+        Source::Unknown => "unknown: set it in `[models]`; the upstream judges".to_owned(),
     };
     let mut safe = format!("safety_ratio {} of the window", policy.safety_ratio);
     if let Some(cap) = policy.window_cap {
@@ -138,11 +140,11 @@ fn budget(case: &Case<'_>) -> Table {
     let sent: Tokens = case.assessment.chat.messages.iter().map(|message| message.tokens).sum();
     let mut table = table();
     table.add_rows([
-        ["", "window", &tokens(budget.window), &window],
-        ["", "safe", &tokens(budget.safe), &safe],
+        ["", "window", &figures::limit(budget.window.tokens()), &window],
+        ["", "safe", &figures::limit(budget.safe), &safe],
         ["-", "output reserve", &tokens(budget.output), &output(case)],
         ["-", "overhead reserve", &tokens(budget.overhead), &overhead(case)],
-        ["=", "input budget", &tokens(budget.input), &limit(case)],
+        ["=", "input budget", &figures::limit(budget.input), &limit(case)],
         ["", "", "", ""],
         ["", "messages", &tokens(sent), ""],
         ["+", "tools, format, reply", &tokens(case.assessment.chat.fixed), ""],
@@ -172,11 +174,14 @@ fn overhead(case: &Case<'_>) -> String {
 /// The setting that limits the input further than the reserves do.
 fn limit(case: &Case<'_>) -> String {
     let (policy, budget) = (&case.request.route.context.budget, &case.assessment.decision.plan.budget);
-    let left = budget.safe.saturating_sub(budget.output).saturating_sub(budget.overhead);
+    let (Some(safe), Some(input)) = (budget.safe, budget.input) else {
+        return budget.input.map_or_else(String::new, |_| "max_input".to_owned());
+    };
+    let left = safe.saturating_sub(budget.output).saturating_sub(budget.overhead);
     match policy.max_input {
         _ if left == Tokens::ZERO => "the reserves take the whole window".to_owned(),
-        _ if budget.input == left => String::new(),
-        Some(max) if budget.input == max => format!("limited by max_input, otherwise {}", tokens(left)),
+        _ if input == left => String::new(),
+        Some(max) if input == max => format!("limited by max_input, otherwise {}", tokens(left)),
         _ => format!(
             "max_context_ratio {} of the window, otherwise {}",
             policy.max_context_ratio,
@@ -185,10 +190,8 @@ fn limit(case: &Case<'_>) -> String {
     }
 }
 
-fn share(used: Tokens, budget: Tokens) -> String {
-    if budget == Tokens::ZERO {
-        return String::new();
-    }
+fn share(used: Tokens, budget: Option<Tokens>) -> String {
+    let Some(budget) = budget.filter(|budget| *budget > Tokens::ZERO) else { return String::new() };
     format!("{:.1} % of the input budget", used.0 as f64 * 100.0 / budget.0 as f64)
 }
 
@@ -219,7 +222,9 @@ fn model(case: &Case<'_>) -> Table {
         Source::Config => format!("models.\"{entry}\" of the configuration"),
         Source::Table => format!("built-in entry `{entry}`"),
         // A route configures windows, not models.
-        Source::Route | Source::Unknown => "none: describe it in `[models]`".to_owned(),
+        Source::Route | Source::Learnt | Source::Fallback | Source::Unknown => {
+            "none: describe it in `[models]`".to_owned()
+        }
     };
     let fit = match model.fit {
         Fit::Exact => "exact",
@@ -256,7 +261,7 @@ fn usd(price: f64) -> String {
 fn hint(case: &Case<'_>) -> String {
     let plan = &case.assessment.decision.plan;
     let over = grouped(figures::over(plan).0);
-    let window = match case.request.model.window {
+    let window = match case.assessment.decision.plan.budget.window.certain() {
         Some(_) => "or use a model with a larger window",
         None => "or set the model's real window in `[models.\"NAME\"] window = …`",
     };

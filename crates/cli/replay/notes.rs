@@ -37,9 +37,9 @@ pub(super) fn of(setup: &Setup, comparison: &Comparison, gap: Duration) -> Vec<S
              (set it in `[models]` of proxy.toml)"
         ));
     }
-    let unknown = named(&|model| model.window.is_none());
+    let unknown = named(&|model| model.window.tokens().is_none());
     if !unknown.is_empty() {
-        notes.push(format!("the window of {unknown} is unknown: using `budget.fallback_window`"));
+        notes.push(format!("the window of {unknown} is unknown: nothing is refused or folded for its length, unless `budget.fallback_window` is set"));
     }
     let estimated = named(&|model| model.fit == Fit::Nearest);
     if !estimated.is_empty() {

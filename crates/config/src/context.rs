@@ -1,3 +1,4 @@
+use crate::budget::BudgetSection;
 use crate::choice::{Choice, choices};
 use crate::fold::nonzero;
 use crate::section::Section;
@@ -19,6 +20,8 @@ pub struct Context {
     pub budget: BudgetPolicy,
     /// Windows that differ from the model table on this route, the most specific pattern first.
     pub windows: Vec<ModelWindow>,
+    /// Whether a request that the upstream refuses as too long is planned again and sent once more.
+    pub rescue: bool,
     pub observations: Observations,
     pub mask: Mask,
     pub fold: Fold,
@@ -100,7 +103,7 @@ const PLACEHOLDER: &str = "[OMITTED_OBSERVATION: too old; available in memory st
 impl Context {
     /// `summarizers` are the valid values of `fold.summarizer`.
     pub(crate) fn read(section: &mut Section<'_>, summarizers: &[&str]) -> Context {
-        let (budget, windows) = section.section("budget", budget::read);
+        let BudgetSection { policy, windows, rescue } = section.section("budget", budget::read);
         Context {
             strategy: section.choice("strategy", Strategy::Masking),
             profile: section.optional("profile", profile::name),
@@ -108,8 +111,9 @@ impl Context {
             unit: section.choice("unit", Unit::Tokens),
             observe: section.flag("observe", false),
             allow_headers: AllowHeaders::read(section),
-            budget,
+            budget: policy,
             windows,
+            rescue,
             observations: section.section("observations", Observations::read),
             mask: section.section("mask", Mask::read),
             fold: section.section("fold", |fold| Fold::read(fold, summarizers)),

@@ -23,6 +23,15 @@ impl Layers<'_> {
             Some(below) => Some(below.overlaid_with(layer)),
             None => Some(layer.clone()),
         });
+        if let (Some(profile), Some(merged)) = (&profile, &merged)
+            && !profile::shows(profile, merged)
+        {
+            let name = merged.get("profile").map(|node| node.written.clone()).unwrap_or_default();
+            report.warning(format!(
+                "`{path}.profile` is {name}, but every key of that profile is set otherwise, so it changes nothing\n  hint: remove or \
+                 comment out the keys that it should set"
+            ));
+        }
         Section::read(report, merged.as_ref(), path, "context", |section| {
             Context::read(section, &self.summarizers)
         })

@@ -28,6 +28,16 @@ pub(crate) fn layer<'a>(layers: impl DoubleEndedIterator<Item = &'a Node>) -> Op
     Some(rebased(root, "context", &Origin::Profile(name)))
 }
 
+/// Whether any value of a profile is left in the merged layers.
+pub(crate) fn shows(profile: &Node, merged: &Node) -> bool {
+    match (&profile.value, &merged.value) {
+        (Value::Table(own), Value::Table(_)) => {
+            own.iter().any(|(key, own)| merged.get(key).is_some_and(|merged| shows(own, merged)))
+        }
+        _ => merged.origin == profile.origin,
+    }
+}
+
 /// Changes the path and the origin of a value and its parts.
 fn rebased(node: Node, path: &str, origin: &Origin) -> Node {
     let value = match node.value {

@@ -54,11 +54,10 @@ impl TurnInput {
     ) -> Result<Assessment, Unreadable> {
         let chat =
             self.with_options(reader, |options| reader.read(&self.body, &self.outline, options, lookup))?;
-        let max_output = self.outline.output_limit.map(|limit| limit.tokens);
         let conversation = Conversation {
             messages: &chat.messages,
             fixed: chat.fixed,
-            budget: self.context.budget.budget(self.window(), max_output.map(Tokens)),
+            budget: self.context.budget.budget(&self.capacity(&chat)),
             economy: economy(&self.model),
             marker: self.marker(reader),
             pinned: self.scaled(state.notes_in(self).map_or(Tokens::ZERO, |notes| notes.tokens)),

@@ -16,6 +16,10 @@ pub struct TurnInput {
     /// The strategy in force: the context's, or the one the client asked for where the route allows that.
     pub strategy: Strategy,
     pub model: Arc<Model>,
+    /// The window that the upstream has named for this model.
+    pub learnt_window: Option<Tokens>,
+    /// Whether the request names a deployment, which may serve any model under any name.
+    pub names_deployment: bool,
     /// The correction of this model's token counts, learnt from the usage that upstreams report.
     pub factor: f64,
     pub limits: Limits,
@@ -41,6 +45,8 @@ impl TurnInput {
             limits: context.limits.clone(),
             context,
             model,
+            learnt_window: None,
+            names_deployment: false,
             factor: 1.0,
             spent: None,
             now: Timestamp(0),

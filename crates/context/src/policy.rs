@@ -2,14 +2,52 @@
 
 use crate::{ConversationState, TurnInput};
 use tidegate_config::{Context, ModelSettings};
-use tidegate_engine::{BlockPolicy, CachePricing, FoldPolicy, Policy, Tokens, WindowPolicy};
+use tidegate_engine::{
+    Accuracy, AnswerRoom, BlockPolicy, CachePricing, Capacity, ContextWindow, FoldPolicy, Policy, Tokens,
+    WindowPolicy,
+};
 use tidegate_tokens::{Model, ModelOverride, ModelTable};
+use tidegate_wire::ParsedRequest;
 
 impl TurnInput {
-    /// The model's window: what the route says, else what the model table knows.
-    pub(crate) fn window(&self) -> Option<Tokens> {
-        let configured = self.context.window_of(self.requested_model(), self.model.has_own_window);
-        configured.or(self.model.window)
+    /// The model's window: what the route or `[models]` says, else the smaller of what the upstream has named and what its provider
+    /// has published. What is only typical of the model's family gives way to what the upstream has named.
+    #[must_use]
+    pub fn window(&self) -> ContextWindow {
+        let is_in_models = matches!(self.model.window, ContextWindow::Configured(_));
+        if let Some(window) = self.context.window_of(self.requested_model(), is_in_models) {
+            return ContextWindow::Configured(window);
+        }
+        let window = match self.model.window {
+            ContextWindow::Known(window) if self.names_deployment => ContextWindow::Typical(window),
+            window => window,
+        };
+        match (window, self.learnt_window) {
+            (ContextWindow::Configured(_), _) | (_, None) => window,
+            (ContextWindow::Known(known), Some(learnt)) if learnt >= known => window,
+            (_, Some(learnt)) => ContextWindow::Learnt(learnt),
+        }
+    }
+
+    /// The room that a request has.
+    pub(crate) fn capacity(&self, chat: &ParsedRequest) -> Capacity {
+        let window = self.window();
+        Capacity {
+            window,
+            answer: match window {
+                ContextWindow::Known(_) | ContextWindow::Typical(_) => self.model.answer,
+                ContextWindow::Configured(_)
+                | ContextWindow::Learnt(_)
+                | ContextWindow::Fallback(_)
+                | ContextWindow::Unknown => AnswerRoom::Shared,
+            },
+            requested_output: self.outline.output_limit.map(|limit| Tokens(limit.tokens)),
+            accuracy: if chat.is_estimated() {
+                Accuracy::Unbounded
+            } else {
+                self.model.accuracy(self.factor)
+            },
+        }
     }
 
     pub(crate) fn policy(&self, state: &ConversationState) -> Policy {

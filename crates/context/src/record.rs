@@ -24,10 +24,13 @@ pub struct TurnRecord {
     pub tokens_before: u64,
     pub tokens_after: u64,
     pub budget: u64,
-    /// The model's window, known or assumed, and the arithmetic from it to the budget: how much of it is used at all, and what is
-    /// reserved for the answer and for overhead.
+    /// The model's window, who says so, and the arithmetic from it to the budget: how much of it is used at all, and what is
+    /// reserved for the answer and for overhead. Zero for a window or a budget that is unknown.
     pub window: u64,
+    pub window_source: String,
     pub safe: u64,
+    /// The number of tokens above which a request is refused; zero if the upstream judges.
+    pub refuse_above: u64,
     pub output: u64,
     pub overhead: u64,
     /// Tokens with the summary, and after pruning.
@@ -113,9 +116,11 @@ impl TurnRecord {
             tokens_after_prune: figures.after.0,
             summary_triggered: figures.made.is_some(),
             prune_triggered: figures.has_pruned(),
-            budget: figures.budget.input.0,
-            window: figures.budget.window.0,
-            safe: figures.budget.safe.0,
+            budget: figures.budget.input.unwrap_or_default().0,
+            window: figures.budget.window.tokens().unwrap_or_default().0,
+            window_source: figures.budget.window.source().to_owned(),
+            safe: figures.budget.safe.unwrap_or_default().0,
+            refuse_above: figures.budget.refuse_above.unwrap_or_default().0,
             output: figures.budget.output.0,
             overhead: figures.budget.overhead.0,
             masked: plan.masked.clone(),

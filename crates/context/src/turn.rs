@@ -166,15 +166,15 @@ impl Turn {
     fn fold_failed(&mut self, measured: Box<Measured>, job: &FoldJob, failure: FoldFailure) -> Action {
         // A history that has a limit keeps to it, with a marker for what is missing.
         let truncates =
-            measured.assessment.decision.plan.verdict == Verdict::OverBudget || job.cause == Cause::Blocks;
+            measured.assessment.decision.plan.verdict != Verdict::Fits || job.cause == Cause::Blocks;
         self.fold_failure = Some(failure).filter(|failure| failure.was_tried() || truncates);
         if truncates { self.measure(Rule::Truncate, Phase::Truncating) } else { self.done(measured) }
     }
 
     fn done(&mut self, measured: Box<Measured>) -> Action {
-        let is_over = measured.assessment.decision.plan.verdict == Verdict::OverBudget;
+        let is_refused = measured.assessment.decision.plan.verdict == Verdict::Refused;
         let ending =
-            if is_over && !self.input.context.observe { Ending::OverBudget } else { Ending::Forward };
+            if is_refused && !self.input.context.observe { Ending::OverBudget } else { Ending::Forward };
         self.ended(measured, ending)
     }
 

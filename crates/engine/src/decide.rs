@@ -22,7 +22,7 @@ pub struct Conversation<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     pub plan: Plan,
-    /// The waypoint to store once the request has been sent. `None` if it does not fit or its strategy decides nothing.
+    /// The waypoint to store once the request has been sent. `None` if it is refused or its strategy decides nothing.
     pub waypoint: Option<Waypoint>,
     /// The summary that would improve this request or, if it is not urgent, the next one.
     pub wanted: Option<FoldJob>,

@@ -43,7 +43,7 @@ impl Edits {
             let from = folded.as_ref().map_or(0, |folded| folded.upto);
             let is_over_blocks = policy.blocks.edge(messages, folded.as_ref(), from).is_some();
             let edits = Edits { is_retry: true, ..Edits::with_summary(folded, inputs) };
-            if !is_over_blocks && edits.used(conversation, &[]) <= conversation.budget.input {
+            if !is_over_blocks && conversation.budget.fits(edits.used(conversation, &[])) {
                 return edits;
             }
         }
@@ -64,7 +64,7 @@ impl Edits {
         let summary = edits.folded.as_ref();
         edits.masking = mask(messages, memory, policy.mask.keep, policy.mask.pace, &economy, now, summary);
         let Masking { frontier, edge, .. } = edits.masking;
-        if frontier < edge && edits.used(conversation, &[]) > budget.input {
+        if frontier < edge && !budget.fits(edits.used(conversation, &[])) {
             edits.masking = Masking { frontier: edge, cause: Some(Cause::Budget), tally: 0.0, edge };
         }
         edits
@@ -88,9 +88,10 @@ impl Edits {
         let Inputs { conversation, policy, now, .. } = *inputs;
         let Conversation { messages, budget, .. } = *conversation;
         let after = self.used(conversation, &dropped);
-        let fits = after <= budget.input && budget.input > Tokens::ZERO;
-        let wanted = self.wanted(inputs, fits);
-        let waypoint = fits.then(|| self.waypoint(messages, now)).flatten();
+        let verdict = Verdict::of(after, &budget);
+        let wanted = self.wanted(inputs, verdict == Verdict::Fits);
+        let is_sent = verdict != Verdict::Refused;
+        let waypoint = is_sent.then(|| self.waypoint(messages, now)).flatten();
         let stays = |index: &usize| self.keeps(*index, &dropped);
         let is_maskable = |index: &usize| messages[*index].saving() > Tokens::ZERO && stays(index);
         let Masking { frontier, edge, cause, .. } = self.masking;
@@ -103,7 +104,7 @@ impl Edits {
             before: tokens_as_sent(conversation),
             after,
             budget,
-            verdict: if fits { Verdict::Fits } else { Verdict::OverBudget },
+            verdict,
             cause: wanted.as_ref().map(|job| job.cause).or(cause).or(window_cause),
             edge,
             window,

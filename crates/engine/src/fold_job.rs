@@ -93,8 +93,8 @@ pub(crate) fn triggered_job(outlook: &Outlook<'_>, memory: &Memory, policy: &Pol
     if urgency == Urgency::Now {
         upto = upto.max(last_cut_before(messages, kept_from(messages, policy.fold.prune_keep)));
     }
-    let is_over = outlook.after > budget.input;
-    if is_over && (upto <= from || outlook.after_folding(upto) > budget.input) {
+    let is_over = !budget.fits(outlook.after);
+    if is_over && (upto <= from || !budget.fits(outlook.after_folding(upto))) {
         // Fold everything but the unresolved tail rather than refuse. Do it now, because a request is folded only once.
         upto = last_cut_before(messages, unresolved_from(messages));
     }
@@ -111,7 +111,7 @@ pub(crate) fn triggered_job(outlook: &Outlook<'_>, memory: &Memory, policy: &Pol
 /// `when`.
 fn due(outlook: &Outlook<'_>, policy: &FoldPolicy) -> Option<(Cause, Urgency)> {
     let Outlook { messages, folded, after, budget, .. } = *outlook;
-    if after > budget.input {
+    if !budget.fits(after) {
         return Some((Cause::Budget, Urgency::Now));
     }
     let made_at = folded.map_or(0, |folded| folded.made_at);
@@ -133,7 +133,7 @@ fn prune_range(outlook: &Outlook<'_>, from: usize, policy: &FoldPolicy) -> Optio
         rest: outlook.after_folding(from),
         threshold,
         target: target.saturating_sub(Tokens(1)),
-        limit: outlook.budget.input,
+        limit: outlook.budget.input.unwrap_or(Tokens::MAX),
     })
 }
 

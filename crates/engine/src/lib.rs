@@ -53,7 +53,7 @@
 //! let conversation = Conversation {
 //!     messages: &messages,
 //!     fixed: Tokens(3),
-//!     budget: BudgetPolicy::default().budget(Some(Tokens(128_000)), None),
+//!     budget: BudgetPolicy::default().budget(&Capacity::known(Tokens(128_000))),
 //!     economy: CachePricing::WITHOUT_CACHE,
 //!     marker: Tokens(20),
 //!     pinned: Tokens::ZERO,
@@ -71,6 +71,7 @@
 
 mod blocks;
 mod budget;
+mod context_window;
 mod decide;
 mod digest;
 mod economy;
@@ -91,7 +92,10 @@ mod turns;
 mod window;
 
 pub use blocks::{BlockFigures, BlockPolicy};
-pub use budget::{Budget, BudgetPolicy, OutputReserve, OverheadReserve};
+pub use budget::{
+    Accuracy, AnswerRoom, Budget, BudgetPolicy, Capacity, OutputReserve, OverheadReserve, RefuseAt,
+};
+pub use context_window::ContextWindow;
 pub use decide::{Conversation, Decision, decide};
 pub use digest::{Digest, InvalidDigest};
 pub use economy::{CachePricing, Timestamp};

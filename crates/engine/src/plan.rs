@@ -33,8 +33,24 @@ pub struct Plan {
 pub enum Verdict {
     /// It fits as planned.
     Fits,
-    /// It does not fit even with every edit that the policy allows.
+    /// It does not fit even with every edit that the policy allows. It is forwarded as planned, and the upstream judges.
     OverBudget,
+    /// It does not fit, and is not forwarded.
+    Refused,
+}
+
+impl Verdict {
+    /// Judges a request that uses `after` tokens with every edit that the policy allows.
+    #[must_use]
+    pub fn of(after: Tokens, budget: &Budget) -> Verdict {
+        if budget.fits(after) {
+            Verdict::Fits
+        } else if budget.refuse_above.is_some_and(|limit| after > limit || limit == Tokens::ZERO) {
+            Verdict::Refused
+        } else {
+            Verdict::OverBudget
+        }
+    }
 }
 
 /// Why a new decision was made: the mask frontier moved, a summary is due, or the window was cut.

@@ -8,6 +8,7 @@ pub struct Tokens(pub u64);
 
 impl Tokens {
     pub const ZERO: Tokens = Tokens(0);
+    pub const MAX: Tokens = Tokens(u64::MAX);
 
     /// Subtracts `other`; zero if `other` is larger.
     #[must_use]

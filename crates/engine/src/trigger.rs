@@ -16,7 +16,8 @@ pub(crate) struct Since<'a> {
 pub(crate) fn fired(trigger: &Trigger, since: &Since<'_>, after: Tokens, budget: &Budget) -> Option<Cause> {
     let reaches =
         |count: usize, limit: NonZeroU32| u64::try_from(count).is_ok_and(|count| count >= limit.get().into());
-    let by_ratio = trigger.budget_ratio.is_some_and(|ratio| after.0 as f64 >= ratio * budget.input.0 as f64);
+    let by_ratio = trigger.budget_ratio.zip(budget.input);
+    let by_ratio = by_ratio.is_some_and(|(ratio, input)| after.0 as f64 >= ratio * input.0 as f64);
     if by_ratio || trigger.tokens.is_some_and(|limit| after >= limit) {
         return Some(Cause::Budget);
     }
@@ -33,6 +34,7 @@ pub(crate) fn fired(trigger: &Trigger, since: &Since<'_>, after: Tokens, budget:
 
 /// Returns the number of tokens at which one of the trigger's token conditions holds, or `None` if it has none.
 pub(crate) fn token_threshold(trigger: &Trigger, budget: &Budget) -> Option<Tokens> {
-    let by_ratio = trigger.budget_ratio.map(|ratio| Tokens((ratio * budget.input.0 as f64).ceil() as u64));
+    let by_ratio = trigger.budget_ratio.zip(budget.input);
+    let by_ratio = by_ratio.map(|(ratio, input)| Tokens((ratio * input.0 as f64).ceil() as u64));
     by_ratio.into_iter().chain(trigger.tokens).min()
 }

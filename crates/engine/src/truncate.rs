@@ -33,12 +33,13 @@ fn dropped(inputs: &Inputs<'_>, edits: &Edits) -> Vec<usize> {
     let from = edits.folded_upto().max(after_task);
     let block_edge = policy.blocks.edge(messages, edits.folded.as_ref(), from).unwrap_or(from);
     let used = edits.used(conversation, &[]);
-    let target = stepped_target(used, budget.input);
+    let input = budget.input.unwrap_or(Tokens::MAX);
+    let target = stepped_target(used, input);
     let mut left = used + marker;
     // The first cut that fits the budget, for want of one that meets the target.
     let mut fallback = None;
     for index in from..last_cut_before(messages, messages.len()) {
-        if used <= budget.input && index >= block_edge {
+        if used <= input && index >= block_edge {
             break;
         }
         if is_droppable(&index) {
@@ -51,7 +52,7 @@ fn dropped(inputs: &Inputs<'_>, edits: &Edits) -> Vec<usize> {
         if left <= target {
             return (from..cut).filter(is_droppable).collect();
         }
-        if left <= budget.input {
+        if left <= input {
             fallback.get_or_insert(cut);
         }
     }

@@ -88,7 +88,7 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
     let history = cost(&droppable);
     let all: Tokens = messages.iter().map(|message| message.tokens).sum();
     let scaffold = all.saturating_sub(history) + conversation.fixed + conversation.pinned;
-    let room = budget.input.saturating_sub(scaffold);
+    let room = budget.input.unwrap_or(Tokens::MAX).saturating_sub(scaffold);
     let fits = |dropped: &[usize]| {
         let marker = if dropped.is_empty() { Tokens::ZERO } else { marker };
         history.saturating_sub(cost(dropped)) + marker <= room

@@ -4,9 +4,9 @@
 
 use proptest::prelude::*;
 use tidegate_engine::{
-    BlockFigures, BlockPolicy, BudgetPolicy, CachePricing, Cause, Conversation, Decision, Digest, Fold,
-    FoldPolicy, Kind, Memory, Message, Plan, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens,
-    Trigger, decide, truncate, unresolved_from,
+    BlockFigures, BlockPolicy, BudgetPolicy, CachePricing, Capacity, Cause, Conversation, Decision, Digest,
+    Fold, FoldPolicy, Kind, Memory, Message, Plan, Policy, Role, Strategy as ContextStrategy, Timestamp,
+    Tokens, Trigger, decide, truncate, unresolved_from,
 };
 
 #[derive(Clone, Debug)]
@@ -64,8 +64,8 @@ fn messages(script: &[(Role, u64)]) -> Vec<Message> {
 }
 
 fn conversation(messages: &[Message], input: u64) -> Conversation<'_> {
-    let mut budget = BudgetPolicy::default().budget(Some(Tokens(2_000_000)), None);
-    budget.input = Tokens(input);
+    let mut budget = BudgetPolicy::default().budget(&Capacity::known(Tokens(2_000_000)));
+    budget.input = Some(Tokens(input));
     let economy = CachePricing { write: 1.0, cached: 0.1, cache_life: 300_000 };
     Conversation { messages, fixed: Tokens(3), budget, economy, marker: Tokens(15), pinned: Tokens::ZERO }
 }

@@ -18,8 +18,8 @@ fn chat(turns: usize, budget: u64, when: Trigger, memory: &Memory) -> Decision {
     let keep = Keep::Turns(NonZeroU32::new(4).unwrap());
     let fold = FoldPolicy { when, keep, ..FoldPolicy::default() };
     let policy = Policy { strategy: Strategy::Summarization, fold, ..Policy::default() };
-    let mut figures = BudgetPolicy::default().budget(Some(Tokens(1_000_000)), None);
-    figures.input = Tokens(budget);
+    let mut figures = BudgetPolicy::default().budget(&Capacity::known(Tokens(1_000_000)));
+    figures.input = Some(Tokens(budget));
     let conversation = Conversation {
         messages: &messages,
         fixed: Tokens::ZERO,

@@ -70,7 +70,7 @@ fn billed(messages: &[Message], pace: Option<FoldPace>, write: f64, cached: f64)
     let fold = FoldPolicy { when, pace: pace.unwrap_or(FoldPace::AtTrigger), ..FoldPolicy::default() };
     let strategy = if pace.is_some() { Strategy::Summarization } else { Strategy::Passthrough };
     let policy = Policy { strategy, fold, ..Policy::default() };
-    let budget = BudgetPolicy::default().budget(Some(Tokens(100_000_000)), None);
+    let budget = BudgetPolicy::default().budget(&Capacity::known(Tokens(100_000_000)));
     let economy = CachePricing { write, cached, cache_life: 300_000 };
     let (mut memory, mut before, mut cost) = (Memory::default(), Vec::new(), 0.0);
     for end in (2..=messages.len()).step_by(2) {

@@ -6,9 +6,9 @@
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use tidegate_engine::{
-    BudgetPolicy, CachePricing, Conversation, Decision, Digest, Fold, FoldJob, FoldPace, FoldPolicy, Keep,
-    Kind, MaskPolicy, Memory, Message, Pace, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens,
-    Trigger, Verdict, decide, truncate, unresolved_from,
+    BudgetPolicy, CachePricing, Capacity, Conversation, Decision, Digest, Fold, FoldJob, FoldPace,
+    FoldPolicy, Keep, Kind, MaskPolicy, Memory, Message, Pace, Policy, Role, Strategy as ContextStrategy,
+    Timestamp, Tokens, Trigger, Verdict, decide, truncate, unresolved_from,
 };
 
 const SUMMARY: Tokens = Tokens(60);
@@ -114,7 +114,7 @@ fn ends(script: &[(Role, Kind, u64)]) -> Vec<usize> {
 }
 
 fn conversation<'a>(case: &Case, messages: &'a [Message]) -> Conversation<'a> {
-    let budget = BudgetPolicy::default().budget(Some(Tokens(case.window)), None);
+    let budget = BudgetPolicy::default().budget(&Capacity::known(Tokens(case.window)));
     let economy = CachePricing { write: 1.0, cached: 0.1, cache_life: 300_000 };
     Conversation { messages, fixed: Tokens(3), budget, economy, marker: MARKER, pinned: Tokens::ZERO }
 }
@@ -140,7 +140,7 @@ fn serve(case: &Case, messages: &[Message], memory: &mut Memory, now: u64) -> De
     for _ in 0..3 {
         let Some(job) = decision.wanted.clone() else { break };
         match case.host {
-            Host::Failing if decision.plan.verdict == Verdict::OverBudget => {
+            Host::Failing if decision.plan.verdict != Verdict::Fits => {
                 decision = truncate(&conversation, memory, &case.policy, Timestamp(now));
                 break;
             }
@@ -249,7 +249,7 @@ proptest! {
             let left: u64 = (0..messages.len()).filter(|&index| stays(decision, index)).map(cost).sum();
             let extra = plan.folded.as_ref().map_or(0, |_| SUMMARY.0) + if plan.dropped.is_empty() { 0 } else { MARKER.0 };
             prop_assert_eq!(plan.after, Tokens(left + extra + 3));
-            let fits = plan.after <= plan.budget.input && plan.budget.input > Tokens::ZERO;
+            let fits = plan.budget.fits(plan.after);
             prop_assert_eq!(plan.verdict == Verdict::Fits, fits);
             prop_assert!(plan.after <= plan.before || !plan.dropped.is_empty(), "the request grew");
             if !fits && case.host != Host::Failing {

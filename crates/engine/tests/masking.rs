@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use tidegate_engine::{
-    BudgetPolicy, CachePricing, Conversation, Decision, Digest, Keep, Kind, MaskPolicy, Memory, Message,
-    Pace, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, decide,
+    BudgetPolicy, CachePricing, Capacity, Conversation, Decision, Digest, Keep, Kind, MaskPolicy, Memory,
+    Message, Pace, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, decide,
 };
 
 /// A generated message without its digest.
@@ -125,7 +125,7 @@ fn ends(drafts: &[Draft]) -> Vec<usize> {
 }
 
 fn decided(case: &Case, messages: &[Message], memory: &Memory, now: u64) -> Decision {
-    let budget = BudgetPolicy::default().budget(Some(Tokens(case.window)), None);
+    let budget = BudgetPolicy::default().budget(&Capacity::known(Tokens(case.window)));
     let conversation = Conversation {
         messages,
         fixed: Tokens(3),
@@ -185,7 +185,7 @@ proptest! {
             }).sum();
             prop_assert_eq!(plan.after, Tokens(after + 3));
             prop_assert_eq!(plan.before, Tokens(messages.iter().map(|message| message.tokens.0).sum::<u64>() + 3));
-            let fits = plan.after <= plan.budget.input && plan.budget.input > Tokens::ZERO;
+            let fits = plan.budget.fits(plan.after);
             prop_assert_eq!(plan.verdict == Verdict::Fits, fits);
             if !fits {
                 prop_assert_eq!(plan.postponed, 0, "over budget with maskable observations left");

@@ -124,7 +124,7 @@ impl<'a> Bill<'a> {
             mask: MaskPolicy { keep, pace: Pace::BreakEven },
             ..Policy::default()
         };
-        let budget = BudgetPolicy::default().budget(Some(Tokens(100_000_000)), None);
+        let budget = BudgetPolicy::default().budget(&Capacity::known(Tokens(100_000_000)));
         let economy = CachePricing { write: self.write, cached: self.cached, cache_life: 300_000 };
         self.total(|turns, _| {
             // The system prompt and the task, then an assistant message and a tool output per turn.
@@ -252,7 +252,7 @@ fn break_even_is_near_the_optimum_at_every_price() {
 fn results_of_equal_length_are_masked_fourteen_at_a_time() {
     let run = Run { outputs: vec![1_500; 60] };
     let messages = messages(&run);
-    let budget = BudgetPolicy::default().budget(Some(Tokens(100_000_000)), None);
+    let budget = BudgetPolicy::default().budget(&Capacity::known(Tokens(100_000_000)));
     let economy = CachePricing { write: 1.0, cached: 0.1, cache_life: 300_000 };
     let policy = Policy { strategy: Strategy::Masking, ..Policy::default() };
     let mut memory = Memory::default();

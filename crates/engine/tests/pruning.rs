@@ -45,8 +45,8 @@ fn policy() -> Policy {
 }
 
 fn decision(messages: &[Message], budget: u64, memory: &Memory) -> Decision {
-    let mut figures = BudgetPolicy::default().budget(Some(Tokens(1_000_000)), None);
-    figures.input = Tokens(budget);
+    let mut figures = BudgetPolicy::default().budget(&Capacity::known(Tokens(1_000_000)));
+    figures.input = Some(Tokens(budget));
     let conversation = Conversation {
         messages,
         fixed: Tokens::ZERO,

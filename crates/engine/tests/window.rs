@@ -4,8 +4,8 @@
 
 use proptest::prelude::*;
 use tidegate_engine::{
-    BudgetPolicy, CachePricing, Conversation, Decision, Digest, Kind, Memory, Message, Policy, Role,
-    Strategy as ContextStrategy, Timestamp, Tokens, Verdict, WindowPolicy, decide, unresolved_from,
+    BudgetPolicy, CachePricing, Capacity, Conversation, Decision, Digest, Kind, Memory, Message, Policy,
+    Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, WindowPolicy, decide, unresolved_from,
 };
 
 const MARKER: Tokens = Tokens(12);
@@ -50,8 +50,8 @@ fn window() -> impl Strategy<Value = WindowPolicy> {
 }
 
 fn decided(messages: &[Message], budget: u64, window: WindowPolicy, memory: &Memory) -> Decision {
-    let mut figures = BudgetPolicy::default().budget(Some(Tokens(1_000_000)), None);
-    figures.input = Tokens(budget);
+    let mut figures = BudgetPolicy::default().budget(&Capacity::known(Tokens(1_000_000)));
+    figures.input = Some(Tokens(budget));
     let conversation = Conversation {
         messages,
         fixed: Tokens(3),

@@ -103,9 +103,9 @@ impl<'a> Case<'a> {
     pub fn ending(&self) -> Ending {
         let plan = &self.assessment.decision.plan;
         match plan.verdict {
-            Verdict::OverBudget if !self.request.route.context.observe => Ending::Refused,
-            Verdict::OverBudget | Verdict::Fits if self.rewritten.is_some() => Ending::Edited,
-            Verdict::OverBudget | Verdict::Fits => Ending::AsSent,
+            Verdict::Refused if !self.request.route.context.observe => Ending::Refused,
+            _ if self.rewritten.is_some() => Ending::Edited,
+            _ => Ending::AsSent,
         }
     }
 

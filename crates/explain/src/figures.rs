@@ -6,7 +6,7 @@ use crate::folding::{Insertion, folds};
 use crate::grouped;
 use crate::{Case, Ending};
 use std::time::Duration;
-use tidegate_engine::{Cause, Pace, Plan, Strategy, Tokens};
+use tidegate_engine::{Capacity, Cause, ContextWindow, Pace, Plan, Strategy, Tokens, Verdict};
 
 /// Where a model's entry or its window comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,10 @@ pub enum Source {
     Config,
     /// The built-in table.
     Table,
+    /// The upstream has named it.
+    Learnt,
+    /// `budget.fallback_window`
+    Fallback,
     Unknown,
 }
 
@@ -27,6 +31,8 @@ impl Source {
             Source::Route => "route",
             Source::Config => "config",
             Source::Table => "table",
+            Source::Learnt => "learnt",
+            Source::Fallback => "fallback",
             Source::Unknown => "unknown",
         }
     }
@@ -34,24 +40,32 @@ impl Source {
 
 /// Returns the source of the model's entry and the source of its window.
 ///
-/// An entry of the configuration takes precedence over the built-in one. Every built-in entry has a window. A window set by the
-/// route takes precedence over both.
+/// An entry of the configuration takes precedence over the built-in one. A window set by the route takes precedence over both.
 pub fn sources(case: &Case<'_>) -> (Source, Source) {
-    let mut entries = case.request.settings.models.iter();
-    let own =
-        entries.find(|(name, _)| name.eq_ignore_ascii_case(&case.request.model.name)).map(|(_, entry)| entry);
-    let known = match (own, case.request.model.window) {
-        (_, None) => Source::Unknown,
-        (Some(entry), Some(_)) if entry.window.is_some() => Source::Config,
-        (_, Some(_)) => Source::Table,
-    };
-    let asked = case.request.outline.model.as_deref().unwrap_or_default();
-    let window = if case.request.route.context.window_of(asked, case.request.model.has_own_window).is_some() {
-        Source::Route
+    let model = case.request.model;
+    let mut entries = case.request.settings.models.keys();
+    let entry = if entries.any(|name| name.eq_ignore_ascii_case(&model.name)) {
+        Source::Config
+    } else if model.is_known {
+        Source::Table
     } else {
-        known
+        Source::Unknown
     };
-    (if own.is_some() { Source::Config } else { known }, window)
+    let is_in_models = matches!(model.window, ContextWindow::Configured(_));
+    let asked = case.request.outline.model.as_deref().unwrap_or_default();
+    let window = match case.assessment.decision.plan.budget.window {
+        ContextWindow::Configured(_)
+            if case.request.route.context.window_of(asked, is_in_models).is_some() =>
+        {
+            Source::Route
+        }
+        ContextWindow::Configured(_) => Source::Config,
+        ContextWindow::Known(_) | ContextWindow::Typical(_) => Source::Table,
+        ContextWindow::Learnt(_) => Source::Learnt,
+        ContextWindow::Fallback(_) => Source::Fallback,
+        ContextWindow::Unknown => Source::Unknown,
+    };
+    (entry, window)
 }
 
 /// Whether a strategy masks observations.
@@ -64,7 +78,7 @@ pub fn masks(strategy: Strategy) -> bool {
 
 /// By how many tokens the planned request exceeds its budget.
 pub fn over(plan: &Plan) -> Tokens {
-    plan.after.saturating_sub(plan.budget.input)
+    plan.budget.excess(plan.after)
 }
 
 /// Returns the tokens of the messages as sent, and of everything else: tools, response format, the start of the answer.
@@ -86,7 +100,8 @@ pub fn is_output_asked_for(case: &Case<'_>) -> bool {
         CaseKind::Preview => case.request.outline.output_limit.is_some(),
         // `max_tokens` is not recorded, but the resulting reserve is.
         CaseKind::Recorded => {
-            case.request.route.context.budget.budget(Some(budget.window), None).output != budget.output
+            let assumed = Capacity::of(budget.window);
+            case.request.route.context.budget.budget(&assumed).output != budget.output
         }
     }
 }
@@ -94,7 +109,7 @@ pub fn is_output_asked_for(case: &Case<'_>) -> bool {
 /// Describes what happens to the request, in one sentence.
 pub fn verdict(case: &Case<'_>) -> String {
     let plan = &case.assessment.decision.plan;
-    let (over, left) = (over(plan), plan.budget.input.saturating_sub(plan.after));
+    let over = over(plan);
     let how = match case.ending() {
         Ending::Refused => {
             return format!(
@@ -106,7 +121,7 @@ pub fn verdict(case: &Case<'_>) -> String {
                     (true, false) => " even folded",
                     (true, true) => " even folded and masked",
                 },
-                tokens(plan.budget.input),
+                limit(plan.budget.refuse_above),
             );
         }
         Ending::AsSent => "forwarded byte for byte as sent".to_owned(),
@@ -137,11 +152,29 @@ pub fn verdict(case: &Case<'_>) -> String {
                 )
             }
         };
-        let end = if over > Tokens::ZERO { "be refused" } else { "fit" };
+        let end = match plan.verdict {
+            Verdict::Fits => "fit",
+            Verdict::OverBudget => "be forwarded although it is over its budget",
+            Verdict::Refused => "be refused",
+        };
         format!("{how}, because `context.observe` is true: else {would}, and it would {end}")
+    } else if plan.verdict == Verdict::Fits {
+        match plan.budget.input {
+            Some(input) => {
+                let left = input.saturating_sub(plan.after);
+                format!("fits: {how}, {} of {} input tokens left", tokens(left), tokens(input))
+            }
+            None => format!("{how}: the model's window is unknown, so nothing limits it"),
+        }
     } else {
-        format!("fits: {how}, {} of {} input tokens left", tokens(left), tokens(plan.budget.input))
+        format!("{how}, {} tokens over its budget: the upstream judges whether it fits", tokens(over))
     }
+}
+
+/// Formats a limit that there may be none of.
+#[must_use]
+pub fn limit(limit: Option<Tokens>) -> String {
+    limit.map_or_else(|| "none".to_owned(), tokens)
 }
 
 fn edits(case: &Case<'_>) -> String {

@@ -93,13 +93,14 @@ fn budget(case: &Case<'_>) -> Value {
     let budget = &case.assessment.decision.plan.budget;
     let (_, window) = figures::sources(case);
     json!({
-        "window": budget.window.0,
-        "window_source": if window == figures::Source::Unknown { "fallback" } else { window.name() },
-        "safe": budget.safe.0,
+        "window": budget.window.tokens().map(|window| window.0),
+        "window_source": window.name(),
+        "safe": budget.safe.map(|safe| safe.0),
         "output": budget.output.0,
         "output_source": if figures::is_output_asked_for(case) { "request" } else { "policy" },
         "overhead": budget.overhead.0,
-        "input": budget.input.0,
+        "input": budget.input.map(|input| input.0),
+        "refuse_above": budget.refuse_above.map(|limit| limit.0),
     })
 }
 
@@ -142,7 +143,7 @@ fn verdict(case: &Case<'_>) -> Value {
         "dropped": case.fates.iter().filter(|fate| fate.action == Action::Drop).count(),
         "untagged": case.fates.iter().filter(|fate| fate.action.untags()).count(),
         "over": figures::over(plan).0,
-        "left": plan.budget.input.saturating_sub(plan.after).0,
+        "left": plan.budget.input.map(|input| input.saturating_sub(plan.after).0),
         "sentence": figures::verdict(case),
     })
 }
@@ -166,7 +167,7 @@ fn model(case: &Case<'_>) -> Value {
         "asked": case.request.outline.model.as_deref(),
         "matched": (entry != figures::Source::Unknown).then_some(model.name.as_str()),
         "source": entry.name(),
-        "window": model.window.map(|window| window.0),
+        "window": model.window.tokens().map(|window| window.0),
         "max_output": model.max_output.map(|max| max.0),
         "encoding": model.encoding.name(),
         "fit": fit,

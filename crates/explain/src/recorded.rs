@@ -4,7 +4,7 @@ use crate::case::CaseKind;
 use crate::{Case, Failure, Request};
 use std::sync::Arc;
 use tidegate_context::{Assessment, ConversationState, Rule, TurnRecord};
-use tidegate_engine::{Budget, Cause, Decision, Folded, Plan, Tokens, Verdict};
+use tidegate_engine::{Budget, Cause, ContextWindow, Decision, Folded, Plan, Tokens, Verdict};
 use tidegate_wire::Reader;
 
 /// The record of a past turn and the state of its conversation.
@@ -52,17 +52,28 @@ fn plan(turn: &TurnRecord, assessment: &Assessment) -> Plan {
         before: Tokens(turn.tokens_before),
         after: Tokens(turn.tokens_after),
         budget: Budget {
-            window: Tokens(turn.window),
-            safe: Tokens(turn.safe),
+            window: ContextWindow::from_source(source(turn), Tokens(turn.window)),
+            safe: known(turn.safe),
             output: Tokens(turn.output),
             overhead: Tokens(turn.overhead),
-            input: Tokens(turn.budget),
+            input: known(turn.budget),
+            refuse_above: known(turn.refuse_above),
         },
-        verdict: if turn.overflow_rejected { Verdict::OverBudget } else { Verdict::Fits },
+        verdict: if turn.overflow_rejected { Verdict::Refused } else { Verdict::Fits },
         cause: turn.trigger.as_deref().and_then(Cause::from_name),
         postponed: turn.postponed,
         edge: turn.edge,
         window: None,
         blocks: now.blocks,
     }
+}
+
+/// A figure that is zero where there is none.
+fn known(tokens: u64) -> Option<Tokens> {
+    Some(Tokens(tokens)).filter(|tokens| *tokens > Tokens::ZERO)
+}
+
+/// Who says how large the window is. Records that do not tell were all written with a window.
+fn source(turn: &TurnRecord) -> &str {
+    if turn.window_source.is_empty() { "known" } else { &turn.window_source }
 }

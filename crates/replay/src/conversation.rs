@@ -132,6 +132,8 @@ impl Conversation {
             limits: if is_limited { context.limits.clone() } else { Limits::default() },
             context,
             model: request.model.clone(),
+            learnt_window: None,
+            names_deployment: false,
             factor: 1.0,
             spent: None,
             now: request.now,

@@ -221,7 +221,7 @@ impl<'a> Stage<'a> {
             before: plan.before.0,
             is_edited: forwarded.is_edited,
             // No provider accepts a request that is longer than the window, edited or not.
-            is_over: plan.budget.window < Tokens(billed.tokens()),
+            is_over: plan.budget.window.tokens().is_some_and(|window| window < Tokens(billed.tokens())),
             fate: fate(forwarded),
             billed,
             ..Turn::default()

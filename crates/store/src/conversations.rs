@@ -1,5 +1,6 @@
 //! The store as the proxy uses it: with deadlines, and with a local cache for when the store fails.
 
+mod facts;
 mod folding;
 mod history;
 mod log;

@@ -12,6 +12,7 @@
 
 mod change;
 mod error;
+mod facts;
 mod file;
 mod head;
 mod lifetime;

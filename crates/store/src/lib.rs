@@ -27,6 +27,7 @@
 mod conversations;
 mod degraded;
 mod embedded;
+mod facts;
 mod head;
 mod health;
 mod key;
@@ -45,6 +46,7 @@ pub use conversations::{
 };
 pub use degraded::Degraded;
 pub use embedded::EmbeddedStore;
+pub use facts::FactStore;
 pub use head::Head;
 pub use key::{ConversationKey, InvalidKey};
 pub use memory::{Clock, MemoryStore, wall_clock};

@@ -1,5 +1,6 @@
 //! A store in the memory of this process. It needs no setup and is lost with the process.
 
+use crate::facts::{FactStore, LocalFacts};
 use crate::leases::{Claimed, Leases};
 use crate::store::{
     Append, Appended, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
@@ -31,6 +32,7 @@ pub struct MemoryStore {
     clock: Clock,
     state: Mutex<State>,
     leases: Leases,
+    facts: LocalFacts,
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +76,14 @@ impl MemoryStore {
 
     #[must_use]
     pub fn with(ttl: Duration, capacity: usize, clock: Clock) -> MemoryStore {
-        MemoryStore { ttl, capacity, clock, state: Mutex::default(), leases: Leases::default() }
+        MemoryStore {
+            ttl,
+            capacity,
+            clock,
+            state: Mutex::default(),
+            leases: Leases::default(),
+            facts: LocalFacts::default(),
+        }
     }
 
     /// Locks the state and removes what has expired or exceeds the capacity.
@@ -249,6 +258,17 @@ impl Conversation {
         let is_new = turn.end.is_some_and(|end| self.ends.insert(end));
         self.head.get_or_insert_default().add(turn.at, is_new, &turn.counts, turn.labels);
         Written::Done
+    }
+}
+
+impl FactStore for MemoryStore {
+    fn publish(&self, topic: String, name: String, fact: Bytes) -> StoreFuture<'_, ()> {
+        self.facts.publish(topic, name, fact, (self.clock)(), self.ttl);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn published(&self, topic: String) -> StoreFuture<'_, Vec<(String, Bytes)>> {
+        Box::pin(ready(Ok(self.facts.published(&topic, (self.clock)(), self.ttl))))
     }
 }
 

@@ -7,6 +7,7 @@ mod cluster;
 mod dial;
 mod endpoint;
 mod error;
+mod facts;
 mod folds;
 mod keys;
 mod lazy;

@@ -4,17 +4,18 @@
 
 use std::time::Duration;
 use tidegate_context::{Cost, Figures, LeftOut};
-use tidegate_engine::{Budget, Strategy, Tokens, Verdict};
+use tidegate_engine::{Budget, ContextWindow, Strategy, Tokens, Verdict};
 use tidegate_telemetry::{Answered, Completion, Labels, Metrics, OTHER_MODEL, Outcome, Summarized, Tally};
 
 /// A request that every edit was planned for.
 fn figures(observed: bool) -> Figures {
     let budget = Budget {
-        window: Tokens(8_000),
-        safe: Tokens(8_000),
+        window: ContextWindow::Known(Tokens(8_000)),
+        safe: Some(Tokens(8_000)),
         output: Tokens(500),
         overhead: Tokens(500),
-        input: Tokens(7_000),
+        input: Some(Tokens(7_000)),
+        refuse_above: None,
     };
     Figures {
         strategy: Strategy::Hybrid,

@@ -6,7 +6,7 @@ mod hosted;
 mod mistral;
 mod openai;
 
-use tidegate_engine::Tokens;
+use tidegate_engine::{AnswerRoom, ContextWindow, Tokens};
 
 use crate::{Caching, Encoding, Fit, ImageRule, Model, Prices};
 
@@ -20,11 +20,13 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
 /// One row: a name pattern, and what is known about the models that it matches.
 ///
 /// A pattern with a star is for siblings without a row of their own. Its window is the smallest of the family, so that an unknown model
-/// does not get too much input, and it has prices only if all known siblings have the same.
+/// does not get too much input, it never refuses a request, and it has prices only if all known siblings have the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Family {
     pub(crate) pattern: &'static str,
     window: u64,
+    certainty: Certainty,
+    answer: AnswerRoom,
     max_output: u64,
     encoding: Encoding,
     fit: Fit,
@@ -33,13 +35,27 @@ pub(crate) struct Family {
     images: ImageRule,
 }
 
+/// Whether every model that a row matches has its window, wherever it is hosted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Certainty {
+    /// The provider has published it and hosts the model itself.
+    Published,
+    /// Hosts serve the model with windows of their own, or a request can ask for a larger one.
+    Typical,
+}
+
 impl Family {
     pub(crate) fn model(&self) -> Model {
         Model {
             is_known: true,
-            has_own_window: false,
             name: self.pattern.to_owned(),
-            window: Some(Tokens(self.window)),
+            window: match self.certainty {
+                Certainty::Published if !self.pattern.ends_with('*') => {
+                    ContextWindow::Known(Tokens(self.window))
+                }
+                Certainty::Published | Certainty::Typical => ContextWindow::Typical(Tokens(self.window)),
+            },
+            answer: self.answer,
             max_output: Some(Tokens(self.max_output)),
             encoding: self.encoding,
             fit: self.fit,
@@ -75,6 +91,18 @@ impl Family {
         self
     }
 
+    /// Marks the window as one that hosts and requests can differ from.
+    const fn typical(mut self) -> Family {
+        self.certainty = Certainty::Typical;
+        self
+    }
+
+    /// Marks the window as one for the input alone.
+    const fn input_only(mut self) -> Family {
+        self.answer = AnswerRoom::Separate;
+        self
+    }
+
     const fn encoding(mut self, encoding: Encoding) -> Family {
         self.encoding = encoding;
         self
@@ -95,6 +123,8 @@ const fn family(pattern: &'static str, window: u64, max_output: u64) -> Family {
     Family {
         pattern,
         window,
+        certainty: Certainty::Published,
+        answer: AnswerRoom::Shared,
         max_output,
         encoding: Encoding::O200k,
         fit: Fit::Nearest,

@@ -12,11 +12,11 @@
 //! - [`Calibration`] learns how far off the counts of a model are.
 //!
 //! ```
-//! use tidegate_engine::Tokens;
+//! use tidegate_engine::{ContextWindow, Tokens};
 //! use tidegate_tokens::{Calibration, ModelTable, chat, count};
 //!
 //! let model = ModelTable::builtin().lookup("openai/gpt-4o-2024-08-06");
-//! assert_eq!(model.window, Some(Tokens(128_000)));
+//! assert_eq!(model.window, ContextWindow::Known(Tokens(128_000)));
 //!
 //! let message = chat::message_tokens(model.encoding, "user", None) + count(model.encoding, "Hello, world!");
 //! let request = message + chat::REPLY_PRIMING;

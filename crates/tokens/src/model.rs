@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tidegate_engine::Tokens;
+use tidegate_engine::{Accuracy, AnswerRoom, ContextWindow, Tokens};
 
 use crate::{Encoding, ImageRule};
 
@@ -11,13 +11,13 @@ pub struct Model {
     pub name: String,
     /// Whether an entry matched.
     pub is_known: bool,
-    /// The maximum input of the model; `None` if it is unknown.
+    /// The maximum input of the model.
     ///
     /// Some models accept less input than their window (gpt-5: 272,000 of 400,000; the rest is for the answer). This is the
     /// smaller number, because the upstream would reject anything above it.
-    pub window: Option<Tokens>,
-    /// Whether the window comes from the configuration.
-    pub has_own_window: bool,
+    pub window: ContextWindow,
+    /// Whether the answer takes room from that.
+    pub answer: AnswerRoom,
     /// The maximum length of an answer.
     pub max_output: Option<Tokens>,
     pub encoding: Encoding,
@@ -34,14 +34,29 @@ impl Model {
         Model {
             name: name.to_owned(),
             is_known: false,
-            window: None,
-            has_own_window: false,
+            window: ContextWindow::Unknown,
+            answer: AnswerRoom::Shared,
             max_output: None,
             encoding: Encoding::O200k,
             fit: Fit::Nearest,
             prices: None,
             caching: Caching::DEFAULT,
             images: ImageRule::DEFAULT,
+        }
+    }
+}
+
+impl Model {
+    /// How far our count of a text can be above the model's own. A count is corrected by `factor` before it is used.
+    ///
+    /// A vocabulary of another model has at most four tokens where the model's own has one, in scripts that only one of them knows. The
+    /// estimate knows no vocabulary: the longest token of those that are public has 128 characters, for which it assumes forty.
+    #[must_use]
+    pub fn accuracy(&self, factor: f64) -> Accuracy {
+        match (self.fit, self.encoding) {
+            (Fit::Exact, _) => Accuracy::Exact,
+            (Fit::Nearest, Encoding::Estimate) => Accuracy::Within(40.0 * factor.max(1.0)),
+            (Fit::Nearest, _) => Accuracy::Within(4.0 * factor.max(1.0)),
         }
     }
 }
@@ -134,8 +149,10 @@ impl ModelOverride {
     /// A new input price drops the table's cache prices: with an input price of 1.00, the old `cached_input = 1.25` would make a
     /// cache hit more expensive than a miss. Other prices are ignored if the model has no input price.
     pub(crate) fn apply(&self, mut model: Model) -> Model {
-        model.has_own_window = self.window.is_some();
-        model.window = self.window.or(model.window);
+        if let Some(window) = self.window {
+            model.window = ContextWindow::Configured(window);
+            model.answer = AnswerRoom::Shared;
+        }
         model.max_output = self.max_output.or(model.max_output);
         if let Some(encoding) = self.encoding {
             model.encoding = encoding;
@@ -181,11 +198,12 @@ mod tests {
 
     #[test]
     fn an_override_changes_only_what_it_sets() {
-        let table = Model { window: Some(Tokens(8)), prices: Some(PRICES), ..Model::unknown("m") };
+        let table =
+            Model { window: ContextWindow::Known(Tokens(8)), prices: Some(PRICES), ..Model::unknown("m") };
         let changed =
             ModelOverride { window: Some(Tokens(9)), cached_input: Some(0.1), ..ModelOverride::default() };
         let model = changed.apply(table.clone());
-        assert_eq!(model.window, Some(Tokens(9)));
+        assert_eq!(model.window, ContextWindow::Configured(Tokens(9)));
         assert_eq!(model.prices, Some(Prices { cached_input: Some(0.1), ..PRICES }));
         assert_eq!(ModelOverride::default().apply(table.clone()), table);
     }

@@ -10,7 +10,7 @@ use tidegate_tokens::{Encoding, ImageRule, ModelOverride, ModelTable, Prices};
 fn check(name: &str, row: &str, window: u64, prices: Option<[f64; 4]>) {
     let model = ModelTable::builtin().lookup(name);
     assert_eq!(model.name, row, "{name}");
-    assert_eq!(model.window, Some(Tokens(window)), "{name}");
+    assert_eq!(model.window.tokens(), Some(Tokens(window)), "{name}");
     let found = model.prices.map(|p| [p.input, p.cached(), p.written(), p.output.unwrap_or(f64::NAN)]);
     assert_eq!(found, prices, "{name}");
 }
@@ -115,7 +115,7 @@ fn an_unknown_model_has_neither_window_nor_price() {
         ["", "my-model", "gpt-6", "gpt-4obscure", "ft:", "ft:::", "/", "x/", ":", "*", "é/ü", long.as_str()]
     {
         let model = ModelTable::builtin().lookup(name);
-        assert_eq!((model.window, model.max_output, model.prices), (None, None, None), "{name}");
+        assert_eq!((model.window.tokens(), model.max_output, model.prices), (None, None, None), "{name}");
         assert_eq!(model.encoding, Encoding::O200k);
     }
 }
@@ -163,7 +163,7 @@ fn overrides_win_and_inherit_what_they_do_not_set() {
     ]);
     let found = |name: &str| {
         let model = table.lookup(name);
-        (model.name.clone(), model.window, model.prices.map(|prices| prices.input))
+        (model.name.clone(), model.window.tokens(), model.prices.map(|prices| prices.input))
     };
     assert_eq!(found("openai/gpt-4o-2024-08-06"), ("gpt-4o".to_owned(), Some(Tokens(2_000)), Some(2.5)));
     assert_eq!(found("gpt-4o-mini"), ("gpt-*".to_owned(), Some(Tokens(1_000)), Some(0.15)));

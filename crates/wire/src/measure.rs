@@ -37,6 +37,8 @@ pub struct Measure {
     pub content: Tokens,
     /// The number of words, if that is the unit.
     pub words: Option<Tokens>,
+    /// Whether a part of the message is counted by a rule of thumb: images, recordings, files, and members that we do not know.
+    pub is_estimated: bool,
 }
 
 impl Meter {
@@ -49,7 +51,8 @@ impl Meter {
         let calls: Tokens =
             view.calls().map(|call| tool_call_tokens(self.encoding, &call.name, &call.arguments)).sum();
         let words = (self.unit == Unit::Words).then(|| message_words(view));
-        Measure { tokens: frame + content + refusal + calls + unknown_members(view), content, words }
+        let tokens = frame + content + refusal + calls + unknown_members(view);
+        Measure { tokens, content, words, is_estimated: is_estimated(view) }
     }
 
     fn content(&self, content: &Content<'_>) -> Tokens {
@@ -76,6 +79,16 @@ impl Meter {
     fn raw(&self, raw: &[u8]) -> Tokens {
         count(self.encoding, &String::from_utf8_lossy(raw))
     }
+}
+
+fn is_estimated(view: &MessageView<'_>) -> bool {
+    let is_text = |part: &Part<'_>| matches!(part, Part::Text(_) | Part::Refusal(_));
+    let is_content_text = match &view.content {
+        Content::Absent | Content::Null | Content::Text(_) => true,
+        Content::Parts(parts) => parts.iter().all(is_text),
+        Content::Unexpected(_) => false,
+    };
+    !is_content_text || view.unknown_bytes > 0
 }
 
 fn message_words(view: &MessageView<'_>) -> Tokens {
@@ -141,6 +154,7 @@ mod tests {
                 {{"type":"image_url","image_url":{{"url":"{url}","detail":"low"}}}}]}}"#
         );
         assert_eq!(measure(&image).content, text("look") + Tokens(85));
+        assert!(measure(&image).is_estimated);
     }
 
     #[test]

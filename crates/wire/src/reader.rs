@@ -89,6 +89,14 @@ pub struct ParsedRequest {
     pub fixed: Tokens,
 }
 
+impl ParsedRequest {
+    /// Whether part of the request is counted by a rule of thumb, so that the count has no bound.
+    #[must_use]
+    pub fn is_estimated(&self) -> bool {
+        self.parsed.iter().any(|message| message.measure.is_estimated)
+    }
+}
+
 /// Lets [`splice`](crate::splice()) take parsed messages.
 impl Borrow<MessageFacts> for Arc<ParsedMessage> {
     fn borrow(&self) -> &MessageFacts {

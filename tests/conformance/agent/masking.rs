@@ -1,6 +1,6 @@
 //! Section "Masking": what is masked, with which placeholder, and what never is.
 
-use super::run::{PLACEHOLDER, result_at, run};
+use super::run::{NO_CACHE, PLACEHOLDER, result_at, run};
 use crate::conformance::scene::{Scene, message};
 use crate::support::client::{CHAT, exchange, post};
 use crate::support::reply::edited;
@@ -17,7 +17,7 @@ fn masked(turns: usize, which: std::ops::Range<usize>) -> Vec<Value> {
 
 #[tokio::test]
 async fn the_window_is_ten_turns_and_rolls() {
-    let scene = Scene::start("agent", "").await;
+    let scene = Scene::start("agent", NO_CACHE).await;
     for turns in 9..=14 {
         let (reply, sent) = scene.send("c", &run(turns)).await;
         let left = turns.saturating_sub(10);
@@ -25,6 +25,20 @@ async fn the_window_is_ten_turns_and_rolls() {
         // Reasoning, actions and other members are unchanged.
         assert_eq!(sent.messages(), masked(turns, 0..left));
     }
+}
+
+/// The deviation: where cached input is cheaper, masking at every turn would cost more than it saves.
+#[tokio::test]
+async fn with_a_discount_on_cached_input_the_window_waits_until_masking_pays() {
+    let scene = Scene::start("agent", "").await;
+    let mut counts = Vec::new();
+    for turns in 9..=30 {
+        let (reply, _) = scene.send("c", &run(turns)).await;
+        counts.push(edited(&reply, "masked"));
+    }
+    assert_eq!(counts[..4], [0, 0, 0, 0], "one result outside the window is not worth it");
+    let moves = counts.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert!((1..=4).contains(&moves), "{counts:?}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Section "Persistence": every raw turn is stored in PostgreSQL in full, even if the model no longer sees it.
 
-use super::run::PLACEHOLDER;
+use super::run::{NO_CACHE, PLACEHOLDER};
 use crate::conformance::scene::Scene;
 use crate::support::client::{CHAT, exchange, post};
 use tidegate_testkit::{PostgresServer, until};
@@ -35,7 +35,8 @@ async fn send(scene: &Scene, turns: usize) -> String {
 #[tokio::test]
 async fn every_raw_turn_is_kept_byte_for_byte_and_once() {
     let server = PostgresServer::start().await;
-    let scene = Scene::start("agent", &format!("[archive]\nurl = \"{}\"\n", server.url())).await;
+    let settings = format!("[archive]\nurl = \"{}\"\n{NO_CACHE}", server.url());
+    let scene = Scene::start("agent", &settings).await;
     let first = send(&scene, 12).await;
     assert_eq!(first.matches(PLACEHOLDER).count(), 2);
     // A retry and the next turn send the same messages again.

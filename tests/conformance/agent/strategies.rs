@@ -1,6 +1,6 @@
 //! Section "Strategies", and the variable that selects one.
 
-use super::run::{result_at, run};
+use super::run::{NO_CACHE, result_at, run};
 use crate::conformance::scene::Scene;
 use crate::support::reply::{edited, figure};
 
@@ -41,7 +41,7 @@ async fn the_variable_overrides_the_file() {
 /// Masking comes before summaries, and continues after one.
 #[tokio::test]
 async fn hybrid_masks_first_and_folds_at_the_turn_threshold() {
-    let scene = Scene::start("agent", "strategy = \"hybrid\"\n").await;
+    let scene = Scene::start("agent", &format!("strategy = \"hybrid\"\n{NO_CACHE}")).await;
     let (reply, sent) = scene.send("c", &run(19)).await;
     assert_eq!((edited(&reply, "masked"), edited(&reply, "folded")), (9, 0));
     assert!(sent.summary().is_none());

@@ -4,8 +4,8 @@ use http::Method;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_store::{
-    Append, Appended, ConversationKey, Conversations, FoldWritten, Generation, Head, Journal, Lease, Listing,
-    LogRead, MessageId, Recollection, Store, StoreError, StoreFuture, Turn, Written,
+    Append, Appended, ConversationKey, Conversations, FactStore, FoldWritten, Generation, Head, Journal,
+    Lease, Listing, LogRead, MessageId, Recollection, Store, StoreError, StoreFuture, Turn, Written,
 };
 
 #[tokio::test]
@@ -52,6 +52,15 @@ async fn only_probes_need_no_token() {
 /// A store that is always unreachable.
 #[derive(Debug)]
 struct DownStore;
+
+impl FactStore for DownStore {
+    fn publish(&self, _: String, _: String, _: bytes::Bytes) -> StoreFuture<'_, ()> {
+        unreachable_store()
+    }
+    fn published(&self, _: String) -> StoreFuture<'_, Vec<(String, bytes::Bytes)>> {
+        unreachable_store()
+    }
+}
 
 impl Store for DownStore {
     fn recall(&self, _: ConversationKey) -> StoreFuture<'_, Recollection> {

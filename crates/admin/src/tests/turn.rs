@@ -97,7 +97,7 @@ async fn a_turn_shows_its_plan_reasons_and_changes() {
     let plan = &page["explanation"];
     assert_eq!(
         plan["budget"],
-        json!({"window": 128_000, "window_source": "table", "safe": 128_000, "output": 2_048, "output_source": "policy", "overhead": 6_400, "input": 119_552})
+        json!({"window": 128_000, "window_source": "table", "safe": 128_000, "output": 2_048, "output_source": "policy", "overhead": 6_400, "input": 119_552, "refuse_above": null})
     );
     assert_eq!(
         (&plan["messages"][2]["action"], &plan["messages"][2]["why"]),

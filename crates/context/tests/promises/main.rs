@@ -108,7 +108,7 @@ proptest! {
         play(&scenario, |exchange| {
             let plan = exchange.plan();
             let budget = scenario.policy.input_budget(scenario.max_tokens());
-            prop_assert_eq!(plan.budget.input, Tokens(budget));
+            prop_assert_eq!(plan.budget.input, Some(Tokens(budget)));
             if scenario.policy.observe || !scenario.policy.masks {
                 return Ok(());
             }
@@ -120,8 +120,13 @@ proptest! {
             let fits = budget > 0 && plan.after.0 <= budget;
             prop_assert_eq!(plan.verdict == Verdict::Fits, fits);
             if !fits {
-                prop_assert_eq!(plan.postponed, 0, "refused although more could be masked");
-                prop_assert!(exchange.assessment.decision.waypoint.is_none(), "a refused request left a waypoint");
+                prop_assert_eq!(plan.postponed, 0, "over budget although more could be masked");
+                let window = scenario.policy.window.saturating_sub(scenario.max_tokens().unwrap_or(0));
+                let window = scenario.policy.max_input.map_or(window, |most| window.min(most));
+                let is_refused = plan.verdict == Verdict::Refused;
+                prop_assert!(!is_refused || plan.after.0 > window || window == 0, "refused although it fits the window");
+                let has_waypoint = exchange.assessment.decision.waypoint.is_some();
+                prop_assert!(!is_refused || !has_waypoint, "a refused request left a waypoint");
             }
             Ok(())
         })?;

@@ -81,7 +81,7 @@ impl BreakEvenRule {
                 prop_assert!(false, "{:?}", plan.cause)
             }
         }
-        if plan.verdict == Verdict::Fits {
+        if plan.verdict != Verdict::Refused {
             self.tally = if plan.cause.is_some() {
                 0.0
             } else if new_masks.is_empty() {

@@ -48,6 +48,11 @@ impl Gateway {
         })
     }
 
+    /// Checks that a configuration could be applied: that keys are set and certificates can be read.
+    pub fn check(settings: &Settings) -> Result<(), SetupError> {
+        Snapshot::prepare(settings.clone(), None).map(drop)
+    }
+
     /// Counts requests in `metrics`.
     #[must_use]
     pub fn with_metrics(self, metrics: Arc<Metrics>) -> Gateway {

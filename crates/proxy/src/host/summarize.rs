@@ -113,7 +113,7 @@ async fn with_model(
 fn room(llm: &LlmSummarizer, snapshot: &Snapshot) -> Room {
     let model = snapshot.models.lookup(&llm.model);
     Room {
-        window: llm.window.or(model.window),
+        window: llm.window.or(model.window.tokens()),
         max_output: model.max_output,
         encoding: model.encoding,
         fit: model.fit,

@@ -39,7 +39,7 @@ pub(crate) fn planned(span: &RequestSpan, outcome: &Outcome) {
 fn describe(span: &RequestSpan, figures: &Figures) {
     let verdict = match figures.verdict {
         Verdict::Fits => "fits",
-        Verdict::OverBudget => "over_budget",
+        Verdict::OverBudget | Verdict::Refused => "over_budget",
     };
     span.set(attribute::VERDICT, verdict);
     for (key, figure) in [
@@ -50,10 +50,14 @@ fn describe(span: &RequestSpan, figures: &Figures) {
         (attribute::MASKED, figures.masked as u64),
         (attribute::FOLDED, figures.folded as u64),
         (attribute::DROPPED, figures.dropped as u64),
-        (attribute::BUDGET, figures.budget.input.0),
-        (attribute::WINDOW, figures.budget.window.0),
     ] {
         span.set(key, int(figure));
+    }
+    if let Some(budget) = figures.budget.input {
+        span.set(attribute::BUDGET, int(budget.0));
+    }
+    if let Some(window) = figures.budget.window.tokens() {
+        span.set(attribute::WINDOW, int(window.0));
     }
     if let Some(cause) = figures.trigger {
         span.set(attribute::TRIGGER, cause.name());

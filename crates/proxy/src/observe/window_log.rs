@@ -25,6 +25,8 @@ fn warn_of_words() {
 fn log_window(model: &str, plan: &Plan) {
     let Some(WindowFigures { scaffold, room, history, cut }) = plan.window else { return };
     let Budget { window, safe, output, overhead, .. } = plan.budget;
+    // Without a window, everything fits.
+    let (Some(window), Some(safe)) = (window.tokens(), safe) else { return };
     let Some(Cut { average, head_room, tail_room, planned, kept }) = cut else {
         debug!(%model, model_limit = window.0, safe_budget = safe.0, scaffold = (scaffold + overhead).0, output_reserve = output.0,
             story_budget = room.0, actual_story = history.0, "window budget: everything fits");

@@ -8,7 +8,7 @@ use crate::host::saved_fold::conversation_state;
 use crate::host::timeline::{new_in_turn, unrecorded};
 use crate::host::turn_log::model_label;
 use crate::observe::window_log::log_turn;
-use crate::reply::refusal::{OverBudget, Refusal};
+use crate::reply::refusal::Refusal;
 use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_context::{Ending, MeasureError, Outcome, Turn, TurnInput, summaries_cost};
@@ -61,10 +61,7 @@ impl Rewritten {
         match self.outcome.ending {
             Ending::Forward => None,
             Ending::Limit(limit) => Some(Refusal::Limit(limit)),
-            Ending::OverBudget => Some(Refusal::OverBudget(Box::new(OverBudget {
-                figures: self.outcome.figures,
-                is_window_known: self.input.model.window.is_some(),
-            }))),
+            Ending::OverBudget => Some(Refusal::OverBudget(Box::new(self.outcome.figures))),
         }
     }
 }

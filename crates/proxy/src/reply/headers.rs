@@ -38,7 +38,7 @@ pub(crate) fn figure_headers(headers: &mut HeaderMap, figures: &Figures) {
     let Figures { before, after, budget, masked, folded, dropped, .. } = figures;
     put(headers, header::TOKENS_BEFORE, &before.to_string());
     put(headers, header::TOKENS_AFTER, &after.to_string());
-    put(headers, header::BUDGET, &budget.input.to_string());
+    put(headers, header::BUDGET, &budget.input.map_or_else(|| "none".to_owned(), |input| input.to_string()));
     put(headers, header::EDITS, &format!("masked={masked},folded={folded},dropped={dropped}"));
     if let Some(cause) = figures.trigger {
         put(headers, header::TRIGGER, cause.name());

@@ -1,4 +1,5 @@
 //! What a client gets from Tidegate itself: refusals, and the headers that say what was done.
 
 pub(crate) mod headers;
+mod over_budget;
 pub(crate) mod refusal;

@@ -1,13 +1,13 @@
 //! Every response that Tidegate gives itself: status, code and text, in one place.
 
 use crate::reply::headers::{figure_headers, put};
+use crate::reply::over_budget;
 use crate::transport::body::UploadError;
 use crate::transport::framing::Violation;
 use crate::transport::path::BadPath;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
-use std::fmt::Write;
 use tidegate_context::{Figures, LimitReached, dollars};
 use tidegate_store::Degraded;
 use tidegate_telemetry::Outcome;
@@ -42,7 +42,8 @@ pub(crate) enum Refusal {
     Strategy {
         known: &'static str,
     },
-    OverBudget(Box<OverBudget>),
+    /// It does not fit, whatever the policy allows to do to it.
+    OverBudget(Box<Figures>),
     /// The history is ours to keep, and the client does not name the conversation.
     NoConversation {
         header: String,
@@ -60,14 +61,6 @@ pub(crate) enum Refusal {
     /// The store is unavailable, and the operator prefers a refusal to a request without it.
     Store(Degraded),
     Upstream(UpstreamFailure),
-}
-
-/// A request that does not fit, whatever the policy allows to do to it.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct OverBudget {
-    pub(crate) figures: Figures,
-    /// Whether the model's window is known, rather than assumed.
-    pub(crate) is_window_known: bool,
 }
 
 /// How an upstream failed, before or after its answer began.
@@ -192,7 +185,7 @@ impl Refusal {
                     "The header `x-tidegate-strategy` names an unknown strategy; expected one of: {known}."
                 )
             }
-            Refusal::OverBudget(over) => over.message(),
+            Refusal::OverBudget(figures) => over_budget::message(figures),
             Refusal::NoConversation { header } => format!(
                 "This route keeps the history of conversations (`context.history = \"proxy\"`), so each request must say which one it \
                  continues, in the header `{header}`."
@@ -280,42 +273,6 @@ fn usd(nano: u64) -> String {
     if amount >= 0.01 { format!("${amount:.2}") } else { format!("${amount:.6}") }
 }
 
-impl OverBudget {
-    fn message(&self) -> String {
-        let Figures { before, after, budget, masked, postponed, .. } = self.figures;
-        let mut text = format!("The request needs {after} input tokens");
-        if masked > 0 {
-            let _ = write!(text, " even with {masked} observations masked ({before} as sent)");
-        }
-        let _ = write!(
-            text,
-            ", and {} may be used: a window of {}{} less {} reserved for the answer and {} for overhead. ",
-            budget.input,
-            budget.window,
-            if budget.safe < budget.window {
-                format!(", {} of it in use,", budget.safe)
-            } else {
-                String::new()
-            },
-            budget.output,
-            budget.overhead,
-        );
-        text.push_str("Shorten the input, start a new conversation, ");
-        if masked == 0 && postponed == 0 {
-            text.push_str("ask for a shorter answer (`max_tokens`), ");
-        } else {
-            text.push_str("keep fewer turns unmasked (`context.mask.keep`), ");
-        }
-        text.push_str(if self.is_window_known {
-            "or use a model with a larger window."
-        } else {
-            "or, because this model is unknown, set its real window in `[models.\"NAME\"] window = …`: \
-             `context.budget.fallback_window` was assumed."
-        });
-        text
-    }
-}
-
 impl UpstreamFailure {
     fn parts(&self) -> (StatusCode, &'static str) {
         match self.kind {
@@ -401,7 +358,7 @@ pub(crate) fn refuse(dialect: Dialect, refusal: &Refusal) -> Response<Bytes> {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     match refusal {
-        Refusal::OverBudget(over) => figure_headers(headers, &over.figures),
+        Refusal::OverBudget(figures) => figure_headers(headers, figures),
         Refusal::Store(degraded) | Refusal::History(degraded) => {
             put(headers, DEGRADED, degraded.reason());
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));

@@ -1,8 +1,8 @@
 //! Applies changes to the tables.
 
-use super::head;
 use super::lifetime::Moment;
 use super::tables::{META, Rows, Tables, at, range_of, under};
+use super::{facts, head};
 use crate::store::{Append, Appended, FOLDS, FoldWritten, Generation, Journal, MessageId, Turn, WAYPOINTS};
 use crate::{ConversationKey, StoreError};
 use bytes::Bytes;
@@ -18,6 +18,8 @@ pub(super) enum Change {
     /// Extends the life of a conversation, if it exists.
     Touch(ConversationKey),
     Delete(ConversationKey, Generation),
+    /// A fact under its key in the table of facts.
+    Publish(Vec<u8>, Bytes),
     Probe,
 }
 
@@ -63,6 +65,7 @@ pub(super) fn apply<'c>(
             Change::Count(key, _, turn) => tables.count(*key, turn, moment)?,
             Change::Touch(key) => tables.extend_life(*key, moment)?,
             Change::Delete(key, next) => tables.delete(*key, *next, moment)?,
+            Change::Publish(key, fact) => facts::publish(transaction, key, fact, moment)?,
             Change::Probe => {
                 transaction.open_table(META)?.insert("probed", moment.now)?;
                 Ok(Effect::Done)

@@ -3,6 +3,7 @@
 
 mod deletion;
 mod embedded;
+mod facts;
 mod folds;
 mod leases;
 mod log;

@@ -1,4 +1,4 @@
-use crate::{deletion, folds, leases, log};
+use crate::{deletion, facts, folds, leases, log};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::LazyLock;
@@ -38,7 +38,9 @@ pub(crate) async fn everything(open: impl AsyncFn(Duration) -> Arc<dyn Store>) {
     log::everything(&store).await;
     deletion::everything(&*store).await;
     log::a_log_expires(&*open(Duration::from_millis(400)).await).await;
+    facts::everything(&*store).await;
     store.probe().await.unwrap();
+    facts::facts_expire(&*open(Duration::from_millis(400)).await).await;
     a_conversation_expires_without_writes(&*open(Duration::from_millis(400)).await).await;
     writing_keeps_a_conversation_alive(&*open(Duration::from_millis(1500)).await).await;
     folds::folding_keeps_a_conversation_alive(&*open(Duration::from_millis(1500)).await).await;

@@ -1,4 +1,4 @@
-use super::{Family, family};
+use super::Family;
 use crate::{Caching, ImageRule};
 
 /// Writing to the prompt cache costs 1.25 times the input price (for five minutes), and reading about a tenth of it.
@@ -30,11 +30,11 @@ pub(super) const FAMILIES: &[Family] = &[
 ];
 
 const fn claude(pattern: &'static str, window: u64, max_output: u64) -> Family {
-    family(pattern, window, max_output).caching(Caching::of(300, 1_024, 1)).images(ImageRule::Patches {
-        edge: 28,
-        limit: 1_568,
-        percent: 100,
-    })
+    // A beta header gives some of them a larger window.
+    super::family(pattern, window, max_output)
+        .typical()
+        .caching(Caching::of(300, 1_024, 1))
+        .images(ImageRule::Patches { edge: 28, limit: 1_568, percent: 100 })
 }
 
 /// The minimum length of a cached prompt differs between models.

@@ -1,4 +1,4 @@
-use super::{Family, family};
+use super::Family;
 use crate::Caching;
 
 /// DeepSeek, Moonshot, xAI, Z.ai, Qwen, and open models hosted by Cerebras and Groq.
@@ -94,6 +94,11 @@ pub(super) const FAMILIES: &[Family] = &[
     family("llama-4-scout-17b-16e-instruct",     131_072, 8_192).usd(0.11, 0.34).caching(LONG),
     family("llama-guard-4-12b",         8_192,  8_192).usd(0.2, 0.2).caching(LONG),
 ];
+
+/// Open models are hosted by many, with windows of their own choosing.
+const fn family(pattern: &'static str, window: u64, max_output: u64) -> Family {
+    super::family(pattern, window, max_output).typical()
+}
 
 /// DeepSeek caches on disk, for hours, in units of 64 tokens.
 const fn deepseek(pattern: &'static str, window: u64, max_output: u64) -> Family {

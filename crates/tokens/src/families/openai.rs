@@ -34,20 +34,20 @@ pub(super) const FAMILIES: &[Family] = &[
     family("ft:gpt-4.1-mini",   1_047_576, 32_768).usd(0.8, 3.2).cached(0.2).images(patches(1_536, 162)),
     family("ft:gpt-4.1-nano",   1_047_576, 32_768).usd(0.2, 0.8).cached(0.05).images(patches(1_536, 246)),
 
-    family("gpt-5",               272_000, 128_000).usd(1.25, 10.0).cached(0.125).images(GPT_5_TILES),
+    family("gpt-5",               272_000, 128_000).input_only().usd(1.25, 10.0).cached(0.125).images(GPT_5_TILES),
     family("gpt-5-chat",          128_000,  16_384).usd(1.25, 10.0).cached(0.125).images(GPT_5_TILES),
     // The guide says 1.62 and 2.46 for these two, but the price calculator and the billed usage say 1.2 and 1.5.
-    family("gpt-5-mini",          272_000, 128_000).usd(0.25, 2.0).cached(0.025).images(patches(1_536, 120)),
-    family("gpt-5-nano",          272_000, 128_000).usd(0.05, 0.4).cached(0.005).images(patches(1_536, 150)),
+    family("gpt-5-mini",          272_000, 128_000).input_only().usd(0.25, 2.0).cached(0.025).images(patches(1_536, 120)),
+    family("gpt-5-nano",          272_000, 128_000).input_only().usd(0.05, 0.4).cached(0.005).images(patches(1_536, 150)),
     family("gpt-5-*",             128_000,  16_384).images(GPT_5_TILES),
-    family("gpt-5.1",             272_000, 128_000).usd(1.25, 10.0).cached(0.125).images(GPT_5_TILES),
+    family("gpt-5.1",             272_000, 128_000).input_only().usd(1.25, 10.0).cached(0.125).images(GPT_5_TILES),
     family("gpt-5.1-chat",        128_000,  16_384).usd(1.25, 10.0).cached(0.125).images(GPT_5_TILES),
-    family("gpt-5.2",             272_000, 128_000).usd(1.75, 14.0).cached(0.175).images(GPT_5_TILES),
+    family("gpt-5.2",             272_000, 128_000).input_only().usd(1.75, 14.0).cached(0.175).images(GPT_5_TILES),
     family("gpt-5.2-chat",        128_000,  16_384).usd(1.75, 14.0).cached(0.175).images(GPT_5_TILES),
     family("gpt-5.3-chat",        128_000,  16_384).usd(1.75, 14.0).cached(0.175).images(GPT_5_TILES),
     family("gpt-5.4",           1_050_000, 128_000).usd(2.5, 15.0).cached(0.25).images(patches(2_500, 100)),
-    family("gpt-5.4-mini",        272_000, 128_000).usd(0.75, 4.5).cached(0.075).images(patches(1_536, 162)),
-    family("gpt-5.4-nano",        272_000, 128_000).usd(0.2, 1.25).cached(0.02).images(patches(1_536, 246)),
+    family("gpt-5.4-mini",        272_000, 128_000).input_only().usd(0.75, 4.5).cached(0.075).images(patches(1_536, 162)),
+    family("gpt-5.4-nano",        272_000, 128_000).input_only().usd(0.2, 1.25).cached(0.02).images(patches(1_536, 246)),
     family("gpt-5.5",           1_050_000, 128_000).usd(5.0, 30.0).cached(0.5).images(patches(2_500, 100)),
     family("gpt-5.6",           1_050_000, 128_000).usd(5.0, 30.0).cached(0.5).written(6.25).images(patches(2_500, 120)),
     family("gpt-5.6-luna",      1_050_000, 128_000).usd(0.2, 1.2).cached(0.02).written(0.25).images(patches(2_500, 120)),
@@ -66,11 +66,11 @@ pub(super) const FAMILIES: &[Family] = &[
     family("o4-*",                200_000, 100_000).images(patches(1_536, 172)),
 
     // Cerebras uses the bare name, Groq the prefixed one.
-    family("gpt-oss-120b",        131_072, 32_768).usd(0.35, 0.75),
-    family("openai/gpt-oss-120b", 131_072, 32_766).usd(0.15, 0.6).cached(0.075),
-    family("gpt-oss-20b",         131_072, 32_768).usd(0.075, 0.3).cached(0.0375),
-    family("gpt-oss-safeguard-20b", 131_072, 65_536).usd(0.075, 0.3).cached(0.037),
-    family("gpt-oss-*",           131_072, 32_766),
+    family("gpt-oss-120b",        131_072, 32_768).typical().usd(0.35, 0.75),
+    family("openai/gpt-oss-120b", 131_072, 32_766).typical().usd(0.15, 0.6).cached(0.075),
+    family("gpt-oss-20b",         131_072, 32_768).typical().usd(0.075, 0.3).cached(0.0375),
+    family("gpt-oss-safeguard-20b", 131_072, 65_536).typical().usd(0.075, 0.3).cached(0.037),
+    family("gpt-oss-*",           131_072, 32_766).typical(),
 ];
 
 /// OpenAI publishes its vocabularies, so these counts are exact.

@@ -1,6 +1,7 @@
 //! A store that fails on demand.
 
 use super::*;
+use crate::facts::FactStore;
 use crate::store::Listing;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,6 +42,15 @@ impl Flaky {
             return Box::pin(std::future::ready(Err(StoreError::ReadOnly(String::new()))));
         }
         operation()
+    }
+}
+
+impl FactStore for Flaky {
+    fn publish(&self, topic: String, name: String, fact: Bytes) -> StoreFuture<'_, ()> {
+        self.unless_failing(|| self.inner.publish(topic, name, fact))
+    }
+    fn published(&self, topic: String) -> StoreFuture<'_, Vec<(String, Bytes)>> {
+        self.unless_failing(|| self.inner.published(topic))
     }
 }
 

@@ -1,0 +1,108 @@
+//! `tidegate check --live`: connects to everything that `serve` would use.
+
+use crate::store;
+use anyhow::bail;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+use tidegate_config::Settings;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+/// How long the archive and the collector may take to accept a connection.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// One connection that was tried.
+struct Attempt {
+    name: String,
+    result: Result<(), String>,
+}
+
+pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let attempts = runtime.block_on(attempts(settings));
+    let mut out = String::new();
+    for Attempt { name, result } in &attempts {
+        // Writing into a string does not fail.
+        let _ = match result {
+            Ok(()) => writeln!(out, "{name}: reachable"),
+            Err(reason) => writeln!(out, "{name}: {reason}"),
+        };
+    }
+    let _ = std::io::stdout().write_all(out.as_bytes());
+    match attempts.iter().filter(|attempt| attempt.result.is_err()).count() {
+        0 => Ok(()),
+        failed => bail!("{failed} of {} connections failed", attempts.len()),
+    }
+}
+
+async fn attempts(settings: &Settings) -> Vec<Attempt> {
+    let mut attempts = Vec::new();
+    for (name, upstream) in &settings.upstreams {
+        let url = &upstream.url;
+        let port = if url.https { 443 } else { 80 };
+        let result = connect(&with_port(&url.authority, port), upstream.connect_timeout).await;
+        attempts.push(Attempt { name: format!("upstream `{name}` {url}"), result });
+    }
+    attempts
+        .push(Attempt { name: format!("store {}", settings.store.url), result: probe_store(settings).await });
+    if settings.archive.is_some() {
+        attempts.push(Attempt { name: "archive".to_owned(), result: probe_archive(settings).await });
+    }
+    if let Some(endpoint) = &settings.telemetry.endpoint {
+        let (scheme, rest) = endpoint.split_once("://").unwrap_or(("http", endpoint));
+        let authority = rest.split('/').next().unwrap_or(rest);
+        let port = if scheme == "https" { 443 } else { 80 };
+        let result = connect(&with_port(authority, port), DEADLINE).await;
+        attempts.push(Attempt { name: format!("collector {endpoint}"), result });
+    }
+    attempts
+}
+
+fn with_port(authority: &str, port: u16) -> String {
+    let host = authority.rsplit_once(']').map_or(authority, |(_, after)| after);
+    if host.contains(':') { authority.to_owned() } else { format!("{authority}:{port}") }
+}
+
+async fn connect(address: &str, deadline: Duration) -> Result<(), String> {
+    match timeout(deadline, TcpStream::connect(address)).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(format!("cannot connect: {error}")),
+        Err(_) => Err(format!("no connection within {}s", deadline.as_secs_f64())),
+    }
+}
+
+async fn probe_store(settings: &Settings) -> Result<(), String> {
+    let store = store::open(settings).map_err(|error| error.to_string())?;
+    match timeout(DEADLINE, store.probe()).await {
+        Ok(probed) => probed.map_err(|error| error.to_string()),
+        Err(_) => Err("the store did not answer in time".to_owned()),
+    }
+}
+
+/// The archive connects in the background and reports when it has.
+async fn probe_archive(settings: &Settings) -> Result<(), String> {
+    let archive = store::archive(settings).map_err(|error| error.to_string())?;
+    let Some(archive) = archive else { return Ok(()) };
+    let connected = async {
+        while !archive.stats().connected {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let result = timeout(DEADLINE, connected).await;
+    archive.close(Duration::ZERO).await;
+    result.map_err(|_| format!("no connection within {}s", DEADLINE.as_secs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_port;
+
+    #[test]
+    fn an_authority_without_a_port_gets_one() {
+        assert_eq!(with_port("api.example.com", 443), "api.example.com:443");
+        assert_eq!(with_port("127.0.0.1:80", 443), "127.0.0.1:80");
+        assert_eq!(with_port("[::1]", 443), "[::1]:443");
+        assert_eq!(with_port("[::1]:8080", 443), "[::1]:8080");
+    }
+}

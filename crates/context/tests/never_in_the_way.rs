@@ -1,0 +1,130 @@
+//! With default settings, no request that the upstream would accept is refused.
+
+#![allow(clippy::unwrap_used, reason = "a panic is the failure message of a test")]
+
+use proptest::prelude::*;
+use std::sync::Arc;
+use tidegate_config::{Flags, Settings, Source, load};
+use tidegate_context::{ConversationState, Ending, Turn, TurnInput, drive_offline, model_table};
+use tidegate_engine::{AnswerRoom, ContextWindow, Tokens};
+use tidegate_tokens::{Encoding, Model, count};
+use tidegate_wire::{Dialect, Reader};
+
+/// Names that are published, typical of a family, hosted by many, aliases, and unknown.
+const NAMES: [&str; 16] = [
+    "gpt-4",
+    "gpt-4-turbo",
+    "gpt-4o",
+    "gpt-5",
+    "gpt-5-next",
+    "gpt-6-preview",
+    "gpt-3.5-turbo",
+    "claude-sonnet-4-5",
+    "gemini-2.5-pro",
+    "mistral-small",
+    "deepseek-v4",
+    "llama-4-maverick",
+    "llama-3.3-70b",
+    "ft:gpt-4o:acme::id",
+    "my-deployment",
+    "",
+];
+
+/// What the model sees: how many tokens of its own one of ours is, in percent. Other vocabularies than ours differ by up to four times.
+fn real(counted: u64, model: &Model, percent: u64) -> u64 {
+    match model.accuracy(1.0) {
+        tidegate_engine::Accuracy::Exact => counted,
+        tidegate_engine::Accuracy::Within(times) => counted * percent.max((100.0 / times) as u64 + 1) / 100,
+        tidegate_engine::Accuracy::Unbounded => 0,
+    }
+}
+
+fn settings(file: &str) -> Settings {
+    load(Source::new("proxy.toml", file), &Flags::default(), &|_| None).unwrap()
+}
+
+/// A chat of `turns` turns, with tool results, whose messages have `words` words.
+fn body(name: &str, turns: usize, words: usize, max_tokens: Option<u64>) -> String {
+    let text = "word ".repeat(words);
+    let mut messages = vec![serde_json::json!({"role": "system", "content": text})];
+    for turn in 0..turns {
+        let id = format!("c{turn}");
+        messages.push(serde_json::json!({"role": "user", "content": text}));
+        messages.push(serde_json::json!({"role": "assistant", "content": text, "tool_calls":
+            [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}}]}));
+        messages.push(serde_json::json!({"role": "tool", "tool_call_id": id, "content": text}));
+    }
+    let mut body = serde_json::json!({"model": name, "messages": messages});
+    if let Some(limit) = max_tokens {
+        body["max_tokens"] = limit.into();
+    }
+    body.to_string()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn what_the_upstream_accepts_is_not_refused(
+        name in prop::sample::select(&NAMES[..]),
+        (turns, words) in (0usize..12, 1usize..16_000),
+        max_tokens in prop::option::of(1u64..40_000),
+        // The window of the upstream, where it is its own choice.
+        window in 1_000u64..2_000_000,
+        learnt in prop::option::of(1_000u64..200_000),
+        estimated in any::<bool>(),
+        configured in prop::option::weighted(0.3, 2_000u64..200_000),
+        percent in 25u64..400,
+        names_deployment in any::<bool>(),
+    ) {
+        let mut file = String::new();
+        if (estimated || configured.is_some()) && !name.is_empty() {
+            file = format!("[models.\"{name}\"]\n");
+            if estimated {
+                file.push_str("encoding = \"estimate\"\n");
+            }
+            if let Some(window) = configured {
+                file.push_str(&format!("window = {window}\n"));
+            }
+        }
+        let settings = settings(&file);
+        let model = model_table(&settings.models).lookup(name);
+        let body = body(name, turns, words, max_tokens);
+        let reader = Reader::default();
+        let outline = reader.outline(Dialect::Chat, body.as_bytes()).unwrap();
+        let context = settings.routes[0].context.clone();
+        let input = TurnInput {
+            learnt_window: learnt.map(Tokens),
+            names_deployment,
+            ..TurnInput::new(body.into(), outline, context, Arc::clone(&model))
+        };
+        let outcome = drive_offline(&mut Turn::new(input, ConversationState::default()), &reader).unwrap();
+        // A window that is certain is the upstream's own. Any other upstream has one of its own choice.
+        let window = match model.window {
+            ContextWindow::Configured(window) => window.0,
+            ContextWindow::Known(window) if !names_deployment => window.0,
+            _ => window,
+        };
+        let needed = real(outcome.figures.after.0, &model, percent);
+        let asked = match model.answer {
+            AnswerRoom::Shared => max_tokens.unwrap_or(0),
+            AnswerRoom::Separate => 0,
+        };
+        if needed + asked <= window {
+            prop_assert_eq!(outcome.ending, Ending::Forward, "{} of {} + {} in {}", name, needed, asked, window);
+        }
+    }
+}
+
+/// The texts that an estimate gets most wrong: long runs that a vocabulary has one token for.
+#[test]
+fn the_error_bound_of_the_estimate_holds_for_runs_of_one_character() {
+    for run in [" ", "-", "=", "\n", "a", "0", "\t", "é", "日", "🙂"] {
+        let text = run.repeat(20_000);
+        let estimated = count(Encoding::Estimate, &text).0;
+        for encoding in [Encoding::O200k, Encoding::Cl100k] {
+            let real = count(encoding, &text).0;
+            assert!(estimated <= 40 * real, "{run:?}: {estimated} for {real} in {encoding}");
+        }
+    }
+}
