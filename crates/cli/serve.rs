@@ -52,6 +52,7 @@ async fn serve(
     let archive = store::archive(&settings)?;
     let gateway = Gateway::new(settings.clone(), conversations.clone(), secret, lines, format)?;
     let gateway = Arc::new(gateway.with_metrics(metrics).with_archive(archive.clone()));
+    gateway.watch_windows();
     let mut stop = StopSignals::new()?;
     let mut hangup = signal(SignalKind::hangup())?;
     let proxy = Proxy::start(&gateway, listener)?;
@@ -112,6 +113,7 @@ pub(crate) fn admin_service(
     readiness: impl Fn() -> Readiness + Send + Sync + 'static,
 ) -> Admin {
     let (metrics, tallies, settings) = (gateway.clone(), gateway.clone(), gateway.clone());
+    let windows = gateway.clone();
     Admin {
         readiness: Box::new(readiness),
         conversations,
@@ -120,6 +122,7 @@ pub(crate) fn admin_service(
         tallies: Box::new(move || tallies.tallies()),
         settings: Box::new(move || settings.settings()),
         reloads,
+        windows: Box::new(move || windows.learnt_windows()),
     }
 }
 

@@ -19,6 +19,7 @@ mod listening;
 mod odd_requests;
 mod paths;
 mod reload;
+mod rescue;
 mod routes;
 mod slow_clients;
 mod streaming;

@@ -23,7 +23,7 @@ pub(crate) enum ApiError {
     CrossSite,
     #[error(
         "unknown path; available are the dashboard at /, /healthz, /readyz, /metrics, and the API described in \
-         /api/openapi.json: /api/overview, /api/conversations, /api/explain and /api/config"
+         /api/openapi.json: /api/overview, /api/conversations, /api/explain, /api/config and /api/windows"
     )]
     UnknownPath,
     #[error("this path allows only {allow}")]

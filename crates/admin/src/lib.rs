@@ -24,6 +24,7 @@
 //! | `POST /api/explain` | what the proxy would do with a request, as `tidegate explain --json` prints it |
 //! | `GET /api/config` | the active configuration with the origin of each value, and the last reload |
 //! | `GET`, `POST`, `DELETE /api/session` | whether a token is required; sign in; sign out |
+//! | `GET /api/windows` | the context windows that upstreams have named |
 //! | `GET /api/openapi.json` | the OpenAPI description of all of this |
 //! | `GET /metrics` | the metrics in the Prometheus text format |
 //!
@@ -69,6 +70,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod windows;
 
 pub use auth::Token;
 pub use client::{AdminError, Source};

@@ -11,6 +11,7 @@ use crate::overview::{Overview, OverviewQuery, OverviewUpdate, Process};
 use crate::response::{self, AdminResponse, FullResponse};
 use crate::serve::{Admin, Readiness};
 use crate::target::{QueryParams, ROOT};
+use crate::windows::WindowsPage;
 use crate::{assets, session};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri};
@@ -110,6 +111,11 @@ impl Router {
             "/metrics" => {
                 require_get(method)?;
                 Ok(response::with_body(StatusCode::OK, response::METRICS, (self.admin.metrics)()))
+            }
+            "/api/windows" => {
+                require_get(method)?;
+                QueryParams::parse(uri, &[])?;
+                response::json(&WindowsPage::new((self.admin.windows)()))
             }
             "/api/openapi.json" => {
                 require_get(method)?;

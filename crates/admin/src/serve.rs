@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegate_config::Settings;
 use tidegate_store::Conversations;
-use tidegate_telemetry::ModelTally;
+use tidegate_telemetry::{ModelTally, WindowFact};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -36,6 +36,8 @@ pub struct Admin {
     /// The active configuration.
     pub settings: Box<dyn Fn() -> Arc<Settings> + Send + Sync>,
     pub reloads: Arc<Reloads>,
+    /// The windows that upstreams have named.
+    pub windows: Box<dyn Fn() -> Vec<WindowFact> + Send + Sync>,
 }
 
 /// Whether this process accepts new requests.

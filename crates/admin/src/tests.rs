@@ -51,6 +51,7 @@ fn admin_with(
         metrics: Box::new(|| "counted 1\n".to_owned()),
         tallies: Box::new(tallies),
         settings: Box::new(move || settings.clone()),
+        windows: Box::new(Vec::new),
         reloads: Arc::new(Reloads::new(Some("proxy.toml".to_owned()), 5)),
     }
 }

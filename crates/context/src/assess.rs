@@ -57,7 +57,7 @@ impl TurnInput {
         let conversation = Conversation {
             messages: &chat.messages,
             fixed: chat.fixed,
-            budget: self.context.budget.budget(&self.capacity(&chat)),
+            budget: self.budget(&chat),
             economy: economy(&self.model),
             marker: self.marker(reader),
             pinned: self.scaled(state.notes_in(self).map_or(Tokens::ZERO, |notes| notes.tokens)),

@@ -20,6 +20,8 @@ pub struct TurnInput {
     pub learnt_window: Option<Tokens>,
     /// Whether the request names a deployment, which may serve any model under any name.
     pub names_deployment: bool,
+    /// The most input tokens that the upstream takes, as it has just said; `None` unless a request is planned again because of that.
+    pub ceiling: Option<Tokens>,
     /// The correction of this model's token counts, learnt from the usage that upstreams report.
     pub factor: f64,
     pub limits: Limits,
@@ -37,16 +39,22 @@ pub fn needs_turn(strategy: Strategy, body: &[u8]) -> bool {
 impl TurnInput {
     /// A request under the strategy and limits of its context, with uncorrected counts, at time zero.
     #[must_use]
-    pub fn new(body: Bytes, outline: Outline, context: Arc<Context>, model: Arc<Model>) -> TurnInput {
+    pub fn new(
+        body: Bytes,
+        outline: impl Into<Arc<Outline>>,
+        context: Arc<Context>,
+        model: Arc<Model>,
+    ) -> TurnInput {
         TurnInput {
             body,
-            outline: Arc::new(outline),
+            outline: outline.into(),
             strategy: context.strategy,
             limits: context.limits.clone(),
             context,
             model,
             learnt_window: None,
             names_deployment: false,
+            ceiling: None,
             factor: 1.0,
             spent: None,
             now: Timestamp(0),

@@ -3,8 +3,8 @@
 use crate::{ConversationState, TurnInput};
 use tidegate_config::{Context, ModelSettings};
 use tidegate_engine::{
-    Accuracy, AnswerRoom, BlockPolicy, CachePricing, Capacity, ContextWindow, FoldPolicy, Policy, Tokens,
-    WindowPolicy,
+    Accuracy, AnswerRoom, BlockPolicy, Budget, CachePricing, Capacity, ContextWindow, FoldPolicy, Policy,
+    Tokens, WindowPolicy,
 };
 use tidegate_tokens::{Model, ModelOverride, ModelTable};
 use tidegate_wire::ParsedRequest;
@@ -29,8 +29,25 @@ impl TurnInput {
         }
     }
 
+    /// The budget of this request.
+    pub(crate) fn budget(&self, chat: &ParsedRequest) -> Budget {
+        let budget = self.context.budget.budget(&self.capacity(chat));
+        match self.ceiling {
+            Some(ceiling) => budget.at_most(ceiling),
+            None => budget,
+        }
+    }
+
+    /// The budget of this request if its model's window were `window`.
+    #[must_use]
+    pub fn budget_within(&self, window: Tokens) -> Budget {
+        let requested_output = self.outline.output_limit.map(|limit| Tokens(limit.tokens));
+        let capacity = Capacity { requested_output, ..Capacity::of(ContextWindow::Learnt(window)) };
+        self.context.budget.budget(&capacity)
+    }
+
     /// The room that a request has.
-    pub(crate) fn capacity(&self, chat: &ParsedRequest) -> Capacity {
+    fn capacity(&self, chat: &ParsedRequest) -> Capacity {
         let window = self.window();
         Capacity {
             window,

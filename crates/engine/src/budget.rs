@@ -179,6 +179,13 @@ impl Budget {
         self.input.is_none_or(|input| tokens <= input && input > Tokens::ZERO)
     }
 
+    /// The same budget for an upstream that takes no more than `input`. Then the upstream judges, and nobody else.
+    #[must_use]
+    pub fn at_most(self, input: Tokens) -> Budget {
+        let input = self.input.map_or(input, |budget| budget.min(input));
+        Budget { input: Some(input), refuse_above: None, ..self }
+    }
+
     /// How far a request of this many tokens exceeds the input budget.
     #[must_use]
     pub fn excess(&self, tokens: Tokens) -> Tokens {

@@ -134,6 +134,7 @@ impl Conversation {
             model: request.model.clone(),
             learnt_window: None,
             names_deployment: false,
+            ceiling: None,
             factor: 1.0,
             spent: None,
             now: request.now,

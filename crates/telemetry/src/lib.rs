@@ -40,7 +40,7 @@ mod tally;
 mod telemetry;
 
 pub use access::AccessRecord;
-pub use archive::ArchiveCounts;
+pub use archive::{ArchiveCounts, WindowFact};
 pub use labels::{Labels, OTHER_MODEL};
 pub use log_sink::{LogBuffer, LogSink};
 pub use logs::{Format, Level, init};

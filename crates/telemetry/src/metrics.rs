@@ -5,7 +5,7 @@ use crate::labels::{Bound, Labels};
 use crate::names::attribute;
 use crate::reader::SharedReader;
 use crate::span_queue::SpanCounts;
-use crate::{ArchiveCounts, ModelTally, Outcome, counters, process};
+use crate::{ArchiveCounts, ModelTally, Outcome, WindowFact, counters, process};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::Resource;
@@ -183,6 +183,11 @@ impl Metrics {
     /// Adds the archive's metrics. `counts` is called whenever metrics are collected.
     pub fn watch_archive(&self, counts: impl Fn() -> ArchiveCounts + Send + Sync + 'static) {
         process::register_archive(&self.meter, Arc::new(counts));
+    }
+
+    /// Adds the windows that upstreams have named. `windows` is called whenever metrics are collected.
+    pub fn watch_windows(&self, windows: impl Fn() -> Vec<WindowFact> + Send + Sync + 'static) {
+        process::register_windows(&self.meter, Arc::new(windows));
     }
 
     /// A snapshot of the counts, by route and model.

@@ -16,6 +16,10 @@ pub mod header {
     pub const STOP_HINT: &str = "x-tidegate-stop-hint";
     pub const DEGRADED: &str = "x-tidegate-degraded";
     pub const OVERHEAD: &str = "x-tidegate-overhead-us";
+    /// In an answer: nothing of the plan was applied.
+    pub const OBSERVE: &str = "x-tidegate-observe";
+    /// In an answer: the upstream's error after which the request was shortened and sent again.
+    pub const RESCUED: &str = "x-tidegate-rescued";
 }
 
 /// Spans of the steps of a request, and of a fold.
@@ -134,6 +138,7 @@ pub mod metric {
     pub const SUMMARIZER_COST: &str = "tidegate_summarizer_cost_usd_total";
     pub const SUMMARIZER_FAILURES: &str = "tidegate_summarizer_failures_total";
     pub const UNCOUNTED: &str = "tidegate_store_uncounted_total";
+    pub const LEARNT_WINDOW: &str = "tidegate_learnt_window_tokens";
     pub const ARCHIVE_QUEUED: &str = "tidegate_archive_queued";
     pub const ARCHIVE_RECORDS: &str = "tidegate_archive_records_total";
     pub const ARCHIVE_CONNECTED: &str = "tidegate_archive_connected";
@@ -156,4 +161,5 @@ pub mod label {
     pub const KIND: &str = "kind";
     pub const TYPE: &str = "type";
     pub const VERSION: &str = "version";
+    pub const UPSTREAM: &str = "upstream";
 }

@@ -1,6 +1,7 @@
 //! Metrics about the process itself, its spans and its archive.
 
 use crate::ArchiveCounts;
+use crate::WindowFact;
 use crate::names::{label, metric};
 use crate::span_queue::SpanCounts;
 use opentelemetry::KeyValue;
@@ -39,6 +40,19 @@ pub(crate) fn register(meter: &Meter, spans: Arc<SpanCounts>) {
         .with_callback(|observer| {
             if let Some(bytes) = resident_bytes() {
                 observer.observe(bytes, &[]);
+            }
+        })
+        .build();
+}
+
+pub(crate) fn register_windows(meter: &Meter, windows: Arc<dyn Fn() -> Vec<WindowFact> + Send + Sync>) {
+    meter
+        .u64_observable_gauge(metric::LEARNT_WINDOW)
+        .with_description("The context windows that upstreams have named.")
+        .with_callback(move |observer| {
+            for WindowFact { upstream, model, tokens } in windows() {
+                let labels = [KeyValue::new(label::UPSTREAM, upstream), KeyValue::new(label::MODEL, model)];
+                observer.observe(tokens, &labels);
             }
         })
         .build();

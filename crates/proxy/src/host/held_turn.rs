@@ -65,6 +65,13 @@ impl HeldTurn {
         HeldTurn { gateway, tasks, identity, route: route.to_owned(), open: Some((open, sent)) }
     }
 
+    /// Replaces the decision that goes into the log with the turn.
+    pub(crate) fn decide_again(&mut self, waypoint: Option<Waypoint>) {
+        if let Some((_, sent)) = &mut self.open {
+            sent.waypoint = waypoint;
+        }
+    }
+
     /// Appends the turn to the log, with an answer that is complete. `None` if that was done before.
     pub(crate) fn keep(
         &mut self,

@@ -11,4 +11,5 @@ pub(crate) mod snapshot;
 pub(crate) mod summarize;
 pub(crate) mod timeline;
 pub(crate) mod turn_log;
+pub(crate) mod windows;
 pub(crate) mod worker;

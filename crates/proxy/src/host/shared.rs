@@ -1,5 +1,6 @@
 use crate::host::identity::Secret;
 use crate::host::snapshot::{SetupError, Snapshot};
+use crate::host::windows::LearntWindows;
 use crate::observe::request::Sinks;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use tidegate_config::{Route, Settings};
 use tidegate_engine::Timestamp;
 use tidegate_store::{Conversations, wall_clock};
 use tidegate_telemetry::{
-    ArchiveCounts, Format, Labels, LogSink, Metrics, ModelTally, OTHER_MODEL, provider,
+    ArchiveCounts, Format, Labels, LogSink, Metrics, ModelTally, OTHER_MODEL, WindowFact, provider,
 };
 use tidegate_tokens::Calibration;
 use tidegate_wire::Reader;
@@ -20,6 +21,7 @@ pub struct Gateway {
     pub(crate) sinks: Arc<Sinks>,
     pub(crate) reader: Reader,
     pub(crate) calibration: Calibration,
+    pub(crate) windows: LearntWindows,
     pub(crate) conversations: Arc<Conversations>,
     pub(crate) archive: Option<Archive>,
     pub(crate) secret: Secret,
@@ -42,6 +44,7 @@ impl Gateway {
             sinks: Arc::new(sinks),
             reader: Reader::default(),
             calibration: Calibration::new(),
+            windows: LearntWindows::default(),
             conversations,
             archive: None,
             secret,
@@ -93,6 +96,18 @@ impl Gateway {
     /// Wall-clock time: processes that share a store must agree on it.
     pub(crate) fn now() -> Timestamp {
         Timestamp(wall_clock())
+    }
+
+    /// The windows that upstreams have named, by upstream and model.
+    pub fn learnt_windows(&self) -> Vec<WindowFact> {
+        self.windows.all()
+    }
+
+    /// Adds those windows to the metrics.
+    pub fn watch_windows(self: &Arc<Self>) {
+        let gateway = Arc::downgrade(self);
+        self.metrics()
+            .watch_windows(move || gateway.upgrade().map(|one| one.learnt_windows()).unwrap_or_default());
     }
 
     /// The metrics since the start of the process, in the text format of Prometheus.

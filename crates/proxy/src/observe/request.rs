@@ -62,6 +62,7 @@ struct Facts {
     labels: Option<Labels>,
     figures: Option<Figures>,
     degraded: Option<&'static str>,
+    is_rescued: bool,
     /// The time between the arrival of the request and its forwarding.
     overhead_us: u64,
 }
@@ -220,10 +221,20 @@ impl RequestObserver {
         self.ending.bytes_out += bytes as u64;
     }
 
+    /// The request is sent again, shortened, because the upstream found it too long.
+    pub(crate) fn rescued(&mut self, figures: &Figures) {
+        self.facts.figures = Some(*figures);
+        self.facts.is_rescued = true;
+    }
+
     /// The answer is complete.
     pub(crate) fn answered(&mut self) {
         let is_error = self.ending.upstream.status.is_some_and(|status| status.as_u16() >= 400);
-        self.ending.outcome = if is_error { Outcome::UpstreamError } else { Outcome::Answered };
+        self.ending.outcome = match (is_error, self.facts.is_rescued) {
+            (true, _) => Outcome::UpstreamError,
+            (false, true) => Outcome::Rescued,
+            (false, false) => Outcome::Answered,
+        };
     }
 
     pub(crate) fn broke(&mut self, reason: &'static str) {

@@ -10,9 +10,11 @@ mod receive;
 mod relay;
 mod remember;
 mod reply_body;
+mod rescue;
 mod restore;
 mod rewrite;
 mod route;
+mod send;
 mod state;
 mod tunnel;
 
@@ -30,11 +32,8 @@ use crate::reply::refusal::{Refusal, refuse};
 use crate::transport::body::{SendBody, Upload};
 use crate::transport::framing::{REFUSED_METHOD, SharedState};
 use crate::transport::path::canonical;
-use crate::transport::response_body::ResponseBody;
 use crate::transport::server::Handler;
-use crate::transport::upstream::Prepared;
 use bytes::Bytes;
-use forward::forward;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Version};
@@ -45,16 +44,18 @@ use receive::{Received, dialect, receive};
 use relay::relay;
 use remember::PendingTurn;
 use reply_body::ReplyBody;
+use rescue::{Attempt, rescue};
 use restore::restore;
 use rewrite::{Draft, Rewritten, rewrite};
 use route::{route, strategy};
+use send::{Forwarded, in_step, send};
 use std::sync::Arc;
-use tidegate_config::{History, Limits, Route, Upstream};
+use tidegate_config::{History, Limits, Route};
 use tidegate_context::{Ending, dollars, needs_turn};
 use tidegate_engine::Strategy;
 use tidegate_store::{Degraded, Generation};
+use tidegate_telemetry::Outcome;
 use tidegate_telemetry::names::{self, span};
-use tidegate_telemetry::{Outcome, RequestSpan};
 use tidegate_wire::Dialect;
 use tokio::time::Instant;
 use tunnel::{Switched, Upgrade};
@@ -129,16 +130,6 @@ enum Dispatched {
     Switched(Switched),
     /// An endpoint of our own, answered without an upstream.
     Own(Response<Bytes>),
-}
-
-/// A request that the upstream has begun to answer.
-struct Forwarded {
-    response: Response<ResponseBody>,
-    /// Headers of our own for the response.
-    headers: HeaderMap,
-    upstream: Arc<Upstream>,
-    /// What to remember when the answer is over.
-    turn: Option<PendingTurn>,
 }
 
 async fn dispatch(
@@ -216,10 +207,16 @@ async fn complete_chat(
         spans::asked(&call, conversation.map(str::to_owned), is_streamed, content);
     }
     observer.call = Some(call);
+    let attempt = rewritten.as_ref().map(|rewritten| Attempt::new(&folder, rewritten, &head));
     let turn = rewritten.map(|rewritten| PendingTurn::begin(&folder, rewritten, route, observer));
-    // It holds the caller's key, which is not needed while the upstream works.
-    drop(folder);
-    send(worker, upstream, head, body, observer, headers, turn).await
+    let forwarded = send(worker, upstream, head, body, observer, headers, turn).await?;
+    rescue(forwarded, attempt, upstream, observer).await
+}
+
+/// The deployment that an Azure path names.
+fn deployment(path: &str) -> Option<String> {
+    let (name, _) = path.strip_prefix("/openai/deployments/")?.split_once('/')?;
+    Some(name.to_owned())
 }
 
 /// A chat completion on a route that manages it.
@@ -299,9 +296,10 @@ impl<'a> Managed<'a> {
             tokio::join!(
                 recall(gateway, identity, settings.store.on_failure),
                 spent(gateway, identity, &route.context.limits),
+                gateway.windows.refresh(&gateway.conversations),
             )
         };
-        let (recalled, spent) = in_step(&spans, span::RECALL, recalling).await;
+        let (recalled, spent, ()) = in_step(&spans, span::RECALL, recalling).await;
         let recalled = recalled?;
         folder.generation = recalled.generation;
         let mut turn = None;
@@ -316,7 +314,9 @@ impl<'a> Managed<'a> {
             (head, sent) = (with_readable_answer(uncompressed(head)), body.clone());
         }
         observer.degrade(recalled.degraded.map(Degraded::reason));
-        let draft = Draft { body, outline, strategy, recalled, spent, turn };
+        let deployment = deployment(head.uri.path());
+        let outline = Arc::new(outline);
+        let draft = Draft { body, outline, strategy, deployment, ceiling: None, recalled, spent, turn };
         let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gateway::now())).await;
         if let Some((rewritten, refusal)) =
             rewritten.as_ref().and_then(|rewritten| Some((rewritten, rewritten.refusal()?)))
@@ -377,63 +377,6 @@ async fn pass_through(
         }
         None => Dispatched::Forwarded(sent),
     })
-}
-
-async fn send(
-    worker: &Arc<Worker>,
-    upstream: &Arc<Prepared>,
-    mut head: Parts,
-    body: SendBody,
-    observer: &mut RequestObserver,
-    headers: HeaderMap,
-    turn: Option<PendingTurn>,
-) -> Result<Forwarded, Refusal> {
-    observer.sending(&upstream.settings);
-    let (spans, authority) = (&observer.span, &upstream.settings.url.authority);
-    let call = observer.call.get_or_insert_with(|| spans.call(head.method.as_str(), None, authority));
-    call.inject(&mut head.headers);
-    let mut unanswered = Unanswered { turn, observer };
-    let (cut, span) = (&worker.shutdown.cut, unanswered.observer.span.clone());
-    let forwarding = forward(&worker.clients, upstream, head, body, &unanswered.observer.upload, cut);
-    let response = match in_step(&span, span::FORWARD, forwarding).await {
-        Ok(response) => response,
-        Err(refusal) => {
-            unanswered.fail(&refusal);
-            return Err(refusal);
-        }
-    };
-    let turn = unanswered.turn.take();
-    Ok(Forwarded { response, headers, upstream: upstream.settings.clone(), turn })
-}
-
-/// A request whose answer has not begun. If the client leaves now, this is dropped, and its turn is recorded all the same.
-struct Unanswered<'a> {
-    turn: Option<PendingTurn>,
-    observer: &'a mut RequestObserver,
-}
-
-impl Unanswered<'_> {
-    /// There will be no answer.
-    fn fail(&mut self, refusal: &Refusal) {
-        if let Some(turn) = self.turn.take() {
-            let (status, outcome) = (refusal.status(), refusal.outcome());
-            turn.abandon(RequestFacts { status, outcome, ..self.observer.facts() });
-        }
-    }
-}
-
-impl Drop for Unanswered<'_> {
-    fn drop(&mut self) {
-        if let Some(turn) = self.turn.take() {
-            turn.abandon(self.observer.facts());
-        }
-    }
-}
-
-/// Runs a step inside a span of its name.
-async fn in_step<T>(spans: &RequestSpan, name: &'static str, step: impl Future<Output = T>) -> T {
-    let _span = spans.step(name);
-    step.await
 }
 
 /// Returns the cost of a conversation so far. `None` if it is not limited or unknown: a limit that cannot be checked is not

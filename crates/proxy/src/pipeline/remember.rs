@@ -183,6 +183,12 @@ impl PendingTurn {
         }
     }
 
+    /// Takes the turn of a history that is ours to keep, for a second attempt.
+    pub(crate) fn take_held(&mut self) -> Option<HeldTurn> {
+        self.answer = AnswerWrite::NotOurs;
+        self.held.take()
+    }
+
     /// Why the journal could not be written, if that is known by now.
     pub(crate) fn failure(&mut self) -> Option<Degraded> {
         let mut cx = Context::from_waker(std::task::Waker::noop());

@@ -12,7 +12,7 @@ use crate::reply::refusal::Refusal;
 use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_context::{Ending, MeasureError, Outcome, Turn, TurnInput, summaries_cost};
-use tidegate_engine::{Strategy, Timestamp, Waypoint};
+use tidegate_engine::{Strategy, Timestamp, Tokens, Waypoint};
 use tidegate_store::{Entries, Generation, Recalled};
 use tidegate_wire::{Outline, ParsedRequest, Piece};
 use tokio::task::spawn_blocking;
@@ -22,8 +22,12 @@ use tracing::warn;
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) body: Bytes,
-    pub(crate) outline: Outline,
+    pub(crate) outline: Arc<Outline>,
     pub(crate) strategy: Strategy,
+    /// The deployment that the path names, which may serve any model.
+    pub(crate) deployment: Option<String>,
+    /// The most input tokens that the upstream takes, if it has refused the request already.
+    pub(crate) ceiling: Option<Tokens>,
     pub(crate) recalled: Recalled,
     /// The cost of the conversation so far in USD, without its summaries; `None` if the cost is not limited.
     pub(crate) spent: Option<f64>,
@@ -36,6 +40,7 @@ pub(crate) struct Draft {
 pub(crate) struct Rewritten {
     pub(crate) input: Arc<TurnInput>,
     pub(crate) outcome: Box<Outcome>,
+    pub(crate) deployment: Option<String>,
     /// What has to be stored before the answer ends. Nothing if the turn is held.
     pub(crate) entries: Entries,
     pub(crate) generation: Generation,
@@ -68,15 +73,21 @@ impl Rewritten {
 
 /// Rewrites a request. Returns `None` if it cannot be read or edited, and is to be forwarded untouched.
 pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Option<Rewritten> {
-    let Draft { body, outline, strategy, recalled, spent, turn: open } = draft;
+    let Draft { body, outline, strategy, deployment, ceiling, recalled, spent, turn: open } = draft;
     let (gateway, snapshot, identity) = (&folder.worker.gateway, &folder.snapshot, folder.identity.as_ref());
-    let context = snapshot.settings.routes[folder.route].context.clone();
-    let model = snapshot.models.lookup(outline.model.as_deref().unwrap_or_default());
+    let route = &snapshot.settings.routes[folder.route];
+    let context = route.context.clone();
+    let name = outline.model.as_deref().unwrap_or_default();
+    let model = snapshot.models.lookup(name);
+    let learnt_window = gateway.windows.get(&route.upstream, deployment.as_deref().unwrap_or(name));
     let folds = matches!(strategy, Strategy::Summarization | Strategy::Hybrid);
     // What summaries have cost counts toward the limit under any strategy.
     let state = conversation_state(&recalled, folds || spent.is_some());
     let input = TurnInput {
         strategy,
+        learnt_window,
+        names_deployment: deployment.is_some(),
+        ceiling,
         factor: gateway.calibration.factor(&calibration_key(identity, &model)),
         spent: spent.map(|spent| spent + summaries_cost(state.folds(), &snapshot.models)),
         now,
@@ -103,7 +114,15 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
         let held = hold(folder, &input, &outcome.assessment.chat, identity, open, waypoint).await?;
         let entries = Entries { generation, ..Entries::default() };
         let held = Some(held);
-        return Some(Rewritten { input, outcome, entries, generation, held, is_store_unavailable });
+        return Some(Rewritten {
+            input,
+            outcome,
+            deployment,
+            entries,
+            generation,
+            held,
+            is_store_unavailable,
+        });
     }
     let entries = if outcome.ending == Ending::Forward {
         let waypoint = outcome.assessment.decision.waypoint.take();
@@ -111,7 +130,7 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
     } else {
         Entries::default()
     };
-    Some(Rewritten { input, outcome, entries, generation, held: None, is_store_unavailable })
+    Some(Rewritten { input, outcome, deployment, entries, generation, held: None, is_store_unavailable })
 }
 
 /// Collects what the turn adds to a history that is ours to keep. It is stored when the answer is complete.

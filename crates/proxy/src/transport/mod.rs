@@ -13,6 +13,7 @@ mod http1;
 mod http2;
 mod paced;
 pub(crate) mod path;
+pub(crate) mod peek;
 pub(crate) mod response_body;
 pub(crate) mod server;
 pub(crate) mod stream;

@@ -4,6 +4,7 @@ use crate::transport::BoxError;
 use crate::transport::http1::response::Http1Body;
 use crate::transport::http2::response::Http2Body;
 use crate::transport::paced::PacedBody;
+use crate::transport::peek::{PeekedBody, peek};
 use crate::transport::stream::Stream;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -16,6 +17,8 @@ pub(crate) enum ResponseBody {
     Http1(Http1Body),
     Http2(Http2Body),
     Paced(PacedBody),
+    /// Its beginning has been read.
+    Peeked(PeekedBody),
 }
 
 impl ResponseBody {
@@ -24,11 +27,18 @@ impl ResponseBody {
         ResponseBody::Paced(PacedBody::new(self, write_timeout))
     }
 
+    /// Reads up to `limit` bytes ahead. Returns the body, to be relayed unchanged, and its bytes if it was complete within that and
+    /// no pause was longer than `pause`.
+    pub(crate) async fn peeked(self, limit: usize, pause: Duration) -> (ResponseBody, Option<Bytes>) {
+        let (peeked, whole) = peek(Box::new(self), limit, pause).await;
+        (ResponseBody::Peeked(peeked), whole)
+    }
+
     /// Returns the connection of a response that has switched protocols, and what has arrived on it.
     pub(crate) fn into_upgraded(self) -> Option<(Stream, Bytes)> {
         match self {
             ResponseBody::Http1(body) => body.into_upgraded(),
-            ResponseBody::Http2(_) | ResponseBody::Paced(_) => None,
+            ResponseBody::Http2(_) | ResponseBody::Paced(_) | ResponseBody::Peeked(_) => None,
         }
     }
 }
@@ -45,6 +55,7 @@ impl Body for ResponseBody {
             ResponseBody::Http1(body) => body.poll_frame(cx).map_err(BoxError::from),
             ResponseBody::Http2(body) => body.poll_frame(cx).map_err(BoxError::from),
             ResponseBody::Paced(body) => body.poll_frame(cx),
+            ResponseBody::Peeked(body) => body.poll_frame(cx),
         }
     }
 
@@ -53,6 +64,7 @@ impl Body for ResponseBody {
             ResponseBody::Http1(body) => body.is_end_stream(),
             ResponseBody::Http2(body) => body.is_end_stream(),
             ResponseBody::Paced(body) => body.is_end_stream(),
+            ResponseBody::Peeked(body) => body.is_end_stream(),
         }
     }
 
@@ -61,6 +73,7 @@ impl Body for ResponseBody {
             ResponseBody::Http1(body) => body.size_hint(),
             ResponseBody::Http2(body) => body.size_hint(),
             ResponseBody::Paced(body) => body.size_hint(),
+            ResponseBody::Peeked(body) => body.size_hint(),
         }
     }
 }

@@ -1,0 +1,194 @@
+//! Shortens a request that the upstream refuses as too long, and sends it once more.
+//!
+//! The upstream's error names its limit, which is learnt. The turn is planned again within it: masks now, summaries inline, and
+//! truncation with a marker, as the policy allows. If that cannot make the request fit, the upstream's error passes unchanged.
+
+use crate::host::fold::Folder;
+use crate::host::shared::Gateway;
+use crate::observe::request::RequestObserver;
+use crate::observe::spans;
+use crate::pipeline::recall::recall;
+use crate::pipeline::remember::PendingTurn;
+use crate::pipeline::rewrite::{Draft, Rewritten, rewrite};
+use crate::pipeline::send::{Forwarded, send};
+use crate::reply::headers::{figure_headers, put};
+use crate::reply::refusal::Refusal;
+use crate::transport::body::SendBody;
+use crate::transport::decode::{self, Coding};
+use crate::transport::upstream::Prepared;
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, HeaderMap};
+use http::request::Parts;
+use http::{Response, StatusCode};
+use std::sync::Arc;
+use tidegate_config::{OnFailure, Route};
+use tidegate_context::TurnInput;
+use tidegate_engine::{Strategy, Tokens};
+use tidegate_store::Entries;
+use tidegate_telemetry::names::header;
+use tidegate_wire::{Overflow, read_overflow};
+use tracing::info;
+
+/// A request that was sent, with what it takes to plan it again.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    folder: Folder,
+    input: Arc<TurnInput>,
+    deployment: Option<String>,
+    /// Our own count of what was forwarded.
+    counted: Tokens,
+    head: Parts,
+}
+
+/// The error that is rescued, for the response header.
+const CONTEXT_LENGTH_EXCEEDED: &str = "context_length_exceeded";
+
+/// The longest error that is read.
+const MAX_ERROR: usize = 64 * 1024;
+
+/// What the second attempt leaves free of the upstream's limit, because counts differ.
+const MARGIN: f64 = 0.98;
+
+/// How much shorter the second attempt is if the upstream does not name its limit.
+const BLIND_SHARE: f64 = 0.7;
+
+impl Attempt {
+    pub(crate) fn new(folder: &Folder, rewritten: &Rewritten, head: &Parts) -> Attempt {
+        Attempt {
+            folder: folder.clone(),
+            input: rewritten.input.clone(),
+            deployment: rewritten.deployment.clone(),
+            counted: rewritten.outcome.figures.forwarded(),
+            head: head.clone(),
+        }
+    }
+}
+
+/// Returns the upstream's answer, or that to a shortened request if the upstream has refused this one as too long.
+pub(crate) async fn rescue(
+    forwarded: Forwarded,
+    attempt: Option<Attempt>,
+    upstream: &Arc<Prepared>,
+    observer: &mut RequestObserver,
+) -> Result<Forwarded, Refusal> {
+    let is_error = forwarded.response.status().as_u16() >= 400;
+    let Some(attempt) = attempt.filter(|_| is_error) else { return Ok(forwarded) };
+    let (mut refused, overflow) = read_error(forwarded).await;
+    let Some(overflow) = overflow else { return Ok(refused) };
+    attempt.learn(&overflow, upstream).await;
+    let Some(mut rewritten) = attempt.shortened(&overflow).await else { return Ok(refused) };
+    let Some(pieces) = rewritten.pieces() else { return Ok(refused) };
+    if let Some(mut held) = refused.turn.as_mut().and_then(PendingTurn::take_held) {
+        // What the turn adds to the history is stored when its answer is complete, and not before.
+        let Entries { waypoint, generation, .. } = std::mem::take(&mut rewritten.entries);
+        held.decide_again(waypoint);
+        rewritten.entries = Entries { generation, ..Entries::default() };
+        rewritten.held = Some(held);
+    }
+    let Attempt { folder, mut head, .. } = attempt;
+    let route = &folder.snapshot.settings.routes[folder.route];
+    let figures = rewritten.outcome.figures;
+    spans::planned(&observer.span, &rewritten.outcome);
+    observer.degrade(rewritten.outcome.fold_failure.map(|failure| failure.reason()));
+    let mut headers = refused.headers.clone();
+    headers.remove(header::TRIGGER);
+    figure_headers(&mut headers, &figures);
+    head.headers.remove(CONTENT_ENCODING);
+    let turn = PendingTurn::begin(&folder, rewritten, route, observer);
+    let worker = folder.worker.clone();
+    drop(folder);
+    let body = SendBody::pieces(pieces);
+    let Ok(mut answered) = send(&worker, upstream, head, body, observer, headers, Some(turn)).await else {
+        return Ok(refused);
+    };
+    if answered.response.status().is_success() {
+        observer.rescued(&figures);
+        put(&mut answered.headers, header::RESCUED, CONTEXT_LENGTH_EXCEEDED);
+    }
+    Ok(answered)
+}
+
+/// Reads an upstream's error, without taking it from the client.
+async fn read_error(forwarded: Forwarded) -> (Forwarded, Option<Overflow>) {
+    let Forwarded { response, headers, upstream, turn } = forwarded;
+    let (head, body) = response.into_parts();
+    let (body, whole) = body.peeked(MAX_ERROR, upstream.idle_timeout).await;
+    let overflow = whole.and_then(|whole| overflow(head.status, &head.headers, &whole));
+    (Forwarded { response: Response::from_parts(head, body), headers, upstream, turn }, overflow)
+}
+
+fn overflow(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Option<Overflow> {
+    match decode::coding(headers) {
+        Coding::Identity => read_overflow(status.as_u16(), body),
+        coding => {
+            let plain = decode::decode(coding, body, MAX_ERROR as u64).ok()?;
+            read_overflow(status.as_u16(), &plain)
+        }
+    }
+}
+
+impl Attempt {
+    async fn learn(&self, overflow: &Overflow, upstream: &Prepared) {
+        let Some(limit) = overflow.limit else { return };
+        let gateway = &self.folder.worker.gateway;
+        let model = self.deployment.as_deref().unwrap_or(self.input.requested_model());
+        if gateway.windows.learn(&gateway.conversations, &upstream.settings, model, Tokens(limit)).await {
+            info!(
+                upstream = upstream.settings.name,
+                window = limit,
+                "the upstream has named a model's window"
+            );
+        }
+    }
+
+    /// Plans the request again. `None` if it cannot be made to fit.
+    async fn shortened(&self, overflow: &Overflow) -> Option<Rewritten> {
+        let route: &Route = &self.folder.snapshot.settings.routes[self.folder.route];
+        let is_edited = self.input.strategy != Strategy::Passthrough && !route.context.observe;
+        if !is_edited || !route.context.rescue {
+            return None;
+        }
+        for ceiling in self.ceilings(overflow) {
+            let rewritten = self.planned_within(ceiling).await?;
+            let after = rewritten.outcome.figures.after;
+            let is_shorter = after < self.counted && rewritten.refusal().is_none();
+            if is_shorter && after <= ceiling {
+                return Some(rewritten);
+            }
+        }
+        None
+    }
+
+    /// What may be sent, in our own count: with the reserves of the policy, and if that is not enough, without.
+    fn ceilings(&self, overflow: &Overflow) -> Vec<Tokens> {
+        let Some(limit) = overflow.limit.map(Tokens) else {
+            return vec![self.counted.share(BLIND_SHARE)];
+        };
+        // How many tokens the upstream counts for one of ours.
+        let counted = self.counted.0.max(1) as f64;
+        let ratio = overflow.used.map_or(1.0, |used| (used as f64 / counted).clamp(0.25, 4.0));
+        let in_ours = |tokens: Tokens| tokens.share(MARGIN / ratio);
+        let budget = self.input.budget_within(limit);
+        let asked = self.input.outline.output_limit.map_or(Tokens::ZERO, |limit| Tokens(limit.tokens));
+        let mut ceilings = vec![in_ours(budget.input.unwrap_or(limit)), in_ours(limit.saturating_sub(asked))];
+        ceilings.retain(|ceiling| *ceiling > Tokens::ZERO);
+        ceilings
+    }
+
+    async fn planned_within(&self, ceiling: Tokens) -> Option<Rewritten> {
+        let gateway = &self.folder.worker.gateway;
+        let recalled = recall(gateway, self.folder.identity.as_ref(), OnFailure::Forward).await.ok()?;
+        let draft = Draft {
+            body: self.input.body.clone(),
+            outline: self.input.outline.clone(),
+            strategy: self.input.strategy,
+            deployment: self.deployment.clone(),
+            ceiling: Some(ceiling),
+            recalled,
+            // The limits of the conversation were checked at the first attempt.
+            spent: None,
+            turn: None,
+        };
+        rewrite(&self.folder, draft, Gateway::now()).await
+    }
+}

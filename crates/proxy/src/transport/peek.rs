@@ -1,0 +1,97 @@
+//! Reads a short response body ahead, and gives it back as if it had not been read.
+
+use crate::transport::BoxError;
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// A body whose beginning has been read.
+pub(crate) struct PeekedBody {
+    read: VecDeque<Frame<Bytes>>,
+    rest: UnreadBody,
+    end: Option<End>,
+}
+
+type UnreadBody = Box<dyn Body<Data = Bytes, Error = BoxError> + Send + Sync + Unpin>;
+
+/// How the body ended while it was read.
+#[derive(Debug)]
+enum End {
+    Complete,
+    Broken(BoxError),
+}
+
+/// Reads up to `limit` bytes. Returns the body, to be relayed unchanged, and its bytes if it was complete within that and no pause
+/// was longer than `pause`.
+pub(crate) async fn peek(mut body: UnreadBody, limit: usize, pause: Duration) -> (PeekedBody, Option<Bytes>) {
+    let (mut read, mut bytes) = (VecDeque::new(), BytesMut::new());
+    let end = loop {
+        if body.is_end_stream() {
+            break Some(End::Complete);
+        }
+        match timeout(pause, body.frame()).await {
+            Ok(Some(Ok(frame))) => {
+                bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+                read.push_back(frame);
+            }
+            Ok(Some(Err(error))) => break Some(End::Broken(error)),
+            Ok(None) => break Some(End::Complete),
+            Err(_) => break None,
+        }
+        if bytes.len() > limit {
+            break None;
+        }
+    };
+    let whole = matches!(end, Some(End::Complete)).then(|| bytes.freeze());
+    (PeekedBody { read, rest: body, end }, whole)
+}
+
+impl std::fmt::Debug for PeekedBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PeekedBody").field("end", &self.end).finish_non_exhaustive()
+    }
+}
+
+impl PeekedBody {
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(frame) = self.read.pop_front() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        match self.end.take() {
+            Some(End::Complete) => {
+                self.end = Some(End::Complete);
+                Poll::Ready(None)
+            }
+            Some(End::Broken(error)) => {
+                self.end = Some(End::Complete);
+                Poll::Ready(Some(Err(error)))
+            }
+            None => Pin::new(&mut *self.rest).poll_frame(cx),
+        }
+    }
+
+    pub(crate) fn is_end_stream(&self) -> bool {
+        self.read.is_empty()
+            && match &self.end {
+                Some(End::Complete) => true,
+                Some(End::Broken(_)) => false,
+                None => self.rest.is_end_stream(),
+            }
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        let read: usize = self.read.iter().filter_map(Frame::data_ref).map(Bytes::len).sum();
+        match &self.end {
+            Some(End::Complete) => SizeHint::with_exact(read as u64),
+            Some(End::Broken(_)) | None => SizeHint::default(),
+        }
+    }
+}
