@@ -116,9 +116,9 @@ async fn an_error_costs_nothing() {
     // Some upstreams report an error after the response has started.
     scene.upstream.then(Answer::sse([json!({ "error": { "message": "Come back later." } }).to_string()]));
     assert_eq!(scene.ask("c", &run(1)).await.status, 200);
-    until_counted(&scene, 1).await;
+    until_counted(&scene, 3).await;
     assert_eq!(metric(&scene, "agent_context_estimated_cost_usd").await, 0.0);
     assert_eq!(scene.ask("c", &run(1)).await.status, 200);
-    until_counted(&scene, 2).await;
+    until_counted(&scene, 4).await;
     assert_eq!(scene.ask("c", &run(1)).await.status, 422);
 }

@@ -23,6 +23,13 @@ const MOCK = ['MOCK_UPSTREAM_BIN', 'mock-upstream', ['--listen', '127.0.0.1:0']]
 /** A real small language model, served by llama.cpp from the Python suites' packages. */
 export const SMALL_LLM = ['SMALL_LLM_PYTHON', 'python', [join(ROOT, 'tests', 'harness', 'llm_server.py')]];
 
+// What the upstream behind Tidegate speaks, and how it compresses. The client's own one speaks HTTP/1 and compresses alike.
+const KIND = process.env.TIDEGATE_TEST_UPSTREAM ?? 'http1';
+const CODING = process.env.TIDEGATE_TEST_CODING ? ['--coding', process.env.TIDEGATE_TEST_CODING] : [];
+
+const mockOf = (kind, directory) => [...MOCK.slice(0, 2),
+  [...MOCK[2], '--kind', kind, ...(kind.startsWith('tls') ? ['--ca', join(directory, 'ca.pem')] : []), ...CODING]];
+
 /**
  * Starts an upstream and Tidegate in front of it; `stop()` ends them. `admin` is the origin of the admin address, `config` the path of
  * the configuration, and `restart()` restarts Tidegate on the same addresses.
@@ -34,18 +41,28 @@ export async function startSides(upstream = MOCK, { text = '', env = {} } = {}) 
     for (const server of started.reverse()) await server.stop();
     await rm(directory, { recursive: true });
   };
-  try {
-    const server = await start(...upstream, directory);
+  const listening = async (program, of) => {
+    const server = await start(...program, of);
     started.push(server);
-    const direct = await until('the upstream to listen', () => {
+    return until('the upstream to listen', () => {
       server.checkAlive();
-      return server.output().match(/listening on (http:\/\/\S+)/)?.[1];
+      return server.output().match(/listening on (https?:\/\/\S+)/)?.[1];
     });
+  };
+  try {
+    const isMock = upstream === MOCK;
+    const direct = await listening(isMock ? mockOf('http1', directory) : upstream, directory);
+    let behind = direct;
+    if (isMock && KIND !== 'http1') {
+      behind = await listening(mockOf(KIND, directory), directory);
+      if (KIND === 'h2c') text += '\n[upstreams.default]\nprotocol = "http2"\n';
+      if (KIND.startsWith('tls')) env = { SSL_CERT_FILE: join(directory, 'ca.pem'), ...env };
+    }
 
     const [listen, admin] = [await freeAddress(), await freeAddress()];
     const config = join(directory, 'proxy.toml');
     await writeFile(config, text);
-    const flags = ['serve', '--config', config, '--listen', listen, '--admin', admin, '--upstream', direct];
+    const flags = ['serve', '--config', config, '--listen', listen, '--admin', admin, '--upstream', behind];
     const begin = async () => {
       const tidegate = await start('TIDEGATE_BIN', 'tidegate', flags, directory, env);
       started.push(tidegate);

@@ -40,7 +40,7 @@ use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use identify::identify;
 use recall::recall;
-use receive::{Received, dialect, receive};
+use receive::{Received, deployment, dialect, receive};
 use relay::relay;
 use remember::PendingTurn;
 use reply_body::ReplyBody;
@@ -213,12 +213,6 @@ async fn complete_chat(
     rescue(forwarded, attempt, upstream, observer).await
 }
 
-/// The deployment that an Azure path names.
-fn deployment(path: &str) -> Option<String> {
-    let (name, _) = path.strip_prefix("/openai/deployments/")?.split_once('/')?;
-    Some(name.to_owned())
-}
-
 /// A chat completion on a route that manages it.
 struct Managed<'a> {
     worker: &'a Arc<Worker>,
@@ -254,7 +248,9 @@ impl<'a> Managed<'a> {
         observer.routed(&route.name);
         let strategy = strategy(&route.context, headers)?;
         let label = model_label(received.model());
-        observer.asks_for(&label);
+        if strategy == Strategy::Passthrough {
+            observer.asks_for(&label);
+        }
         observer.count_under(worker.gateway.labels(snapshot, route, &label));
         spans::routed(&observer.span, &route.name, strategy);
         Ok(Some(Managed { worker, snapshot, index, route, strategy }))
@@ -314,10 +310,14 @@ impl<'a> Managed<'a> {
             (head, sent) = (with_readable_answer(uncompressed(head)), body.clone());
         }
         observer.degrade(recalled.degraded.map(Degraded::reason));
-        let deployment = deployment(head.uri.path());
+        let deployment = deployment(head.uri.path()).map(str::to_owned);
         let outline = Arc::new(outline);
         let draft = Draft { body, outline, strategy, deployment, ceiling: None, recalled, spent, turn };
         let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gateway::now())).await;
+        // What an unreadable request calls its model may be anything, so it is not logged.
+        if let Some(Rewritten { input, .. }) = &rewritten {
+            observer.asks_for(&model_label(input.requested_model()));
+        }
         if let Some((rewritten, refusal)) =
             rewritten.as_ref().and_then(|rewritten| Some((rewritten, rewritten.refusal()?)))
         {

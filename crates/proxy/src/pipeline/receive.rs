@@ -70,7 +70,7 @@ pub(crate) async fn receive(
 }
 
 /// The deployment that an Azure path names. Azure's clients often leave the model out of the body.
-fn deployment(path: &str) -> Option<&str> {
+pub(crate) fn deployment(path: &str) -> Option<&str> {
     let (_, rest) = path.split_once("/openai/deployments/")?;
     rest.split('/').next().filter(|name| !name.is_empty())
 }

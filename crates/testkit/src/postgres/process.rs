@@ -19,6 +19,9 @@ pub(super) struct Process {
 
 pub(super) const PASSWORD: &str = "the-password-of-the-superuser";
 
+/// How often a start is tried again that found shared memory in use.
+const RELEASE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(50);
+
 impl Process {
     /// `prepare` adds the files that the configuration names to the data directory.
     pub(super) async fn start(prepare: impl FnOnce(&Path, &Account), config: &[&str]) -> Self {
@@ -35,6 +38,8 @@ impl Process {
                 Ok(()) => return process,
                 // Another test took the port.
                 Err(log) if log.contains("Address already in use") => {}
+                // Another test's data directory had the same inode, which names the shared memory.
+                Err(log) if log.contains("pre-existing shared memory block") => {}
                 Err(log) => panic!("postgres did not start:\n{log}"),
             }
         }
@@ -75,7 +80,13 @@ impl Process {
 
     /// Starts the process, and returns once it answers.
     pub(super) async fn run(&self) {
-        self.try_run().await.unwrap_or_else(|log| panic!("postgres did not start:\n{log}"));
+        let mut started = self.try_run().await;
+        // The shared memory of a server that was killed is released a moment after its processes have ended.
+        while started.as_ref().is_err_and(|log| log.contains("pre-existing shared memory block")) {
+            tokio::time::sleep(RELEASE_INTERVAL).await;
+            started = self.try_run().await;
+        }
+        started.unwrap_or_else(|log| panic!("postgres did not start:\n{log}"));
     }
 
     /// Starts the process. Returns its log if it ends instead of answering.
