@@ -1,6 +1,8 @@
 //! Whose conversation it is, and histories that only Tidegate holds.
 
+mod access;
 mod deletion;
 mod failing;
 mod order;
+mod reading;
 mod scene;

@@ -30,6 +30,11 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn new(config: &str) -> Setup {
+        Setup::listening(config, "127.0.0.1:0")
+    }
+
+    /// A process whose clients reach it at another address.
+    pub(crate) fn listening(config: &str, address: &str) -> Setup {
         let directory = TempDir::new().unwrap();
         std::fs::write(directory.path().join("proxy.toml"), config).unwrap();
         let mut command = command(directory.path());
@@ -38,7 +43,7 @@ impl Setup {
             std::fs::write(&path, ca).unwrap();
             command.env("SSL_CERT_FILE", path);
         }
-        command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        command.args(["serve", "--listen", address, "--admin", "127.0.0.1:0"]);
         Setup { directory, command }
     }
 

@@ -82,7 +82,7 @@ pub use origin::{Origin, Resolved};
 pub use pattern::Pattern;
 pub use route::{Matcher, Route};
 pub use server::{Admin, Log, LogFormat, LogLevel, Server, ServerTls};
-pub use settings::{Archive, Conversation, Flags, Settings, load};
+pub use settings::{Anonymous, Archive, Conversation, Flags, Settings, load};
 pub use source::Source;
 pub use store::{OnFailure, Store, StoreUrl};
 pub use summarizer::{JsonSchema, LlmSummarizer, Summarizer};

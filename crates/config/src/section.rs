@@ -186,6 +186,21 @@ impl<'a> Section<'a> {
         self.with_default(key, default, value::count, NonZeroU32::to_string)
     }
 
+    /// Reads a string or a list of strings.
+    pub(crate) fn strings(
+        &mut self,
+        key: &'static str,
+        default: &[&str],
+        parse: impl Fn(&Node) -> Result<String, InvalidValue>,
+    ) -> Vec<String> {
+        let default = default.iter().map(|item| (*item).to_owned()).collect();
+        let show = |items: &Vec<String>| {
+            let items: Vec<String> = items.iter().map(|item| quoted(item)).collect();
+            format!("[{}]", items.join(", "))
+        };
+        self.with_default(key, default, |node| value::list(node, parse), show)
+    }
+
     pub(crate) fn flag(&mut self, key: &'static str, default: bool) -> bool {
         self.with_default(key, default, value::boolean, bool::to_string)
     }

@@ -25,6 +25,8 @@ pub struct Server {
     /// The number of worker threads; `None` for one per core.
     pub workers: Option<NonZeroUsize>,
     pub tls: Option<ServerTls>,
+    /// Host names under which a loopback listener is reached, besides its own, in lowercase.
+    pub allowed_hosts: Vec<String>,
 }
 
 /// The certificate chain and the private key of the listener, both PEM files.
@@ -94,6 +96,7 @@ impl Server {
             drain_timeout: section.duration("drain_timeout", Duration::from_secs(30)),
             workers: section.optional("workers", value::workers),
             tls: section.section("tls", ServerTls::read),
+            allowed_hosts: section.strings("allowed_hosts", &[], value::host),
         }
     }
 }

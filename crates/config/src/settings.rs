@@ -1,3 +1,4 @@
+use crate::choice::choices;
 use crate::layers::Layers;
 use crate::report::{Findings, Report};
 use crate::section::Section;
@@ -52,8 +53,12 @@ impl std::fmt::Debug for Archive {
 pub struct Conversation {
     /// The header that names the conversation, in lowercase.
     pub header: String,
-    /// The header whose hash is the tenant, in lowercase.
-    pub tenant: String,
+    /// The headers in which clients send a session id of their own, in lowercase. The first one present counts.
+    pub session_headers: Vec<String>,
+    /// The headers with credentials, in lowercase. The hash of the first one present is the tenant.
+    pub tenant: Vec<String>,
+    /// Where requests without credentials have a conversation.
+    pub anonymous: Anonymous,
     /// The environment variable that holds the secret key of the tenant hash.
     pub secret_env: String,
     /// How long a request waits for its turn where the history is kept here.
@@ -172,11 +177,29 @@ impl Archive {
     }
 }
 
+/// Where clients without credentials, who cannot be told apart, have conversations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anonymous {
+    /// On a listener that only this machine reaches.
+    Loopback,
+    Anywhere,
+}
+
+choices!(Anonymous { "loopback" => Loopback, "anywhere" => Anywhere });
+
+/// What Claude Code, Codex, opencode and others send.
+const SESSION_HEADERS: &[&str] =
+    &["x-claude-code-session-id", "session-id", "x-session-id", "x-opencode-session", "x-session-affinity"];
+
+const TENANT: &[&str] = &["authorization", "api-key", "x-api-key", "x-goog-api-key"];
+
 impl Conversation {
     fn read(section: &mut Section<'_>) -> Conversation {
         Conversation {
             header: section.text("header", "x-conversation-id", value::header),
-            tenant: section.text("tenant", "authorization", value::header),
+            session_headers: section.strings("session_headers", SESSION_HEADERS, value::header),
+            tenant: section.strings("tenant", TENANT, value::header),
+            anonymous: section.choice("anonymous", Anonymous::Loopback),
             secret_env: section.text("secret_env", "TIDEGATE_SECRET", value::variable),
             turn_timeout: section.duration("turn_timeout", Duration::from_secs(6)),
         }

@@ -245,6 +245,28 @@ pub(crate) fn nonempty_globs(node: &Node) -> Result<Vec<Glob>, InvalidValue> {
     Ok(globs)
 }
 
+/// A string or a list of strings, each of which `parse` accepts.
+pub(crate) fn list<T>(
+    node: &Node,
+    parse: impl Fn(&Node) -> Result<T, InvalidValue>,
+) -> Result<Vec<T>, InvalidValue> {
+    match &node.value {
+        Value::List(items) => items.iter().map(parse).collect(),
+        _ => parse(node).map(|item| vec![item]),
+    }
+}
+
+/// A host name, converted to lowercase.
+pub(crate) fn host(node: &Node) -> Result<String, InvalidValue> {
+    let name = text(node)?;
+    let is_host =
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]*".contains(&b));
+    if is_host {
+        return Ok(name.to_ascii_lowercase());
+    }
+    Err(InvalidValue::new("must be a host name", "for example, `llm.example.com`, without scheme and port"))
+}
+
 /// A header name, converted to lowercase.
 pub(crate) fn header(node: &Node) -> Result<String, InvalidValue> {
     let name = text(node)?;

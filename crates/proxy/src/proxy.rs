@@ -14,10 +14,12 @@ impl Proxy {
     /// Starts accepting on `listener`, with the workers and limits of the current configuration.
     pub fn start(gateway: &Arc<Gateway>, listener: TcpListener) -> Result<Proxy, StartError> {
         let settings = gateway.settings();
+        let is_loopback = listener.local_addr()?.ip().is_loopback();
         let worker = |shutdown: &_| Worker {
             gateway: gateway.clone(),
             clients: Clients::default(),
             shutdown: Clone::clone(shutdown),
+            is_loopback,
         };
         Server::start(&settings.server, listener, worker).map(Proxy)
     }

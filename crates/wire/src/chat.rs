@@ -33,6 +33,7 @@ pub(crate) const MEMBERS: MemberTable = MemberTable::new(&[
     ("tools", Meaning::Extra(ExtraKind::Tools)),
     ("functions", Meaning::Extra(ExtraKind::Tools)),
     ("response_format", Meaning::Extra(ExtraKind::ResponseFormat)),
+    ("prompt_cache_key", Meaning::Session),
     ("n", Meaning::Unused),
     ("tool_choice", Meaning::Unused),
     ("stream_options", Meaning::Unused),

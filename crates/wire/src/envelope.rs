@@ -6,6 +6,8 @@ use crate::{Dialect, Span, Unreadable};
 pub(crate) enum Meaning {
     Model,
     Stream,
+    /// A name by which the client groups requests.
+    Session,
     /// The client's limit on output tokens. If several are set, the first in the table wins.
     OutputLimit,
     /// A value that costs prompt tokens.
@@ -57,6 +59,7 @@ pub(crate) struct Envelope {
     values: [Option<Span>; MAX_MEMBERS],
     pub(crate) model: Option<String>,
     pub(crate) stream: bool,
+    pub(crate) session: Option<String>,
     /// The limit, with its position in the table.
     output_limit: Option<(usize, u64)>,
 }
@@ -68,6 +71,7 @@ impl Envelope {
             values: [None; MAX_MEMBERS],
             model: None,
             stream: false,
+            session: None,
             output_limit: None,
         }
     }
@@ -81,6 +85,10 @@ impl Envelope {
         let is_checked = match meaning {
             Meaning::Model => {
                 self.model = value.text()?.map(|text| text.into_owned());
+                true
+            }
+            Meaning::Session => {
+                self.session = value.text()?.map(|text| text.into_owned());
                 true
             }
             Meaning::Stream => {
@@ -111,7 +119,11 @@ impl Envelope {
         members
             .filter_map(|((_, meaning), span)| match meaning {
                 Meaning::Extra(kind) => Some(Extra { kind: *kind, span: span? }),
-                Meaning::Model | Meaning::Stream | Meaning::OutputLimit | Meaning::Unused => None,
+                Meaning::Model
+                | Meaning::Stream
+                | Meaning::Session
+                | Meaning::OutputLimit
+                | Meaning::Unused => None,
             })
             .collect()
     }

@@ -20,6 +20,8 @@ pub struct Outline {
     /// The model's name. Like every member of an unexpected type, a model that is not a string counts as absent.
     pub model: Option<String>,
     pub stream: bool,
+    /// The name by which the client groups requests for the provider's cache.
+    pub session: Option<String>,
     pub output_limit: Option<OutputLimit>,
     /// What the model reads besides the messages, in an order that does not depend on the body.
     pub extras: Vec<Extra>,
@@ -136,6 +138,7 @@ fn walk(
         extras: envelope.extras(),
         model: envelope.model,
         stream: envelope.stream,
+        session: envelope.session,
         newly_checked,
     })
 }

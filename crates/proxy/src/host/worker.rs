@@ -9,4 +9,6 @@ pub(crate) struct Worker {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) clients: Clients,
     pub(crate) shutdown: Shutdown,
+    /// Whether only this machine can reach the listener.
+    pub(crate) is_loopback: bool,
 }

@@ -1,25 +1,32 @@
 //! Determines the conversation and the tenant of a request.
 
 use crate::host::identity::{Identity, Secret};
+use crate::host::worker::Worker;
 use crate::reply::refusal::Refusal;
 use http::HeaderMap;
-use tidegate_config::Conversation;
+use tidegate_config::{Anonymous, Conversation};
 use tidegate_engine::Digest;
 use tidegate_store::ConversationKey;
 
 const MAX_LENGTH: usize = 128;
 
-/// Identifies the conversation that a request continues: the one that its header names, else the one of this tenant that begins
-/// with the same message (`opening`). Returns `None` for a request without either.
+/// Identifies the conversation that a request continues: the one that its header names, else the one of the session that the client
+/// names anyway, else the one of this tenant that begins with the same message (`opening`). Returns `None` for a request without any of
+/// them, and for one whose tenant is not known.
 ///
 /// An invalid name is refused rather than ignored: a client would hardly notice that two conversations were taken for one.
 pub(crate) fn identify(
     headers: &HeaderMap,
     settings: &Conversation,
     secret: &Secret,
+    access: Access,
+    session: Option<&str>,
     opening: impl FnOnce() -> Option<Digest>,
 ) -> Result<Option<Identity>, Refusal> {
-    let tenant = headers.get(&settings.tenant).map_or(&b""[..], |value| value.as_bytes());
+    if !is_known(headers, settings, access) {
+        return named(headers, settings).map(|_| None);
+    }
+    let tenant = credentials(headers, settings).unwrap_or_default();
     let key = |kind: &[u8], id: &[u8]| {
         let mut hasher = blake3::Hasher::new_keyed(&secret.0);
         // Each part is preceded by its length, so that no tenant and id can be confused with another pair.
@@ -35,10 +42,42 @@ pub(crate) fn identify(
         let key = key(b"named", name.as_bytes());
         return Ok(Some(Identity { key, name: name.to_owned(), tenant: owner() }));
     }
+    let sent = settings.session_headers.iter().find_map(|name| headers.get(name));
+    let session = sent.map(|value| value.as_bytes()).or(session.map(str::as_bytes));
+    if let Some(session) = session.filter(|session| !session.is_empty()) {
+        let key = key(b"session", session);
+        let name = std::str::from_utf8(session).ok().filter(|name| is_valid(name));
+        let name = name.map_or_else(|| format!("session-{}", short(&key)), str::to_owned);
+        return Ok(Some(Identity { key, name, tenant: owner() }));
+    }
     Ok(opening().map(|opening| {
         let key = key(b"opening", &opening.0);
         Identity { key, name: format!("auto-{}", short(&key)), tenant: owner() }
     }))
+}
+
+/// Whether a request says whose it is, or need not.
+pub(crate) fn is_known(headers: &HeaderMap, settings: &Conversation, access: Access) -> bool {
+    let needs_credentials = access == Access::Remote && settings.anonymous == Anonymous::Loopback;
+    !needs_credentials || credentials(headers, settings).is_some()
+}
+
+fn credentials<'a>(headers: &'a HeaderMap, settings: &Conversation) -> Option<&'a [u8]> {
+    settings.tenant.iter().find_map(|name| headers.get(name)).map(|value| value.as_bytes())
+}
+
+/// Who can reach the listener of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// This machine only.
+    Loopback,
+    Remote,
+}
+
+impl Access {
+    pub(crate) fn of(worker: &Worker) -> Access {
+        if worker.is_loopback { Access::Loopback } else { Access::Remote }
+    }
 }
 
 fn short(key: &ConversationKey) -> String {
@@ -48,11 +87,13 @@ fn short(key: &ConversationKey) -> String {
 fn named<'a>(headers: &'a HeaderMap, settings: &Conversation) -> Result<Option<&'a str>, Refusal> {
     let mut values = headers.get_all(&settings.header).iter();
     let Some(value) = values.next() else { return Ok(None) };
-    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._:/-".contains(byte);
-    let id = value.to_str().ok().filter(|id| {
-        (1..=MAX_LENGTH).contains(&id.len()) && id.as_bytes().iter().all(allowed) && values.next().is_none()
-    });
+    let id = value.to_str().ok().filter(|id| is_valid(id) && values.next().is_none());
     id.map(Some).ok_or_else(|| Refusal::ConversationId { header: settings.header.clone() })
+}
+
+fn is_valid(id: &str) -> bool {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._:/-".contains(byte);
+    (1..=MAX_LENGTH).contains(&id.len()) && id.as_bytes().iter().all(allowed)
 }
 
 #[cfg(test)]
@@ -65,7 +106,9 @@ mod tests {
     fn settings() -> Conversation {
         Conversation {
             header: "x-conversation-id".to_owned(),
-            tenant: "authorization".to_owned(),
+            session_headers: vec!["session-id".to_owned()],
+            tenant: vec!["authorization".to_owned(), "api-key".to_owned()],
+            anonymous: Anonymous::Loopback,
             secret_env: String::new(),
             turn_timeout: Duration::ZERO,
         }
@@ -76,7 +119,8 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        identify(&map, &settings(), &Secret::new(None), || Some(Digest([2; 32])))
+        let opening = || Some(Digest([2; 32]));
+        identify(&map, &settings(), &Secret::new(None), Access::Loopback, Some("cache"), opening)
     }
 
     fn key(headers: &[(&'static str, &str)]) -> ConversationKey {
@@ -107,10 +151,38 @@ mod tests {
 
     #[test]
     fn an_unnamed_conversation_is_identified_by_its_first_message() {
-        let auto = identified(&[]).unwrap().unwrap();
+        let auto = |headers: &HeaderMap, access| {
+            identify(headers, &settings(), &Secret::new(None), access, None, || Some(Digest([2; 32])))
+        };
+        assert_eq!(auto(&HeaderMap::new(), Access::Remote), Ok(None), "nobody knows whose it is");
+        let auto = auto(&HeaderMap::new(), Access::Loopback).unwrap().unwrap();
         assert!(auto.name.starts_with("auto-") && auto.name.len() == 21, "{}", auto.name);
-        let nothing = identify(&HeaderMap::new(), &settings(), &Secret::new(None), || None);
+        let nothing =
+            identify(&HeaderMap::new(), &settings(), &Secret::new(None), Access::Loopback, None, || None);
         assert_eq!(nothing, Ok(None));
+    }
+
+    #[test]
+    fn a_session_id_comes_before_the_content() {
+        let session = key(&[("session-id", "s1")]);
+        assert_eq!(identified(&[("session-id", "s1")]).unwrap().unwrap().name, "s1");
+        assert_ne!(session, key(&[("session-id", "s2")]));
+        assert_ne!(session, key(&[("x-conversation-id", "s1")]));
+        assert_eq!(
+            key(&[("x-conversation-id", "c"), ("session-id", "s1")]),
+            key(&[("x-conversation-id", "c")])
+        );
+        assert_eq!(identified(&[]).unwrap().unwrap().name, "cache");
+        let odd = identified(&[("session-id", "{\"id\": 1}")]).unwrap().unwrap().name;
+        assert!(odd.starts_with("session-"), "{odd}");
+    }
+
+    #[test]
+    fn the_first_credential_that_is_present_names_the_tenant() {
+        let of = |headers: &[(&'static str, &str)]| key(&[headers, &[("x-conversation-id", "c")]].concat());
+        assert_ne!(of(&[("api-key", "AAAA")]), of(&[("api-key", "BBBB")]));
+        assert_ne!(of(&[("api-key", "AAAA")]), of(&[]));
+        assert_eq!(of(&[("authorization", "a"), ("api-key", "AAAA")]), of(&[("authorization", "a")]));
     }
 
     proptest! {
@@ -124,7 +196,8 @@ mod tests {
                 let mut map = HeaderMap::new();
                 map.insert("authorization", tenant.parse().unwrap());
                 map.insert("x-conversation-id", name.parse().unwrap());
-                identify(&map, &settings(), &Secret::new(Some("s")), || None).unwrap().unwrap().key
+                let secret = Secret::new(Some("s"));
+                identify(&map, &settings(), &secret, Access::Remote, None, || None).unwrap().unwrap().key
             };
             // Short, so that equal ones and prefixes of each other occur.
             let written = |number: u64| format!("{number:x}");

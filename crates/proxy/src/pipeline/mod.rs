@@ -31,6 +31,7 @@ use crate::reply::headers::{put, turn_headers};
 use crate::reply::refusal::{Refusal, refuse};
 use crate::transport::body::{SendBody, Upload};
 use crate::transport::framing::{REFUSED_METHOD, SharedState};
+use crate::transport::origin;
 use crate::transport::path::canonical;
 use crate::transport::server::Handler;
 use bytes::Bytes;
@@ -38,7 +39,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
-use identify::identify;
+use identify::{Access, identify, is_known};
 use recall::recall;
 use receive::{Received, deployment, dialect, receive};
 use relay::relay;
@@ -47,7 +48,7 @@ use reply_body::ReplyBody;
 use rescue::{Attempt, rescue};
 use restore::restore;
 use rewrite::{Draft, Rewritten, rewrite};
-use route::{route, strategy};
+use route::{may_match, route, strategy};
 use send::{Forwarded, in_step, send};
 use std::sync::Arc;
 use tidegate_config::{History, Limits, Route};
@@ -145,11 +146,15 @@ async fn dispatch(
     if request.method() == Method::CONNECT {
         return Err(Refusal::Tunnel);
     }
+    if worker.is_loopback {
+        let allowed = &snapshot.settings.server.allowed_hosts;
+        origin::check(request.uri(), request.headers(), allowed).map_err(Refusal::Foreign)?;
+    }
     let path = request.uri().path().to_owned();
     let path = canonical(&path).map_err(Refusal::Path)?;
     if state::is_own(&path) {
         let asked = (request.method(), &*path);
-        let answered = state::answer(&worker.gateway, &snapshot.settings, asked, request.headers()).await;
+        let answered = state::answer(worker, &snapshot.settings, asked, request.headers()).await;
         return answered.map(Dispatched::Own);
     }
     match dialect(request.method(), &path) {
@@ -243,6 +248,9 @@ impl<'a> Managed<'a> {
         let _step = observer.span.step(span::ROUTE);
         let (routes, headers) = (&snapshot.settings.routes, &received.head.headers);
         let model = received.chat.as_ref().and_then(|(_, outline)| outline.model.as_deref());
+        if received.chat.is_none() && routes.iter().any(|route| promises(route) && may_match(route, path)) {
+            return Err(Refusal::Unreadable);
+        }
         let Some(index) = route(routes, path, headers, model) else { return Ok(None) };
         let route = &routes[index];
         observer.routed(&route.name);
@@ -268,8 +276,18 @@ impl<'a> Managed<'a> {
             let chat = chat.as_ref().filter(|_| !holds_history);
             chat.and_then(|(body, outline)| gateway.reader.opening_digest(body, outline))
         };
-        let identity = identify(&head.headers, &settings.conversation, &gateway.secret, opening)?;
+        // A key for the provider's cache may stand for many conversations, so it does not name one whose history is ours.
+        let session = chat.as_ref().filter(|_| !holds_history);
+        let session = session.and_then(|(_, outline)| outline.session.as_deref());
+        let (headers, access) = (&head.headers, Access::of(worker));
+        let identity = identify(headers, &settings.conversation, &gateway.secret, access, session, opening)?;
         drop(step);
+        if chat.is_none() && promises(route) {
+            return Err(Refusal::Unreadable);
+        }
+        if holds_history && !is_known(headers, &settings.conversation, access) {
+            return Err(Refusal::NoCredentials);
+        }
         let mut folder = Folder {
             worker: worker.clone(),
             snapshot: snapshot.clone(),
@@ -324,7 +342,7 @@ impl<'a> Managed<'a> {
             self.audit(&folder, rewritten, observer);
             return Err(refusal);
         }
-        if holds_history && rewritten.is_none() {
+        if rewritten.is_none() && promises(route) {
             return Err(Refusal::Unreadable);
         }
         Ok(Edited { head, sent, folder, rewritten })
@@ -385,6 +403,13 @@ async fn spent(gateway: &Gateway, identity: Option<&Identity>, limits: &Limits) 
     let identity = identity.filter(|_| limits.max_cost_usd.is_some())?;
     let head = gateway.conversations.counted(identity.key).await.ok().flatten()?;
     Some(dollars(head.counts.get(COST).copied().unwrap_or(0)))
+}
+
+/// Whether a route promises something that it could not keep for a request that cannot be read.
+fn promises(route: &Route) -> bool {
+    let limits = &route.context.limits;
+    let has_limit = limits.max_turns.is_some() || limits.max_cost_usd.is_some();
+    route.context.history == History::Proxy || (has_limit && !route.context.observe)
 }
 
 /// Asks for an uncompressed answer, because we have to read it.

@@ -13,6 +13,11 @@ pub(crate) fn route(routes: &[Route], path: &str, headers: &HeaderMap, model: Op
     })
 }
 
+/// Whether a request to this path that cannot be read might be one for this route.
+pub(crate) fn may_match(route: &Route, path: &str) -> bool {
+    route.matcher.paths.iter().any(|glob| glob.matches_ignore_case(path))
+}
+
 /// Returns the strategy of a request: the route's, unless the client asks for another and the route allows that.
 pub(crate) fn strategy(context: &Context, headers: &HeaderMap) -> Result<Strategy, Refusal> {
     let asked = |name, allowed: bool| headers.get(name).filter(|_| allowed).map(|value| value.as_bytes());

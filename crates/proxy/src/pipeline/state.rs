@@ -4,7 +4,8 @@
 use crate::host::identity::Identity;
 use crate::host::saved_fold;
 use crate::host::shared::Gateway;
-use crate::pipeline::identify::identify;
+use crate::host::worker::Worker;
+use crate::pipeline::identify::{Access, identify, is_known};
 use crate::reply::refusal::Refusal;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
@@ -20,7 +21,7 @@ pub(crate) fn is_own(path: &str) -> bool {
 
 /// Answers a request to a path of ours.
 pub(crate) async fn answer(
-    gateway: &Gateway,
+    worker: &Worker,
     settings: &Settings,
     (method, path): (&Method, &str),
     headers: &HeaderMap,
@@ -28,7 +29,11 @@ pub(crate) async fn answer(
     if path != "/tidegate/v1/conversation" || ![Method::GET, Method::HEAD, Method::DELETE].contains(method) {
         return Err(Refusal::NotFound);
     }
-    let identity = identify(headers, &settings.conversation, &gateway.secret, || None)?;
+    let (gateway, conversation, access) = (&worker.gateway, &settings.conversation, Access::of(worker));
+    if !is_known(headers, conversation, access) {
+        return Err(Refusal::NoCredentials);
+    }
+    let identity = identify(headers, conversation, &gateway.secret, access, None, || None)?;
     let Some(identity) = identity else {
         return Err(Refusal::NoConversation { header: settings.conversation.header.clone() });
     };

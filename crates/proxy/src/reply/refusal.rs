@@ -4,6 +4,7 @@ use crate::reply::headers::{figure_headers, put};
 use crate::reply::over_budget;
 use crate::transport::body::UploadError;
 use crate::transport::framing::Violation;
+use crate::transport::origin::Foreign;
 use crate::transport::path::BadPath;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER};
@@ -19,6 +20,10 @@ use tidegate_wire::Dialect;
 pub(crate) enum Refusal {
     Framing(Violation),
     Path(BadPath),
+    /// A web page may have sent the request.
+    Foreign(Foreign),
+    /// The tenant is not known, and state is kept for tenants only.
+    NoCredentials,
     /// `CONNECT`: Tidegate is a gateway, not a tunnel.
     Tunnel,
     TooLarge {
@@ -119,6 +124,9 @@ impl Refusal {
                 (StatusCode::REQUEST_TIMEOUT, "request_timeout")
             }
             Refusal::Path(_) => (StatusCode::BAD_REQUEST, "invalid_path"),
+            Refusal::Foreign(Foreign::Host) => (StatusCode::FORBIDDEN, "host_not_allowed"),
+            Refusal::Foreign(Foreign::Origin) => (StatusCode::FORBIDDEN, "origin_not_allowed"),
+            Refusal::NoCredentials => (StatusCode::UNAUTHORIZED, "credentials_required"),
             Refusal::Tunnel => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Refusal::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
             Refusal::BodyBroken | Refusal::ClientLeft => (StatusCode::BAD_REQUEST, "malformed_request"),
@@ -158,6 +166,21 @@ impl Refusal {
             }
             Refusal::Path(BadPath::ForbiddenCharacter) => {
                 "The path has a NUL or a backslash, which servers interpret differently.".to_owned()
+            }
+            Refusal::Foreign(Foreign::Host) => {
+                "This listener is for programs on this machine, and the `Host` is another one's. If it is yours, add it to \
+                 `server.allowed_hosts`."
+                    .to_owned()
+            }
+            Refusal::Foreign(Foreign::Origin) => {
+                "This listener is for programs on this machine, and the request is from a web page of another site. If the site is \
+                 yours, add its host to `server.allowed_hosts`."
+                    .to_owned()
+            }
+            Refusal::NoCredentials => {
+                "The request has no credentials (`conversation.tenant`), so nobody knows whose conversation it is. Send an API key, \
+                 or set `conversation.anonymous = \"anywhere\"`."
+                    .to_owned()
             }
             Refusal::Tunnel => {
                 "CONNECT is not supported: Tidegate is a gateway, not a tunnel. Use it as the \
@@ -249,6 +272,8 @@ impl Refusal {
             | Refusal::BodyBroken
             | Refusal::ClientLeft => true,
             Refusal::Path(_)
+            | Refusal::Foreign(_)
+            | Refusal::NoCredentials
             | Refusal::Tunnel
             | Refusal::Encoding
             | Refusal::ConversationId { .. }

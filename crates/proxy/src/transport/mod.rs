@@ -11,6 +11,7 @@ pub(crate) mod framing;
 pub(crate) mod headers;
 mod http1;
 mod http2;
+pub(crate) mod origin;
 mod paced;
 pub(crate) mod path;
 pub(crate) mod peek;

@@ -11,7 +11,7 @@ pub(crate) enum BadPath {
     ForbiddenCharacter,
 }
 
-/// Returns the form of `path` that routes are matched against: percent-decoded once, repeated `/` merged, lower-cased,
+/// Returns the form of `path` that routes are matched against: percent-decoded once, repeated `/` merged, parameters after `;` removed, lower-cased,
 /// without a trailing `/`. Many upstreams treat these spellings as the same path, so a client must not be able to choose
 /// its policy by the spelling. The client's own spelling is forwarded.
 pub(crate) fn canonical(path: &str) -> Result<Cow<'_, str>, BadPath> {
@@ -27,6 +27,12 @@ pub(crate) fn canonical(path: &str) -> Result<Cow<'_, str>, BadPath> {
             plain.push(byte.to_ascii_lowercase());
         }
     }
+    // Some servers ignore what follows a `;` in a segment.
+    let mut plain = plain
+        .split(|&byte| byte == b'/')
+        .map(|segment| segment.split(|&byte| byte == b';').next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join(&b'/');
     if plain.split(|&byte| byte == b'/').any(|segment| segment == b"." || segment == b"..") {
         return Err(BadPath::DotSegment);
     }
@@ -71,6 +77,8 @@ mod tests {
             "/v1/%63hat/completions",
             "/v1%2Fchat%2fcompletions",
             "/V1/Chat/Completions",
+            "/v1/chat/completions;x=1",
+            "/v1;a/chat/completions%3Bb/",
         ] {
             assert_eq!(canonical(spelling).as_deref(), Ok("/v1/chat/completions"), "{spelling}");
         }
