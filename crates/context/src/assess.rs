@@ -57,6 +57,7 @@ impl TurnInput {
         let max_output = self.outline.output_limit.map(|limit| limit.tokens);
         let conversation = Conversation {
             messages: &chat.messages,
+            head: chat.head,
             fixed: chat.fixed,
             budget: self.context.budget.budget(self.window(), max_output.map(Tokens)),
             economy: economy(&self.model),

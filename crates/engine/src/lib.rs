@@ -52,6 +52,7 @@
 //! ];
 //! let conversation = Conversation {
 //!     messages: &messages,
+//!     head: 0,
 //!     fixed: Tokens(3),
 //!     budget: BudgetPolicy::default().budget(Some(Tokens(128_000)), None),
 //!     economy: CachePricing::WITHOUT_CACHE,
@@ -78,6 +79,7 @@ mod edits;
 mod fold;
 mod fold_job;
 mod fold_pace;
+mod horizon;
 mod mask;
 mod memory;
 mod message;
@@ -97,6 +99,7 @@ pub use digest::{Digest, InvalidDigest};
 pub use economy::{CachePricing, Timestamp};
 pub use fold::{Fold, Folded};
 pub use fold_job::{FoldJob, Urgency};
+pub use horizon::Horizon;
 pub use memory::{Memory, Recalled, Trail, Waypoint};
 pub use message::{Kind, Message, Role};
 pub use plan::{Cause, Plan, Verdict};

@@ -54,6 +54,7 @@ fn decided(messages: &[Message], budget: u64, window: WindowPolicy, memory: &Mem
     figures.input = Tokens(budget);
     let conversation = Conversation {
         messages,
+        head: 0,
         fixed: Tokens(3),
         budget: figures,
         economy: CachePricing::WITHOUT_CACHE,
