@@ -67,7 +67,7 @@ fn trajectory(seed: u64, scale: Scale) -> Trajectory {
     let (shortest, longest) = scale.turns;
     let share = (seed as f64 * 0.618_034).fract();
     let turns = shortest + (share * (longest - shortest + 1) as f64) as usize;
-    let question_every = if seed % 2 == 0 { 3 } else { 0 };
+    let question_every = if seed.is_multiple_of(2) { 3 } else { 0 };
     let model = "gpt-4.1".to_owned();
     Trajectory { model, turns, output: scale.output, system: 1_100, question_every, ..Trajectory::default() }
 }

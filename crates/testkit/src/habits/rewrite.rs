@@ -45,7 +45,7 @@ impl Rewrite {
             }
             Habit::Truncation => {
                 // Some keep the task, and some only their instructions.
-                let head = if self.seed % 2 == 0 { 2 } else { 1 };
+                let head = if self.seed.is_multiple_of(2) { 2 } else { 1 };
                 shorten(messages, head, &|_| Vec::new());
             }
             Habit::Compaction => {
