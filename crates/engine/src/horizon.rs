@@ -27,6 +27,11 @@ impl Horizon {
         Horizon { length, cut_at: cut_at.filter(|&cut_at| length < cut_at + cut_at / 4) }
     }
 
+    /// Whether the client has removed its last messages since an earlier request, and not only a reminder or two.
+    pub(crate) fn is_rewound(&self, earlier: Horizon) -> bool {
+        self.length.saturating_add(TRANSIENT) < earlier.length
+    }
+
     /// How many more requests the messages of this one will be part of; `None` if that is unknown.
     pub(crate) fn requests_left(&self, previous: Option<Horizon>) -> Option<f64> {
         let left = self.cut_at?.saturating_sub(self.length);
@@ -34,6 +39,9 @@ impl Horizon {
         Some(f64::from(left) / f64::from(growth.clamp(2, self.length.max(2))))
     }
 }
+
+/// The number of messages that clients add to the end of a request and do not repeat.
+const TRANSIENT: u32 = 3;
 
 #[cfg(test)]
 mod tests {

@@ -173,6 +173,10 @@ fn previous(conversation: &Conversation<'_>, memory: &Memory, edge: usize, now: 
     let masked = waypoint.frontier.map(|digest| position_of(&messages[..=last], digest));
     let (frontier, tally) = match masked {
         None => (0, waypoint.tally),
+        // A client that went back to an earlier message has not decided about what its window protects now.
+        Some(Some(masked)) if Horizon::of(messages, None).is_rewound(waypoint.horizon) => {
+            ((masked + 1).min(edge), waypoint.tally)
+        }
         Some(Some(masked)) => (masked + 1, waypoint.tally),
         // The conversation has changed before the frontier. What is still the same was sent masked.
         Some(None) => ((last + 1).min(edge), 0.0),
