@@ -9,6 +9,7 @@ mod facts;
 mod message;
 mod own_message;
 mod tool_call;
+mod usage;
 
 pub(crate) use answer::{read_answer, read_event};
 pub(crate) use answer_message::answer_message;

@@ -7,6 +7,9 @@ use std::borrow::Cow;
 /// The extension member that marks a message as an observation.
 const TAG: &str = "observation";
 
+/// The member that marks a cache breakpoint, in a message or in a part of its content.
+pub(super) const CACHE_CONTROL: &str = "cache_control";
+
 pub(crate) fn read_message(message: Value<'_>) -> Result<MessageView<'_>, Unreadable> {
     let mut builder = ViewBuilder::default();
     message.members(|member| builder.read(member))?;
@@ -87,6 +90,8 @@ impl<'a> ViewBuilder<'a> {
                     view.unknown_bytes += value.raw().len();
                 }
             }
+            // A marker for the provider's cache, which the model does not see.
+            CACHE_CONTROL => value.check()?,
             _ => {
                 value.check()?;
                 view.unknown_bytes += value.raw().len();
