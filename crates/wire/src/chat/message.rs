@@ -67,7 +67,9 @@ impl<'a> ViewBuilder<'a> {
             }
             "content" => {
                 once(&mut self.content, (), "content")?;
-                view.content = read_content(value)?;
+                let (content, breakpoint) = read_content(value)?;
+                view.content = content;
+                view.breakpoint = breakpoint.or(view.breakpoint);
                 view.content_span = Some(value.span());
             }
             "tool_calls" => {
@@ -91,7 +93,11 @@ impl<'a> ViewBuilder<'a> {
                 }
             }
             // A marker for the provider's cache, which the model does not see.
-            CACHE_CONTROL => value.check()?,
+            CACHE_CONTROL => {
+                value.check()?;
+                let is_marker = value.first() == Some(b'{');
+                view.breakpoint = view.breakpoint.or(is_marker.then(|| value.span()));
+            }
             _ => {
                 value.check()?;
                 view.unknown_bytes += value.raw().len();
