@@ -1,10 +1,11 @@
 //! Edited histories, regenerated answers, branches and retries never get another branch's decision.
 //!
-//! Sends random trees of requests in one conversation through two processes on one Redis. Each forwarded request must equal, byte for
-//! byte, the one that is forwarded if only its ancestors were sent before.
+//! Sends random trees of requests in one conversation through two processes on one Redis. Each is forwarded with its own messages,
+//! and masked only where its own window allows it. One whose ancestors were the last requests is forwarded, byte for byte, as if
+//! only they had been sent.
 
 use super::turns::{start, upstream};
-use crate::support::agent::{Message, body, conversation, output};
+use crate::support::agent::{Message, PLACEHOLDER, body, conversation, output};
 use crate::support::client::{CHAT, exchange, post};
 use std::net::SocketAddr;
 use tidegate_testkit::{MockUpstream, RedisServer};
@@ -34,7 +35,15 @@ async fn no_request_gets_the_decision_of_another_branch() {
             for ancestor in ancestors(&tree, index) {
                 last = forward(separate.address, &upstream, &alone, &tree[ancestor]).await;
             }
-            assert!(forwarded == last, "tree {seed}, request {index} was forwarded differently than alone");
+            let masks = masks(&forwarded);
+            assert_eq!(forwarded, body("gpt-4o", &node.messages, &masks).into_bytes());
+            let kept_from = node.messages.len() - 2;
+            assert!(masks.iter().all(|&mask| mask < kept_from), "tree {seed}, request {index}: {masks:?}");
+            let is_only_branch = ancestors(&tree, index).len() == index + 1;
+            assert!(
+                !is_only_branch || forwarded == last,
+                "tree {seed}, request {index} differs from the same alone"
+            );
             branched += usize::from(index > 0 && !continues(node, &tree[index - 1]));
         }
     }
@@ -46,6 +55,13 @@ async fn forward(process: SocketAddr, upstream: &MockUpstream, name: &str, node:
     let reply = exchange(process, post(CHAT, &headers, body("gpt-4o", &node.messages, &[]))).await;
     assert_eq!((reply.status, reply.header("x-tidegate-degraded")), (200, None), "{}", reply.text());
     upstream.next_request().await.body
+}
+
+/// The indexes of the masked messages of a forwarded request.
+fn masks(forwarded: &[u8]) -> Vec<usize> {
+    let forwarded: serde_json::Value = serde_json::from_slice(forwarded).unwrap();
+    let messages = forwarded["messages"].as_array().unwrap().iter().enumerate();
+    messages.filter(|(_, message)| message["content"] == PLACEHOLDER).map(|(index, _)| index).collect()
 }
 
 /// The requests that are prefixes of this one, ending with itself.

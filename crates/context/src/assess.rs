@@ -56,6 +56,7 @@ impl TurnInput {
             self.with_options(reader, |options| reader.read(&self.body, &self.outline, options, lookup))?;
         let conversation = Conversation {
             messages: &chat.messages,
+            head: chat.head,
             fixed: chat.fixed,
             budget: self.budget(&chat),
             economy: economy(&self.model),

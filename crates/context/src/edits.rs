@@ -78,7 +78,22 @@ impl Assessment {
             };
             insertions.push((*first, input.outline.dialect.own_message(OwnRole::User, &text)));
         }
+        self.move_breakpoint(plan, input, &mut insertions);
         insertions
+    }
+
+    /// Moves the last cache marker of the messages that go to the nearest message of our own before it. So there are never more
+    /// markers than the client has set.
+    fn move_breakpoint(&self, plan: &Plan, input: &TurnInput, insertions: &mut [(usize, Bytes)]) {
+        let folded = plan.folded.iter().flat_map(|folded| &folded.removed);
+        let marked =
+            folded.chain(&plan.dropped).filter(|index| self.chat.parsed[**index].facts.breakpoint.is_some());
+        let Some(&lost) = marked.max() else { return };
+        let Some(marker) = self.chat.parsed[lost].facts.breakpoint else { return };
+        let message = input.outline.messages[lost].of(&input.body);
+        if let Some((_, own)) = insertions.iter_mut().rev().find(|(before, _)| *before <= lost) {
+            *own = input.outline.dialect.with_breakpoint(own, marker.of(message));
+        }
     }
 
     /// The pinned notes and the summary that go into the request.

@@ -4,7 +4,7 @@
 //! provider would have cached, everything that it can have seen before counts as cached.
 
 use crate::{Assessment, ConversationState, TurnInput};
-use tidegate_engine::{Recalled, Tokens, Waypoint};
+use tidegate_engine::{Recalled, Timestamp, Tokens};
 use tidegate_tokens::{Caching, Prices};
 use tidegate_wire::Usage;
 
@@ -39,10 +39,9 @@ impl Unedited {
     pub(crate) fn new(assessment: &Assessment, input: &TurnInput, state: &ConversationState) -> Unedited {
         let (plan, messages) = (&assessment.decision.plan, &assessment.chat.messages);
         let caching = input.model.caching;
-        let is_warm = |waypoint: &Waypoint| {
-            u128::from(input.now.0.saturating_sub(waypoint.at.0)) <= caching.ttl.as_millis()
-        };
-        let recalled = state.memory.recall(messages).filter(|recalled| is_warm(recalled.waypoint));
+        let is_warm = |at: Timestamp| u128::from(input.now.0.saturating_sub(at.0)) <= caching.ttl.as_millis();
+        let recalled = state.memory.recall(messages, assessment.chat.head);
+        let recalled = recalled.filter(|recalled| recalled.seen > 0 && is_warm(recalled.at));
         let (seen, replayed) = match recalled {
             Some(Recalled { waypoint: before, last, .. }) => {
                 let new: Tokens = messages[last + 1..].iter().map(|message| message.tokens).sum();

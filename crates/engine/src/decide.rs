@@ -8,6 +8,9 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Conversation<'a> {
     pub messages: &'a [Message],
+    /// A hash of what the prompt begins with: tools, and the instructions before the first other message. After another head, a
+    /// provider finds nothing of the conversation in its cache.
+    pub head: u64,
     /// The tokens that the request uses besides its messages: tool schemas, reply priming.
     pub fixed: Tokens,
     pub budget: Budget,

@@ -35,7 +35,7 @@ impl Edits {
     pub(crate) fn plan(inputs: &Inputs<'_>) -> Edits {
         let Inputs { conversation, memory, policy, .. } = *inputs;
         let messages = conversation.messages;
-        let retried = memory.recall(messages).filter(|recalled| recalled.is_retry);
+        let retried = memory.recall(messages, conversation.head).filter(|recalled| recalled.is_retry);
         if let Some(Recalled { waypoint, .. }) = retried {
             // A retry gets what the first attempt got, if that is within every limit. It is not if the first attempt had to go
             // without a summary that exists now, or if this attempt has less room.
@@ -54,18 +54,19 @@ impl Edits {
     /// Plans the edits of a first attempt that uses this summary.
     fn with_summary(folded: Option<Folded>, inputs: &Inputs<'_>) -> Edits {
         let Inputs { conversation, memory, policy, now } = *inputs;
-        let Conversation { messages, budget, economy, .. } = *conversation;
+        let budget = conversation.budget;
         let folded = folded.filter(|_| folds(policy.strategy));
-        let timing = fold_timing(messages, memory, folded.as_ref(), &policy.fold, &economy, now);
+        let timing = fold_timing(conversation, memory, folded.as_ref(), &policy.fold, now);
         let mut edits = Edits { folded, masking: Masking::NONE, timing, windowed: None, is_retry: false };
         if policy.strategy == Strategy::Summarization {
             return edits;
         }
         let summary = edits.folded.as_ref();
-        edits.masking = mask(messages, memory, policy.mask.keep, policy.mask.pace, &economy, now, summary);
-        let Masking { frontier, edge, .. } = edits.masking;
+        edits.masking = mask(conversation, memory, &policy.mask, now, summary);
+        let Masking { frontier, edge, debt, horizon, .. } = edits.masking;
         if frontier < edge && !budget.fits(edits.used(conversation, &[])) {
-            edits.masking = Masking { frontier: edge, cause: Some(Cause::Budget), tally: 0.0, edge };
+            edits.masking =
+                Masking { frontier: edge, cause: Some(Cause::Budget), tally: 0.0, debt, horizon, edge };
         }
         edits
     }
@@ -91,7 +92,7 @@ impl Edits {
         let verdict = Verdict::of(after, &budget);
         let wanted = self.wanted(inputs, verdict == Verdict::Fits);
         let is_sent = verdict != Verdict::Refused;
-        let waypoint = is_sent.then(|| self.waypoint(messages, now)).flatten();
+        let waypoint = is_sent.then(|| self.waypoint(conversation, now)).flatten();
         let stays = |index: &usize| self.keeps(*index, &dropped);
         let is_maskable = |index: &usize| messages[*index].saving() > Tokens::ZERO && stays(index);
         let Masking { frontier, edge, cause, .. } = self.masking;
@@ -164,12 +165,16 @@ impl Edits {
     }
 
     /// Returns the waypoint to remember, or `None` if there are only instructions.
-    fn waypoint(&self, messages: &[Message], now: Timestamp) -> Option<Waypoint> {
+    fn waypoint(&self, conversation: &Conversation<'_>, now: Timestamp) -> Option<Waypoint> {
+        let messages = conversation.messages;
         Some(Waypoint {
             end: last_digest(messages)?,
             trail: Trail::of(messages),
+            head: conversation.head,
             frontier: last_digest(&messages[..self.masking.frontier]),
             tally: self.masking.tally,
+            debt: self.masking.debt,
+            horizon: self.masking.horizon,
             at: now,
             fold: self.folded.as_ref().map(|folded| folded.covers),
             fold_tally: self.timing.tally,

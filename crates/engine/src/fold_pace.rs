@@ -13,7 +13,7 @@
 use crate::fold::Folded;
 use crate::memory::Recalled;
 use crate::turns::{dialogue, kept_from, last_cut_before};
-use crate::{CachePricing, FoldPace, FoldPolicy, Memory, Message, Timestamp, Tokens};
+use crate::{Conversation, FoldPace, FoldPolicy, Memory, Timestamp, Tokens};
 
 /// Whether folding pays off, and the tally to carry over to the next request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,17 +29,17 @@ impl FoldTiming {
 }
 
 pub(crate) fn fold_timing(
-    messages: &[Message],
+    conversation: &Conversation<'_>,
     memory: &Memory,
     folded: Option<&Folded>,
     policy: &FoldPolicy,
-    economy: &CachePricing,
     now: Timestamp,
 ) -> FoldTiming {
+    let Conversation { messages, head, economy, .. } = *conversation;
     if policy.pace == FoldPace::AtTrigger {
         return FoldTiming::FREE;
     }
-    let Some(Recalled { waypoint, last: last_seen, .. }) = memory.recall(messages) else {
+    let Some(Recalled { waypoint, seen, at, .. }) = memory.recall(messages, head) else {
         // Nothing is known to be in the cache, so there is nothing to lose.
         return FoldTiming::FREE;
     };
@@ -58,9 +58,9 @@ pub(crate) fn fold_timing(
     };
     let earlier = if same_summary { waypoint.fold_tally } else { 0.0 };
     let tally = earlier + saving.0 as f64 * economy.cached;
-    let behind: Tokens = messages.iter().take(last_seen + 1).skip(upto).map(|message| message.tokens).sum();
+    let behind: Tokens = messages.iter().take(seen).skip(upto).map(|message| message.tokens).sum();
     let price = (behind + summary).0 as f64 * economy.miss_penalty();
-    let is_cold = economy.is_cold(waypoint.at, now) || !same_summary;
+    let is_cold = economy.is_cold(at, now) || !same_summary || seen == 0;
     FoldTiming { pays_off: is_cold || tally >= price, tally }
 }
 

@@ -52,6 +52,7 @@
 //! ];
 //! let conversation = Conversation {
 //!     messages: &messages,
+//!     head: 0,
 //!     fixed: Tokens(3),
 //!     budget: BudgetPolicy::default().budget(&Capacity::known(Tokens(128_000))),
 //!     economy: CachePricing::WITHOUT_CACHE,
@@ -79,6 +80,7 @@ mod edits;
 mod fold;
 mod fold_job;
 mod fold_pace;
+mod horizon;
 mod mask;
 mod memory;
 mod message;
@@ -101,6 +103,7 @@ pub use digest::{Digest, InvalidDigest};
 pub use economy::{CachePricing, Timestamp};
 pub use fold::{Fold, Folded};
 pub use fold_job::{FoldJob, Urgency};
+pub use horizon::Horizon;
 pub use memory::{Memory, Recalled, Trail, Waypoint};
 pub use message::{Kind, Message, Role};
 pub use plan::{Cause, Plan, Verdict};

@@ -17,10 +17,26 @@
 //! The frontier moves to the edge when `tally ≥ price`: when not masking has cost as much as masking costs now. This is the
 //! ski-rental rule. It needs no knowledge of the future and never pays more than twice the optimum. The price is zero if the
 //! cache has expired or gives no discount; then the frontier follows the edge at every request.
+//!
+//! # Debt
+//!
+//! The price is paid for savings in the future. A client that shortens its own history takes them away, again and again if it
+//! does so at every few turns. So the price is a *debt* that every masked request pays back, and a further move also has to make up
+//! for what is left of it:
+//!
+//! ```text
+//! debt   = debt + price                                  when the frontier moves
+//! debt   = debt − (tokens that the masks save) × cached  at every request
+//! ```
+//!
+//! A client that only adds messages has paid its debt long before the next move. Where a client is known to shorten its history
+//! ([`Horizon`]), a move must also be paid back before it is expected to do so again.
 
 use crate::memory::Recalled;
-use crate::turns::{kept_from, position_of};
-use crate::{CachePricing, Cause, Digest, Folded, Keep, Memory, Message, Pace, Timestamp, Tokens};
+use crate::turns::{count_turns, kept_from, position_of};
+use crate::{
+    Cause, Conversation, Digest, Folded, Horizon, MaskPolicy, Memory, Message, Pace, Timestamp, Tokens,
+};
 
 /// Where the mask frontier of a request is.
 #[derive(Debug, PartialEq)]
@@ -31,13 +47,23 @@ pub(crate) struct Masking {
     pub(crate) cause: Option<Cause>,
     /// What leaving maskable observations in the prompt has cost since the frontier last moved.
     pub(crate) tally: f64,
+    /// What moving the frontier has cost and masking has not saved yet.
+    pub(crate) debt: f64,
+    pub(crate) horizon: Horizon,
     /// The furthest index that the frontier may move to.
     pub(crate) edge: usize,
 }
 
 impl Masking {
     /// The masking of a strategy that does not mask.
-    pub(crate) const NONE: Masking = Masking { frontier: 0, cause: None, tally: 0.0, edge: 0 };
+    pub(crate) const NONE: Masking = Masking {
+        frontier: 0,
+        cause: None,
+        tally: 0.0,
+        debt: 0.0,
+        horizon: Horizon { length: 0, cut_at: None },
+        edge: 0,
+    };
 }
 
 /// The last request of this conversation, as far as the mask pass needs it.
@@ -46,6 +72,9 @@ struct Previous {
     /// The number of messages that the provider has read, masked up to `frontier`.
     seen: usize,
     tally: f64,
+    debt: f64,
+    is_retry: bool,
+    horizon: Option<Horizon>,
     /// Whether the provider has nothing of this conversation in its cache.
     is_cold: bool,
     /// What the summary in use covered.
@@ -53,45 +82,64 @@ struct Previous {
 }
 
 pub(crate) fn mask(
-    messages: &[Message],
+    conversation: &Conversation<'_>,
     memory: &Memory,
-    keep: Keep,
-    pace: Pace,
-    economy: &CachePricing,
+    policy: &MaskPolicy,
     now: Timestamp,
     folded: Option<&Folded>,
 ) -> Masking {
-    let edge = kept_from(messages, keep);
-    let mut previous = previous(messages, memory, edge, economy, now);
+    let Conversation { messages, economy, .. } = *conversation;
+    let edge = kept_from(messages, policy.keep);
+    let mut previous = previous(conversation, memory, edge, now);
     // Folded messages need no mask, and a new summary has already invalidated the cache behind it.
-    previous.frontier = previous.frontier.max(folded.map_or(0, |folded| folded.upto));
+    let folded_upto = folded.map_or(0, |folded| folded.upto);
+    previous.frontier = previous.frontier.max(folded_upto);
     previous.is_cold |= folded.map(|folded| folded.covers) != previous.fold;
-    if previous.seen == messages.len() {
+    let horizon = Horizon::of(messages, previous.horizon);
+    let Previous { frontier, tally, debt, .. } = previous;
+    if previous.is_retry {
         // A retry repeats what the first attempt got.
-        return Masking { frontier: previous.frontier, cause: None, tally: previous.tally, edge };
+        return Masking { frontier, cause: None, tally, debt, horizon, edge };
     }
-    let edge = edge.max(previous.frontier);
-    let Some(first) = (previous.frontier..edge).find(|&index| messages[index].saving() > Tokens::ZERO) else {
-        return Masking { frontier: previous.frontier, cause: None, tally: previous.tally, edge };
+    let edge = edge.max(frontier);
+    let saved = |upto: usize| -> f64 {
+        let masks = messages.get(folded_upto..upto).unwrap_or_default();
+        masks.iter().map(Message::saving).sum::<Tokens>().0 as f64 * economy.cached
+    };
+    let still = |tally| {
+        let debt = (debt - saved(frontier)).max(0.0);
+        Masking { frontier, cause: None, tally, debt, horizon, edge }
+    };
+    let Some(first) = (frontier..edge).find(|&index| messages[index].saving() > Tokens::ZERO) else {
+        return still(tally);
     };
     let newly = &messages[first..edge];
     let saving: Tokens = newly.iter().map(Message::saving).sum();
-    let tally = previous.tally + saving.0 as f64 * economy.cached;
-    let cause = match pace {
+    let tally = tally + saving.0 as f64 * economy.cached;
+    let price = if previous.is_cold {
+        0.0
+    } else {
+        tokens_read_again(messages, first, edge, previous.seen) * economy.miss_penalty()
+    };
+    let cause = match policy.pace {
         Pace::EveryTurn => Some(Cause::EveryTurn),
         Pace::Batch(size) => {
             let waiting = newly.iter().filter(|message| message.saving() > Tokens::ZERO).count();
             (waiting >= usize::try_from(size.get()).unwrap_or(usize::MAX)).then_some(Cause::Batch)
         }
-        Pace::BreakEven if previous.is_cold => Some(Cause::Free),
+        Pace::BreakEven if price == 0.0 => Some(Cause::Free),
         Pace::BreakEven => {
-            let price = tokens_read_again(messages, first, edge, previous.seen) * economy.miss_penalty();
-            (tally >= price).then_some(if price > 0.0 { Cause::BreakEven } else { Cause::Free })
+            let left = horizon.requests_left(previous.horizon).unwrap_or(f64::INFINITY);
+            let is_paid_back = saving.0 as f64 * economy.cached * left >= price;
+            (is_paid_back && tally >= price + debt).then_some(Cause::BreakEven)
         }
     };
     match cause {
-        Some(_) => Masking { frontier: edge, cause, tally: 0.0, edge },
-        None => Masking { frontier: previous.frontier, cause, tally, edge },
+        Some(_) => {
+            let debt = (debt + price - saved(edge)).max(0.0);
+            Masking { frontier: edge, cause, tally: 0.0, debt, horizon, edge }
+        }
+        None => still(tally),
     }
 }
 
@@ -105,29 +153,42 @@ fn tokens_read_again(messages: &[Message], first: usize, edge: usize, seen: usiz
     tokens.0 as f64
 }
 
-fn previous(
-    messages: &[Message],
-    memory: &Memory,
-    edge: usize,
-    economy: &CachePricing,
-    now: Timestamp,
-) -> Previous {
-    let Some(Recalled { waypoint, last, is_retry }) = memory.recall(messages) else {
+fn previous(conversation: &Conversation<'_>, memory: &Memory, edge: usize, now: Timestamp) -> Previous {
+    let Conversation { messages, head, economy, .. } = *conversation;
+    let Some(Recalled { waypoint, last, seen, at, is_retry }) = memory.recall(messages, head) else {
         // Nothing is known to be in the cache, so there is nothing to lose.
-        return Previous { frontier: 0, seen: 0, tally: 0.0, is_cold: true, fold: None };
+        // A history that is new but not short belongs to a client that has cut off its beginning.
+        let same_client = memory.newest(head).filter(|_| count_turns(messages) > 1);
+        return Previous {
+            frontier: 0,
+            seen: 0,
+            tally: 0.0,
+            debt: same_client.map_or(0.0, |waypoint| waypoint.debt),
+            horizon: same_client.map(|waypoint| waypoint.horizon),
+            is_retry: false,
+            is_cold: true,
+            fold: None,
+        };
     };
     let masked = waypoint.frontier.map(|digest| position_of(&messages[..=last], digest));
     let (frontier, tally) = match masked {
         None => (0, waypoint.tally),
+        // A client that went back to an earlier message has not decided about what its window protects now.
+        Some(Some(masked)) if Horizon::of(messages, None).is_rewound(waypoint.horizon) => {
+            ((masked + 1).min(edge), waypoint.tally)
+        }
         Some(Some(masked)) => (masked + 1, waypoint.tally),
         // The conversation has changed before the frontier. What is still the same was sent masked.
         Some(None) => ((last + 1).min(edge), 0.0),
     };
     Previous {
         frontier,
-        seen: if is_retry { messages.len() } else { last + 1 },
+        seen,
         tally,
+        debt: waypoint.debt,
+        is_retry,
+        horizon: Some(waypoint.horizon),
         fold: waypoint.fold,
-        is_cold: economy.is_cold(waypoint.at, now),
+        is_cold: economy.is_cold(at, now),
     }
 }

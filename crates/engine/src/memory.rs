@@ -1,5 +1,5 @@
 use crate::turns::dialogue;
-use crate::{Digest, Fold, Gap, Message, Timestamp};
+use crate::{Digest, Fold, Gap, Horizon, Message, Timestamp};
 use std::collections::HashMap;
 
 /// What was decided for one request, so that the next one can repeat it.
@@ -13,10 +13,16 @@ pub struct Waypoint {
     pub end: Digest,
     /// Digests at messages before the last.
     pub trail: Trail,
+    /// What the prompt begins with, as [`Conversation::head`](crate::Conversation::head) has it.
+    pub head: u64,
     /// The digest at the last message before the mask frontier; `None` while nothing is masked.
     pub frontier: Option<Digest>,
     /// What leaving maskable observations in the prompt has cost since the frontier last moved.
     pub tally: f64,
+    /// What moving the frontier has cost and masking has not saved yet.
+    pub debt: f64,
+    /// The length of the history, and the length at which the client shortens it.
+    pub horizon: Horizon,
     /// When the request was made.
     pub at: Timestamp,
     /// What the summary in use covered; `None` if there was no summary.
@@ -27,12 +33,12 @@ pub struct Waypoint {
     pub gap: Option<Gap>,
 }
 
-/// Short digests at messages before the end of a request: at each of the last ones, and at fewer and fewer before.
+/// Short digests at messages before the end of a request: at each of the last ones, at fewer and fewer before, and at the first.
 ///
 /// They only say how much of a request the provider has read before, which is a matter of cost. What is masked or folded is found by
 /// whole digests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Trail(pub [u64; TRAIL.len()]);
+pub struct Trail(pub [u64; TRAIL.len() + 1]);
 
 /// How many messages before the last each digest of a trail is.
 const TRAIL: [usize; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 19, 24, 31, 40, 52, 68, 88, 115, 150];
@@ -42,6 +48,9 @@ impl Trail {
     #[must_use]
     pub fn of(messages: &[Message]) -> Trail {
         let mut trail = Trail::default();
+        if let (Some((_, first)), Some(slot)) = (dialogue(messages).next(), trail.0.last_mut()) {
+            *slot = first.digest.short();
+        }
         let mut dialogue = dialogue(messages).rev();
         let mut passed = 0;
         for (slot, distance) in trail.0.iter_mut().zip(TRAIL) {
@@ -59,6 +68,10 @@ pub struct Recalled<'a> {
     pub waypoint: &'a Waypoint,
     /// The index of the last message that both have.
     pub last: usize,
+    /// The number of leading messages that the provider has read after the same head.
+    pub seen: usize,
+    /// When the provider last read these messages, edited the same way.
+    pub at: Timestamp,
     /// Whether the request has all messages of the waypoint's and no others.
     pub is_retry: bool,
 }
@@ -123,39 +136,76 @@ impl Memory {
         self.waypoints.iter().any(is_same)
     }
 
-    /// Returns the waypoint that has the most messages in common with these, the newest of several.
+    /// Returns the waypoint that has the most messages in common with these. Of several, one that ended there goes first, because
+    /// this request continues it; then the newest.
     #[must_use]
-    pub fn recall(&self, messages: &[Message]) -> Option<Recalled<'_>> {
+    pub fn recall(&self, messages: &[Message], head: u64) -> Option<Recalled<'_>> {
+        let recalled = self.longest(messages, &|_| true)?;
+        if recalled.waypoint.head == head {
+            return Some(recalled);
+        }
+        // Decisions survive another head. Of the provider's cache, only what follows the same head and was edited the same way does.
+        let edits = recalled.waypoint.edits();
+        let read = self.longest(messages, &|waypoint| waypoint.head == head && waypoint.edits() == edits);
+        let seen = read.map_or(0, |read| read.seen);
+        Some(Recalled { seen, at: read.map_or(recalled.at, |read| read.at), ..recalled })
+    }
+
+    /// The newest waypoint with this head.
+    pub(crate) fn newest(&self, head: u64) -> Option<&Waypoint> {
+        self.waypoints.iter().rev().find(|waypoint| waypoint.head == head)
+    }
+
+    /// Returns the longest match among the waypoints that satisfy `fits`.
+    fn longest(&self, messages: &[Message], fits: &dyn Fn(&Waypoint) -> bool) -> Option<Recalled<'_>> {
         let mut index = None;
         for (steps, (last, message)) in dialogue(messages).rev().enumerate() {
             let short = message.digest.short();
             let found = if steps < SCANNED {
-                self.waypoints.iter().rev().find(|waypoint| waypoint.passes(short))
+                let passing = || {
+                    self.waypoints.iter().rev().filter(|waypoint| waypoint.passes(short) && fits(waypoint))
+                };
+                passing().find(|waypoint| waypoint.end == message.digest).or_else(|| passing().next())
             } else {
-                let index = index.get_or_insert_with(|| self.index());
+                let index = index.get_or_insert_with(|| self.index(fits));
                 index.get(&short).map(|&at| &self.waypoints[at])
             };
             if let Some(waypoint) = found {
                 // Instructions are not part of the digest, so trailing ones do not make it a new request.
                 let is_retry = waypoint.end == message.digest
                     && messages[last + 1..].iter().all(|message| message.role.is_instruction());
-                return Some(Recalled { waypoint, last, is_retry });
+                let at = self.last_read(waypoint, short);
+                return Some(Recalled { waypoint, last, seen: last + 1, at, is_retry });
             }
         }
         None
     }
 
-    /// The newest waypoint that passes each message.
-    fn index(&self) -> HashMap<u64, usize> {
-        let passed = |(at, waypoint): (usize, &Waypoint)| {
-            waypoint.trail.0.into_iter().chain([waypoint.end.short()]).map(move |short| (short, at))
-        };
+    /// The newest waypoint that passes each message, of those that satisfy `fits`.
+    fn index(&self, fits: &dyn Fn(&Waypoint) -> bool) -> HashMap<u64, usize> {
+        let passed =
+            |(at, waypoint): (usize, &Waypoint)| waypoint.trail.0.into_iter().map(move |short| (short, at));
+        let fitting = self.waypoints.iter().enumerate().filter(|(_, waypoint)| fits(waypoint));
+        let ended = fitting.clone().map(|(at, waypoint)| (waypoint.end.short(), at));
         // Later ones replace earlier ones.
-        self.waypoints.iter().enumerate().flat_map(passed).collect()
+        fitting.flat_map(passed).chain(ended).collect()
+    }
+
+    /// When a request last passed this message with the same edits as this waypoint's.
+    fn last_read(&self, waypoint: &Waypoint, short: u64) -> Timestamp {
+        let is_same = |other: &&Waypoint| {
+            other.head == waypoint.head && other.edits() == waypoint.edits() && other.passes(short)
+        };
+        self.waypoints.iter().filter(is_same).map(|other| other.at).max().unwrap_or(waypoint.at)
     }
 }
 
 impl Waypoint {
+    /// What was done to the messages of the request.
+    fn edits(&self) -> (Option<Digest>, Option<Digest>, Option<Gap>) {
+        (self.frontier, self.fold, self.gap)
+    }
+
     /// Whether the request that recorded it had the message with this digest.
     fn passes(&self, short: u64) -> bool {
         self.end.short() == short || self.trail.0.contains(&short)
@@ -200,7 +250,7 @@ mod tests {
 
     /// The time of the recalled waypoint, the number of common messages, and whether it is a retry.
     fn recall(memory: &Memory, numbers: &[u64]) -> Option<(u64, usize, bool)> {
-        let recalled = memory.recall(&messages(numbers))?;
+        let recalled = memory.recall(&messages(numbers), 0)?;
         Some((recalled.waypoint.at.0, recalled.last + 1, recalled.is_retry))
     }
 
@@ -211,7 +261,13 @@ mod tests {
         assert_eq!(recall(&memory, &[1, 2, 3, 4, 5, 99, 6]), Some((2, 6, false)));
         assert_eq!(recall(&memory, &[1, 2, 3, 4, 5, 6, 7, 98]), Some((2, 5, false)), "the tail is new");
         assert_eq!(recall(&memory, &[1, 2, 3, 4, 5]), Some((2, 5, false)), "shorter is no retry");
-        assert_eq!(recall(&memory, &[1, 2, 3]), Some((2, 3, false)), "the newest has it, too");
+        assert_eq!(recall(&memory, &[1, 2, 3]), Some((1, 3, true)), "a retry");
+        assert_eq!(recall(&memory, &[1, 2, 3, 9]), Some((1, 3, false)), "it continues the first");
+        assert_eq!(
+            memory.recall(&messages(&[1, 2, 3, 9]), 0).unwrap().at,
+            Timestamp(2),
+            "the second read it, too"
+        );
         assert_eq!(recall(&memory, &[1, 9, 3, 4, 5, 99]), Some((2, 1, false)), "an edit in the middle");
         assert_eq!(recall(&memory, &[9, 2, 3, 4, 5, 99]), None);
     }
@@ -227,6 +283,23 @@ mod tests {
             let distance = old.len() - common;
             assert!(known <= common && common - known <= distance / 2, "{common}: {known}");
         }
-        assert_eq!(recall(&memory, &[&old[..100], &[1000]].concat()), None);
+        let short = [&old[..100], &[1000]].concat();
+        assert_eq!(recall(&memory, &short), Some((1, 1, false)), "the first message is always known");
+        assert_eq!(recall(&memory, &[&[1000], &old[1..]].concat()), None);
+    }
+
+    #[test]
+    fn the_head_of_the_prompt_decides_what_the_provider_has_read() {
+        let with_head = |numbers: &[u64], at, head| Waypoint { head, ..waypoint(numbers, at) };
+        let memory = Memory::of(vec![with_head(&[1, 2, 3], 1, 7), with_head(&[1, 2, 3, 4, 5], 2, 8)]);
+        let request = messages(&[1, 2, 3, 4, 5, 6]);
+        let seen = |head| {
+            memory
+                .recall(&request, head)
+                .map(|found| (found.waypoint.at.0, found.last, found.seen, found.at.0))
+        };
+        assert_eq!(seen(8), Some((2, 4, 5, 2)));
+        assert_eq!(seen(7), Some((2, 4, 3, 1)), "the first request had this head");
+        assert_eq!(seen(9), Some((2, 4, 0, 2)), "decisions survive another head, the cache does not");
     }
 }

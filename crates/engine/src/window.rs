@@ -2,7 +2,8 @@
 //!
 //! The head and the tail each get a share of the room that the history has, in messages of average length. If that does not
 //! fit, they shrink by two messages at a time down to their minimum. Once cut, the same middle stays dropped until the request
-//! no longer fits, so that the provider's prompt cache keeps hitting.
+//! no longer fits, so that the provider's prompt cache keeps hitting. Then the head stays as it is, and the tail gives up a quarter of
+//! the room: a tail that fits exactly would have to be cut again at the next request.
 
 use crate::turns::{dialogue, last_user_turn, open_turn_from, position_of, unresolved_from};
 use crate::{Conversation, Digest, Memory, Message, Tokens};
@@ -89,11 +90,12 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
     let all: Tokens = messages.iter().map(|message| message.tokens).sum();
     let scaffold = all.saturating_sub(history) + conversation.fixed + conversation.pinned;
     let room = budget.input.unwrap_or(Tokens::MAX).saturating_sub(scaffold);
-    let fits = |dropped: &[usize]| {
+    let fits_into = |dropped: &[usize], room: Tokens| {
         let marker = if dropped.is_empty() { Tokens::ZERO } else { marker };
         history.saturating_sub(cost(dropped)) + marker <= room
     };
-    let earlier = memory.recall(messages).and_then(|recalled| recalled.waypoint.gap);
+    let fits = |dropped: &[usize]| fits_into(dropped, room);
+    let earlier = memory.recall(messages, conversation.head).and_then(|recalled| recalled.waypoint.gap);
     // If everything fits now, for example with a larger model, nothing is dropped any more.
     let earlier = earlier.filter(|_| !fits(&[]));
     let repeated = earlier.map_or_else(Vec::new, |gap| repeat(messages, &droppable, gap));
@@ -104,14 +106,24 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
     }
     let planned = planned(droppable.len(), history, room, policy);
     let min = (policy.head_min.min(droppable.len()), policy.tail_min.min(droppable.len()));
-    let mut kept = planned;
-    let dropped = loop {
-        let dropped = middle(messages, &droppable, kept, min.0);
-        match smaller(kept, min) {
-            Some(next) if !fits(&dropped) => kept = next,
-            Some(_) | None => break dropped,
+    let with_slack = |dropped: &[usize]| fits_into(dropped, room.saturating_sub(Tokens(room.0 / 4)));
+    let same_head = repeated.first().and_then(|first| droppable.iter().position(|index| index == first));
+    let shorter = same_head.and_then(|head| {
+        let tails = shorter_tails(planned.1, min.1).map(|tail| (head, tail));
+        let cut = |kept| (kept, middle(messages, &droppable, kept, min.0));
+        let cuts: Vec<_> = tails.map(cut).filter(|(_, dropped)| fits(dropped)).collect();
+        cuts.iter().find(|(_, dropped)| with_slack(dropped)).or(cuts.last()).cloned()
+    });
+    let (kept, dropped) = shorter.unwrap_or_else(|| {
+        let mut kept = planned;
+        loop {
+            let dropped = middle(messages, &droppable, kept, min.0);
+            match smaller(kept, min) {
+                Some(next) if !fits(&dropped) => kept = next,
+                Some(_) | None => break (kept, dropped),
+            }
         }
-    };
+    });
     let cut = Cut {
         average: Tokens(history.0 / droppable.len().max(1) as u64),
         head_room: room.share(policy.head_ratio),
@@ -160,6 +172,13 @@ fn smaller((head, tail): (usize, usize), (min_head, min_tail): (usize, usize)) -
     } else {
         None
     }
+}
+
+/// Returns the sizes of ever shorter tails, down to the minimum.
+fn shorter_tails(tail: usize, min: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(tail.max(min)), move |tail| {
+        (*tail > min).then(|| tail.saturating_sub(2).max(min))
+    })
 }
 
 /// Returns the messages between head and tail.

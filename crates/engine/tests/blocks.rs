@@ -67,7 +67,15 @@ fn conversation(messages: &[Message], input: u64) -> Conversation<'_> {
     let mut budget = BudgetPolicy::default().budget(&Capacity::known(Tokens(2_000_000)));
     budget.input = Some(Tokens(input));
     let economy = CachePricing { write: 1.0, cached: 0.1, cache_life: 300_000 };
-    Conversation { messages, fixed: Tokens(3), budget, economy, marker: Tokens(15), pinned: Tokens::ZERO }
+    Conversation {
+        messages,
+        head: 0,
+        fixed: Tokens(3),
+        budget,
+        economy,
+        marker: Tokens(15),
+        pinned: Tokens::ZERO,
+    }
 }
 
 fn policy(blocks: BlockPolicy) -> Policy {

@@ -116,7 +116,15 @@ fn ends(script: &[(Role, Kind, u64)]) -> Vec<usize> {
 fn conversation<'a>(case: &Case, messages: &'a [Message]) -> Conversation<'a> {
     let budget = BudgetPolicy::default().budget(&Capacity::known(Tokens(case.window)));
     let economy = CachePricing { write: 1.0, cached: 0.1, cache_life: 300_000 };
-    Conversation { messages, fixed: Tokens(3), budget, economy, marker: MARKER, pinned: Tokens::ZERO }
+    Conversation {
+        messages,
+        head: 0,
+        fixed: Tokens(3),
+        budget,
+        economy,
+        marker: MARKER,
+        pinned: Tokens::ZERO,
+    }
 }
 
 /// Makes the summary that a job asks for. It rests on every fifth message.

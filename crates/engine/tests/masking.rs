@@ -128,6 +128,7 @@ fn decided(case: &Case, messages: &[Message], memory: &Memory, now: u64) -> Deci
     let budget = BudgetPolicy::default().budget(&Capacity::known(Tokens(case.window)));
     let conversation = Conversation {
         messages,
+        head: 0,
         fixed: Tokens(3),
         budget,
         economy: case.economy,
@@ -228,27 +229,31 @@ proptest! {
         })?;
     }
 
-    /// A branch, an edited message or a regenerated answer: a request that differs from message `at` on is decided as if the other
-    /// branch had ended there.
+    /// A branch, an edited message or a regenerated answer: only what was decided for the common messages is repeated, and a
+    /// conversation that has none in common is decided as if it were the first.
     #[test]
-    fn a_branch_never_gets_another_branchs_decision(case in case(), at in 0usize..80) {
+    fn a_branch_gets_only_what_was_decided_for_the_common_messages(case in case(), at in 0usize..80) {
         // Instructions are not part of the digest, so the branches differ from the first other message on.
         let parted = case.drafts.iter().skip(at).position(|draft| !draft.role.is_instruction());
         let at = parted.map_or(case.drafts.len(), |steps| at + steps);
-        let mut full = Memory::default();
-        let mut shared = Memory::default();
+        let mut memory = Memory::default();
+        let mut masked = Vec::new();
         let all = messages(&case.drafts, usize::MAX);
         for end in ends(&case.drafts) {
-            let decision = decided(&case, &all[..end], &full, 0);
+            let decision = decided(&case, &all[..end], &memory, 0);
             if let Some(waypoint) = decision.waypoint {
-                full.add(waypoint);
-                if end <= at {
-                    shared.add(waypoint);
-                }
+                memory.add(waypoint);
+                masked.extend(decision.plan.masked);
             }
         }
         let branch = messages(&case.drafts, at);
-        prop_assert_eq!(decided(&case, &branch, &full, 0), decided(&case, &branch, &shared, 0));
+        let plan = decided(&case, &branch, &memory, 0).plan;
+        for index in &plan.masked {
+            prop_assert!(*index < plan.edge || (*index < at && masked.contains(index)), "{index} of {plan:?}");
+        }
+        if case.drafts[..at.min(case.drafts.len())].iter().all(|draft| draft.role.is_instruction()) {
+            prop_assert_eq!(plan, decided(&case, &branch, &Memory::default(), 0).plan);
+        }
     }
 
     #[test]

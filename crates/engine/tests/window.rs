@@ -54,6 +54,7 @@ fn decided(messages: &[Message], budget: u64, window: WindowPolicy, memory: &Mem
     figures.input = Some(Tokens(budget));
     let conversation = Conversation {
         messages,
+        head: 0,
         fixed: Tokens(3),
         budget: figures,
         economy: CachePricing::WITHOUT_CACHE,
@@ -143,4 +144,23 @@ fn nothing_is_dropped_any_more_once_everything_fits() {
     memory.add(decided(&messages, 600, WindowPolicy::default(), &memory).waypoint.unwrap());
     assert_eq!(decided(&messages, 700, WindowPolicy::default(), &memory).plan.dropped.len(), 66);
     assert!(decided(&messages, 2_000, WindowPolicy::default(), &memory).plan.dropped.is_empty());
+}
+
+/// A tool loop: the prefix changes only when the history has grown by a good part of the room.
+#[test]
+fn a_new_cut_lasts_for_several_requests() {
+    let mut script = vec![(Role::User, 40)];
+    let (mut memory, mut edited, mut changed) = (Memory::default(), 0, 0);
+    let mut before: Vec<usize> = Vec::new();
+    for _ in 0..60 {
+        script.extend([(Role::Assistant, 60), (Role::Tool, 120)]);
+        let decision = decided(&messages(&script), 3_500, WindowPolicy::default(), &memory);
+        memory.add(decision.waypoint.unwrap());
+        if !decision.plan.dropped.is_empty() {
+            edited += 1;
+            changed += usize::from(decision.plan.dropped != before);
+        }
+        before = decision.plan.dropped;
+    }
+    assert!(edited > 35 && changed * 3 <= edited, "{changed} of {edited}");
 }

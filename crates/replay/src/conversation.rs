@@ -198,8 +198,11 @@ impl Conversation {
         }
         *self.own_tokens.entry(json.clone()).or_insert_with(|| {
             let message: serde_json::Value = serde_json::from_slice(json).unwrap_or_default();
-            let text = |key: &str| message[key].as_str().unwrap_or_default();
-            message_tokens(model.encoding, text("role"), None) + count(model.encoding, text("content"))
+            let content = &message["content"];
+            // With a cache marker, the text is in a part.
+            let text = content.as_str().or_else(|| content[0]["text"].as_str()).unwrap_or_default();
+            let role = message["role"].as_str().unwrap_or_default();
+            message_tokens(model.encoding, role, None) + count(model.encoding, text)
         })
     }
 }

@@ -34,8 +34,9 @@ impl Provider {
         let input = TurnInput::new(body, outline, self.context.clone(), self.model.clone());
         let chat = input.assess(&ConversationState::default(), &self.reader, Rule::Decide).ok()?.chat;
         let head = Segment { key: 0, tokens: chat.fixed.0 };
-        let messages = chat.messages.iter().zip(&input.outline.fingerprints);
-        let messages = messages.map(|(message, key)| Segment { key: key.0, tokens: message.tokens.0 });
+        let messages = chat.messages.iter().zip(&chat.parsed);
+        let messages =
+            messages.map(|(message, parsed)| Segment { key: parsed.segment_key(), tokens: message.tokens.0 });
         let segments = std::iter::once(head).chain(messages).collect();
         Some(self.cache.bill(&self.model.name, segments, now))
     }

@@ -143,7 +143,7 @@ impl<'a> Stage<'a> {
                     splice,
                 };
                 let outcome = run.conversation.next(&self.reader, &request);
-                let turn = self.turn(&mut run.cache, resolved, &outcome, head, outline, *now);
+                let turn = self.turn(&mut run.cache, resolved, &outcome, head, *now);
                 for regime in run.regimes.clone() {
                     let cost = setup.regimes[regime].cost(&resolved.model, &turn.billed);
                     let turn = Turn { cost, ..turn.clone() };
@@ -206,7 +206,6 @@ impl<'a> Stage<'a> {
         resolved: &ResolvedModel,
         outcome: &Replay,
         head: u128,
-        outline: &Outline,
         now: u64,
     ) -> Turn {
         let forwarded = match outcome {
@@ -214,7 +213,7 @@ impl<'a> Stage<'a> {
             Replay::Refused => return Turn { is_refused: true, ..Turn::default() },
             Replay::Unreadable => return Turn { is_unreadable: true, ..Turn::default() },
         };
-        let segments = self.segments(forwarded, head, outline);
+        let segments = self.segments(forwarded, head);
         let billed = cache.bill(&resolved.name, segments, now);
         let plan = &forwarded.outcome.assessment.decision.plan;
         Turn {
@@ -228,14 +227,15 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn segments(&self, forwarded: &Forwarded, head: u128, outline: &Outline) -> Vec<Segment> {
+    fn segments(&self, forwarded: &Forwarded, head: u128) -> Vec<Segment> {
+        let chat = &forwarded.outcome.assessment.chat;
         let mut segments = Vec::with_capacity(forwarded.parts.len() + 1);
-        segments.push(Segment { key: head, tokens: forwarded.outcome.assessment.chat.fixed.0 });
+        segments.push(Segment { key: head, tokens: chat.fixed.0 });
         segments.extend(forwarded.parts.iter().map(|part| {
             let key = match &part.origin {
-                Origin::Client(index) => outline.fingerprints[*index].0,
+                Origin::Client(index) => chat.parsed[*index].segment_key(),
                 // Any key that no other message has.
-                Origin::Masked(index) => !outline.fingerprints[*index].0,
+                Origin::Masked(index) => !chat.parsed[*index].segment_key(),
                 Origin::Own(json) => self.keys.of(json).0,
             };
             Segment { key, tokens: part.tokens.0 }

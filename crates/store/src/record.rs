@@ -17,7 +17,7 @@ use crate::seal::{Keyring, Sealed};
 use crate::{ConversationKey, Degraded, MessageId};
 use bytes::Bytes;
 use thiserror::Error;
-use tidegate_engine::{Digest, Gap, Timestamp, Trail, Waypoint};
+use tidegate_engine::{Digest, Gap, Horizon, Timestamp, Trail, Waypoint};
 
 /// The format that this version writes.
 const FORMAT: u8 = 1;
@@ -81,10 +81,15 @@ pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
         record.extend_from_slice(&digest.unwrap_or_default().0);
     }
     waypoint.trail.0.iter().for_each(|short| record.extend_from_slice(&short.to_le_bytes()));
+    record.extend_from_slice(&waypoint.head.to_le_bytes());
+    record.extend_from_slice(&waypoint.debt.to_le_bytes());
+    let Horizon { length, cut_at } = waypoint.horizon;
+    record.extend_from_slice(&length.to_le_bytes());
+    record.extend_from_slice(&cut_at.unwrap_or(0).to_le_bytes());
     record.into()
 }
 
-const WAYPOINT_LEN: usize = 1 + 32 + 4 * (1 + 32) + 3 * 8 + size_of::<Trail>();
+const WAYPOINT_LEN: usize = 1 + 32 + 4 * (1 + 32) + 6 * 8 + size_of::<Trail>();
 
 pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
     let mut fields = Fields::of(record)?;
@@ -100,16 +105,20 @@ pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
         let (behind, last) = (fields.take_digest()?, fields.take_digest()?);
         gap = last.map(|last| Gap { behind, last });
     }
-    let mut trail = Trail::default();
+    let (mut trail, mut head, mut debt, mut horizon) = (Trail::default(), 0, 0.0, Horizon::default());
     // Those of the second version end here.
     if !fields.0.is_empty() {
         for short in &mut trail.0 {
             *short = u64::from_le_bytes(fields.take()?);
         }
+        head = u64::from_le_bytes(fields.take()?);
+        debt = f64::from_le_bytes(fields.take()?);
+        let (length, cut_at) = (u32::from_le_bytes(fields.take()?), u32::from_le_bytes(fields.take()?));
+        horizon = Horizon { length, cut_at: Some(cut_at).filter(|cut_at| *cut_at > 0) };
     }
     let is_sum = |tally: f64| tally >= 0.0 && tally.is_finite();
-    let is_valid = fields.0.is_empty() && is_sum(tally) && is_sum(fold_tally);
-    let waypoint = Waypoint { end, trail, frontier, fold, tally, at, fold_tally, gap };
+    let is_valid = fields.0.is_empty() && is_sum(tally) && is_sum(fold_tally) && is_sum(debt);
+    let waypoint = Waypoint { end, trail, head, frontier, fold, tally, debt, horizon, at, fold_tally, gap };
     is_valid.then_some(waypoint).ok_or(RecordError::Damaged)
 }
 
@@ -225,12 +234,16 @@ mod tests {
         #[test]
         fn waypoints_decode_as_they_were_encoded(
             end: [u8; 32], frontier: Option<[u8; 32]>, fold: Option<[u8; 32]>, tallies in (0.0..1e12f64, 0.0..1e12f64), at: u64,
-            gap: Option<(Option<[u8; 32]>, [u8; 32])>, short: [u64; 20],
+            gap: Option<(Option<[u8; 32]>, [u8; 32])>, short: [u64; 21], head: u64, debt in 0.0..1e12f64,
+            length: u32, cut_at in proptest::option::of(1u32..),
         ) {
             let (frontier, fold) = (frontier.map(Digest), fold.map(Digest));
             let gap = gap.map(|(behind, last)| Gap { behind: behind.map(Digest), last: Digest(last) });
             let (tally, fold_tally, trail) = (tallies.0, tallies.1, Trail(short));
-            let waypoint = Waypoint { end: Digest(end), trail, frontier, tally, at: Timestamp(at), fold, fold_tally, gap };
+            let waypoint = Waypoint {
+                end: Digest(end), trail, head, frontier, tally, debt, horizon: Horizon { length, cut_at },
+                at: Timestamp(at), fold, fold_tally, gap,
+            };
             prop_assert_eq!(decode_waypoint(&encode_waypoint(&waypoint)), Ok(waypoint));
         }
 

@@ -8,7 +8,7 @@
 //! - [`PostgresServer`]: a real PostgreSQL server that tests freeze, kill and restart with its data.
 //! - [`OtlpReceiver`]: a collector that keeps the spans and metrics it receives over gRPC and HTTP.
 //! - [`Unreachable`]: an address that never answers.
-//! - [`Trajectory`]: generated agent conversations.
+//! - [`Trajectory`]: generated agent conversations, and [`Habit`]: how clients send them.
 //! - The binaries `mock-upstream` and `load`, for the SDK suites and `tests/bench`, and `trajectories`.
 //!
 //! The mock deliberately does not validate HTTP beyond finding the end of a request: that is up to the test. This crate
@@ -43,6 +43,7 @@
 mod answer;
 mod chat;
 mod coding;
+mod habits;
 mod http1;
 mod http2;
 mod incoming;
@@ -66,6 +67,7 @@ pub mod flags;
 
 pub use answer::Answer;
 pub use coding::Coding;
+pub use habits::Habit;
 pub use loopback::{until, until_ok};
 pub use otlp::{Fact, OtlpReceiver, SpanEvent, SpanFacts, SpanKind};
 pub use postgres::PostgresServer;

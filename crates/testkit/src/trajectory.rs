@@ -36,7 +36,7 @@ impl Trajectory {
 
     #[must_use]
     pub fn messages(&self, seed: u64) -> Vec<Value> {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Random::new(seed);
         let mut messages = vec![
             json!({ "role": "system", "content": format!("You look after a harbour. {}", random.text(self.system)) }),
             json!({ "role": "user", "content": "Find out why berth 7 floods at spring tide, and mend it." }),
@@ -65,7 +65,7 @@ impl Trajectory {
 }
 
 /// A pseudorandom number generator.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 /// Words of one to two tokens.
 const WORDS: [&str; 48] = [
@@ -76,14 +76,18 @@ const WORDS: [&str; 48] = [
 ];
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.next() >> 33) as usize % limit
     }
 
@@ -96,7 +100,7 @@ impl Random {
     }
 
     /// A text of about this many tokens.
-    fn text(&mut self, tokens: usize) -> String {
+    pub(crate) fn text(&mut self, tokens: usize) -> String {
         let mut text = String::with_capacity(tokens * 5);
         // One word in five has two tokens.
         for word in 0..tokens * 5 / 6 {

@@ -9,13 +9,14 @@ mod facts;
 mod message;
 mod own_message;
 mod tool_call;
+mod usage;
 
 pub(crate) use answer::{read_answer, read_event};
 pub(crate) use answer_message::answer_message;
 pub(crate) use error::{error_body, error_event};
 pub(crate) use facts::facts;
 pub(crate) use message::read_message;
-pub(crate) use own_message::own_message;
+pub(crate) use own_message::{own_message, with_breakpoint};
 
 use crate::envelope::{ExtraKind, Meaning, MemberTable};
 

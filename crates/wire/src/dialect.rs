@@ -98,6 +98,14 @@ impl Dialect {
         }
     }
 
+    /// Adds a cache marker to a message of our own. `marker` is the value of the client's.
+    #[must_use]
+    pub fn with_breakpoint(self, own: &Bytes, marker: &[u8]) -> Bytes {
+        match self {
+            Dialect::Chat => chat::with_breakpoint(own, marker),
+        }
+    }
+
     /// Reads a response that is one JSON document. Returns `None` if it is not a JSON object.
     #[must_use]
     pub fn read_answer(self, body: &[u8]) -> Option<Answer> {

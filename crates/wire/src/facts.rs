@@ -16,6 +16,8 @@ pub struct MessageFacts {
     /// Each may be replaced with a JSON string. A chat message has at most one; in other dialects a message can hold several
     /// results.
     pub maskable: SmallVec<[Span; 1]>,
+    /// The value of a cache marker of the message or of its content. A mask keeps it: the provider caches only up to its markers.
+    pub breakpoint: Option<Span>,
     /// The bytes to cut to remove the `observation` tag. `None` if the message is not tagged.
     pub tag: Option<Span>,
     /// The calls that the message makes, in order.

@@ -12,6 +12,8 @@ pub struct MessageView<'a> {
     pub content: Content<'a>,
     /// The value of the content, of whatever type.
     pub content_span: Option<Span>,
+    /// The value of the last cache marker in the content, or of the message's own.
+    pub breakpoint: Option<Span>,
     pub refusal: Option<Cow<'a, str>>,
     pub tool_calls: Vec<ToolCall<'a>>,
     /// The call in the older format that has no call ids.

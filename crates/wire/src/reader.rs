@@ -13,6 +13,7 @@ use std::sync::Arc;
 use tidegate_engine::{Digest, Kind, Message, Role, Tokens};
 use tidegate_tokens::chat::REPLY_PRIMING;
 use tidegate_tokens::{Encoding, count, tools_tokens};
+use twox_hash::XxHash3_128;
 
 /// Reads requests and caches what it has read. Clients resend their whole history with every request, so nearly every message has been
 /// read, checked and counted before.
@@ -39,6 +40,16 @@ pub struct ParsedMessage {
     pub facts: MessageFacts,
     pub measure: Measure,
     pub kind: Kind,
+}
+
+impl ParsedMessage {
+    /// Equal for messages that a model sees the same, whatever their JSON spelling. Members that are not part of the digest, such as
+    /// reasoning, change the tokens of a message but not its key.
+    #[must_use]
+    pub fn segment_key(&self) -> u128 {
+        let [first, ..] = self.facts.canonical.as_chunks::<16>().0 else { return 0 };
+        u128::from_le_bytes(*first)
+    }
 }
 
 pub type Predicate<'a> = &'a dyn Fn(&str) -> bool;
@@ -85,6 +96,8 @@ pub struct ParsedRequest {
     pub parsed: Vec<Arc<ParsedMessage>>,
     /// The same messages as the engine sees them.
     pub messages: Vec<Message>,
+    /// A hash of what the prompt begins with: tools, and the instructions before the first other message. The same in every process.
+    pub head: u64,
     /// The cost of everything besides the messages: tool schemas, response format, reply priming.
     pub fixed: Tokens,
 }
@@ -177,7 +190,8 @@ impl Reader {
         let digests = self.digests.digests(outline.dialect, &outline.fingerprints, &parsed);
         let messages = engine_messages(&parsed, &digests, options);
         let fixed = scale(self.fixed(body, outline, options, key), options.factor);
-        Ok(ParsedRequest { parsed, messages, fixed })
+        let head = prompt_head(body, outline, &parsed);
+        Ok(ParsedRequest { parsed, messages, head, fixed })
     }
 
     fn read_message(
@@ -228,6 +242,16 @@ impl Reader {
             tokens
         })
     }
+}
+
+/// Tools come first in every provider's prompt, then the instructions.
+fn prompt_head(body: &[u8], outline: &Outline, parsed: &[Arc<ParsedMessage>]) -> u64 {
+    let extras = outline.extras.iter().map(|extra| XxHash3_128::oneshot(extra.span.of(body)) as u64);
+    let instructions = parsed.iter().take_while(|message| message.facts.role.is_instruction());
+    let instructions = instructions.map(|message| XxHash3_128::oneshot(&message.facts.canonical) as u64);
+    extras
+        .chain(instructions)
+        .fold(0, |head: u64, part| (head.rotate_left(29) ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 fn parse(dialect: Dialect, raw: &[u8], options: &ReadOptions<'_>) -> Result<ParsedMessage, Unreadable> {

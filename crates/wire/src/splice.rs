@@ -101,6 +101,8 @@ struct Changes<'a> {
     /// The values to replace with the placeholder, in order.
     masked: &'a [Span],
     placeholder: Option<&'a Bytes>,
+    /// The value of a cache marker inside them.
+    breakpoint: Option<Span>,
     /// The tag to remove.
     tag: Option<Span>,
 }
@@ -118,7 +120,7 @@ impl<'a> Changes<'a> {
             return Err(BadEdit::NoSuchMessage { edit: *at });
         };
         let facts: &MessageFacts = facts.borrow();
-        let mut changes = Changes { masked: &[], placeholder: None, tag: None };
+        let mut changes = Changes { masked: &[], placeholder: None, breakpoint: None, tag: None };
         while let Some(edit) = edits.get(*at) {
             let is_repeated = match edit {
                 Edit::Mask { message: same, placeholder } if *same == message => {
@@ -126,6 +128,7 @@ impl<'a> Changes<'a> {
                         return Err(BadEdit::NoContent { edit: *at });
                     }
                     changes.masked = &facts.maskable;
+                    changes.breakpoint = facts.breakpoint;
                     changes.placeholder.replace(&placeholder.0).is_some()
                 }
                 Edit::Untag { message: same } if *same == message => {
@@ -191,13 +194,30 @@ impl PieceWriter<'_> {
                 from = self.skip(from, tag, span.start);
             }
             from = self.skip(from, *place, span.start);
-            self.pieces.extend(changes.placeholder.cloned().map(Piece::New));
+            self.placeholder(changes, *place, span.start);
         }
         if let Some(tag) = tag {
             from = self.skip(from, tag, span.start);
         }
         self.client(from..span.end);
         self.next = message + 1;
+    }
+
+    /// Writes the placeholder. A cache marker needs a text part to stand in.
+    fn placeholder(&mut self, changes: &Changes<'_>, place: Span, base: usize) {
+        let Some(placeholder) = changes.placeholder.cloned() else { return };
+        let is_inside =
+            |marker: &Span| place.start <= marker.start && marker.range().end <= place.range().end;
+        let Some(marker) = changes.breakpoint.filter(is_inside) else {
+            self.pieces.push(Piece::New(placeholder));
+            return;
+        };
+        let marker = marker.range();
+        self.pieces.push(Piece::New(Bytes::from_static(br#"[{"type":"text","text":"#)));
+        self.pieces.push(Piece::New(placeholder));
+        self.pieces.push(Piece::New(Bytes::from_static(br#","cache_control":"#)));
+        self.pieces.push(Piece::Client(base + marker.start..base + marker.end));
+        self.pieces.push(Piece::New(Bytes::from_static(b"}]")));
     }
 
     /// Copies from `from` up to a place inside the message that starts at `base`. Returns the index after that place.
@@ -289,6 +309,26 @@ mod tests {
         let edits = [mask(0), Edit::Untag { message: 0 }];
         let pieces = splice(body.as_bytes(), &outline, &facts, &edits).unwrap();
         assert_eq!(assemble(body.as_bytes(), &pieces), br#"{"messages":[{"a":"[\"]","b":"[\"]"}]}"#);
+    }
+
+    #[test]
+    fn a_mask_keeps_the_last_cache_marker_of_the_parts() {
+        let part = |text: &str, rest: &str| format!(r#"{{"type":"text","text":"{text}"{rest}}}"#);
+        let marker = r#","cache_control": {"ttl":"1h","type":"ephemeral"}"#;
+        let masked = |content: &str| {
+            let body =
+                format!(r#"{{"messages":[{{"role":"tool","content":{content},"tool_call_id":"c"}}]}}"#);
+            edited(&body, &[mask(0)]).unwrap()
+        };
+        let kept = r#"{"messages":[{"role":"tool","content":[{"type":"text","text":"[\"]","cache_control":{"ttl":"1h","type":"ephemeral"}}],"tool_call_id":"c"}]}"#;
+        assert_eq!(masked(&format!("[{}]", part("long", marker))), kept);
+        let two =
+            format!("[{},{}]", part("long", r#","cache_control":{"type":"x"}"#), part("longer", marker));
+        assert_eq!(masked(&two), kept);
+        let plain = r#"{"messages":[{"role":"tool","content":"[\"]","tool_call_id":"c"}]}"#;
+        assert_eq!(masked(&format!("[{}]", part("long", ""))), plain);
+        assert_eq!(masked(&format!("[{}]", part("long", r#","cache_control":null"#))), plain);
+        assert_eq!(masked(r#""long""#), plain);
     }
 
     #[test]

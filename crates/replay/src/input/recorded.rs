@@ -41,6 +41,12 @@ impl Recorded {
         Recorded { id, memory, requests: Requests::Prefixes { whole, ends }, times }
     }
 
+    /// A conversation of these requests, without times.
+    #[must_use]
+    pub fn from_bodies(id: String, bodies: Vec<Bytes>) -> Recorded {
+        Recorded::from_requests(id, bodies.into_iter().map(|body| (body, None)).collect())
+    }
+
     pub(super) fn from_requests(id: String, requests: Vec<TimedRequest>) -> Recorded {
         let (bodies, times) = requests.into_iter().unzip();
         Recorded { id, memory: None, requests: Requests::Bodies(bodies), times }

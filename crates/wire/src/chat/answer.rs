@@ -1,7 +1,8 @@
+use super::usage::read_usage;
 use crate::answer::{LIST_CAP, Member};
 use crate::cursor::Value;
 use crate::dialect::StreamState;
-use crate::{Answer, AnswerCall, MAX_DEPTH, Unreadable, Usage};
+use crate::{Answer, AnswerCall, MAX_DEPTH, Unreadable};
 
 /// The data of the event that ends a stream.
 const DONE: &[u8] = b"[DONE]";
@@ -25,7 +26,7 @@ pub(crate) fn read_answer(chunk: &[u8], answer: &mut Answer) -> bool {
         match &*member.key {
             "id" => set_once(&mut answer.id, member.value)?,
             "model" => set_once(&mut answer.model, member.value)?,
-            "usage" => {
+            "usage" | "usageMetadata" => {
                 if let Some(usage) = read_usage(member.value)? {
                     answer.usage = Some(usage);
                 }
@@ -247,32 +248,6 @@ fn read_call(call: Value<'_>, position: usize, answer: &mut Answer) -> Result<()
     read
 }
 
-fn read_usage(value: Value<'_>) -> Result<Option<Usage>, Unreadable> {
-    if value.first() != Some(b'{') {
-        return Ok(None);
-    }
-    let mut usage = Usage::default();
-    value.members_of_object(|key, value| {
-        let details = |name: &str, slot: &mut u64| {
-            value.members_of_object(|key, value| {
-                if key == name {
-                    *slot = value.integer()?.unwrap_or(0);
-                }
-                Ok(())
-            })
-        };
-        match key {
-            "prompt_tokens" => usage.prompt_tokens = value.integer()?.unwrap_or(0),
-            "completion_tokens" => usage.completion_tokens = value.integer()?.unwrap_or(0),
-            "prompt_tokens_details" => details("cached_tokens", &mut usage.cached_tokens)?,
-            "completion_tokens_details" => details("reasoning_tokens", &mut usage.reasoning_tokens)?,
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok(Some(usage))
-}
-
 fn set_once(slot: &mut Option<String>, value: Value<'_>) -> Result<(), Unreadable> {
     if slot.is_none() {
         *slot = value.text()?.map(|text| text.into_owned());
@@ -304,8 +279,8 @@ fn append_optional(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Dialect;
     use crate::answer::ANSWER_CAP;
+    use crate::{Dialect, Usage};
 
     fn read(body: &[u8]) -> Option<Answer> {
         Dialect::Chat.read_answer(body)

@@ -1,26 +1,32 @@
+use super::message::CACHE_CONTROL;
 use crate::cursor::{Value, once};
-use crate::{Content, Part, Unreadable};
+use crate::{Content, Part, Span, Unreadable};
 use std::borrow::Cow;
 
-pub(super) fn read_content<'a>(value: Value<'a>) -> Result<Content<'a>, Unreadable> {
+/// Reads a content. Returns it with the value of its last cache marker.
+pub(super) fn read_content<'a>(value: Value<'a>) -> Result<(Content<'a>, Option<Span>), Unreadable> {
+    let mut breakpoint = None;
     match value.first() {
         Some(b'[') => {
             let mut parts = Vec::new();
             value.elements(|element| {
-                parts.push(read_part(element)?);
+                parts.push(read_part(element, &mut breakpoint)?);
                 Ok(())
             })?;
-            Ok(Content::Parts(parts))
+            Ok((Content::Parts(parts), breakpoint))
         }
-        _ => Ok(match value.text()? {
-            Some(text) => Content::Text(text),
-            None if value.raw() == b"null" => Content::Null,
-            None => Content::Unexpected(value.raw()),
-        }),
+        _ => {
+            let content = match value.text()? {
+                Some(text) => Content::Text(text),
+                None if value.raw() == b"null" => Content::Null,
+                None => Content::Unexpected(value.raw()),
+            };
+            Ok((content, None))
+        }
     }
 }
 
-fn read_part<'a>(value: Value<'a>) -> Result<Part<'a>, Unreadable> {
+fn read_part<'a>(value: Value<'a>, breakpoint: &mut Option<Span>) -> Result<Part<'a>, Unreadable> {
     if value.first() != Some(b'{') {
         return value.check().map(|()| Part::Other(value.raw()));
     }
@@ -37,6 +43,13 @@ fn read_part<'a>(value: Value<'a>) -> Result<Part<'a>, Unreadable> {
         "image_url" => once(&mut image, read_fields(member.value, ["url", "detail", ""])?, "image_url"),
         "input_audio" => once(&mut audio, read_fields(member.value, ["data", "format", ""])?, "input_audio"),
         "file" => once(&mut file, read_fields(member.value, ["file_id", "filename", "file_data"])?, "file"),
+        CACHE_CONTROL => {
+            member.value.check()?;
+            if member.value.raw() != b"null" {
+                *breakpoint = Some(member.value.span());
+            }
+            Ok(())
+        }
         _ => member.value.check(),
     })?;
 
@@ -73,7 +86,7 @@ mod tests {
     use super::*;
 
     fn read(json: &str) -> Result<Content<'_>, Unreadable> {
-        read_content(Value::whole(json.as_bytes(), 100))
+        read_content(Value::whole(json.as_bytes(), 100)).map(|(content, _)| content)
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub(crate) fn facts(view: &MessageView<'_>) -> MessageFacts {
         role,
         canonical: canonical_hash(view),
         maskable: SmallVec::from_iter(maskable),
+        breakpoint: view.breakpoint,
         tag: view.tag,
         calls: calls.chain(legacy).collect(),
         answers: SmallVec::from_iter(answers),

@@ -7,6 +7,9 @@ use std::borrow::Cow;
 /// The extension member that marks a message as an observation.
 const TAG: &str = "observation";
 
+/// The member that marks a cache breakpoint, in a message or in a part of its content.
+pub(super) const CACHE_CONTROL: &str = "cache_control";
+
 pub(crate) fn read_message(message: Value<'_>) -> Result<MessageView<'_>, Unreadable> {
     let mut builder = ViewBuilder::default();
     message.members(|member| builder.read(member))?;
@@ -64,7 +67,9 @@ impl<'a> ViewBuilder<'a> {
             }
             "content" => {
                 once(&mut self.content, (), "content")?;
-                view.content = read_content(value)?;
+                let (content, breakpoint) = read_content(value)?;
+                view.content = content;
+                view.breakpoint = breakpoint.or(view.breakpoint);
                 view.content_span = Some(value.span());
             }
             "tool_calls" => {
@@ -86,6 +91,12 @@ impl<'a> ViewBuilder<'a> {
                 } else {
                     view.unknown_bytes += value.raw().len();
                 }
+            }
+            // A marker for the provider's cache, which the model does not see.
+            CACHE_CONTROL => {
+                value.check()?;
+                let is_marker = value.first() == Some(b'{');
+                view.breakpoint = view.breakpoint.or(is_marker.then(|| value.span()));
             }
             _ => {
                 value.check()?;
