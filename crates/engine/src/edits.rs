@@ -64,7 +64,9 @@ impl Edits {
         let summary = edits.folded.as_ref();
         edits.masking = mask(conversation, memory, &policy.mask, now, summary);
         let Masking { frontier, edge, debt, horizon, .. } = edits.masking;
-        if frontier < edge && !budget.fits(edits.used(conversation, &[])) {
+        let waiting = conversation.messages.get(frontier..edge).unwrap_or_default();
+        let can_save = waiting.iter().any(|message| message.saving() > Tokens::ZERO);
+        if can_save && !budget.fits(edits.used(conversation, &[])) {
             edits.masking =
                 Masking { frontier: edge, cause: Some(Cause::Budget), tally: 0.0, debt, horizon, edge };
         }
