@@ -6,3 +6,4 @@ mod failing;
 mod order;
 mod reading;
 mod scene;
+mod strangers;
