@@ -3,6 +3,7 @@
 mod access;
 mod deletion;
 mod failing;
+mod model;
 mod order;
 mod reading;
 mod scene;
