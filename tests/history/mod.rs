@@ -3,6 +3,8 @@
 mod access;
 mod deletion;
 mod failing;
+mod model;
 mod order;
 mod reading;
 mod scene;
+mod strangers;

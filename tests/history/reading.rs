@@ -12,8 +12,10 @@ fn body() -> String {
     json!({ "model": "gpt-4o", "messages": messages }).to_string()
 }
 
+type Spelling = (Vec<(&'static str, &'static str)>, String, Vec<u8>, &'static str);
+
 /// The same in ways that some upstreams read: headers, path, body, and the code of the refusal.
-fn spellings() -> Vec<(Vec<(&'static str, &'static str)>, String, Vec<u8>, &'static str)> {
+fn spellings() -> Vec<Spelling> {
     let plain = body();
     let utf16: Vec<u8> =
         [0xff, 0xfe].into_iter().chain(plain.encode_utf16().flat_map(u16::to_le_bytes)).collect();

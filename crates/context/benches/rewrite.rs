@@ -51,7 +51,7 @@ impl Fixture {
     fn rewrite(&self, body: &Bytes, at: u64) -> (usize, Option<tidegate_engine::Waypoint>) {
         let reader = &self.reader;
         let outline = reader.outline(Dialect::Chat, body).unwrap();
-        black_box(reader.opening_digest(body, &outline));
+        black_box(reader.branch_points(body, &outline));
         let (context, model) = (self.settings.routes[0].context.clone(), self.model.clone());
         let input = TurnInput { now: Timestamp(at), ..TurnInput::new(body.clone(), outline, context, model) };
         let mut turn = Turn::new(input, self.state.clone());

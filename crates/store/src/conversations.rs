@@ -1,5 +1,6 @@
 //! The store as the proxy uses it: with deadlines, and with a local cache for when the store fails.
 
+mod branch;
 mod facts;
 mod folding;
 mod history;
@@ -9,6 +10,7 @@ mod operator;
 mod tests;
 mod turn_lease;
 
+pub use branch::{Branch, BranchNote};
 pub use folding::FoldLease;
 pub use history::History;
 pub use log::{Log, NewTurn, NotKept};

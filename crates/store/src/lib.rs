@@ -41,8 +41,8 @@ mod seal;
 mod store;
 
 pub use conversations::{
-    Conversations, Entries, FoldLease, History, Log, NewTurn, NoTurn, NotKept, Options, Pinned, Timeline,
-    TurnLease,
+    Branch, BranchNote, Conversations, Entries, FoldLease, History, Log, NewTurn, NoTurn, NotKept, Options,
+    Pinned, Timeline, TurnLease,
 };
 pub use degraded::Degraded;
 pub use embedded::EmbeddedStore;

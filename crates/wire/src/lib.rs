@@ -80,7 +80,7 @@ pub use fingerprint::{Fingerprint, Fingerprinter};
 pub use measure::{Measure, Meter, Unit, words};
 pub use message::{Content, FunctionCall, MessageView, Part, ToolCall};
 pub use overflow::{Overflow, read_overflow};
-pub use reader::{CacheLookup, ParsedMessage, ParsedRequest, Predicate, ReadOptions, Reader};
+pub use reader::{BranchPoints, CacheLookup, ParsedMessage, ParsedRequest, Predicate, ReadOptions, Reader};
 pub use span::Span;
 pub use splice::{assemble, splice, spliced_len};
 pub use split::{Outline, split, split_and_fingerprint};

@@ -7,6 +7,7 @@ use crate::{
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::borrow::Borrow;
+use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -24,8 +25,8 @@ pub struct Reader {
     fingerprinter: Fingerprinter,
     /// Messages, by their bytes and a hash of how they were read.
     messages: Cache<(Fingerprint, u64), Arc<ParsedMessage>, MessageWeight>,
-    /// The digest of a conversation that begins with a message. `None` for instructions.
-    openings: Cache<(Fingerprint, Dialect), Option<Digest>>,
+    /// The role and the hash of a message.
+    gist: Cache<(Fingerprint, Dialect), (Role, [u8; 32])>,
     digests: DigestCache,
     /// Large values of the envelope that are valid JSON.
     checked: Cache<Fingerprint, ()>,
@@ -33,6 +34,22 @@ pub struct Reader {
     counts: Cache<(Fingerprint, u64), Tokens>,
     hasher: RandomState,
 }
+
+/// Digests at the places of a request where an earlier request of the same conversation may have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchPoints {
+    /// At the first message.
+    pub opening: Digest,
+    /// At the last message.
+    pub end: Digest,
+    /// At the messages before the last answers, the newest first: there the requests ended that were answered.
+    pub before_answers: Vec<Digest>,
+    /// At the last answers, the newest first: up to there a client does not change its messages any more.
+    pub answers: Vec<Digest>,
+}
+
+/// How many answers back an earlier request is looked for.
+const MAX_ANSWERS: usize = 4;
 
 /// What is cached about one message.
 #[derive(Debug)]
@@ -126,7 +143,7 @@ impl Default for Reader {
         Reader {
             fingerprinter: Fingerprinter::new(hasher.hash_one("tidegate")),
             messages: Cache::with_weighter(16_384, MESSAGE_CACHE_BYTES, MessageWeight),
-            openings: Cache::new(16_384),
+            gist: Cache::new(65_536),
             digests: DigestCache::default(),
             checked: Cache::new(4_096),
             counts: Cache::new(4_096),
@@ -146,19 +163,50 @@ impl Reader {
         Ok(outline)
     }
 
-    /// Returns the digest of the first message that is not an instruction. It identifies a conversation without an id.
+    /// The number of bytes that [`Reader::branch_points`] would have to read.
     #[must_use]
-    pub fn opening_digest(&self, body: &[u8], outline: &Outline) -> Option<Digest> {
-        outline.messages.iter().zip(&outline.fingerprints).find_map(|(span, fingerprint)| {
+    pub fn unread_bytes(&self, outline: &Outline) -> usize {
+        let messages = outline.messages.iter().zip(&outline.fingerprints);
+        let unread = messages.filter(|(_, print)| self.gist.get(&(**print, outline.dialect)).is_none());
+        unread.map(|(span, _)| span.len()).sum()
+    }
+
+    /// Returns the digests by which a conversation is recognised from its content. `None` if it has no messages besides
+    /// instructions, or cannot be read.
+    #[must_use]
+    pub fn branch_points(&self, body: &[u8], outline: &Outline) -> Option<BranchPoints> {
+        let (mut opening, mut digest) = (None, Digest::default());
+        let (mut before_answers, mut answers) = (VecDeque::new(), VecDeque::new());
+        for (span, fingerprint) in outline.messages.iter().zip(&outline.fingerprints) {
             let key = (*fingerprint, outline.dialect);
-            let opening = self.openings.get(&key).or_else(|| {
-                let facts = outline.dialect.read_facts(span.of(body)).ok()?;
-                let opening =
-                    (!facts.role.is_instruction()).then(|| chain(Digest::default(), &facts.canonical));
-                self.openings.insert(key, opening);
-                Some(opening)
-            });
-            opening.flatten()
+            let (role, canonical) = match self.gist.get(&key) {
+                Some(known) => known,
+                None => {
+                    let facts = outline.dialect.read_facts(span.of(body)).ok()?;
+                    self.gist.insert(key, (facts.role, facts.canonical));
+                    (facts.role, facts.canonical)
+                }
+            };
+            if role.is_instruction() {
+                continue;
+            }
+            let before = digest;
+            digest = chain(before, &canonical);
+            if role == Role::Assistant {
+                if opening.is_some() {
+                    before_answers.push_front(before);
+                }
+                answers.push_front(digest);
+                before_answers.truncate(MAX_ANSWERS);
+                answers.truncate(MAX_ANSWERS);
+            }
+            opening.get_or_insert(digest);
+        }
+        Some(BranchPoints {
+            opening: opening?,
+            end: digest,
+            before_answers: before_answers.into(),
+            answers: answers.into(),
         })
     }
 

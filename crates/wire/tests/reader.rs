@@ -153,7 +153,7 @@ fn the_first_message_that_is_not_an_instruction_identifies_a_conversation() {
     let opening = |messages: &[&str]| {
         let body = body(messages);
         let outline = reader.outline(Dialect::Chat, body.as_bytes()).unwrap();
-        reader.opening_digest(body.as_bytes(), &outline)
+        reader.branch_points(body.as_bytes(), &outline).map(|points| points.opening)
     };
     assert_eq!(opening(&[SYSTEM, USER]), opening(&[USER, CALL, RESULT]));
     assert_ne!(opening(&[SYSTEM, USER]), opening(&[SYSTEM, CALL]));

@@ -160,7 +160,8 @@ impl Folder {
             archive::summary(archive, identity, &self.route().name, (&stored, &fold.state), first, cost);
         }
         // If it cannot be written, this process uses it anyway.
-        if let Ok(FoldWritten::Other) = gateway.conversations.fold(key, self.generation, stored).await {
+        if let Ok(FoldWritten::Other) = gateway.conversations.fold(key, self.fold_generation(), stored).await
+        {
             return Ok(self.stored(key, request).await.unwrap_or(fold));
         }
         Ok(fold)
@@ -202,7 +203,13 @@ impl Folder {
     }
 
     fn key(&self) -> Option<ConversationKey> {
-        self.identity.as_ref().map(|identity| identity.key)
+        self.identity.as_ref().map(Identity::fold_key)
+    }
+
+    /// The generation of the place where summaries are stored. Branches are deleted with the record of their conversation.
+    fn fold_generation(&self) -> Generation {
+        let is_branch = self.identity.as_ref().is_some_and(|identity| identity.branch.is_some());
+        if is_branch { Generation::default() } else { self.generation }
     }
 
     fn route(&self) -> &Route {

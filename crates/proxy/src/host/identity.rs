@@ -1,14 +1,26 @@
-use tidegate_store::ConversationKey;
+use tidegate_store::{Branch, ConversationKey};
 use tidegate_tokens::Model;
 
 /// A conversation: its name for the client, and its key in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
+    /// Where it is recorded and, if it has a name, where its state is.
     pub(crate) key: ConversationKey,
+    /// Where its state is if it is recognised by its content.
+    pub(crate) branch: Option<Box<Branch>>,
     /// The client's own name for it, or a name derived from its first message.
     pub(crate) name: String,
     /// Stands for the tenant; reveals nothing about its credentials.
     pub(crate) tenant: String,
+}
+
+impl Identity {
+    /// Where summaries are made and stored, one at a time.
+    pub(crate) fn fold_key(&self) -> ConversationKey {
+        let branch = self.branch.as_ref();
+        let folding = branch.and_then(|branch| branch.note.folding.or(branch.own.first().copied()));
+        folding.unwrap_or(self.key)
+    }
 }
 
 /// The secret under which tenants and conversations are hashed. Processes that share a store must have the same.

@@ -153,6 +153,7 @@ impl TurnLog {
         if let Some(archive) = &gateway.archive {
             archive::audit(archive, &self.identity, self.end, &self.figures, &self.record);
         }
+        self.save_spent(gateway).await;
         if let Err(degraded) =
             gateway.conversations.count(self.identity.key, self.generation, self.turn()).await
         {
@@ -172,6 +173,16 @@ impl TurnLog {
         let generation = self.generation;
         let entries = Entries { generation, messages: vec![message], ..Entries::default() };
         let _ = gateway.conversations.journal(self.identity.key, entries).await;
+    }
+
+    /// What a branch has cost rides on its state, where only the next request of the same branch finds it.
+    async fn save_spent(&self, gateway: &Gateway) {
+        let (Some(branch), Some(cost)) = (&self.identity.branch, self.record.cost_usd) else { return };
+        let spent = branch.note.spent.saturating_add(nanodollars(cost));
+        for key in &branch.own {
+            // A failure is counted with that of the turn, which fails for the same reason.
+            let _ = gateway.conversations.add_spent(*key, branch.note, spent).await;
+        }
     }
 
     /// The turn as the store counts it.

@@ -1,18 +1,23 @@
 //! Determines the conversation and the tenant of a request.
 
 use crate::host::identity::{Identity, Secret};
+use crate::host::shared::Gateway;
 use crate::host::worker::Worker;
 use crate::reply::refusal::Refusal;
+use bytes::Bytes;
 use http::HeaderMap;
+use std::sync::Arc;
 use tidegate_config::{Anonymous, Conversation};
 use tidegate_engine::Digest;
-use tidegate_store::ConversationKey;
+use tidegate_store::{Branch, BranchNote, ConversationKey};
+use tidegate_wire::{BranchPoints, Outline};
+use tokio::task::spawn_blocking;
 
 const MAX_LENGTH: usize = 128;
 
 /// Identifies the conversation that a request continues: the one that its header names, else the one of the session that the client
-/// names anyway, else the one of this tenant that begins with the same message (`opening`). Returns `None` for a request without any of
-/// them, and for one whose tenant is not known.
+/// names anyway, else the one of this tenant with the same content (`points`). Returns `None` for a request without any of them, and for
+/// one whose tenant is not known.
 ///
 /// An invalid name is refused rather than ignored: a client would hardly notice that two conversations were taken for one.
 pub(crate) fn identify(
@@ -21,7 +26,7 @@ pub(crate) fn identify(
     secret: &Secret,
     access: Access,
     session: Option<&str>,
-    opening: impl FnOnce() -> Option<Digest>,
+    points: Option<&BranchPoints>,
 ) -> Result<Option<Identity>, Refusal> {
     if !is_known(headers, settings, access) {
         return named(headers, settings).map(|_| None);
@@ -40,7 +45,7 @@ pub(crate) fn identify(
     let owner = || short(&key(b"tenant", b""));
     if let Some(name) = named(headers, settings)? {
         let key = key(b"named", name.as_bytes());
-        return Ok(Some(Identity { key, name: name.to_owned(), tenant: owner() }));
+        return Ok(Some(Identity { key, branch: None, name: name.to_owned(), tenant: owner() }));
     }
     let sent = settings.session_headers.iter().find_map(|name| headers.get(name));
     let session = sent.map(|value| value.as_bytes()).or(session.map(str::as_bytes));
@@ -48,12 +53,38 @@ pub(crate) fn identify(
         let key = key(b"session", session);
         let name = std::str::from_utf8(session).ok().filter(|name| is_valid(name));
         let name = name.map_or_else(|| format!("session-{}", short(&key)), str::to_owned);
-        return Ok(Some(Identity { key, name, tenant: owner() }));
+        return Ok(Some(Identity { key, branch: None, name, tenant: owner() }));
     }
-    Ok(opening().map(|opening| {
-        let key = key(b"opening", &opening.0);
-        Identity { key, name: format!("auto-{}", short(&key)), tenant: owner() }
+    Ok(points.map(|points| {
+        let all =
+            |kind: &[u8], digests: &[Digest]| digests.iter().map(|digest| key(kind, &digest.0)).collect();
+        let mut own: Vec<ConversationKey> = all(b"branch", &[points.end]);
+        own.extend(points.answers.first().map(|answer| key(b"stem", &answer.0)));
+        let branch = Branch {
+            own,
+            previous: all(b"branch", &points.before_answers),
+            stems: all(b"stem", &points.answers),
+            note: BranchNote::default(),
+        };
+        let key = key(b"opening", &points.opening.0);
+        let name = format!("auto-{}", short(&key));
+        Identity { key, branch: Some(Box::new(branch)), name, tenant: owner() }
     }))
+}
+
+/// The digests by which a conversation is recognised. Many new messages are read on a blocking thread.
+pub(crate) async fn branch_points(
+    gateway: &Arc<Gateway>,
+    body: &Bytes,
+    outline: &Outline,
+) -> Option<BranchPoints> {
+    const MAX_UNREAD: usize = 16 * 1024;
+    if gateway.reader.unread_bytes(outline) <= MAX_UNREAD {
+        return gateway.reader.branch_points(body, outline);
+    }
+    let (gateway, body, outline) = (gateway.clone(), body.clone(), outline.clone());
+    let reading = spawn_blocking(move || gateway.reader.branch_points(&body, &outline));
+    reading.await.ok().flatten()
 }
 
 /// Whether a request says whose it is, or need not.
@@ -114,13 +145,17 @@ mod tests {
         }
     }
 
+    fn points() -> BranchPoints {
+        let digest = Digest([2; 32]);
+        BranchPoints { opening: digest, end: digest, before_answers: vec![], answers: vec![] }
+    }
+
     fn identified(headers: &[(&'static str, &str)]) -> Result<Option<Identity>, Refusal> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        let opening = || Some(Digest([2; 32]));
-        identify(&map, &settings(), &Secret::new(None), Access::Loopback, Some("cache"), opening)
+        identify(&map, &settings(), &Secret::new(None), Access::Loopback, Some("cache"), Some(&points()))
     }
 
     fn key(headers: &[(&'static str, &str)]) -> ConversationKey {
@@ -152,13 +187,13 @@ mod tests {
     #[test]
     fn an_unnamed_conversation_is_identified_by_its_first_message() {
         let auto = |headers: &HeaderMap, access| {
-            identify(headers, &settings(), &Secret::new(None), access, None, || Some(Digest([2; 32])))
+            identify(headers, &settings(), &Secret::new(None), access, None, Some(&points()))
         };
         assert_eq!(auto(&HeaderMap::new(), Access::Remote), Ok(None), "nobody knows whose it is");
         let auto = auto(&HeaderMap::new(), Access::Loopback).unwrap().unwrap();
         assert!(auto.name.starts_with("auto-") && auto.name.len() == 21, "{}", auto.name);
         let nothing =
-            identify(&HeaderMap::new(), &settings(), &Secret::new(None), Access::Loopback, None, || None);
+            identify(&HeaderMap::new(), &settings(), &Secret::new(None), Access::Loopback, None, None);
         assert_eq!(nothing, Ok(None));
     }
 
@@ -197,7 +232,7 @@ mod tests {
                 map.insert("authorization", tenant.parse().unwrap());
                 map.insert("x-conversation-id", name.parse().unwrap());
                 let secret = Secret::new(Some("s"));
-                identify(&map, &settings(), &secret, Access::Remote, None, || None).unwrap().unwrap().key
+                identify(&map, &settings(), &secret, Access::Remote, None, None).unwrap().unwrap().key
             };
             // Short, so that equal ones and prefixes of each other occur.
             let written = |number: u64| format!("{number:x}");

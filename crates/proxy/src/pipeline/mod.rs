@@ -39,7 +39,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
-use identify::{Access, identify, is_known};
+use identify::{Access, branch_points, identify, is_known};
 use recall::recall;
 use receive::{Received, deployment, dialect, receive};
 use relay::relay;
@@ -48,7 +48,7 @@ use reply_body::ReplyBody;
 use rescue::{Attempt, rescue};
 use restore::restore;
 use rewrite::{Draft, Rewritten, rewrite};
-use route::{may_match, route, strategy};
+use route::{may_match, promises, route, strategy};
 use send::{Forwarded, in_step, send};
 use std::sync::Arc;
 use tidegate_config::{History, Limits, Route};
@@ -271,16 +271,17 @@ impl<'a> Managed<'a> {
         let Received { mut head, mut sent, chat } = received;
         let holds_history = route.context.history == History::Proxy;
         let step = spans.step(span::IDENTIFY);
-        // If the proxy keeps the history, the first message of a request does not identify the conversation.
-        let opening = || {
-            let chat = chat.as_ref().filter(|_| !holds_history);
-            chat.and_then(|(body, outline)| gateway.reader.opening_digest(body, outline))
-        };
         // A key for the provider's cache may stand for many conversations, so it does not name one whose history is ours.
         let session = chat.as_ref().filter(|_| !holds_history);
         let session = session.and_then(|(_, outline)| outline.session.as_deref());
         let (headers, access) = (&head.headers, Access::of(worker));
-        let identity = identify(headers, &settings.conversation, &gateway.secret, access, session, opening)?;
+        let conversation = &settings.conversation;
+        let mut identity = identify(headers, conversation, &gateway.secret, access, session, None)?;
+        // If the proxy keeps the history, the content of a request does not identify the conversation.
+        if let Some((body, outline)) = chat.as_ref().filter(|_| identity.is_none() && !holds_history) {
+            let points = branch_points(gateway, body, outline).await;
+            identity = identify(headers, conversation, &gateway.secret, access, session, points.as_ref())?;
+        }
         drop(step);
         if chat.is_none() && promises(route) {
             return Err(Refusal::Unreadable);
@@ -306,15 +307,20 @@ impl<'a> Managed<'a> {
         let Some((mut body, mut outline)) = chat.filter(|(body, _)| is_edited(body)) else {
             return Ok(Edited { head, sent, folder, rewritten: None });
         };
+        let named = identity.filter(|identity| identity.branch.is_none()).cloned();
         let recalling = async {
             tokio::join!(
-                recall(gateway, identity, settings.store.on_failure),
-                spent(gateway, identity, &route.context.limits),
+                recall(gateway, folder.identity.as_mut(), settings.store.on_failure),
+                spent(gateway, named.as_ref(), &route.context.limits),
                 gateway.windows.refresh(&gateway.conversations),
             )
         };
         let (recalled, spent, ()) = in_step(&spans, span::RECALL, recalling).await;
         let recalled = recalled?;
+        // What a branch has cost rides on its state.
+        let branch = folder.identity.as_ref().and_then(|identity| identity.branch.as_ref());
+        let branch = branch.filter(|_| route.context.limits.max_cost_usd.is_some());
+        let spent = branch.map(|branch| dollars(branch.note.spent)).or(spent);
         folder.generation = recalled.generation;
         let mut turn = None;
         if holds_history {
@@ -403,13 +409,6 @@ async fn spent(gateway: &Gateway, identity: Option<&Identity>, limits: &Limits) 
     let identity = identity.filter(|_| limits.max_cost_usd.is_some())?;
     let head = gateway.conversations.counted(identity.key).await.ok().flatten()?;
     Some(dollars(head.counts.get(COST).copied().unwrap_or(0)))
-}
-
-/// Whether a route promises something that it could not keep for a request that cannot be read.
-fn promises(route: &Route) -> bool {
-    let limits = &route.context.limits;
-    let has_limit = limits.max_turns.is_some() || limits.max_cost_usd.is_some();
-    route.context.history == History::Proxy || (has_limit && !route.context.observe)
 }
 
 /// Asks for an uncompressed answer, because we have to read it.

@@ -9,11 +9,18 @@ use tidegate_store::Recalled;
 /// Recalls a conversation. Refuses the request only if the store is unavailable and `store.on_failure` is `refuse`.
 pub(crate) async fn recall(
     gateway: &Gateway,
-    identity: Option<&Identity>,
+    identity: Option<&mut Identity>,
     on_failure: OnFailure,
 ) -> Result<Recalled, Refusal> {
     let Some(identity) = identity else { return Ok(Recalled::default()) };
-    let recalled = gateway.conversations.recall(identity.key).await;
+    let recalled = match &mut identity.branch {
+        Some(branch) => {
+            let (recalled, note) = gateway.conversations.recall_branch(identity.key, branch).await;
+            branch.note = note;
+            recalled
+        }
+        None => gateway.conversations.recall(identity.key).await,
+    };
     match (recalled.degraded, on_failure) {
         // A store that takes no writes would forget this turn, which this operator does not want.
         (Some(degraded), OnFailure::Refuse) => Err(Refusal::Store(degraded)),

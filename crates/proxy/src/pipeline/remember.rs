@@ -19,7 +19,7 @@ use std::task::{Context, Poll, ready};
 use tidegate_config::Route;
 use tidegate_context::FoldRequest;
 use tidegate_engine::Tokens;
-use tidegate_store::{Degraded, NotKept};
+use tidegate_store::{Branch, BranchNote, Degraded, NotKept, StoredFold};
 use tidegate_telemetry::names::span;
 use tidegate_tokens::Fit;
 use tokio::runtime::Handle;
@@ -79,7 +79,7 @@ impl PendingTurn {
         let deferred = rewritten.outcome.deferred.take();
         let entries = std::mem::take(&mut rewritten.entries);
         let held = rewritten.held.take();
-        let Rewritten { input, outcome, is_store_unavailable, generation, .. } = &rewritten;
+        let Rewritten { input, outcome, is_store_unavailable, generation, carried, .. } = &rewritten;
         if let (Some(archive), Some(identity)) = (&gateway.archive, &identity) {
             archive::messages(archive, identity, &route.name, &entries);
         }
@@ -89,14 +89,33 @@ impl PendingTurn {
         let journal = match &identity {
             // The request has waited for the store once already, which is as long as it may.
             Some(identity) if *is_store_unavailable => {
-                if let Some(waypoint) = entries.waypoint {
-                    gateway.conversations.keep_locally(identity.key, entries.generation, waypoint);
+                match (entries.waypoint, &identity.branch) {
+                    (Some(waypoint), Some(branch)) => {
+                        gateway.conversations.keep_branch_locally(&branch.own, waypoint, branch.note);
+                    }
+                    (Some(waypoint), None) => {
+                        gateway.conversations.keep_locally(identity.key, entries.generation, waypoint);
+                    }
+                    (None, _) => {}
                 }
                 JournalWrite::Done(Ok(()))
             }
             Some(identity) if !entries.is_empty() => {
                 let (conversations, key) = (gateway.conversations.clone(), identity.key);
-                let write = async move { conversations.journal(key, entries).await };
+                let branch = identity.branch.as_ref().map(|branch| {
+                    let note = branch_note(branch, carried.as_ref(), deferred.is_some());
+                    (branch.own.clone(), entries.waypoint, carried.clone(), note)
+                });
+                let write = async move {
+                    conversations.journal(key, entries).await?;
+                    match branch {
+                        // Only now: the messages up to a waypoint must be recorded.
+                        Some((own, waypoint, fold, note)) => {
+                            conversations.save_branch(&own, waypoint, fold, note).await
+                        }
+                        None => Ok(()),
+                    }
+                };
                 JournalWrite::Running(tasks.spawn(write))
             }
             Some(_) | None => JournalWrite::Done(Ok(())),
@@ -243,6 +262,16 @@ impl PendingTurn {
         let write = async move { log.write(&gateway, AnswerRead::Nothing, true).await };
         drop(self.tasks.spawn_on(write, &runtime));
     }
+}
+
+/// What rides on the state of this request.
+fn branch_note(branch: &Branch, used: Option<&StoredFold>, is_fold_wanted: bool) -> BranchNote {
+    let is_used = used.is_some() && branch.note.folding.is_some();
+    let folding = match branch.note.folding.filter(|_| !is_used) {
+        None if is_fold_wanted => branch.own.first().copied(),
+        folding => folding,
+    };
+    BranchNote { folding, ..branch.note }
 }
 
 /// Starts a fold by a model at once, because it runs elsewhere. A fold by the built-in summarizer is returned, to start when the

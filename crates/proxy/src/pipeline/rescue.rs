@@ -177,7 +177,8 @@ impl Attempt {
 
     async fn planned_within(&self, ceiling: Tokens) -> Option<Rewritten> {
         let gateway = &self.folder.worker.gateway;
-        let recalled = recall(gateway, self.folder.identity.as_ref(), OnFailure::Forward).await.ok()?;
+        let mut identity = self.folder.identity.clone();
+        let recalled = recall(gateway, identity.as_mut(), OnFailure::Forward).await.ok()?;
         let draft = Draft {
             body: self.input.body.clone(),
             outline: self.input.outline.clone(),

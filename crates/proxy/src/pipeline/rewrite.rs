@@ -13,7 +13,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_context::{Ending, MeasureError, Outcome, Turn, TurnInput, summaries_cost};
 use tidegate_engine::{Strategy, Timestamp, Tokens, Waypoint};
-use tidegate_store::{Entries, Generation, Recalled};
+use tidegate_store::{Entries, Generation, Recalled, StoredFold};
 use tidegate_wire::{Outline, ParsedRequest, Piece};
 use tokio::task::spawn_blocking;
 use tracing::warn;
@@ -44,6 +44,8 @@ pub(crate) struct Rewritten {
     /// What has to be stored before the answer ends. Nothing if the turn is held.
     pub(crate) entries: Entries,
     pub(crate) generation: Generation,
+    /// The summary in use, if the conversation is recognised by its content: it moves on with the branch.
+    pub(crate) carried: Option<StoredFold>,
     /// Where the history is ours to keep.
     pub(crate) held: Option<HeldTurn>,
     /// Whether the store could not be asked for this conversation.
@@ -120,17 +122,31 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
             deployment,
             entries,
             generation,
+            carried: None,
             held,
             is_store_unavailable,
         });
     }
+    let is_branch = identity.is_some_and(|identity| identity.branch.is_some());
+    let waypoint = outcome.assessment.decision.waypoint.as_ref();
+    let used = waypoint.and_then(|waypoint| waypoint.fold).filter(|_| is_branch);
+    let carried = used.and_then(|covers| recalled.fold(covers).cloned());
     let entries = if outcome.ending == Ending::Forward {
         let waypoint = outcome.assessment.decision.waypoint.take();
         entries(folder, &input, recalled, &outcome.assessment.chat, waypoint).await?
     } else {
         Entries::default()
     };
-    Some(Rewritten { input, outcome, deployment, entries, generation, held: None, is_store_unavailable })
+    Some(Rewritten {
+        input,
+        outcome,
+        deployment,
+        entries,
+        generation,
+        carried,
+        held: None,
+        is_store_unavailable,
+    })
 }
 
 /// Collects what the turn adds to a history that is ours to keep. It is stored when the answer is complete.

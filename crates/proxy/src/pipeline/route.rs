@@ -2,7 +2,7 @@
 
 use crate::reply::refusal::Refusal;
 use http::HeaderMap;
-use tidegate_config::{Context, Route, matching_route, strategy_from_name};
+use tidegate_config::{Context, History, Route, matching_route, strategy_from_name};
 use tidegate_engine::Strategy;
 use tidegate_telemetry::names::header;
 
@@ -11,6 +11,13 @@ pub(crate) fn route(routes: &[Route], path: &str, headers: &HeaderMap, model: Op
     matching_route(routes, path, model, |name, glob| {
         headers.get_all(name).iter().any(|value| value.to_str().is_ok_and(|value| glob.matches(value)))
     })
+}
+
+/// Whether a route promises something that it could not keep for a request that cannot be read.
+pub(crate) fn promises(route: &Route) -> bool {
+    let limits = &route.context.limits;
+    let has_limit = limits.max_turns.is_some() || limits.max_cost_usd.is_some();
+    route.context.history == History::Proxy || (has_limit && !route.context.observe)
 }
 
 /// Whether a request to this path that cannot be read might be one for this route.

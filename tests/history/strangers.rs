@@ -1,0 +1,112 @@
+//! Strangers who begin with the same words, and send nothing that names their conversation.
+
+use crate::support::agent::{Message, body, conversation, output};
+use crate::support::client::{CHAT, Client, post};
+use crate::support::cores::busy;
+use crate::support::tidegate::{Setup, Tidegate};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use tidegate_testkit::{Answer, MockUpstream, RedisServer};
+
+const SETTINGS: &str = "[context.mask]\nkeep = { turns = 1 }\npace = { batch = 2 }\n";
+
+async fn start(store: &str, settings: &str, upstream: &MockUpstream) -> Tidegate {
+    let config = format!("[log]\naccess = false\n[store]\nurl = \"{store}\"\ntimeout = \"30s\"\n{settings}");
+    Setup::new(&config).upstream(&upstream.url()).start().await
+}
+
+fn answering(text: &str, prompt_tokens: u64) -> Answer {
+    let message = json!({ "role": "assistant", "content": text });
+    let choice = json!({ "index": 0, "finish_reason": "stop", "message": message });
+    let usage =
+        json!({ "prompt_tokens": prompt_tokens, "completion_tokens": 1, "total_tokens": prompt_tokens + 1 });
+    Answer::json(200, json!({ "model": "gpt-4o", "choices": [choice], "usage": usage }))
+}
+
+/// The requests of a stranger: the first three messages are everybody's.
+fn requests(stranger: usize, turns: usize) -> Vec<Vec<Message>> {
+    let everybody = conversation(1);
+    let mut all = Vec::new();
+    for turn in 1..=turns {
+        let mut messages = conversation(turn);
+        for (at, message) in messages.iter_mut().enumerate().skip(everybody.len().max(3)) {
+            if at % 2 == 1 {
+                let text = format!("{} of stranger {stranger}", output(at));
+                message.content = serde_json::to_string(&text).unwrap();
+            }
+        }
+        all.push(messages);
+    }
+    all
+}
+
+/// Each one's forwarded bytes equal those of the same conversation alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_strangers_get_what_each_would_get_alone() {
+    const STRANGERS: usize = 1_000;
+    const TURNS: usize = 5;
+    let _busy = busy().await;
+    let (redis, upstream) = (RedisServer::start().await, MockUpstream::start().await);
+    upstream.answer(answering("ok", 10));
+    let processes =
+        [start(&redis.url(), SETTINGS, &upstream).await, start(&redis.url(), SETTINGS, &upstream).await];
+    let mut clients =
+        [Client::connect(processes[0].address).await, Client::connect(processes[1].address).await];
+    let headers = [("authorization", "Bearer ada")];
+    let sent = async |client: &mut Client, messages: &[Message]| {
+        client.send(post(CHAT, &headers, body("gpt-4o", messages, &[]))).await;
+        let reply = client.reply().await;
+        assert_eq!((reply.status, reply.header("x-tidegate-degraded")), (200, None), "{}", reply.text());
+        upstream.next_request().await.body
+    };
+    let mut together: HashMap<(usize, usize), Vec<u8>> = HashMap::new();
+    for turn in 0..TURNS {
+        for stranger in 0..STRANGERS {
+            let messages = &requests(stranger, TURNS)[turn];
+            let client = &mut clients[(stranger + turn) % 2];
+            together.insert((stranger, turn), sent(client, messages).await);
+        }
+    }
+    let mut masked = 0;
+    for stranger in (0..STRANGERS).step_by(37) {
+        let alone = start("memory:", SETTINGS, &upstream).await;
+        let mut client = Client::connect(alone.address).await;
+        for (turn, messages) in requests(stranger, TURNS).iter().enumerate() {
+            let expected = sent(&mut client, messages).await;
+            masked += usize::from(String::from_utf8_lossy(&expected).contains("OMITTED_OBSERVATION"));
+            assert!(together[&(stranger, turn)] == expected, "stranger {stranger}, turn {turn}");
+        }
+    }
+    assert!(masked > 20, "only {masked} requests were masked");
+}
+
+/// One gets no refusal for what another has spent, and does not share notes.
+#[tokio::test]
+async fn strangers_do_not_share_cost() {
+    let upstream = MockUpstream::start().await;
+    // $2.5 per million tokens.
+    upstream.answer(answering("hello", 1_000_000));
+    let limited = "[context.limits]\nmax_cost_usd = 5.0\n";
+    let tidegate = start("memory:", limited, &upstream).await;
+    let mut client = Client::connect(tidegate.address).await;
+    let mut ask = async |messages: &Value| {
+        let body = json!({ "model": "gpt-4o", "messages": messages }).to_string();
+        client.send(post(CHAT, &[("authorization", "Bearer ada")], body)).await;
+        client.reply().await.status
+    };
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let hello = json!({ "role": "assistant", "content": "hello" });
+    // A stranger spends all of it.
+    let mut spender = vec![user("hi")];
+    let mut statuses = Vec::new();
+    for turn in 0..6 {
+        statuses.push(ask(&json!(spender)).await);
+        spender.extend([hello.clone(), user(&format!("more {turn}"))]);
+    }
+    assert_eq!(statuses[0], 200);
+    assert_eq!(statuses[5], 422, "{statuses:?}");
+    // Others begin with the same words.
+    for other in 0..3 {
+        assert_eq!(ask(&json!([user("hi"), hello, user(&format!("other {other}"))])).await, 200);
+    }
+}
