@@ -279,7 +279,7 @@ fn observe_mode_folds_nothing_and_says_what_it_would_fold() {
     let sentence = object["verdict"]["sentence"].as_str().unwrap();
     assert!(sentence.ends_with("else 8 messages would be folded, and it would fit"), "{sentence}");
     let note = object["folding"]["note"].as_str().unwrap();
-    assert!(note.ends_with("`context.observe` is true: no summary would be made"), "{note}");
+    assert!(note.ends_with("`context.observe` is true: the summary would be made but not sent"), "{note}");
     let output = explain(&config, &chat(4), &["--rewritten"]);
     assert_eq!((output.code, output.out), (Some(0), chat(4)));
 }

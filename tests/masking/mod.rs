@@ -6,6 +6,7 @@ mod hostile;
 mod latency;
 mod masks;
 mod observations;
+mod observing;
 mod overrides;
 mod refusals;
 mod reports;

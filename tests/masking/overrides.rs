@@ -76,6 +76,8 @@ async fn observe_mode_reports_edits_without_making_them() {
     let sent = body("gpt-4o", &conversation(5), &[]);
     let (reply, arrived) = send(&tidegate, &upstream, &[], &sent).await;
     assert_eq!(arrived, sent);
+    assert_eq!(reply.header("x-tidegate-observe"), Some("1"));
+    assert_eq!(reply.header("x-tidegate-would-refuse"), None);
     assert_eq!(reply.header("x-tidegate-edits"), Some("masked=3,folded=0,dropped=0"));
     assert!(figure(&reply, "x-tidegate-tokens-after") < figure(&reply, "x-tidegate-tokens-before"));
 }
@@ -88,5 +90,6 @@ async fn observe_mode_refuses_nothing() {
     let sent = body("gpt-4o", &conversation(2), &[]);
     let (reply, arrived) = send(&tidegate, &upstream, &[], &sent).await;
     assert_eq!(arrived, sent);
+    assert_eq!(reply.header("x-tidegate-would-refuse"), Some("context_budget_exceeded"));
     assert!(figure(&reply, "x-tidegate-tokens-after") > figure(&reply, "x-tidegate-budget"));
 }

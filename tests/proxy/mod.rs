@@ -26,4 +26,5 @@ mod streaming;
 mod timeouts;
 mod tls;
 mod transparent;
+mod unmanaged;
 mod upgrade;

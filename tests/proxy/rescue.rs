@@ -1,6 +1,6 @@
 //! A request that the upstream refuses as too long is shortened and sent once more.
 
-use crate::support::client::{CHAT, admin, exchange, post};
+use crate::support::client::{CHAT, admin, exchange, get, post};
 use crate::support::reply::{Reply, edited, figure};
 use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
@@ -218,4 +218,46 @@ async fn the_turn_the_log_and_the_metrics_say_so() {
     let windows: Value = admin(tidegate.admin, "/api/windows").await.json();
     assert_eq!(windows["windows"][0]["window"], WINDOW, "{windows}");
     tidegate.logged("the rescue", |line| line["outcome"] == "rescued").await;
+}
+
+#[tokio::test]
+async fn windows_are_learnt_from_a_list_of_models() {
+    let upstream = MockUpstream::start().await;
+    let list =
+        json!({"object": "list", "data": [{"id": "fresh-model", "max_model_len": 30_000}, {"id": "other"}]})
+            .to_string();
+    let answered = list.clone();
+    upstream.script(move |request| match request.target.as_str() {
+        "/v1/models" => Answer::json(200, &answered),
+        _ => Answer::chat("ok"),
+    });
+    let tidegate = Setup::new(PATIENT).before(&upstream).start().await;
+    let before = ask(&tidegate, &body("fresh-model", &run(2), false)).await;
+    assert_eq!(before.header("x-tidegate-budget"), Some("none"));
+    assert_eq!(exchange(tidegate.address, get("/v1/models")).await.text(), list, "the list passes unchanged");
+    until("the window is known", async || {
+        let windows: Value = admin(tidegate.admin, "/api/windows").await.json();
+        windows["windows"][0]["window"] == 30_000
+    })
+    .await;
+    let after = ask(&tidegate, &body("fresh-model", &run(3), false)).await;
+    assert_eq!(figure(&after, "x-tidegate-budget"), 30_000 - 2_048 - 1_500);
+}
+
+#[tokio::test]
+async fn a_summary_is_made_inline_for_a_rescue() {
+    let upstream = upstream("anthropic").await;
+    let config =
+        format!("{PATIENT}[context]\nstrategy = \"hybrid\"\n[context.fold]\nwhen = {{ turns = 1000 }}\n");
+    let tidegate = Setup::new(&config).before(&upstream).start().await;
+    let mut messages = Vec::new();
+    for turn in 0..60 {
+        messages.push(json!({"role": "user", "content": format!("Question {turn}: {}", "about the harbour ".repeat(60))}));
+        messages.push(json!({"role": "assistant", "content": format!("Answer {turn}: {}", "the tide is high ".repeat(60))}));
+    }
+    messages.push(json!({"role": "user", "content": "And now?"}));
+    let reply = ask(&tidegate, &body("fresh-model", &messages, false)).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(reply.header("x-tidegate-rescued"), Some("context_length_exceeded"));
+    assert!(edited(&reply, "folded") > 20, "{:?}", reply.headers);
 }

@@ -6,3 +6,4 @@ mod answers;
 mod demo;
 mod forwarded;
 mod inputs;
+mod shipped;

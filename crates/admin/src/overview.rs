@@ -55,6 +55,12 @@ pub(crate) struct Figures {
     rate_limited: u64,
     latency_p50_us: Option<f64>,
     latency_p99_us: Option<f64>,
+    /// Requests whose plan was only observed, and what it would have done: tokens, cost, savings and refusals. Not applied.
+    observed: u64,
+    would_tokens_after: u64,
+    would_cost_usd: Option<f64>,
+    would_avoid_usd: Option<f64>,
+    would_refuse: u64,
 }
 
 /// The figures of one route or model.
@@ -229,6 +235,7 @@ impl Figures {
     fn new(tally: &Tally) -> Figures {
         let costs = tally.costs();
         let summarizer_cost_usd = tally.summarizer_cost();
+        let (observed_billed, observed_planned) = tally.observed_costs();
         Figures {
             requests: tally.requests,
             tokens_before: tally.tokens_before,
@@ -251,6 +258,12 @@ impl Figures {
             overhead_p99_us: tally.overhead_us(0.99).map(f64::round),
             errors: errors(tally),
             rate_limited: tally.rate_limited,
+            observed: tally.observed,
+            would_tokens_after: tally.tokens_after - tally.observed_before.min(tally.tokens_after)
+                + tally.observed_after,
+            would_cost_usd: costs.map(|(billed, _)| billed - observed_billed + observed_planned),
+            would_avoid_usd: costs.map(|_| observed_billed - observed_planned),
+            would_refuse: tally.observed_refusals,
             latency_p50_us: tally.latency_us(0.5).map(f64::round),
             latency_p99_us: tally.latency_us(0.99).map(f64::round),
         }

@@ -25,12 +25,8 @@ pub struct Matcher {
     pub headers: Vec<(String, Glob)>,
 }
 
-const CHAT_COMPLETIONS: [&str; 4] = [
-    "/v1/chat/completions",
-    "/chat/completions",
-    "/openai/deployments/*/chat/completions",
-    "/openai/v1/chat/completions",
-];
+/// OpenAI's own path, Azure's, and those of the many gateways that speak the same protocol below a path of their own.
+const CHAT_COMPLETIONS: [&str; 1] = ["*/chat/completions"];
 
 /// Reads the routes, or returns the default route if there are none.
 pub(crate) fn read(

@@ -95,6 +95,12 @@ impl Figures {
         if self.observed { self.before } else { self.after }
     }
 
+    /// Whether the plan was only observed, and would have been a refusal.
+    #[must_use]
+    pub fn would_refuse(&self) -> bool {
+        self.observed && self.verdict == Verdict::Refused
+    }
+
     /// Tokens of the request with its summary, before anything was pruned.
     #[must_use]
     pub fn after_summary(&self) -> Tokens {

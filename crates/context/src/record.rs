@@ -80,6 +80,9 @@ pub struct TurnRecord {
     pub cost_estimated: bool,
     /// The estimated cost of the request as the client sent it.
     pub unedited_cost_usd: Option<f64>,
+    /// The estimated cost of the request as planned, and whether it would have been refused, if the plan was only reported.
+    pub planned_cost_usd: Option<f64>,
+    pub would_refuse: bool,
     /// How many turns in a row brought nothing new, where that is worth a hint.
     pub stop_hint: Option<u32>,
     pub first_byte_ms: Option<u64>,
@@ -140,6 +143,7 @@ impl TurnRecord {
             postponed: figures.postponed,
             edge: plan.edge,
             observed: figures.observed,
+            would_refuse: figures.would_refuse(),
             trigger: figures.trigger.map(|cause| cause.name().to_owned()),
             stop_hint: figures.stop_hint,
             ..TurnRecord::default()

@@ -14,6 +14,8 @@ pub struct Cost {
     pub billed: f64,
     /// What the same answer would have cost for the request as the client sent it.
     pub unedited: f64,
+    /// What it would have cost for the request as planned, if the plan was only observed.
+    pub planned: Option<f64>,
 }
 
 impl Cost {
@@ -33,6 +35,8 @@ pub struct Unedited {
     seen: Tokens,
     /// How much of the forwarded one it can have cached; `None` if the request was edited anew, so that its hits say little.
     replayed: Option<Tokens>,
+    /// The same two figures of the plan, if it was only observed.
+    observed: Option<(Tokens, Option<Tokens>)>,
 }
 
 impl Unedited {
@@ -54,13 +58,14 @@ impl Unedited {
             // The first request, or one after every cache has gone cold.
             None => (Tokens::ZERO, Some(Tokens::ZERO)),
         };
-        let unedited = Unedited { before: plan.before, after: plan.after, seen, replayed };
+        let unedited = Unedited { before: plan.before, after: plan.after, seen, replayed, observed: None };
         if input.context.observe { unedited.as_sent() } else { unedited }
     }
 
     /// The same for a request that was forwarded as it came, whatever was planned.
     fn as_sent(self) -> Unedited {
-        Unedited { after: self.before, replayed: Some(self.seen), ..self }
+        let observed = Some((self.after, self.replayed));
+        Unedited { after: self.before, replayed: Some(self.seen), observed, ..self }
     }
 
     /// What was billed for `usage`, and what would have been without us; `None` if a price is unknown.
@@ -71,7 +76,11 @@ impl Unedited {
             |input: u64, cached: u64| prices.cost(Tokens(input), Tokens(cached), Tokens(completion_tokens));
         let billed = bill(prompt_tokens, cached_tokens)?;
         if self.before == self.after || self.after == Tokens::ZERO {
-            return Some(Cost { billed, unedited: billed });
+            let planned = self
+                .observed
+                .map(|plan| self.planned(plan, usage))
+                .map(|(input, cached)| bill(input, cached));
+            return Some(Cost { billed, unedited: billed, planned: planned.flatten() });
         }
         // How many tokens the provider counts for one of ours.
         let scale = prompt_tokens as f64 / self.after.0 as f64;
@@ -84,7 +93,20 @@ impl Unedited {
         let whole = self.before.0 as f64 * scale;
         let cached = self.seen.0 as f64 * scale * hits;
         let unedited = bill(whole.round() as u64, cached.round() as u64)?;
-        Some(Cost { billed, unedited })
+        Some(Cost { billed, unedited, planned: None })
+    }
+
+    /// The input of the request as planned, and how much of it would have been cached, by what was reported for the client's own.
+    fn planned(&self, (after, replayed): (Tokens, Option<Tokens>), usage: Usage) -> (u64, u64) {
+        if after == self.before {
+            return (usage.prompt_tokens, usage.cached_tokens);
+        }
+        let scale = usage.prompt_tokens as f64 / self.before.0.max(1) as f64;
+        let seen = self.seen.0 as f64 * scale;
+        let hits = if seen > 0.0 { (usage.cached_tokens as f64 / seen).min(1.0) } else { 0.0 };
+        // A request that is edited anew misses the cache.
+        let cached = replayed.unwrap_or(Tokens::ZERO).0 as f64 * scale * hits;
+        ((after.0 as f64 * scale).round() as u64, cached.round() as u64)
     }
 }
 
@@ -110,7 +132,7 @@ mod tests {
 
     fn edited(seen: u64, replayed: Option<u64>) -> Unedited {
         let (before, after) = (Tokens(20_000), Tokens(10_000));
-        Unedited { before, after, seen: Tokens(seen), replayed: replayed.map(Tokens) }
+        Unedited { before, after, seen: Tokens(seen), replayed: replayed.map(Tokens), observed: None }
     }
 
     /// In millionths of a dollar.
@@ -123,6 +145,15 @@ mod tests {
     fn an_unedited_request_saves_nothing() {
         let same = Unedited { before: Tokens(10_000), ..edited(9_000, Some(9_000)) };
         assert_eq!(cost(&same, usage(10_000, 0)), (100_000.0, 100_000.0));
+    }
+
+    #[test]
+    fn an_observed_request_tells_what_it_would_have_cost() {
+        let applied = edited(19_000, Some(9_000)).cost(&PRICES, usage(10_000, 9_000)).unwrap();
+        let observed = edited(19_000, Some(9_000)).as_sent().cost(&PRICES, usage(20_000, 19_000)).unwrap();
+        assert_eq!((observed.planned, observed.billed), (Some(applied.billed), applied.unedited));
+        let uncached = edited(19_000, Some(9_000)).as_sent().cost(&PRICES, usage(20_000, 0)).unwrap();
+        assert_eq!(uncached.planned, Some(0.1));
     }
 
     #[test]

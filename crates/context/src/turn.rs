@@ -26,7 +26,7 @@ pub struct Turn {
 /// Which summaries a request waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FoldWait {
-    /// Urgent ones, and all where `fold.mode = "inline"`; none where the route only observes.
+    /// Urgent ones, and all where `fold.mode = "inline"`; only free ones where the route only observes.
     #[default]
     AsConfigured,
     /// Every one that is due: for showing what a request would become.
@@ -66,6 +66,9 @@ enum Phase {
 /// The most summaries that one request waits for. Each reaches as far as it may, so a second one is rare. Blocks can take three:
 /// for the limit of the history, for the total that the new summary is part of, and for the window.
 const MAX_FOLDS: usize = 3;
+
+/// The built-in summarizer.
+const EXTRACTIVE: &str = "extractive";
 
 impl Turn {
     #[must_use]
@@ -184,7 +187,7 @@ impl Turn {
         let made = self.made.map(|(made, _)| made);
         let figures = Figures::new(&assessment, input, state, made, stop_hint);
         let unedited = Unedited::new(&assessment, input, state);
-        let is_wanted = ending == Ending::Forward && self.fold_failure.is_none() && !input.context.observe;
+        let is_wanted = ending == Ending::Forward && self.fold_failure.is_none() && self.may_fold();
         let deferred = assessment.decision.wanted.clone().filter(|_| is_wanted);
         let deferred = deferred.map(|job| self.fold_request(&assessment, job));
         Action::Done(Box::new(Outcome {
@@ -215,8 +218,14 @@ impl Turn {
         match self.wait {
             FoldWait::Always => true,
             FoldWait::AsConfigured => {
-                !context.observe && (job.is_urgent() || context.fold.mode == FoldMode::Inline)
+                self.may_fold() && (job.is_urgent() || context.fold.mode == FoldMode::Inline)
             }
         }
+    }
+
+    /// Whether summaries are made at all. A route that only observes makes those that cost nothing, to know what they would save.
+    fn may_fold(&self) -> bool {
+        let context = &self.input.context;
+        !context.observe || context.fold.summarizer == EXTRACTIVE
     }
 }

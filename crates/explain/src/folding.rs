@@ -115,7 +115,12 @@ pub fn notes(case: &Case<'_>) -> Vec<String> {
         notes.push("the summary would not be shorter than what it stands for, so there is none".to_owned());
     }
     if case.due.is_some() && case.request.route.context.observe {
-        notes.push("`context.observe` is true: no summary would be made".to_owned());
+        let made = if case.request.route.context.fold.summarizer == "extractive" {
+            "made but not sent"
+        } else {
+            "not made"
+        };
+        notes.push(format!("`context.observe` is true: the summary would be {made}"));
     }
     notes.extend(later(case));
     notes

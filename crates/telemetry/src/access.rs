@@ -40,6 +40,12 @@ pub struct AccessRecord<'a> {
     pub folded: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<usize>,
+    /// Whether the edits were only planned, and the request forwarded as it came.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub observed: bool,
+    /// Whether it would have been refused.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub would_refuse: bool,
     /// The number of turns without progress, if the answer had a stop hint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_hint: Option<u32>,
@@ -74,6 +80,8 @@ impl AccessRecord<'_> {
             folded: unless_none(figures.folded),
             dropped: unless_none(figures.dropped),
             stop_hint: figures.stop_hint,
+            observed: figures.observed,
+            would_refuse: figures.would_refuse(),
             ..self
         }
     }
@@ -127,6 +135,13 @@ impl AccessRecord<'_> {
             if let Some(count) = count {
                 write!(line, " {edit}={count}")?;
             }
+        }
+        if self.observed {
+            line.extend_from_slice(if self.would_refuse {
+                b" (observed, would be refused)"
+            } else {
+                b" (observed)"
+            });
         }
         if let Some(turns) = self.stop_hint {
             write!(line, " plateau={turns}")?;

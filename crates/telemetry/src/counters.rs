@@ -77,6 +77,21 @@ pub(crate) fn register(meter: &Meter, counts: &Arc<Counts>) {
     });
     add.cost(metric::ESTIMATED_COST, "Cost of requests in USD, if their prices are known.", estimated_cost);
     add.cost(metric::COST, "Cost of requests in USD, as billed and as estimated without edits.", cost);
+    add.count(
+        metric::OBSERVED_TOKENS,
+        "Tokens of requests that were only observed, as sent and as planned.",
+        observed_tokens,
+    );
+    add.cost(
+        metric::OBSERVED_COST,
+        "Cost in USD of requests that were only observed, as billed and as planned.",
+        observed_cost,
+    );
+    add.count(
+        metric::OBSERVED_REFUSALS,
+        "Requests that were only observed and would have been refused.",
+        observed_refusals,
+    );
     add.count(metric::UNPRICED, "Requests whose cost is unknown.", unpriced);
 }
 
@@ -237,6 +252,41 @@ fn cost(counts: &Counts, observer: &dyn AsyncInstrument<f64>) {
         };
         observe("billed", |shard| &shard.billed);
         observe("unedited", |shard| &shard.unedited);
+    }
+}
+
+/// The models of routes that observe.
+fn observing(counts: &Counts) -> impl Iterator<Item = Arc<ModelCounts>> {
+    counts.models().into_iter().filter(|model| model.sum(|shard| &shard.observed_turns) > 0)
+}
+
+fn observed_tokens(counts: &Counts, observer: &dyn AsyncInstrument<u64>) {
+    for model in observing(counts) {
+        let [route, name] = model_labels(&model);
+        let observe = |kind, field: Field| {
+            observer
+                .observe(model.sum(field), &[route.clone(), name.clone(), KeyValue::new(label::KIND, kind)]);
+        };
+        observe("sent", |shard| &shard.observed_in);
+        observe("planned", |shard| &shard.observed_out);
+    }
+}
+
+fn observed_cost(counts: &Counts, observer: &dyn AsyncInstrument<f64>) {
+    for model in observing(counts).filter(|model| is_priced(model)) {
+        let [route, name] = model_labels(&model);
+        let observe = |kind, field: Field| {
+            let labels = [route.clone(), name.clone(), KeyValue::new(label::KIND, kind)];
+            observer.observe(usd(model.sum(field)), &labels);
+        };
+        observe("billed", |shard| &shard.observed_billed);
+        observe("planned", |shard| &shard.observed_planned);
+    }
+}
+
+fn observed_refusals(counts: &Counts, observer: &dyn AsyncInstrument<u64>) {
+    for model in observing(counts) {
+        observer.observe(model.sum(|shard| &shard.observed_refusals), &model_labels(&model));
     }
 }
 

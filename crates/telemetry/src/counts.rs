@@ -174,6 +174,12 @@ impl ModelCounts {
             unedited: self.sum(|shard| &shard.unedited),
             priced: self.sum(|shard| &shard.priced),
             unpriced: self.sum(|shard| &shard.unpriced),
+            observed: self.sum(|shard| &shard.observed_turns),
+            observed_before: self.sum(|shard| &shard.observed_in),
+            observed_after: self.sum(|shard| &shard.observed_out),
+            observed_refusals: self.sum(|shard| &shard.observed_refusals),
+            observed_billed: self.sum(|shard| &shard.observed_billed),
+            observed_planned: self.sum(|shard| &shard.observed_planned),
             folds: self.sum(|shard| &shard.summaries),
             summarizers: self.sum(|shard| &shard.summarizer_cost),
             degraded,
@@ -213,7 +219,7 @@ mod tests {
             degraded: Some("b"),
             ..Completion::default()
         });
-        shard.shard().priced(Cost { billed: 0.5, unedited: 0.75 });
+        shard.shard().priced(Cost { billed: 0.5, unedited: 0.75, planned: None });
         shard.shard().overhead.record(Duration::from_micros(50));
         let earlier = tally();
         assert!(earlier.since(&earlier).is_empty(), "{earlier:?}");
@@ -223,7 +229,7 @@ mod tests {
             upstream: Some(Some(429)),
             ..Completion::default()
         });
-        counts.chat("r", "m").shard().priced(Cost { billed: 0.25, unedited: 0.25 });
+        counts.chat("r", "m").shard().priced(Cost { billed: 0.25, unedited: 0.25, planned: None });
         let between = tally().since(&earlier);
         assert_eq!((between.requests, between.costs()), (2, Some((0.25, 0.25))));
         assert_eq!(between.outcomes, [("answered", 1), ("upstream_error", 1)].into());

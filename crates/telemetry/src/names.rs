@@ -18,6 +18,8 @@ pub mod header {
     pub const OVERHEAD: &str = "x-tidegate-overhead-us";
     /// In an answer: nothing of the plan was applied.
     pub const OBSERVE: &str = "x-tidegate-observe";
+    /// In an answer: the code with which the request would have been refused.
+    pub const WOULD_REFUSE: &str = "x-tidegate-would-refuse";
     /// In an answer: the upstream's error after which the request was shortened and sent again.
     pub const RESCUED: &str = "x-tidegate-rescued";
 }
@@ -138,6 +140,9 @@ pub mod metric {
     pub const SUMMARIZER_COST: &str = "tidegate_summarizer_cost_usd_total";
     pub const SUMMARIZER_FAILURES: &str = "tidegate_summarizer_failures_total";
     pub const UNCOUNTED: &str = "tidegate_store_uncounted_total";
+    pub const OBSERVED_TOKENS: &str = "tidegate_observed_tokens_total";
+    pub const OBSERVED_COST: &str = "tidegate_observed_cost_usd_total";
+    pub const OBSERVED_REFUSALS: &str = "tidegate_observed_refusals_total";
     pub const LEARNT_WINDOW: &str = "tidegate_learnt_window_tokens";
     pub const ARCHIVE_QUEUED: &str = "tidegate_archive_queued";
     pub const ARCHIVE_RECORDS: &str = "tidegate_archive_records_total";

@@ -26,6 +26,13 @@ pub(crate) struct Shard {
     pub(crate) folded: Count,
     pub(crate) dropped: Count,
     pub(crate) stop_hints: Count,
+    /// Requests whose plan was only observed: as they were forwarded, as planned, and how many would have been refused.
+    pub(crate) observed_turns: Count,
+    pub(crate) observed_in: Count,
+    pub(crate) observed_out: Count,
+    pub(crate) observed_refusals: Count,
+    pub(crate) observed_billed: Count,
+    pub(crate) observed_planned: Count,
     pub(crate) prompt_tokens: Count,
     pub(crate) cached_tokens: Count,
     pub(crate) completion_tokens: Count,
@@ -70,6 +77,10 @@ impl Shard {
         self.tokens_out.add(figures.forwarded().0);
         self.stop_hints.add(figures.stop_hint.is_some().into());
         if figures.observed {
+            self.observed_turns.add(1);
+            self.observed_in.add(figures.before.0);
+            self.observed_out.add(figures.after.0);
+            self.observed_refusals.add(figures.would_refuse().into());
             return;
         }
         self.masked_tokens.add(figures.left_out.masked.0);
@@ -94,6 +105,10 @@ impl Shard {
         self.priced.add(1);
         self.billed.add(nano_usd(cost.billed));
         self.unedited.add(nano_usd(cost.unedited));
+        if let Some(planned) = cost.planned {
+            self.observed_billed.add(nano_usd(cost.billed));
+            self.observed_planned.add(nano_usd(planned));
+        }
     }
 
     pub(crate) fn summarized(&self, summarized: &Summarized) {

@@ -26,6 +26,14 @@ pub struct Tally {
     pub unedited: u64,
     pub priced: u64,
     pub unpriced: u64,
+    /// Requests whose plan was only observed, their tokens as sent and as planned, and how many would have been refused.
+    pub observed: u64,
+    pub observed_before: u64,
+    pub observed_after: u64,
+    pub observed_refusals: u64,
+    /// What they were billed and what they would have been as planned, in billionths of a USD.
+    pub observed_billed: u64,
+    pub observed_planned: u64,
     /// Summaries made.
     pub folds: u64,
     /// The cost of summarizers in billionths of a USD, including failed attempts.
@@ -84,6 +92,12 @@ impl Tally {
         is_known.then(|| (usd(self.billed), usd(self.unedited)))
     }
 
+    /// What observed requests were billed, and what they would have been as planned, in USD.
+    #[must_use]
+    pub fn observed_costs(&self) -> (f64, f64) {
+        (usd(self.observed_billed), usd(self.observed_planned))
+    }
+
     /// In USD.
     #[must_use]
     pub fn summarizer_cost(&self) -> f64 {
@@ -121,6 +135,12 @@ impl Tally {
             unedited: with(self.unedited, other.unedited),
             priced: with(self.priced, other.priced),
             unpriced: with(self.unpriced, other.unpriced),
+            observed: with(self.observed, other.observed),
+            observed_before: with(self.observed_before, other.observed_before),
+            observed_after: with(self.observed_after, other.observed_after),
+            observed_refusals: with(self.observed_refusals, other.observed_refusals),
+            observed_billed: with(self.observed_billed, other.observed_billed),
+            observed_planned: with(self.observed_planned, other.observed_planned),
             folds: with(self.folds, other.folds),
             summarizers: with(self.summarizers, other.summarizers),
             degraded: maps(&self.degraded, &other.degraded),

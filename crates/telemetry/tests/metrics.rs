@@ -91,7 +91,9 @@ fn unanswered(code: &'static str) -> Completion {
 
 /// One request of every kind.
 fn count_everything(metrics: &Metrics, labels: [&Labels; 2], figures: &Figures) {
-    for (labels, cost) in labels.into_iter().zip([Some(Cost { billed: 0.25, unedited: 0.75 }), None]) {
+    for (labels, cost) in
+        labels.into_iter().zip([Some(Cost { billed: 0.25, unedited: 0.75, planned: None }), None])
+    {
         metrics.overhead(labels, Duration::from_micros(180));
         metrics.planned(labels, figures);
         let (prompt_tokens, completion_tokens, cached_tokens) = (Some(410), Some(20), Some(128));

@@ -7,6 +7,8 @@ import { trend } from '../series.js';
 const tone = dollars => (dollars === null ? '' : dollars < 0 ? 'more' : dollars > 0 ? 'less' : '');
 // Money for an axis, without trailing zeros: $0.05.
 const axisMoney = dollars => money(dollars).replace(/(\.\d\d\d*?)0+$/, '$1');
+// What the plans of requests that were only observed would have done. They were not applied.
+const wouldForward = totals => `observed, not applied: would forward ${short(totals.would_tokens_after)} (${saving(totals.tokens_before, totals.would_tokens_after)})${totals.would_refuse > 0 ? `, refuse ${count(totals.would_refuse)}` : ''}`;
 const unpriced = totals => (totals.unpriced > 0 ? `${count(totals.unpriced)} without a known price` : '');
 // Without losses there is no line, because it would cover the zero line of every plot.
 const losses = values => (values.some(value => value < 0) ? values.map(value => value && Math.min(0, value)) : values.map(() => null));
@@ -18,7 +20,7 @@ const CARDS = [
     name: 'tokens', title: 'Prompt tokens', wide: true,
     figure: totals => `${short(totals.tokens_before)} → ${short(totals.tokens_after)}`,
     exact: totals => `${count(totals.tokens_before)} sent by clients, ${count(totals.tokens_after)} forwarded`,
-    note: totals => (totals.tokens_before === 0 ? 'sent by clients → forwarded' : `sent by clients → forwarded: ${saving(totals.tokens_before, totals.tokens_after)}`),
+    note: totals => (totals.observed > 0 ? wouldForward(totals) : totals.tokens_before === 0 ? 'sent by clients → forwarded' : `sent by clients → forwarded: ${saving(totals.tokens_before, totals.tokens_after)}`),
     lines: [{ label: 'sent', color: '--c0', filled: true, stepped: true }, { label: 'forwarded', color: '--kept', filled: true, stepped: true }],
     columns: series => [series.tokens_before, series.tokens_after], value: short,
   },
@@ -31,7 +33,7 @@ const CARDS = [
     name: 'avoided', title: 'Cost avoided, net',
     figure: totals => money(totals.avoided_usd), tone: totals => tone(totals.avoided_usd),
     exact: totals => `${money(totals.unedited_cost_usd)} as sent, minus ${money(totals.cost_usd)} billed and ${money(totals.summarizer_cost_usd)} for summaries`,
-    note: totals => (totals.avoided_usd === null ? 'no known price' : `of ${money(totals.unedited_cost_usd)} unedited`),
+    note: totals => (totals.observed > 0 && totals.would_avoid_usd !== null ? `observed, not applied: would avoid ${money(totals.would_avoid_usd)}` : totals.avoided_usd === null ? 'no known price' : `of ${money(totals.unedited_cost_usd)} unedited`),
     // Two lines, so that a loss has its own colour.
     lines: [{ label: 'avoided', color: '--less', filled: true, stepped: true }, { label: 'lost', color: '--more', filled: true, stepped: true }],
     columns: ({ avoided_usd: all }) => [all.map(value => value && Math.max(0, value)), losses(all)], value: axisMoney,

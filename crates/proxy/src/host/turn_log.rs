@@ -21,6 +21,8 @@ use tidegate_wire::{Answer, Dialect, Usage, chain};
 pub(crate) const COST: &str = "cost_nanousd";
 /// The counter of what it would have cost unedited.
 const UNEDITED_COST: &str = "unedited_cost_nanousd";
+/// The counter of what it would have cost as planned, where the plan was only observed.
+const PLANNED_COST: &str = "planned_cost_nanousd";
 
 /// How much of an answer that cannot be read counts as one token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -140,6 +142,7 @@ impl TurnLog {
         self.record.cached_tokens = usage.map(|usage| usage.cached_tokens);
         self.record.cost_usd = cost.map(|cost| cost.billed);
         self.record.unedited_cost_usd = cost.map(|cost| cost.unedited);
+        self.record.planned_cost_usd = cost.and_then(|cost| cost.planned);
         if let Some(reports) = self.reports.take() {
             reports.write(gateway, &answer, cost);
         }
@@ -195,6 +198,9 @@ impl TurnLog {
         let counts = [
             ("tokens_before", sent(figures.before)),
             ("tokens_after", sent(figures.forwarded())),
+            // What would have been forwarded, where the plan was only observed.
+            ("tokens_planned", if figures.observed { sent(figures.after) } else { 0 }),
+            (PLANNED_COST, record.planned_cost_usd.map_or(0, nanodollars)),
             ("prompt_tokens", reported(record.prompt_tokens)),
             ("completion_tokens", reported(record.completion_tokens)),
             ("cached_tokens", reported(record.cached_tokens)),

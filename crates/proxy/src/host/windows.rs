@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tidegate_config::Upstream;
-use tidegate_engine::Tokens;
+use tidegate_engine::{ContextWindow, Tokens};
 use tidegate_store::{Conversations, wall_clock};
 use tidegate_telemetry::WindowFact;
 
@@ -22,8 +22,8 @@ type Key = (String, String);
 /// The topic in the store.
 const TOPIC: &str = "windows";
 
-/// How long what other processes have learnt is not asked for again, in milliseconds.
-const FRESH: u64 = 100;
+/// How long what other processes have learnt is not asked for again where a window is certain, in milliseconds.
+const FRESH: u64 = 1_000;
 
 /// Clients choose the names of models, so both their number and their length are bounded.
 const MAX_WINDOWS: usize = 1_000;
@@ -70,10 +70,11 @@ impl LearntWindows {
         true
     }
 
-    /// Reads what other processes have learnt, unless that was done a moment ago.
-    pub(crate) async fn refresh(&self, conversations: &Arc<Conversations>) {
+    /// Reads what other processes have learnt. For a model whose window is certain, that may be a moment old.
+    pub(crate) async fn refresh(&self, conversations: &Arc<Conversations>, window: ContextWindow) {
+        let fresh = if window.certain().is_some() { FRESH } else { 0 };
         let (now, last) = (wall_clock(), self.refreshed.load(Ordering::Relaxed));
-        let is_fresh = last > 0 && (!conversations.is_shared() || now.saturating_sub(last) < FRESH);
+        let is_fresh = last > 0 && (!conversations.is_shared() || now.saturating_sub(last) < fresh);
         if is_fresh
             || self.refreshed.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err()
         {

@@ -5,6 +5,7 @@
 mod answer_reader;
 mod forward;
 mod identify;
+mod model_list;
 mod recall;
 mod receive;
 mod relay;
@@ -17,6 +18,7 @@ mod route;
 mod send;
 mod state;
 mod tunnel;
+mod unmanaged;
 
 use crate::host::fold::Folder;
 use crate::host::identity::Identity;
@@ -35,11 +37,12 @@ use crate::transport::origin;
 use crate::transport::path::canonical;
 use crate::transport::server::Handler;
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use identify::{Access, branch_points, identify, is_known};
+use model_list::{is_model_list, learn_windows};
 use recall::recall;
 use receive::{Received, deployment, dialect, receive};
 use relay::relay;
@@ -60,6 +63,7 @@ use tidegate_telemetry::names::{self, span};
 use tidegate_wire::Dialect;
 use tokio::time::Instant;
 use tunnel::{Switched, Upgrade};
+use unmanaged::unmanaged_headers;
 
 /// Why a request is forwarded untouched although its route has a strategy.
 const UNREADABLE: &str = "unreadable";
@@ -180,7 +184,8 @@ async fn complete_chat(
     let arrived = Instant::now();
     let Some(managed) = Managed::new(worker, snapshot, &received, path, observer)? else {
         let (head, body) = (received.head, SendBody::pieces([received.sent]));
-        return send(worker, snapshot.default_upstream(), head, body, observer, HeaderMap::new(), None).await;
+        let headers = unmanaged_headers(&head.method, path);
+        return send(worker, snapshot.default_upstream(), head, body, observer, headers, None).await;
     };
     let requested_model = model_label(received.model());
     let is_streamed = received.chat.as_ref().is_some_and(|(_, outline)| outline.stream);
@@ -308,11 +313,12 @@ impl<'a> Managed<'a> {
             return Ok(Edited { head, sent, folder, rewritten: None });
         };
         let named = identity.filter(|identity| identity.branch.is_none()).cloned();
+        let window = snapshot.models.lookup(outline.model.as_deref().unwrap_or_default()).window;
         let recalling = async {
             tokio::join!(
                 recall(gateway, folder.identity.as_mut(), settings.store.on_failure),
                 spent(gateway, named.as_ref(), &route.context.limits),
-                gateway.windows.refresh(&gateway.conversations),
+                gateway.windows.refresh(&gateway.conversations, window),
             )
         };
         let (recalled, spent, ()) = in_step(&spans, span::RECALL, recalling).await;
@@ -393,7 +399,12 @@ async fn pass_through(
     }
     let upstream = route.map_or(snapshot.default_upstream(), |route| snapshot.prepared(&route.upstream));
     let body = SendBody::Stream(Upload::new(body, settings.server.body_timeout, observer.upload.clone()));
-    let sent = send(worker, upstream, head, body, observer, HeaderMap::new(), None).await?;
+    let headers = unmanaged_headers(&head.method, path);
+    let is_model_list = is_model_list(&head.method, path);
+    let mut sent = send(worker, upstream, head, body, observer, headers, None).await?;
+    if is_model_list {
+        sent = learn_windows(worker, sent).await;
+    }
     Ok(match upgrade.filter(|_| tunnel::is_switched(&sent.response)) {
         Some(client) => {
             let Forwarded { response, upstream, .. } = sent;

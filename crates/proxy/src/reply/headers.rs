@@ -23,6 +23,7 @@ pub(crate) fn turn_headers(
     }
     if let Some(figures) = figures {
         figure_headers(&mut headers, figures);
+        observe_headers(&mut headers, figures);
         if let Some(turns) = figures.stop_hint {
             put(&mut headers, header::STOP_HINT, &format!("plateau={turns}"));
         }
@@ -42,6 +43,19 @@ pub(crate) fn figure_headers(headers: &mut HeaderMap, figures: &Figures) {
     put(headers, header::EDITS, &format!("masked={masked},folded={folded},dropped={dropped}"));
     if let Some(cause) = figures.trigger {
         put(headers, header::TRIGGER, cause.name());
+    }
+}
+
+/// The value of `x-tidegate-would-refuse`.
+const CONTEXT_BUDGET_EXCEEDED: &str = "context_budget_exceeded";
+
+/// Marks a plan that was not applied.
+fn observe_headers(headers: &mut HeaderMap, figures: &Figures) {
+    if figures.observed {
+        put(headers, header::OBSERVE, "1");
+    }
+    if figures.would_refuse() {
+        put(headers, header::WOULD_REFUSE, CONTEXT_BUDGET_EXCEEDED);
     }
 }
 

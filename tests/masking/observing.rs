@@ -1,0 +1,68 @@
+//! An observed run tells the same figures as an applied one, as what would have been.
+
+use crate::support::agent::{EVERY_TURN, body, conversation, send};
+use crate::support::client::admin;
+use crate::support::reply::{Reply, figure};
+use crate::support::tidegate::Tidegate;
+use serde_json::{Value, json};
+use tidegate_testkit::{Answer, MockUpstream, until};
+
+/// An upstream that reports no usage, so that both runs are billed by our own count.
+async fn upstream() -> MockUpstream {
+    let upstream = MockUpstream::start().await;
+    let message = json!({ "role": "assistant", "content": "ok" });
+    let choice = json!({ "index": 0, "finish_reason": "stop", "message": message });
+    upstream
+        .answer(Answer::json(200, json!({ "id": "c", "object": "chat.completion", "choices": [choice] })));
+    upstream
+}
+
+async fn overview(tidegate: &Tidegate, requests: u64) -> Value {
+    let mut page = Value::Null;
+    until("all requests are in the overview", async || {
+        page = admin(tidegate.admin, "/api/overview").await.json();
+        page["totals"]["requests"] == requests && !page["totals"]["cost_usd"].is_null()
+    })
+    .await;
+    page["totals"].clone()
+}
+
+fn reported(reply: &Reply) -> (u64, u64, Option<String>) {
+    let edits = reply.header("x-tidegate-edits").map(str::to_owned);
+    (figure(reply, "x-tidegate-tokens-before"), figure(reply, "x-tidegate-tokens-after"), edits)
+}
+
+#[tokio::test]
+async fn observed_and_applied_runs_tell_the_same_figures() {
+    let upstream = upstream().await;
+    // Without a discount on cached input, neither side has to estimate what would have been cached.
+    let config = format!("{EVERY_TURN}[models.\"gpt-4o\"]\ninput = 2.5\noutput = 10.0\n");
+    let applied = Tidegate::start(&config, &upstream).await;
+    let mut observed = Tidegate::start(&format!("[context]\nobserve = true\n{config}"), &upstream).await;
+    for turns in 1..12 {
+        let sent = body("gpt-4o", &conversation(turns), &[]);
+        let headers = [("x-conversation-id", "c"), ("authorization", "Bearer ada")];
+        let (one, _) = send(&applied, &upstream, &headers, &sent).await;
+        let (other, arrived) = send(&observed, &upstream, &headers, &sent).await;
+        assert_eq!(arrived, sent, "nothing is applied");
+        assert_eq!(reported(&one), reported(&other), "{turns} turns");
+        assert_eq!((one.header("x-tidegate-observe"), other.header("x-tidegate-observe")), (None, Some("1")));
+    }
+    let (one, other) = (overview(&applied, 11).await, overview(&observed, 11).await);
+    assert_eq!(one["tokens_before"], other["tokens_before"]);
+    assert_eq!(one["tokens_after"], other["would_tokens_after"], "{one} {other}");
+    assert_eq!(other["tokens_after"], other["tokens_before"], "what was really forwarded");
+    assert_eq!((&one["observed"], &other["observed"]), (&json!(0), &json!(11)));
+    // What editing saved in the one, it would have saved in the other.
+    let of = |totals: &Value, name: &str| totals[name].as_f64().unwrap();
+    let (saved, would) = (of(&one, "avoided_usd"), of(&other, "would_avoid_usd"));
+    assert!(saved > 0.0 && (saved - would).abs() / saved < 1e-6, "{saved} {would}");
+    assert_eq!(of(&other, "avoided_usd"), 0.0);
+    let metrics = admin(observed.admin, "/metrics").await.text();
+    let counter = metrics
+        .lines()
+        .find(|line| line.starts_with("tidegate_observed_tokens_total") && line.contains("planned"));
+    assert!(counter.is_some_and(|line| line.ends_with(&format!(" {}", one["tokens_after"]))), "{metrics}");
+    let lines = observed.access_log(11).await;
+    assert!(lines.iter().all(|line| line["observed"] == true), "{lines:?}");
+}
