@@ -18,6 +18,8 @@ pub struct Fold {
     pub timeout: Duration,
     /// The role of the message that holds the summary.
     pub role: FoldRole,
+    /// Whether the summary is a message of its own.
+    pub placement: FoldPlacement,
     /// `extractive`, or a key of `Settings::summarizers`.
     pub summarizer: String,
     /// Whether the first user message is never folded.
@@ -39,6 +41,15 @@ pub enum FoldRole {
     System,
 }
 
+/// Where a summary or a marker in role `user` stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoldPlacement {
+    /// In the neighbouring user message, as a part of its own.
+    Merge,
+    /// In a message of its own.
+    Message,
+}
+
 /// When messages beyond `fold.keep` go, too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prune {
@@ -52,6 +63,7 @@ impl Choice for FoldPace {
 }
 
 choices!(FoldMode { "inline" => Inline, "background" => Background });
+choices!(FoldPlacement { "merge" => Merge, "message" => Message });
 choices!(FoldRole { "user" => User, "system" => System });
 
 impl Fold {
@@ -67,6 +79,7 @@ impl Fold {
             max_tokens: section.positive_tokens("max_tokens", 1500),
             timeout: section.duration("timeout", Duration::from_secs(20)),
             role: section.choice("role", FoldRole::User),
+            placement: section.choice("placement", FoldPlacement::Message),
             summarizer: section
                 .text("summarizer", "extractive", |node| value::one_of(node, summarizers).map(str::to_owned)),
             pin_task: section.flag("pin_task", false),

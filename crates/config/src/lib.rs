@@ -73,7 +73,7 @@ pub use context::{
     AllowHeaders, Context, History, Mask, ModelWindow, Observations, Unit, strategy_from_name, strategy_name,
 };
 pub use error::{ConfigError, ConfigErrors};
-pub use fold::{Fold, FoldMode, FoldRole, Prune};
+pub use fold::{Fold, FoldMode, FoldPlacement, FoldRole, Prune};
 pub use glob::Glob;
 pub use limits::Limits;
 pub use matching::{chat_route, matching_route};

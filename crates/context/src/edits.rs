@@ -1,6 +1,7 @@
 //! Converts a plan into wire edits and applies them.
 
 use crate::markers;
+use crate::placement::{Insertion, Placed};
 use crate::{Assessment, ConversationState, TurnInput};
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -32,13 +33,16 @@ impl Assessment {
             *folded = None;
         }
         let placeholder = Placeholder::new(&input.context.mask.placeholder);
-        let mut insertions = self.insertions(&plan, input, state).into_iter().peekable();
+        let insertions = self.insertions(&plan, input, state);
+        let mut placed = self.placed(&plan, input, insertions).into_iter().peekable();
         let mut edits = Vec::new();
         let mut masked = plan.masked.iter().peekable();
         let removed = plan.folded.as_ref().map_or(&[][..], |folded| &folded.removed);
         let (mut removed, mut dropped) = (removed.iter().peekable(), plan.dropped.iter().peekable());
         for (message, parsed) in self.chat.parsed.iter().enumerate() {
-            while let Some((before, with)) = insertions.next_if(|(before, _)| *before == message) {
+            let stands_here =
+                |placed: &Placed| matches!(placed, Placed::Message { before, .. } if *before == message);
+            while let Some(Placed::Message { before, json: with }) = placed.next_if(stands_here) {
                 edits.push(Edit::Insert { before, with });
             }
             if removed.next_if_eq(&&message).is_some() || dropped.next_if_eq(&&message).is_some() {
@@ -55,19 +59,25 @@ impl Assessment {
             if masked.next_if_eq(&&message).is_some() {
                 edits.push(Edit::Mask { message, placeholder: placeholder.clone() });
             }
+            let is_part =
+                |placed: &Placed| matches!(placed, Placed::Part { message: into, .. } if *into == message);
+            if let Some(Placed::Part { message, side, texts }) = placed.next_if(is_part) {
+                edits.push(Edit::Extend { message, texts, side });
+            }
         }
         edits
     }
 
     /// Messages of our own, each with the index of the client's message that it stands before.
-    fn insertions(&self, plan: &Plan, input: &TurnInput, state: &ConversationState) -> Vec<(usize, Bytes)> {
+    fn insertions(&self, plan: &Plan, input: &TurnInput, state: &ConversationState) -> Vec<Insertion> {
         let messages = &self.chat.messages;
         let first_after_instructions = messages.iter().position(|message| !message.role.is_instruction());
         let (notes, summary) = self.own_messages(plan, input, state);
         let own = notes.into_iter().chain(summary).filter(|json| !json.is_empty());
         // A request of instructions alone has no message that the notes could stand before.
-        let mut insertions: Vec<(usize, Bytes)> =
-            own.filter_map(|json| first_after_instructions.map(|before| (before, json))).collect();
+        let insertion = |before: usize, json: Bytes| Insertion { before, json, breakpoint: None };
+        let mut insertions: Vec<Insertion> =
+            own.filter_map(|json| first_after_instructions.map(|before| insertion(before, json))).collect();
         if let Some(first) = plan.dropped.first() {
             let text = match input.strategy {
                 Strategy::Window => markers::left_out_middle(plan.dropped.len()),
@@ -76,7 +86,7 @@ impl Assessment {
                     markers::missing_turns(plan.dropped.iter().filter(begins_turn).count().max(1))
                 }
             };
-            insertions.push((*first, input.outline.dialect.own_message(OwnRole::User, &text)));
+            insertions.push(insertion(*first, input.outline.dialect.own_message(OwnRole::User, &text)));
         }
         self.move_breakpoint(plan, input, &mut insertions);
         insertions
@@ -84,15 +94,16 @@ impl Assessment {
 
     /// Moves the last cache marker of the messages that go to the nearest message of our own before it. So there are never more
     /// markers than the client has set.
-    fn move_breakpoint(&self, plan: &Plan, input: &TurnInput, insertions: &mut [(usize, Bytes)]) {
+    fn move_breakpoint(&self, plan: &Plan, input: &TurnInput, insertions: &mut [Insertion]) {
         let folded = plan.folded.iter().flat_map(|folded| &folded.removed);
         let marked =
             folded.chain(&plan.dropped).filter(|index| self.chat.parsed[**index].facts.breakpoint.is_some());
         let Some(&lost) = marked.max() else { return };
         let Some(marker) = self.chat.parsed[lost].facts.breakpoint else { return };
-        let message = input.outline.messages[lost].of(&input.body);
-        if let Some((_, own)) = insertions.iter_mut().rev().find(|(before, _)| *before <= lost) {
-            *own = input.outline.dialect.with_breakpoint(own, marker.of(message));
+        let place = input.outline.messages[lost].range().start;
+        let marker = place + marker.range().start..place + marker.range().end;
+        if let Some(own) = insertions.iter_mut().rev().find(|own| own.before <= lost) {
+            own.breakpoint = Some(input.body.slice(marker));
         }
     }
 

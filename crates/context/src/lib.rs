@@ -53,6 +53,7 @@ mod measure;
 mod offline;
 mod outcome;
 mod pinned_message;
+mod placement;
 mod plateau;
 mod policy;
 mod record;

@@ -16,7 +16,7 @@ use tidegate_context::{
 use tidegate_engine::{Timestamp, Tokens};
 use tidegate_tokens::chat::message_tokens;
 use tidegate_tokens::{Model, count};
-use tidegate_wire::{Edit, Outline, Reader};
+use tidegate_wire::{Dialect, Edit, Outline, OwnRole, OwnText, Reader, Side};
 
 /// The state of one conversation under one policy.
 #[derive(Debug)]
@@ -166,6 +166,16 @@ impl Conversation {
             |indexes: Range<usize>| indexes.map(|index| (Origin::Client(index), messages[index].tokens));
         let mut next = 0;
         for edit in edits {
+            if let Edit::Extend { message, texts, side } = &edit {
+                parts.extend(as_sent(next..(*message).max(next)));
+                let own: Vec<_> = texts.iter().map(|text| self.own_part(text, model)).collect();
+                // A message that is masked, too, has been listed already.
+                let client: Vec<_> = as_sent(next.max(*message)..message + 1).collect();
+                let (first, second) = if *side == Side::Front { (own, client) } else { (client, own) };
+                parts.extend(first.into_iter().chain(second));
+                next = message + 1;
+                continue;
+            }
             let (at, after, new) = match edit {
                 Edit::Insert { before, with } => {
                     let tokens = self.tokens_of_own(&with, model);
@@ -179,7 +189,7 @@ impl Conversation {
                     (message, message + 1, Some((Origin::Masked(message), masked)))
                 }
                 // If the message is masked too, that edit comes next.
-                Edit::Untag { message } => (message, message, None),
+                Edit::Untag { message } | Edit::Extend { message, .. } => (message, message, None),
             };
             parts.extend(as_sent(next..at));
             parts.extend(new);
@@ -187,6 +197,13 @@ impl Conversation {
         }
         parts.extend(as_sent(next..messages.len()));
         parts.into_iter().map(|(origin, tokens)| Part { origin, tokens }).collect()
+    }
+
+    /// A text of our own in a message of the client's.
+    fn own_part(&mut self, text: &OwnText, model: &Arc<Model>) -> (Origin, Tokens) {
+        let json = Dialect::Chat.own_message(OwnRole::User, &text.text());
+        let tokens = self.tokens_of_own(&json, model);
+        (Origin::Own(json), tokens)
     }
 
     /// The cost of a message of our own.

@@ -16,7 +16,7 @@ pub(crate) use answer_message::answer_message;
 pub(crate) use error::{error_body, error_event};
 pub(crate) use facts::facts;
 pub(crate) use message::read_message;
-pub(crate) use own_message::{own_message, with_breakpoint};
+pub(crate) use own_message::{joined, own_message, own_text, with_breakpoint};
 
 use crate::envelope::{ExtraKind, Meaning, MemberTable};
 

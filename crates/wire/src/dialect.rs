@@ -1,6 +1,6 @@
 use crate::cursor::whole_message;
 use crate::envelope::MemberTable;
-use crate::{Answer, MessageFacts, MessageView, Unreadable, chat};
+use crate::{Answer, MessageFacts, MessageView, OwnText, Unreadable, chat};
 use bytes::Bytes;
 
 /// An API that clients speak: the JSON shape of its requests, responses and event streams.
@@ -95,6 +95,23 @@ impl Dialect {
     pub fn own_message(self, role: OwnRole, text: &str) -> Bytes {
         match self {
             Dialect::Chat => chat::own_message(role, text),
+        }
+    }
+
+    /// Returns the text of a user message of our own, to be put into a message of the client's with this cache marker. `None` if
+    /// it has another role.
+    #[must_use]
+    pub fn own_text(self, own: &Bytes, marker: Option<Bytes>) -> Option<OwnText> {
+        match self {
+            Dialect::Chat => chat::own_text(own, marker),
+        }
+    }
+
+    /// Joins two messages of our own to one.
+    #[must_use]
+    pub fn joined(self, first: &Bytes, second: &Bytes) -> Bytes {
+        match self {
+            Dialect::Chat => chat::joined(first, second),
         }
     }
 

@@ -9,6 +9,8 @@ pub enum Edit {
     Mask { message: usize, placeholder: Placeholder },
     /// Removes the message's `observation` tag.
     Untag { message: usize },
+    /// Adds texts of our own to the message's content, each as a part of its own: before what the client wrote, or after it.
+    Extend { message: usize, texts: Vec<OwnText>, side: Side },
     /// Replaces a run of messages with one message, a JSON object.
     Replace { messages: Range<usize>, with: Bytes },
     /// Removes a run of messages.
@@ -25,6 +27,33 @@ impl Placeholder {
     #[must_use]
     pub fn new(text: &str) -> Placeholder {
         Placeholder(serde_json::Value::from(text).to_string().into())
+    }
+}
+
+/// Where texts are added to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Front,
+    Back,
+}
+
+/// A text of our own, rendered once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnText {
+    pub(crate) json: Placeholder,
+    /// The value of a cache marker of the client's to put on it.
+    pub(crate) breakpoint: Option<Bytes>,
+}
+
+impl OwnText {
+    #[must_use]
+    pub fn new(text: &str, breakpoint: Option<Bytes>) -> OwnText {
+        OwnText { json: Placeholder::new(text), breakpoint }
+    }
+
+    #[must_use]
+    pub fn text(&self) -> String {
+        serde_json::from_slice(&self.json.0).unwrap_or_default()
     }
 }
 
@@ -46,6 +75,8 @@ pub enum BadEdit {
     OutOfOrder { edit: usize },
     #[error("edit {edit} masks a message without content")]
     NoContent { edit: usize },
+    #[error("edit {edit} adds to a message without content")]
+    NothingToExtend { edit: usize },
     #[error("edit {edit} removes a tag that is not there")]
     NoTag { edit: usize },
 }

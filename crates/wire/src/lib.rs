@@ -44,6 +44,7 @@
 
 mod answer;
 mod chat;
+mod content_pieces;
 mod cursor;
 mod dialect;
 mod digest;
@@ -73,7 +74,7 @@ pub use answer::{Answer, AnswerCall, Usage};
 pub use dialect::{Dialect, OwnRole};
 pub use digest::chain;
 pub use document::DocumentReader;
-pub use edit::{BadEdit, Edit, Piece, Placeholder};
+pub use edit::{BadEdit, Edit, OwnText, Piece, Placeholder, Side};
 pub use envelope::{Extra, ExtraKind, OutputLimit};
 pub use events::SideReader;
 pub use facts::{Call, CallId, MessageFacts};

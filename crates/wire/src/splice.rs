@@ -1,3 +1,4 @@
+use crate::content_pieces::{ContentChange, content_pieces};
 use crate::{BadEdit, Edit, MessageFacts, Outline, Piece, Span};
 use bytes::Bytes;
 use std::borrow::Borrow;
@@ -28,6 +29,7 @@ pub fn splice<F: Borrow<MessageFacts>>(
     edits: &[Edit],
 ) -> Result<Vec<Piece>, BadEdit> {
     let mut writer = PieceWriter {
+        body,
         messages: &outline.messages,
         pieces: Vec::with_capacity(2 * edits.len() + 1),
         next: 0,
@@ -41,7 +43,7 @@ pub fn splice<F: Borrow<MessageFacts>>(
     let mut at = 0;
     while let Some(edit) = edits.get(at) {
         match edit {
-            Edit::Mask { message, .. } | Edit::Untag { message } => {
+            Edit::Mask { message, .. } | Edit::Untag { message } | Edit::Extend { message, .. } => {
                 let changes = Changes::collect(*message, outline, facts, edits, &mut at)?;
                 writer.copy_until(*message, at - 1)?;
                 writer.change(*message, &changes);
@@ -98,11 +100,9 @@ pub fn spliced_len(pieces: &[Piece]) -> usize {
 
 /// The changes inside one message. Places count from the message's first byte and do not overlap.
 struct Changes<'a> {
-    /// The values to replace with the placeholder, in order.
-    masked: &'a [Span],
-    placeholder: Option<&'a Bytes>,
-    /// The value of a cache marker inside them.
-    breakpoint: Option<Span>,
+    /// The values to change, in order.
+    places: &'a [Span],
+    content: ContentChange<'a>,
     /// The tag to remove.
     tag: Option<Span>,
 }
@@ -120,16 +120,23 @@ impl<'a> Changes<'a> {
             return Err(BadEdit::NoSuchMessage { edit: *at });
         };
         let facts: &MessageFacts = facts.borrow();
-        let mut changes = Changes { masked: &[], placeholder: None, breakpoint: None, tag: None };
+        let mut changes = Changes { places: &[], content: ContentChange::default(), tag: None };
         while let Some(edit) = edits.get(*at) {
             let is_repeated = match edit {
                 Edit::Mask { message: same, placeholder } if *same == message => {
                     if facts.maskable.is_empty() {
                         return Err(BadEdit::NoContent { edit: *at });
                     }
-                    changes.masked = &facts.maskable;
-                    changes.breakpoint = facts.breakpoint;
-                    changes.placeholder.replace(&placeholder.0).is_some()
+                    changes.places = &facts.maskable;
+                    changes.content.breakpoint = facts.breakpoint;
+                    changes.content.placeholder.replace(&placeholder.0).is_some()
+                }
+                Edit::Extend { message: same, texts, side } if *same == message => {
+                    if facts.maskable.len() != 1 {
+                        return Err(BadEdit::NothingToExtend { edit: *at });
+                    }
+                    changes.places = &facts.maskable;
+                    changes.content.texts.replace((texts.as_slice(), *side)).is_some()
                 }
                 Edit::Untag { message: same } if *same == message => {
                     let tag = facts.tag.ok_or(BadEdit::NoTag { edit: *at })?;
@@ -148,6 +155,7 @@ impl<'a> Changes<'a> {
 
 /// Writes the pieces of the edited body.
 struct PieceWriter<'a> {
+    body: &'a [u8],
     messages: &'a [Span],
     pieces: Vec<Piece>,
     /// The first of the client's messages that has not been processed.
@@ -189,35 +197,18 @@ impl PieceWriter<'_> {
         let span = self.messages[message].range();
         let mut from = span.start;
         let mut tag = changes.tag;
-        for place in changes.masked {
+        for place in changes.places {
             if let Some(tag) = tag.take_if(|tag| tag.start < place.start) {
                 from = self.skip(from, tag, span.start);
             }
             from = self.skip(from, *place, span.start);
-            self.placeholder(changes, *place, span.start);
+            content_pieces(&changes.content, self.body, *place, span.start, &mut self.pieces);
         }
         if let Some(tag) = tag {
             from = self.skip(from, tag, span.start);
         }
         self.client(from..span.end);
         self.next = message + 1;
-    }
-
-    /// Writes the placeholder. A cache marker needs a text part to stand in.
-    fn placeholder(&mut self, changes: &Changes<'_>, place: Span, base: usize) {
-        let Some(placeholder) = changes.placeholder.cloned() else { return };
-        let is_inside =
-            |marker: &Span| place.start <= marker.start && marker.range().end <= place.range().end;
-        let Some(marker) = changes.breakpoint.filter(is_inside) else {
-            self.pieces.push(Piece::New(placeholder));
-            return;
-        };
-        let marker = marker.range();
-        self.pieces.push(Piece::New(Bytes::from_static(br#"[{"type":"text","text":"#)));
-        self.pieces.push(Piece::New(placeholder));
-        self.pieces.push(Piece::New(Bytes::from_static(br#","cache_control":"#)));
-        self.pieces.push(Piece::Client(base + marker.start..base + marker.end));
-        self.pieces.push(Piece::New(Bytes::from_static(b"}]")));
     }
 
     /// Copies from `from` up to a place inside the message that starts at `base`. Returns the index after that place.
@@ -254,7 +245,7 @@ impl PieceWriter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Dialect, Placeholder, split};
+    use crate::{Dialect, OwnText, Placeholder, Side, split};
     use smallvec::smallvec;
 
     const BODY: &str = r#"{"messages":[ {"a":0,"content":"x"},{"a":1,"observation":{"type":"tool_output"},"content":[]} ,  {"a":2} ],"n":1}"#;
@@ -329,6 +320,31 @@ mod tests {
         assert_eq!(masked(&format!("[{}]", part("long", ""))), plain);
         assert_eq!(masked(&format!("[{}]", part("long", r#","cache_control":null"#))), plain);
         assert_eq!(masked(r#""long""#), plain);
+    }
+
+    #[test]
+    fn texts_are_added_as_the_client_writes_its_own() {
+        let extended = |content: &str, side, marker: Option<&'static str>| {
+            let body = format!(r#"{{"messages":[{{"role":"user","content":{content},"name":"n"}}]}}"#);
+            let own = |text, marker: Option<&'static str>| OwnText::new(text, marker.map(new));
+            let texts = vec![own("a\n", None), own("b", marker)];
+            let out = edited(&body, &[Edit::Extend { message: 0, texts, side }]).unwrap();
+            let out = out.strip_prefix(r#"{"messages":[{"role":"user","content":"#).unwrap();
+            out.strip_suffix(r#","name":"n"}]}"#).unwrap().to_owned()
+        };
+        let (front, back) = (Side::Front, Side::Back);
+        assert_eq!(extended(r#""x\u0041""#, front, None), r#""a\n\n\nb\n\nx\u0041""#);
+        assert_eq!(extended(r#""x""#, back, None), r#""x\n\na\n\n\nb""#);
+        let (a, b, x) = (
+            r#"{"type":"text","text":"a\n"}"#,
+            r#"{"type":"text","text":"b"}"#,
+            r#"{"type":"text","text":"x"}"#,
+        );
+        assert_eq!(extended("[ 1 ]", front, None), format!("[{a},{b}, 1 ]"));
+        assert_eq!(extended("[ 1 ]", back, None), format!("[ 1 ,{a},{b}]"));
+        assert_eq!(extended("[]", front, None), format!("[{a},{b}]"));
+        let marked = r#"{"type":"text","text":"b","cache_control":{}}"#;
+        assert_eq!(extended(r#""x""#, front, Some("{}")), format!("[{a},{marked},{x}]"));
     }
 
     #[test]

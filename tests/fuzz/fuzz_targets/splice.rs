@@ -92,7 +92,9 @@ fn apply<'a>(messages: &[&'a [u8]], edits: &[Edit]) -> Vec<Expected<'a>> {
     let mut changed = None;
     for edit in edits {
         let (start, end) = match edit {
-            Edit::Mask { message, .. } | Edit::Untag { message } => (*message, *message + 1),
+            Edit::Mask { message, .. } | Edit::Untag { message } | Edit::Extend { message, .. } => {
+                (*message, *message + 1)
+            }
             Edit::Replace { messages, .. } | Edit::Remove { messages } => (messages.start, messages.end),
             Edit::Insert { before, .. } => (*before, *before),
         };
@@ -103,7 +105,8 @@ fn apply<'a>(messages: &[&'a [u8]], edits: &[Edit]) -> Vec<Expected<'a>> {
             next = end;
         }
         match edit {
-            Edit::Mask { message, .. } => {
+            // None of them extends a message.
+            Edit::Mask { message, .. } | Edit::Extend { message, .. } => {
                 if changed == Some(*message) {
                     out.pop();
                 }
