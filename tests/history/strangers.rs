@@ -1,11 +1,13 @@
 //! Strangers who begin with the same words, and send nothing that names their conversation.
 
 use crate::support::agent::{Message, body, conversation, output};
-use crate::support::client::{CHAT, Client, post};
+use crate::support::client::{CHAT, Client, admin, exchange, post};
 use crate::support::cores::busy;
 use crate::support::tidegate::{Setup, Tidegate};
+use crate::support::until;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::time::Duration;
 use tidegate_testkit::{Answer, MockUpstream, RedisServer};
 
 const SETTINGS: &str = "[context.mask]\nkeep = { turns = 1 }\npace = { batch = 2 }\n";
@@ -80,7 +82,7 @@ async fn a_thousand_strangers_get_what_each_would_get_alone() {
     assert!(masked > 20, "only {masked} requests were masked");
 }
 
-/// One gets no refusal for what another has spent, and does not share notes.
+/// One gets no refusal for what another has spent, and a text cannot be pinned to what may be several people's conversation.
 #[tokio::test]
 async fn strangers_do_not_share_cost() {
     let upstream = MockUpstream::start().await;
@@ -109,4 +111,13 @@ async fn strangers_do_not_share_cost() {
     for other in 0..3 {
         assert_eq!(ask(&json!([user("hi"), hello, user(&format!("other {other}"))])).await, 200);
     }
+    let list = async || admin(tidegate.admin, "/api/conversations").await.json();
+    let is_listed = |list: &Value| list["conversations"][0]["id"].is_string();
+    let listed = until("it is listed", Duration::from_secs(5), list, is_listed).await;
+    let id = listed["conversations"][0]["id"].as_str().unwrap();
+    let path = format!("/api/conversations/{id}/memory");
+    let headers = [("content-type", "text/plain"), ("content-length", "5"), ("host", "localhost")];
+    let head: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let reply = exchange(tidegate.admin, format!("PUT {path} HTTP/1.1\r\n{head}\r\nnotes")).await;
+    assert_eq!((reply.status, reply.error_code().as_str()), (409, "unnamed_conversation"));
 }

@@ -172,7 +172,10 @@ async fn put_memory<B: Body<Data = Bytes>>(
     let (head, body) = request.into_parts();
     let parameters = QueryParams::parse(&head.uri, &["tenant"])?;
     let text = memory::read_body(&head.headers, body).await?;
-    let (key, _) = find::find_one(conversations, id, parameters.text("tenant")?).await?;
+    let (key, head) = find::find_one(conversations, id, parameters.text("tenant")?).await?;
+    if head.labels.get("unnamed").is_some_and(|unnamed| unnamed == "1") {
+        return Err(ApiError::UnnamedConversation);
+    }
     conversations.pin(key, Some(&text)).await?;
     Ok(response::no_content())
 }

@@ -34,6 +34,11 @@ pub(crate) enum ApiError {
         "deleting a conversation takes the full 32 digits of its id: a name or prefix may match another one tomorrow"
     )]
     FullIdRequired,
+    #[error(
+        "this conversation is recognised by its content, and may be that of several people: give it a name \
+         (`conversation.header`) to pin a text to it"
+    )]
+    UnnamedConversation,
     #[error("no such conversation")]
     ConversationNotFound,
     #[error("no such conversation among the {scanned} newest; use the full 32 digits of its id")]
@@ -125,6 +130,7 @@ impl ApiError {
             ApiError::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
             ApiError::InvalidParameter { .. } => (StatusCode::BAD_REQUEST, "invalid_parameter"),
             ApiError::FullIdRequired => (StatusCode::BAD_REQUEST, "whole_id_needed"),
+            ApiError::UnnamedConversation => (StatusCode::CONFLICT, "unnamed_conversation"),
             ApiError::ConversationNotFound | ApiError::NotAmongNewest { .. } => {
                 (StatusCode::NOT_FOUND, "conversation_not_found")
             }

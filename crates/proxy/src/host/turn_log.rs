@@ -220,6 +220,8 @@ impl TurnLog {
             labels: vec![
                 ("name", self.identity.name.clone()),
                 ("tenant", self.identity.tenant.clone()),
+                // A text cannot be pinned to a conversation that may be several people's.
+                ("unnamed", u8::from(self.identity.branch.is_some()).to_string()),
                 ("route", record.route.clone()),
                 ("model", record.model.clone()),
                 ("strategy", record.strategy.clone()),
