@@ -3,8 +3,8 @@
 use crate::{ConversationState, TurnInput};
 use tidegate_config::{Context, ModelSettings};
 use tidegate_engine::{
-    Accuracy, AnswerRoom, BlockPolicy, Budget, CachePricing, Capacity, ContextWindow, FoldPolicy, Policy,
-    Tokens, WindowPolicy,
+    AnswerRoom, BlockPolicy, Budget, CachePricing, Capacity, ContextWindow, FoldPolicy, Policy, Tokens,
+    WindowPolicy,
 };
 use tidegate_tokens::{Model, ModelOverride, ModelTable};
 use tidegate_wire::ParsedRequest;
@@ -59,11 +59,8 @@ impl TurnInput {
                 | ContextWindow::Unknown => AnswerRoom::Shared,
             },
             requested_output: self.outline.output_limit.map(|limit| Tokens(limit.tokens)),
-            accuracy: if chat.is_estimated() {
-                Accuracy::Unbounded
-            } else {
-                self.model.accuracy(self.factor)
-            },
+            accuracy: self.model.accuracy(self.factor),
+            estimated: self.scaled(chat.estimated()),
         }
     }
 

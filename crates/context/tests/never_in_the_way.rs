@@ -35,7 +35,6 @@ fn real(counted: u64, model: &Model, percent: u64) -> u64 {
     match model.accuracy(1.0) {
         tidegate_engine::Accuracy::Exact => counted,
         tidegate_engine::Accuracy::Within(times) => counted * percent.max((100.0 / times) as u64 + 1) / 100,
-        tidegate_engine::Accuracy::Unbounded => 0,
     }
 }
 

@@ -37,6 +37,8 @@ pub struct Capacity {
     /// The length of the answer that the request asks for; `None` if it does not limit it.
     pub requested_output: Option<Tokens>,
     pub accuracy: Accuracy,
+    /// The tokens of parts that are counted by a rule of thumb, and may cost nothing.
+    pub estimated: Tokens,
 }
 
 /// Whether the answer takes room from the input.
@@ -54,8 +56,6 @@ pub enum Accuracy {
     Exact,
     /// At most this many times.
     Within(f64),
-    /// There is no bound: the request has parts that only the upstream can count.
-    Unbounded,
 }
 
 /// The tokens reserved for the answer if the request does not limit it: `max(min, min(cap, ratio × safe))`.
@@ -111,7 +111,13 @@ impl Capacity {
     /// A window that input and answer share, for a request that is counted exactly and does not limit its answer.
     #[must_use]
     pub fn of(window: ContextWindow) -> Capacity {
-        Capacity { window, answer: AnswerRoom::Shared, requested_output: None, accuracy: Accuracy::Exact }
+        Capacity {
+            window,
+            answer: AnswerRoom::Shared,
+            requested_output: None,
+            accuracy: Accuracy::Exact,
+            estimated: Tokens::ZERO,
+        }
     }
 
     /// A published window of this size.
@@ -127,11 +133,11 @@ impl Capacity {
             AnswerRoom::Shared => window.saturating_sub(self.requested_output.unwrap_or_default()),
             AnswerRoom::Separate => window,
         };
-        match self.accuracy {
-            Accuracy::Exact => Some(input),
-            Accuracy::Within(times) => Some(Tokens((input.0 as f64 * times.max(1.0)).ceil() as u64)),
-            Accuracy::Unbounded => None,
-        }
+        let counted = match self.accuracy {
+            Accuracy::Exact => input,
+            Accuracy::Within(times) => Tokens((input.0 as f64 * times.max(1.0)).ceil() as u64),
+        };
+        Some(counted + self.estimated)
     }
 }
 
@@ -253,8 +259,8 @@ mod tests {
         assert_eq!(limit(separate), Some(size));
         let estimated = Capacity { accuracy: Accuracy::Within(4.0), ..known(10_000, None) };
         assert_eq!(limit(estimated), Some(Tokens(40_000)));
-        let unbounded = Capacity { accuracy: Accuracy::Unbounded, ..known(10_000, None) };
-        assert_eq!(limit(unbounded), None);
+        let with_images = Capacity { estimated: Tokens(500), ..known(10_000, None) };
+        assert_eq!(limit(with_images), Some(Tokens(10_500)));
         assert_eq!(limit(Capacity::of(ContextWindow::Configured(size))), Some(size));
         for uncertain in [ContextWindow::Learnt(size), ContextWindow::Typical(size), ContextWindow::Unknown] {
             assert_eq!(limit(Capacity::of(uncertain)), None, "{uncertain:?}");

@@ -37,8 +37,8 @@ pub struct Measure {
     pub content: Tokens,
     /// The number of words, if that is the unit.
     pub words: Option<Tokens>,
-    /// Whether a part of the message is counted by a rule of thumb: images, recordings, files, and members that we do not know.
-    pub is_estimated: bool,
+    /// What is counted by a rule of thumb: images, recordings, files, and members that we do not know.
+    pub estimated: Tokens,
 }
 
 impl Meter {
@@ -52,7 +52,7 @@ impl Meter {
             view.calls().map(|call| tool_call_tokens(self.encoding, &call.name, &call.arguments)).sum();
         let words = (self.unit == Unit::Words).then(|| message_words(view));
         let tokens = frame + content + refusal + calls + unknown_members(view);
-        Measure { tokens, content, words, is_estimated: is_estimated(view) }
+        Measure { tokens, content, words, estimated: self.estimated(view) }
     }
 
     fn content(&self, content: &Content<'_>) -> Tokens {
@@ -76,19 +76,22 @@ impl Meter {
         }
     }
 
+    fn estimated(&self, view: &MessageView<'_>) -> Tokens {
+        let part = |part: &Part<'_>| match part {
+            Part::Text(_) | Part::Refusal(_) => Tokens::ZERO,
+            Part::Image { .. } | Part::Audio { .. } | Part::File { .. } | Part::Other(_) => self.part(part),
+        };
+        let content = match &view.content {
+            Content::Absent | Content::Null | Content::Text(_) => Tokens::ZERO,
+            Content::Parts(parts) => parts.iter().map(part).sum(),
+            Content::Unexpected(raw) => self.raw(raw),
+        };
+        content + unknown_members(view)
+    }
+
     fn raw(&self, raw: &[u8]) -> Tokens {
         count(self.encoding, &String::from_utf8_lossy(raw))
     }
-}
-
-fn is_estimated(view: &MessageView<'_>) -> bool {
-    let is_text = |part: &Part<'_>| matches!(part, Part::Text(_) | Part::Refusal(_));
-    let is_content_text = match &view.content {
-        Content::Absent | Content::Null | Content::Text(_) => true,
-        Content::Parts(parts) => parts.iter().all(is_text),
-        Content::Unexpected(_) => false,
-    };
-    !is_content_text || view.unknown_bytes > 0
 }
 
 fn message_words(view: &MessageView<'_>) -> Tokens {
@@ -154,7 +157,7 @@ mod tests {
                 {{"type":"image_url","image_url":{{"url":"{url}","detail":"low"}}}}]}}"#
         );
         assert_eq!(measure(&image).content, text("look") + Tokens(85));
-        assert!(measure(&image).is_estimated);
+        assert_eq!(measure(&image).estimated, Tokens(85));
     }
 
     #[test]

@@ -120,10 +120,10 @@ pub struct ParsedRequest {
 }
 
 impl ParsedRequest {
-    /// Whether part of the request is counted by a rule of thumb, so that the count has no bound.
+    /// The tokens of parts that are counted by a rule of thumb.
     #[must_use]
-    pub fn is_estimated(&self) -> bool {
-        self.parsed.iter().any(|message| message.measure.is_estimated)
+    pub fn estimated(&self) -> Tokens {
+        self.parsed.iter().map(|message| message.measure.estimated).sum()
     }
 }
 

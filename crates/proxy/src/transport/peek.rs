@@ -15,6 +15,8 @@ pub(crate) struct PeekedBody {
     read: VecDeque<Frame<Bytes>>,
     rest: UnreadBody,
     end: Option<End>,
+    /// What the body said about its length before it was read. The client gets the same framing.
+    size_hint: SizeHint,
 }
 
 type UnreadBody = Box<dyn Body<Data = Bytes, Error = BoxError> + Send + Sync + Unpin>;
@@ -30,6 +32,7 @@ enum End {
 /// was longer than `pause`.
 pub(crate) async fn peek(mut body: UnreadBody, limit: usize, pause: Duration) -> (PeekedBody, Option<Bytes>) {
     let (mut read, mut bytes) = (VecDeque::new(), BytesMut::new());
+    let size_hint = body.size_hint();
     let end = loop {
         if body.is_end_stream() {
             break Some(End::Complete);
@@ -48,7 +51,7 @@ pub(crate) async fn peek(mut body: UnreadBody, limit: usize, pause: Duration) ->
         }
     };
     let whole = matches!(end, Some(End::Complete)).then(|| bytes.freeze());
-    (PeekedBody { read, rest: body, end }, whole)
+    (PeekedBody { read, rest: body, end, size_hint }, whole)
 }
 
 impl std::fmt::Debug for PeekedBody {
@@ -88,10 +91,6 @@ impl PeekedBody {
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
-        let read: usize = self.read.iter().filter_map(Frame::data_ref).map(Bytes::len).sum();
-        match &self.end {
-            Some(End::Complete) => SizeHint::with_exact(read as u64),
-            Some(End::Broken(_)) | None => SizeHint::default(),
-        }
+        self.size_hint.clone()
     }
 }
