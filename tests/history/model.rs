@@ -326,7 +326,7 @@ impl Conversation {
         let addresses = [world.address(&mut self.random), world.address(&mut self.random)];
         let [first, second] = requests;
         let (one, two) = tokio::join!(send(addresses[0], first), send(addresses[1], second));
-        let mut replies = vec![(texts[0].clone(), one), (texts[1].clone(), two)];
+        let mut replies = [(texts[0].clone(), one), (texts[1].clone(), two)];
         let length = |text: &String| world.contexts.lock().unwrap().get(text).map_or(0, Vec::len);
         replies.sort_by_key(|(text, _)| length(text));
         for (text, reply) in replies.iter().filter(|(_, reply)| *reply == Reply::Unknown) {

@@ -46,6 +46,9 @@ async fn twenty_thousand_requests_share_one_connection() {
     assert!(warnings.is_empty(), "{warnings:?}");
 }
 
+/// What an upstream does with a request on this stream.
+type Play = fn(u32) -> Vec<Act>;
+
 /// Tidegate in front of an upstream that plays `first` for the first request and answers all others.
 async fn abused(first: impl Fn(u32) -> Vec<Act> + Send + Sync + 'static) -> Tidegate {
     let script: Script = Arc::new(move |number, stream| match number {
@@ -77,7 +80,7 @@ fn assert_failed(reply: &Reply, code: &str, what: &str) {
 
 #[tokio::test]
 async fn a_request_without_an_answer_is_a_clear_error() {
-    let cases: [(&str, fn(u32) -> Vec<Act>, u16, &str); 8] = [
+    let cases: [(&str, Play, u16, &str); 8] = [
         ("a reset", |stream| vec![Act::Send(reset(stream, INTERNAL_ERROR))], 502, "upstream_unreachable"),
         ("the end of the connection", |_| vec![Act::Close], 502, "upstream_unreachable"),
         (
@@ -122,7 +125,7 @@ async fn a_request_without_an_answer_is_a_clear_error() {
 
 #[tokio::test]
 async fn a_request_that_was_not_processed_is_sent_again() {
-    let cases: [(&str, fn(u32) -> Vec<Act>); 2] = [
+    let cases: [(&str, Play); 2] = [
         ("a refused stream", |stream| vec![Act::Send(reset(stream, REFUSED_STREAM))]),
         ("GOAWAY below the stream", |_| vec![Act::Send(go_away(0, 0)), Act::Close]),
     ];
@@ -134,7 +137,7 @@ async fn a_request_that_was_not_processed_is_sent_again() {
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_never_looks_complete() {
-    let endings: [(&str, fn(u32) -> Vec<Act>); 4] = [
+    let endings: [(&str, Play); 4] = [
         ("a reset", |stream| vec![Act::Send(reset(stream, INTERNAL_ERROR))]),
         ("the end of the connection", |_| vec![Act::Close]),
         ("GOAWAY and the end", |stream| vec![Act::Send(go_away(stream, 0)), Act::Close]),

@@ -85,7 +85,7 @@ async fn with_tls(upstream: &MockUpstream, more: &str) -> (Tidegate, ClientConfi
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let setup = Setup::new(&format!("{more}{TLS}")).file("server.pem", &cert.pem());
     let setup = setup.file("server.key", &signing_key.serialize_pem());
-    let tidegate = setup.before(&upstream).start().await;
+    let tidegate = setup.before(upstream).start().await;
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -1,0 +1,233 @@
+//! A chat completion on a route that manages it: identify → recall → restore → rewrite.
+
+use crate::host::fold::Folder;
+use crate::host::identity::Identity;
+use crate::host::shared::Gateway;
+use crate::host::snapshot::Snapshot;
+use crate::host::summarize::CallerKey;
+use crate::host::turn_log::{self, AnswerRead, COST, model_label};
+use crate::host::worker::Worker;
+use crate::observe::request::{RequestFacts, RequestObserver};
+use crate::observe::spans;
+use crate::pipeline::identify::{Access, branch_points, identify, is_known};
+use crate::pipeline::recall::recall;
+use crate::pipeline::receive::{Received, deployment};
+use crate::pipeline::restore::restore;
+use crate::pipeline::rewrite::{Draft, Rewritten, rewrite};
+use crate::pipeline::route::{may_match, promises, route, strategy};
+use crate::pipeline::send::in_step;
+use crate::reply::refusal::Refusal;
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
+use http::request::Parts;
+use std::sync::Arc;
+use tidegate_config::{History, Limits, Route};
+use tidegate_context::{Ending, dollars, needs_turn};
+use tidegate_engine::Strategy;
+use tidegate_store::{Degraded, Generation, Recalled};
+use tidegate_telemetry::SpanParent;
+use tidegate_telemetry::names::span;
+use tidegate_wire::Outline;
+
+/// A chat completion on a route that manages it.
+pub(crate) struct Managed<'a> {
+    worker: &'a Arc<Worker>,
+    snapshot: &'a Arc<Snapshot>,
+    index: usize,
+    pub(crate) route: &'a Route,
+    pub(crate) strategy: Strategy,
+}
+
+/// A request that is ready to be forwarded.
+pub(crate) struct Edited {
+    pub(crate) head: Parts,
+    /// The body to forward if nothing was rewritten.
+    pub(crate) sent: Bytes,
+    pub(crate) folder: Folder,
+    pub(crate) rewritten: Option<Rewritten>,
+}
+
+impl<'a> Managed<'a> {
+    /// Finds the route; `None` if no route matches.
+    pub(crate) fn new(
+        worker: &'a Arc<Worker>,
+        snapshot: &'a Arc<Snapshot>,
+        received: &Received,
+        path: &str,
+        observer: &mut RequestObserver,
+    ) -> Result<Option<Managed<'a>>, Refusal> {
+        let _step = observer.span.step(span::ROUTE);
+        let (routes, headers) = (&snapshot.settings.routes, &received.head.headers);
+        let model = received.chat.as_ref().and_then(|(_, outline)| outline.model.as_deref());
+        if received.chat.is_none() && routes.iter().any(|route| promises(route) && may_match(route, path)) {
+            return Err(Refusal::Unreadable);
+        }
+        let Some(index) = route(routes, path, headers, model) else { return Ok(None) };
+        let route = &routes[index];
+        observer.routed(&route.name);
+        let strategy = strategy(&route.context, headers)?;
+        let label = model_label(received.model());
+        if strategy == Strategy::Passthrough {
+            observer.asks_for(&label);
+        }
+        observer.count_under(worker.gateway.labels(snapshot, route, &label));
+        spans::routed(&observer.span, &route.name, strategy);
+        Ok(Some(Managed { worker, snapshot, index, route, strategy }))
+    }
+
+    pub(crate) async fn edit(
+        &self,
+        received: Received,
+        observer: &mut RequestObserver,
+    ) -> Result<Edited, Refusal> {
+        let Managed { worker, route, strategy, .. } = *self;
+        let spans = observer.span.clone();
+        let mut folder = in_step(&spans, span::IDENTIFY, self.identify(&received, spans.parent())).await?;
+        if let Some(identity) = &folder.identity {
+            observer.belongs_to(&identity.name);
+        }
+        let Received { mut head, mut sent, chat } = received;
+        let is_edited = |body: &[u8]| self.holds_history() || needs_turn(strategy, body);
+        let Some((mut body, mut outline)) = chat.filter(|(body, _)| is_edited(body)) else {
+            return Ok(Edited { head, sent, folder, rewritten: None });
+        };
+        let (recalled, spent) = in_step(&spans, span::RECALL, self.recall(&mut folder, &outline)).await?;
+        let mut turn = None;
+        if self.holds_history() {
+            let settings = &self.snapshot.settings.conversation;
+            let Some(identity) = &folder.identity else {
+                return Err(Refusal::NoConversation { header: settings.header.clone() });
+            };
+            let (gateway, wait) = (&worker.gateway, settings.turn_timeout);
+            let restoring = restore(gateway, identity, &head.headers, (body, outline), wait);
+            let restored = in_step(&spans, span::RESTORE, restoring).await?;
+            (body, outline, turn) = (restored.body, restored.outline, Some(restored.turn));
+            (head, sent) = (with_readable_answer(uncompressed(head)), body.clone());
+        }
+        observer.degrade(recalled.degraded.map(Degraded::reason));
+        let deployment = deployment(head.uri.path()).map(str::to_owned);
+        let outline = Arc::new(outline);
+        let draft = Draft { body, outline, strategy, deployment, ceiling: None, recalled, spent, turn };
+        let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gateway::now())).await;
+        let Some(rewritten) = rewritten else {
+            let unread = Edited { head, sent, folder, rewritten: None };
+            return if promises(route) { Err(Refusal::Unreadable) } else { Ok(unread) };
+        };
+        // What an unreadable request calls its model may be anything, so only this one's is logged.
+        observer.asks_for(&model_label(rewritten.input.requested_model()));
+        if let Some(refusal) = rewritten.refusal() {
+            self.audit(&folder, &rewritten, &refusal, observer);
+            return Err(refusal);
+        }
+        Ok(Edited { head, sent, folder, rewritten: Some(rewritten) })
+    }
+
+    fn holds_history(&self) -> bool {
+        self.route.context.history == History::Proxy
+    }
+
+    /// Finds out which conversation the request belongs to.
+    async fn identify(&self, received: &Received, parent_span: SpanParent) -> Result<Folder, Refusal> {
+        let Managed { worker, snapshot, index, route, .. } = *self;
+        let Received { head, chat, .. } = received;
+        let access = Access::of(worker);
+        let identity = self.identity(&head.headers, chat.as_ref(), access).await?;
+        if chat.is_none() && promises(route) {
+            return Err(Refusal::Unreadable);
+        }
+        if self.holds_history() && !is_known(&head.headers, &snapshot.settings.conversation, access) {
+            return Err(Refusal::NoCredentials);
+        }
+        Ok(Folder {
+            worker: worker.clone(),
+            snapshot: snapshot.clone(),
+            route: index,
+            identity,
+            generation: Generation::default(),
+            caller: CallerKey::of(&head.headers, &route.upstream),
+            parent_span,
+        })
+    }
+
+    async fn identity(
+        &self,
+        headers: &HeaderMap,
+        chat: Option<&(Bytes, Outline)>,
+        access: Access,
+    ) -> Result<Option<Identity>, Refusal> {
+        let (gateway, settings) = (&self.worker.gateway, &self.snapshot.settings.conversation);
+        // Where the history is ours, the request names its conversation: its content does not, and a key for the provider's cache
+        // may stand for many.
+        let Some((body, outline)) = chat.filter(|_| !self.holds_history()) else {
+            return identify(headers, settings, &gateway.secret, access, None, None);
+        };
+        let session = outline.session.as_deref();
+        let named = identify(headers, settings, &gateway.secret, access, session, None)?;
+        if named.is_some() {
+            return Ok(named);
+        }
+        let points = branch_points(gateway, body, outline).await;
+        identify(headers, settings, &gateway.secret, access, session, points.as_ref())
+    }
+
+    /// Brings what earlier requests have decided, and what the conversation has cost.
+    async fn recall(
+        &self,
+        folder: &mut Folder,
+        outline: &Outline,
+    ) -> Result<(Recalled, Option<f64>), Refusal> {
+        let (gateway, settings) = (&self.worker.gateway, &self.snapshot.settings);
+        let limits = &self.route.context.limits;
+        let named = folder.identity.clone().filter(|identity| identity.branch.is_none());
+        let window = self.snapshot.models.lookup(outline.model.as_deref().unwrap_or_default()).window;
+        let (recalled, spent, ()) = tokio::join!(
+            recall(gateway, folder.identity.as_mut(), settings.store.on_failure),
+            spent(gateway, named.as_ref(), limits),
+            gateway.windows.refresh(&gateway.conversations, window),
+        );
+        let recalled = recalled?;
+        folder.generation = recalled.generation;
+        // What a branch has cost rides on its state.
+        let branch = folder.identity.as_ref().and_then(|identity| identity.branch.as_ref());
+        let branch = branch.filter(|_| limits.max_cost_usd.is_some());
+        let spent = branch.map(|branch| dollars(branch.note.spent)).or(spent);
+        Ok((recalled, spent))
+    }
+
+    /// Records a request that is refused for its length, and describes its plan in its span.
+    fn audit(&self, folder: &Folder, rewritten: &Rewritten, refusal: &Refusal, observer: &RequestObserver) {
+        let Rewritten { input, outcome, .. } = rewritten;
+        if outcome.ending == Ending::OverBudget {
+            spans::planned(&observer.span, outcome);
+        }
+        let Some(identity) = folder.identity.clone() else { return };
+        let facts = RequestFacts { status: refusal.status(), outcome: refusal.outcome(), ..observer.facts() };
+        if let Some(log) =
+            turn_log::refused((identity, rewritten.generation), &self.route.name, input, outcome, facts)
+        {
+            let gateway = self.worker.gateway.clone();
+            let write = async move { log.write(&gateway, AnswerRead::Nothing, true).await };
+            drop(self.worker.shutdown.tasks.spawn(write));
+        }
+    }
+}
+
+/// Returns the cost of a conversation so far. `None` if it is not limited or unknown: a limit that cannot be checked is not
+/// enforced.
+async fn spent(gateway: &Gateway, identity: Option<&Identity>, limits: &Limits) -> Option<f64> {
+    let identity = identity.filter(|_| limits.max_cost_usd.is_some())?;
+    let head = gateway.conversations.counted(identity.key).await.ok().flatten()?;
+    Some(dollars(head.counts.get(COST).copied().unwrap_or(0)))
+}
+
+/// Asks for an uncompressed answer, because we have to read it.
+fn with_readable_answer(mut head: Parts) -> Parts {
+    head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    head
+}
+
+/// An edited body goes out uncompressed, whatever the client's was.
+pub(crate) fn uncompressed(mut head: Parts) -> Parts {
+    head.headers.remove(CONTENT_ENCODING);
+    head
+}
