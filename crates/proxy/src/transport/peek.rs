@@ -91,6 +91,6 @@ impl PeekedBody {
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
-        self.size_hint.clone()
+        self.size_hint
     }
 }
