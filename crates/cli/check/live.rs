@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
 use tidegate_config::Settings;
+use tidegate_proxy::LEARNT_WINDOWS;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
@@ -20,7 +21,8 @@ struct Attempt {
 
 pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let attempts = runtime.block_on(attempts(settings));
+    let (attempts, windows) =
+        runtime.block_on(async { (attempts(settings).await, learnt_windows(settings).await) });
     let mut out = String::new();
     for Attempt { name, result } in &attempts {
         // Writing into a string does not fail.
@@ -28,6 +30,9 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
             Ok(()) => writeln!(out, "{name}: reachable"),
             Err(reason) => writeln!(out, "{name}: {reason}"),
         };
+    }
+    for (name, window) in windows {
+        let _ = writeln!(out, "learnt window {name}: {window}");
     }
     let _ = std::io::stdout().write_all(out.as_bytes());
     match attempts.iter().filter(|attempt| attempt.result.is_err()).count() {
@@ -78,6 +83,15 @@ async fn probe_store(settings: &Settings) -> Result<(), String> {
         Ok(probed) => probed.map_err(|error| error.to_string()),
         Err(_) => Err("the store did not answer in time".to_owned()),
     }
+}
+
+/// The windows that running processes have learnt, each by its upstream and model.
+async fn learnt_windows(settings: &Settings) -> Vec<(String, String)> {
+    let Ok(store) = store::open(settings) else { return Vec::new() };
+    let Ok(Ok(facts)) = timeout(DEADLINE, store.published(LEARNT_WINDOWS.to_owned())).await else {
+        return Vec::new();
+    };
+    facts.into_iter().map(|(name, fact)| (name, String::from_utf8_lossy(&fact).into_owned())).collect()
 }
 
 /// The archive connects in the background and reports when it has.

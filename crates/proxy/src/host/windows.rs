@@ -19,8 +19,8 @@ pub(crate) struct LearntWindows {
 /// The upstream's URL and the name of the model.
 type Key = (String, String);
 
-/// The topic in the store.
-const TOPIC: &str = "windows";
+/// The topic of the store that keeps them, each by the upstream's URL and the model.
+pub const LEARNT_WINDOWS: &str = "windows";
 
 /// How long what other processes have learnt is not asked for again where a window is certain, in milliseconds.
 const FRESH: u64 = 1_000;
@@ -66,7 +66,7 @@ impl LearntWindows {
         }
         let fact = Bytes::from(window.0.to_string());
         // A store that fails is reported where requests use it, and this process knows.
-        let _ = conversations.publish(TOPIC, &format!("{} {model}", upstream.url), fact).await;
+        let _ = conversations.publish(LEARNT_WINDOWS, &format!("{} {model}", upstream.url), fact).await;
         true
     }
 
@@ -80,7 +80,7 @@ impl LearntWindows {
         {
             return;
         }
-        let Ok(facts) = conversations.published(TOPIC).await else { return };
+        let Ok(facts) = conversations.published(LEARNT_WINDOWS).await else { return };
         for (name, fact) in facts {
             // URLs have no spaces.
             let key = name.split_once(' ').map(|(upstream, model)| (upstream.to_owned(), model.to_owned()));
