@@ -18,7 +18,8 @@ pub struct ModelSettings {
     pub cache_ttl: Option<Duration>,
 }
 
-const ENCODINGS: [&str; 3] = ["o200k_base", "cl100k_base", "estimate"];
+const ENCODINGS: [&str; 6] =
+    ["o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "r50k_base", "estimate"];
 
 impl ModelSettings {
     pub(crate) fn read(section: &mut Section<'_>) -> ModelSettings {

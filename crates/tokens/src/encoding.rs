@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bpe_openai::Tokenizer;
 use tidegate_engine::Tokens;
+use tiktoken_rs::CoreBPE;
 
 use crate::Error;
 
@@ -14,19 +15,37 @@ pub enum Encoding {
     /// `o200k_base`: OpenAI's models since gpt-4o. Also the approximation for models whose tokenizer we do not have; the
     /// calibration corrects the difference.
     O200k,
+    /// `o200k_harmony`: gpt-oss. Its ordinary tokens are those of `o200k_base`.
+    O200kHarmony,
     /// `cl100k_base`: gpt-4 and gpt-3.5.
     Cl100k,
+    /// `p50k_base`: text-davinci and the first code models.
+    P50k,
+    /// `r50k_base`: GPT-3.
+    R50k,
     /// No tokenizer: the rule of [`estimate`].
     Estimate,
 }
 
 impl Encoding {
+    const ALL: [Encoding; 6] = [
+        Encoding::O200k,
+        Encoding::O200kHarmony,
+        Encoding::Cl100k,
+        Encoding::P50k,
+        Encoding::R50k,
+        Encoding::Estimate,
+    ];
+
     /// The name in the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Encoding::O200k => "o200k_base",
+            Encoding::O200kHarmony => "o200k_harmony",
             Encoding::Cl100k => "cl100k_base",
+            Encoding::P50k => "p50k_base",
+            Encoding::R50k => "r50k_base",
             Encoding::Estimate => "estimate",
         }
     }
@@ -36,7 +55,7 @@ impl FromStr for Encoding {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Encoding, Error> {
-        [Encoding::O200k, Encoding::Cl100k, Encoding::Estimate]
+        Encoding::ALL
             .into_iter()
             .find(|encoding| encoding.name() == name)
             .ok_or_else(|| Error::UnknownEncoding(name.to_owned()))
@@ -57,7 +76,7 @@ impl fmt::Display for Encoding {
 #[must_use]
 pub fn count(encoding: Encoding, text: &str) -> Tokens {
     match encoding {
-        Encoding::O200k => guarded(&O200K_WARNED, encoding, text, |text| {
+        Encoding::O200k | Encoding::O200kHarmony => guarded(&O200K_WARNED, encoding, text, |text| {
             let tokenizer = bpe_openai::o200k_base();
             O200K_LOADED.store(true, Ordering::Relaxed);
             tokens_of(tokenizer, text)
@@ -67,16 +86,35 @@ pub fn count(encoding: Encoding, text: &str) -> Tokens {
             CL100K_LOADED.store(true, Ordering::Relaxed);
             tokens_of(tokenizer, text)
         }),
+        Encoding::P50k => legacy(&P50K_WARNED, encoding, text, tiktoken_rs::p50k_base_singleton),
+        Encoding::R50k => legacy(&R50K_WARNED, encoding, text, tiktoken_rs::r50k_base_singleton),
         Encoding::Estimate => estimate(text),
     }
 }
 
-/// Whether the vocabulary of an encoding is loaded. The first count loads it, which takes a tenth of a second: too long for a
-/// thread that serves requests.
+/// Counts with tiktoken-rs, which has the encodings that the fast tokenizer lacks. It takes quadratic time for a long run without
+/// white space, so such a text is estimated.
+fn legacy(
+    warned: &AtomicBool,
+    encoding: Encoding,
+    text: &str,
+    tokenizer: fn() -> &'static CoreBPE,
+) -> Tokens {
+    if text.split_ascii_whitespace().any(|run| run.len() > LONGEST_RUN) {
+        return estimate(text);
+    }
+    guarded(warned, encoding, text, |text| tokenizer().count_ordinary(text))
+}
+
+const LONGEST_RUN: usize = 4096;
+
+/// Whether texts can be counted at once: the first count loads the vocabulary, which takes a tenth of a second and is too long for
+/// a thread that serves requests. The encodings of tiktoken-rs are always too slow for one.
 #[must_use]
 pub fn is_loaded(encoding: Encoding) -> bool {
     match encoding {
-        Encoding::O200k => O200K_LOADED.load(Ordering::Relaxed),
+        Encoding::O200k | Encoding::O200kHarmony => O200K_LOADED.load(Ordering::Relaxed),
+        Encoding::P50k | Encoding::R50k => false,
         Encoding::Cl100k => CL100K_LOADED.load(Ordering::Relaxed),
         Encoding::Estimate => true,
     }
@@ -94,6 +132,8 @@ static O200K_LOADED: AtomicBool = AtomicBool::new(false);
 static CL100K_LOADED: AtomicBool = AtomicBool::new(false);
 static O200K_WARNED: AtomicBool = AtomicBool::new(false);
 static CL100K_WARNED: AtomicBool = AtomicBool::new(false);
+static P50K_WARNED: AtomicBool = AtomicBool::new(false);
+static R50K_WARNED: AtomicBool = AtomicBool::new(false);
 
 fn tokens_of(tokenizer: &Tokenizer, text: &str) -> usize {
     tokenizer.count(text)
@@ -124,7 +164,7 @@ mod tests {
 
     #[test]
     fn names_parse_and_display() {
-        for name in ["o200k_base", "cl100k_base", "estimate"] {
+        for name in ["o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "r50k_base", "estimate"] {
             assert_eq!(name.parse::<Encoding>().unwrap().to_string(), name);
         }
         let error = "o200k".parse::<Encoding>().unwrap_err().to_string();
@@ -147,6 +187,14 @@ mod tests {
             guarded(&warned, Encoding::O200k, "sixteen letters.", |_| panic!("a bug in a tokenizer"));
         assert_eq!(tokens, Tokens(5));
         assert!(warned.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_long_run_is_estimated_by_the_slow_tokenizers() {
+        let run = "x".repeat(1 << 20);
+        assert_eq!(count(Encoding::P50k, &run), estimate(&run));
+        assert_ne!(count(Encoding::P50k, "tide after tide"), estimate("tide after tide"));
+        assert!(!is_loaded(Encoding::R50k));
     }
 
     #[test]

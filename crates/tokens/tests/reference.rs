@@ -3,10 +3,14 @@
 use proptest::prelude::*;
 use tidegate_engine::Tokens;
 use tidegate_tokens::{Encoding, count};
-use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
+use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton, o200k_harmony_singleton};
 
-fn encodings() -> [(Encoding, &'static CoreBPE); 2] {
-    [(Encoding::O200k, o200k_base_singleton()), (Encoding::Cl100k, cl100k_base_singleton())]
+fn encodings() -> [(Encoding, &'static CoreBPE); 3] {
+    [
+        (Encoding::O200k, o200k_base_singleton()),
+        (Encoding::O200kHarmony, o200k_harmony_singleton()),
+        (Encoding::Cl100k, cl100k_base_singleton()),
+    ]
 }
 
 #[track_caller]

@@ -90,7 +90,7 @@ encoding = "o200k""#
       hint: check the number of digits
     proxy.toml:9: `models.m.input` is `-1.0` but must be between 0 and 1000000
       hint: prices are in USD per million tokens
-    proxy.toml:10: `models.m.encoding` is `"o200k"` but must be one of `o200k_base`, `cl100k_base`, `estimate`
+    proxy.toml:10: `models.m.encoding` is `"o200k"` but must be one of `o200k_base`, `o200k_harmony`, `cl100k_base`, `p50k_base`, `r50k_base`, `estimate`
       hint: did you mean `o200k_base`?
     "#);
 }
