@@ -35,5 +35,6 @@ def packaged(name: str) -> pathlib.Path:
 
 
 def checked(config: pathlib.Path, environment: Mapping[str, str] = MappingProxyType({}), *flags: str) -> str:
-    """The output of `tidegate check` for a configuration, which must be valid."""
+    """The output of `tidegate check` for a configuration, which must be valid with the secrets of a deployment."""
+    environment = {"TIDEGATE_ADMIN_TOKEN": "t", "OPENAI_API_KEY": "k", **environment}
     return succeed(binary("TIDEGATE_BIN", "tidegate"), "check", "--config", config, *flags, environment=environment)
