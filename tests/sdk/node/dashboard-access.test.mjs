@@ -127,7 +127,7 @@ test('colours follow the system to dark mode', async () => {
   const light = await look();
   await page.emulateMedia({ colorScheme: 'dark' });
   await until('the page to be dark', async () => (await look()) !== light);
-  assert.equal(await page.locator('article[data-figure] canvas').count(), 11);
+  assert.equal(await page.locator('article[data-figure] canvas').count(), 13);
   assert.deepEqual(troubles, []);
 });
 

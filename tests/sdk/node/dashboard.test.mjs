@@ -60,7 +60,7 @@ test('the overview has every figure with its plot, by route and by model', async
   const figures = await page.locator('article[data-figure]').evaluateAll((all) => all.map((one) => one.dataset.figure));
   assert.deepEqual(
     [...figures].sort(),
-    ['avoided', 'billed', 'cached', 'completion', 'degraded', 'edits', 'folds', 'latency', 'refusals', 'requests', 'tokens'],
+    ['avoided', 'billed', 'cached', 'completion', 'degraded', 'edits', 'errors', 'folds', 'latency', 'refusals', 'requests', 'tokens', 'upstream'],
   );
   assert.equal(await figure(page, 'refusals').innerText(), String(totals.refusals));
   assert.equal(await figure(page, 'folds').innerText(), String(totals.folds));
@@ -68,7 +68,7 @@ test('the overview has every figure with its plot, by route and by model', async
   assert.match(await figure(page, 'billed').innerText(), /^\$\d/);
   assert.match(await page.locator('article[data-figure="billed"]').innerText(), /without a known price/);
   const plots = await page.locator('article[data-figure] canvas').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().height));
-  assert.ok(plots.length === 11 && plots.every((height) => height > 60), String(plots));
+  assert.ok(plots.length === 13 && plots.every((height) => height > 60), String(plots));
   const names = (what) => page.locator(`table:has(caption:text-is("Figures by ${what}")) tr[data-name]`).evaluateAll((all) => all.map((one) => one.dataset.name));
   assert.deepEqual(await names('route'), ['agents', 'chats', 'small']);
   assert.ok((await names('model')).includes('gpt-4o'));
