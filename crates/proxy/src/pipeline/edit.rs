@@ -163,7 +163,8 @@ impl<'a> Managed<'a> {
         };
         let session = outline.session.as_deref();
         let named = identify(headers, settings, &gateway.secret, access, session, None)?;
-        if named.is_some() {
+        // What is forwarded as it came has no state that would have to be found by its content.
+        if named.is_some() || !needs_turn(self.strategy, body) {
             return Ok(named);
         }
         let points = branch_points(gateway, body, outline).await;
