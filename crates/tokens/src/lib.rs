@@ -51,6 +51,8 @@ pub use tool_schema::tools_tokens;
 /// An invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("unknown encoding `{0}`; expected one of: `o200k_base`, `o200k_harmony`, `cl100k_base`, `p50k_base`, `r50k_base`, `estimate`")]
+    #[error(
+        "unknown encoding `{0}`; expected one of: `o200k_base`, `o200k_harmony`, `cl100k_base`, `p50k_base`, `r50k_base`, `estimate`"
+    )]
     UnknownEncoding(String),
 }
