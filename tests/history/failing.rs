@@ -131,20 +131,16 @@ async fn rebuilding_a_history_does_not_block_the_worker() {
         assert_eq!(reply.status, 200, "{}", reply.text());
         scene.upstream.next_request().await;
     }
-    let begun = std::time::Instant::now();
     let turn = scene.say(0, "u4");
-    let mut slowest = Duration::ZERO;
     let mut pings = 0;
     let pinging = async {
         loop {
-            let sent = std::time::Instant::now();
             let reply = exchange(
                 scene.address(0),
                 "GET /v1/models HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
             )
             .await;
             assert_eq!(reply.status, 200);
-            slowest = slowest.max(sent.elapsed());
             pings += 1;
         }
     };
@@ -153,6 +149,6 @@ async fn rebuilding_a_history_does_not_block_the_worker() {
         () = pinging => unreachable!(),
     };
     assert_eq!(reply.status, 200, "{}", reply.text());
-    let took = begun.elapsed();
-    assert!(pings > 3 && slowest < took / 2, "a request waited {slowest:?} of {took:?} ({pings} requests)");
+    // A worker that rebuilds the history itself serves a handful before and after.
+    assert!(pings > 20, "only {pings} requests were served meanwhile");
 }

@@ -8,6 +8,7 @@ use tidegate_engine::{Cause, Verdict};
 #[derive(Debug, Default)]
 pub(crate) struct BreakEvenRule {
     tally: f64,
+    debt: f64,
     last: Option<Last>,
 }
 
@@ -61,15 +62,24 @@ impl BreakEvenRule {
         let rewritten: u64 = (new_masks.first().copied().unwrap_or(seen)..seen)
             .map(|index| if new_masks.contains(&index) { masked_tokens(index) } else { tokens(index) })
             .sum();
-        let price = rewritten as f64 * (prices.write - prices.cached);
-        let pays = !new_masks.is_empty() && (is_cold || tally >= price);
+        let price = if is_cold { 0.0 } else { rewritten as f64 * (prices.write - prices.cached) };
+        let pays = !new_masks.is_empty() && (price == 0.0 || tally >= price + self.debt);
+        let saved = |masked: &[usize]| -> f64 {
+            let tokens: u64 = masked.iter().map(|&index| tokens(index) - masked_tokens(index)).sum();
+            tokens as f64 * prices.cached
+        };
+        // What the last move has cost and masking has not saved since.
+        let debt = match plan.cause {
+            Some(Cause::BreakEven | Cause::Free) => self.debt + price - saved(&plan.masked),
+            _ => self.debt - saved(already),
+        };
         match plan.cause {
-            None => prop_assert!(!pays, "postponed although {} >= {}", tally, price),
+            None => prop_assert!(!pays, "postponed although {} >= {} + {}", tally, price, self.debt),
             Some(Cause::Budget) => prop_assert!(!pays),
             Some(Cause::BreakEven) => {
-                prop_assert!(pays && !is_cold && price > 0.0, "moved although {} < {}", tally, price)
+                prop_assert!(pays && price > 0.0, "moved although {} < {} + {}", tally, price, self.debt)
             }
-            Some(Cause::Free) => prop_assert!(pays && (is_cold || price == 0.0), "{} is not free", price),
+            Some(Cause::Free) => prop_assert!(pays && price == 0.0, "{} is not free", price),
             Some(
                 Cause::EveryTurn
                 | Cause::Batch
@@ -82,6 +92,7 @@ impl BreakEvenRule {
             }
         }
         if plan.verdict != Verdict::Refused {
+            self.debt = debt.max(0.0);
             self.tally = if plan.cause.is_some() {
                 0.0
             } else if new_masks.is_empty() {
