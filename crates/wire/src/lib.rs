@@ -86,7 +86,7 @@ pub use overflow::{Overflow, read_overflow};
 pub use reader::{BranchPoints, CacheLookup, ParsedMessage, ParsedRequest, Predicate, ReadOptions, Reader};
 pub use span::Span;
 pub use splice::{assemble, splice, spliced_len};
-pub use split::{Outline, split, split_and_fingerprint};
+pub use split::{Outline, split, split_and_fingerprint, split_envelope};
 pub use unreadable::Unreadable;
 
 /// The maximum nesting depth of objects and arrays, the body itself included.

@@ -2,7 +2,7 @@ use crate::digest_cache::DigestCache;
 use crate::engine_messages::{engine_messages, scale};
 use crate::{
     Content, Dialect, ExtraKind, Fingerprint, Fingerprinter, Measure, MessageFacts, MessageView, Meter,
-    Outline, Part, Unreadable, chain, split_and_fingerprint,
+    Outline, Part, Unreadable, chain, split_and_fingerprint, split_envelope,
 };
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -156,11 +156,28 @@ impl Reader {
     /// Cuts a body into its messages.
     pub fn outline(&self, dialect: Dialect, body: &[u8]) -> Result<Outline, Unreadable> {
         let is_checked = |value| self.checked.get(&value).is_some();
-        let outline = split_and_fingerprint(dialect, body, &self.fingerprinter, is_checked)?;
+        split_and_fingerprint(dialect, body, &self.fingerprinter, is_checked).inspect(|it| self.remember(it))
+    }
+
+    /// Cuts a body into its messages for a request that will probably be forwarded as it is. Call [`Reader::fingerprint`] if it is
+    /// edited after all.
+    pub fn survey(&self, dialect: Dialect, body: &[u8]) -> Result<Outline, Unreadable> {
+        let is_checked = |value| self.checked.get(&value).is_some();
+        split_envelope(dialect, body, &self.fingerprinter, is_checked).inspect(|it| self.remember(it))
+    }
+
+    /// Adds the fingerprints that [`Reader::survey`] has left out. The other methods need them.
+    pub fn fingerprint(&self, body: &[u8], outline: &mut Outline) {
+        if outline.fingerprints.len() != outline.messages.len() {
+            let prints = outline.messages.iter().map(|message| self.fingerprinter.of(message.of(body)));
+            outline.fingerprints = prints.collect();
+        }
+    }
+
+    fn remember(&self, outline: &Outline) {
         for value in &outline.newly_checked {
             self.checked.insert(*value, ());
         }
-        Ok(outline)
     }
 
     /// The number of bytes that [`Reader::branch_points`] would have to read.
@@ -213,6 +230,7 @@ impl Reader {
     /// Looks up the request's messages in the cache.
     #[must_use]
     pub fn look_up(&self, outline: &Outline, options: &ReadOptions<'_>) -> CacheLookup {
+        debug_assert_eq!(outline.fingerprints.len(), outline.messages.len(), "call `fingerprint` first");
         let key = self.key(outline.dialect, options);
         let messages: Vec<Option<Arc<ParsedMessage>>> =
             outline.fingerprints.iter().map(|fingerprint| self.messages.get(&(*fingerprint, key))).collect();

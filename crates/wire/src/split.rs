@@ -15,7 +15,7 @@ pub struct Outline {
     pub array: Span,
     /// Each message, without the white space and commas between them.
     pub messages: Vec<Span>,
-    /// The fingerprint of each message. Empty if the body was split by [`split`].
+    /// The fingerprint of each message. Empty if the body was split by [`split`] or [`split_envelope`].
     pub fingerprints: Vec<Fingerprint>,
     /// The model's name. Like every member of an unexpected type, a model that is not a string counts as absent.
     pub model: Option<String>,
@@ -43,7 +43,7 @@ pub struct Outline {
 /// assert_eq!(outline.messages[0].of(body), br#"{"role":"user","content":"hi"}"#);
 /// ```
 pub fn split(dialect: Dialect, body: &[u8]) -> Result<Outline, Unreadable> {
-    split_body(dialect, body, None, &mut |_| false)
+    split_body(dialect, body, Fingerprints::None, &mut |_| false)
 }
 
 /// Cuts the body into messages and fingerprints each one while it is still in the processor's cache.
@@ -56,19 +56,56 @@ pub fn split_and_fingerprint(
     fingerprinter: &Fingerprinter,
     mut is_checked: impl FnMut(Fingerprint) -> bool,
 ) -> Result<Outline, Unreadable> {
-    split_body(dialect, body, Some(fingerprinter), &mut is_checked)
+    split_body(dialect, body, Fingerprints::All(fingerprinter), &mut is_checked)
+}
+
+/// Cuts the body into messages like [`split_and_fingerprint`], but leaves out the fingerprints of the messages: hashing a large body
+/// that nobody edits costs more than cutting it.
+pub fn split_envelope(
+    dialect: Dialect,
+    body: &[u8],
+    fingerprinter: &Fingerprinter,
+    mut is_checked: impl FnMut(Fingerprint) -> bool,
+) -> Result<Outline, Unreadable> {
+    split_body(dialect, body, Fingerprints::Envelope(fingerprinter), &mut is_checked)
+}
+
+/// What is fingerprinted while a body is split.
+#[derive(Clone, Copy)]
+enum Fingerprints<'a> {
+    None,
+    /// Large values beside the messages, which are then checked only once.
+    Envelope(&'a Fingerprinter),
+    /// These and the messages.
+    All(&'a Fingerprinter),
+}
+
+impl<'a> Fingerprints<'a> {
+    fn of_envelope(self) -> Option<&'a Fingerprinter> {
+        match self {
+            Fingerprints::None => None,
+            Fingerprints::Envelope(fingerprinter) | Fingerprints::All(fingerprinter) => Some(fingerprinter),
+        }
+    }
+
+    fn of_messages(self) -> Option<&'a Fingerprinter> {
+        match self {
+            Fingerprints::None | Fingerprints::Envelope(_) => None,
+            Fingerprints::All(fingerprinter) => Some(fingerprinter),
+        }
+    }
 }
 
 fn split_body(
     dialect: Dialect,
     body: &[u8],
-    fingerprinter: Option<&Fingerprinter>,
+    fingerprints: Fingerprints<'_>,
     is_checked: &mut dyn FnMut(Fingerprint) -> bool,
 ) -> Result<Outline, Unreadable> {
     if u32::try_from(body.len()).is_err() {
         return Err(Unreadable::TooLarge);
     }
-    let outline = match walk(dialect, body, fingerprinter, is_checked) {
+    let outline = match walk(dialect, body, fingerprints, is_checked) {
         Err(Unreadable::NotJson { .. }) if simdutf8::basic::from_utf8(body).is_err() => {
             return Err(Unreadable::NotUtf8);
         }
@@ -85,7 +122,7 @@ fn split_body(
 fn walk(
     dialect: Dialect,
     body: &[u8],
-    fingerprinter: Option<&Fingerprinter>,
+    fingerprints: Fingerprints<'_>,
     is_checked: &mut dyn FnMut(Fingerprint) -> bool,
 ) -> Result<Outline, Unreadable> {
     let start = skip_whitespace(body, 0);
@@ -100,7 +137,7 @@ fn walk(
     let mut cursor = Cursor::enter(body, start, MAX_DEPTH);
     while let Some((key, _)) = cursor.next_key()? {
         if key == messages_key {
-            let found = cut_messages(&mut cursor, body, messages_key, fingerprinter);
+            let found = cut_messages(&mut cursor, body, messages_key, fingerprints.of_messages());
             // A first value of the wrong type must not hide a second one.
             match (&messages, found) {
                 (Some(_), _) => return Err(Unreadable::DuplicateMessages { key: messages_key }),
@@ -111,7 +148,7 @@ fn walk(
         }
         let value = cursor.value()?;
         if !envelope.read(&key, value)? {
-            match fingerprinter {
+            match fingerprints.of_envelope() {
                 Some(fingerprinter) if value.raw().len() >= LARGE => {
                     let fingerprint = fingerprinter.of(value.raw());
                     if !is_checked(fingerprint) {
@@ -185,6 +222,17 @@ mod tests {
 
     fn error(body: &[u8]) -> Unreadable {
         split(Dialect::Chat, body).unwrap_err()
+    }
+
+    #[test]
+    fn splitting_without_fingerprints_of_messages_finds_the_same_messages() {
+        let body =
+            br#"{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"user","content":"ho"}]}"#;
+        let fingerprinter = Fingerprinter::new(1);
+        let all = split_and_fingerprint(Dialect::Chat, body, &fingerprinter, |_| false).unwrap();
+        let envelope = split_envelope(Dialect::Chat, body, &fingerprinter, |_| false).unwrap();
+        assert_eq!(all.fingerprints.len(), 2);
+        assert_eq!(envelope, Outline { fingerprints: Vec::new(), ..all });
     }
 
     #[test]

@@ -77,18 +77,25 @@ impl<'a> Managed<'a> {
 
     pub(crate) async fn edit(
         &self,
-        received: Received,
+        mut received: Received,
         observer: &mut RequestObserver,
     ) -> Result<Edited, Refusal> {
         let Managed { worker, route, strategy, .. } = *self;
+        let is_edited = received.chat.as_mut().is_some_and(|(body, outline)| {
+            let is_edited = self.holds_history() || needs_turn(strategy, body);
+            if is_edited {
+                worker.gateway.reader.fingerprint(body, outline);
+            }
+            is_edited
+        });
         let spans = observer.span.clone();
-        let mut folder = in_step(&spans, span::IDENTIFY, self.identify(&received, spans.parent())).await?;
+        let mut folder =
+            in_step(&spans, span::IDENTIFY, self.identify(&received, is_edited, spans.parent())).await?;
         if let Some(identity) = &folder.identity {
             observer.belongs_to(&identity.name);
         }
         let Received { mut head, mut sent, chat } = received;
-        let is_edited = |body: &[u8]| self.holds_history() || needs_turn(strategy, body);
-        let Some((mut body, mut outline)) = chat.filter(|(body, _)| is_edited(body)) else {
+        let Some((mut body, mut outline)) = chat.filter(|_| is_edited) else {
             return Ok(Edited { head, sent, folder, rewritten: None });
         };
         let (recalled, spent) = in_step(&spans, span::RECALL, self.recall(&mut folder, &outline)).await?;
@@ -127,11 +134,16 @@ impl<'a> Managed<'a> {
     }
 
     /// Finds out which conversation the request belongs to.
-    async fn identify(&self, received: &Received, parent_span: SpanParent) -> Result<Folder, Refusal> {
+    async fn identify(
+        &self,
+        received: &Received,
+        is_edited: bool,
+        parent_span: SpanParent,
+    ) -> Result<Folder, Refusal> {
         let Managed { worker, snapshot, index, route, .. } = *self;
         let Received { head, chat, .. } = received;
         let access = Access::of(worker);
-        let identity = self.identity(&head.headers, chat.as_ref(), access).await?;
+        let identity = self.identity(&head.headers, chat.as_ref(), is_edited, access).await?;
         if chat.is_none() && promises(route) {
             return Err(Refusal::Unreadable);
         }
@@ -153,6 +165,7 @@ impl<'a> Managed<'a> {
         &self,
         headers: &HeaderMap,
         chat: Option<&(Bytes, Outline)>,
+        is_edited: bool,
         access: Access,
     ) -> Result<Option<Identity>, Refusal> {
         let (gateway, settings) = (&self.worker.gateway, &self.snapshot.settings.conversation);
@@ -164,7 +177,7 @@ impl<'a> Managed<'a> {
         let session = outline.session.as_deref();
         let named = identify(headers, settings, &gateway.secret, access, session, None)?;
         // What is forwarded as it came has no state that would have to be found by its content.
-        if named.is_some() || !needs_turn(self.strategy, body) {
+        if named.is_some() || !is_edited {
             return Ok(named);
         }
         let points = branch_points(gateway, body, outline).await;

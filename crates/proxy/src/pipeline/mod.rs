@@ -44,7 +44,7 @@ use remember::PendingTurn;
 use reply_body::ReplyBody;
 use rescue::{Attempt, rescue};
 use rewrite::Rewritten;
-use route::route;
+use route::{purpose, route};
 use send::{Forwarded, in_step, send};
 use std::sync::Arc;
 use tidegate_engine::Strategy;
@@ -168,7 +168,8 @@ async fn complete_chat(
     observer: &mut RequestObserver,
 ) -> Result<Forwarded, Refusal> {
     let settings = &snapshot.settings;
-    let reading = receive(request, dialect, &settings.server, &worker.gateway.reader, &observer.upload);
+    let wanted = (dialect, purpose(&settings.routes, path));
+    let reading = receive(request, wanted, &settings.server, &worker.gateway.reader, &observer.upload);
     let received = in_step(&observer.span, span::RECEIVE, reading).await?;
     let arrived = Instant::now();
     let Some(managed) = Managed::new(worker, snapshot, &received, path, observer)? else {

@@ -32,6 +32,13 @@ impl Received {
     }
 }
 
+/// What a body is read for. It only decides how much work is done ahead: a body that was read to be forwarded can still be edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Edit,
+    Forward,
+}
+
 /// Returns the dialect of a request whose messages Tidegate may edit. `path` is canonical.
 pub(crate) fn dialect(method: &Method, path: &str) -> Option<Dialect> {
     Dialect::of_path(path).filter(|_| method == Method::POST)
@@ -39,7 +46,7 @@ pub(crate) fn dialect(method: &Method, path: &str) -> Option<Dialect> {
 
 pub(crate) async fn receive(
     request: Request<Incoming>,
-    dialect: Dialect,
+    (dialect, purpose): (Dialect, Purpose),
     limits: &Server,
     reader: &Reader,
     progress: &Progress,
@@ -57,7 +64,7 @@ pub(crate) async fn receive(
         Coding::Unknown => None,
         coding => Some(decompress(coding, sent.clone(), limits.max_body).await?),
     };
-    let mut chat = match plain.map(|plain| outline(reader, dialect, plain)) {
+    let mut chat = match plain.map(|plain| outline(reader, dialect, purpose, plain)) {
         Some(chat) => chat?,
         None => None,
     };
@@ -75,8 +82,17 @@ pub(crate) fn deployment(path: &str) -> Option<&str> {
     rest.split('/').next().filter(|name| !name.is_empty())
 }
 
-fn outline(reader: &Reader, dialect: Dialect, plain: Bytes) -> Result<Option<(Bytes, Outline)>, Refusal> {
-    match reader.outline(dialect, &plain) {
+fn outline(
+    reader: &Reader,
+    dialect: Dialect,
+    purpose: Purpose,
+    plain: Bytes,
+) -> Result<Option<(Bytes, Outline)>, Refusal> {
+    let outline = match purpose {
+        Purpose::Edit => reader.outline(dialect, &plain),
+        Purpose::Forward => reader.survey(dialect, &plain),
+    };
+    match outline {
         Ok(outline) => Ok(Some((plain, outline))),
         Err(Unreadable::DuplicateMessages { key }) => Err(Refusal::Ambiguous { key }),
         Err(_) => Ok(None),

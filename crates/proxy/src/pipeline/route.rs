@@ -1,5 +1,6 @@
 //! Finds the policy and the upstream of a request.
 
+use crate::pipeline::receive::Purpose;
 use crate::reply::refusal::Refusal;
 use http::HeaderMap;
 use tidegate_config::{Context, History, Route, matching_route, strategy_from_name};
@@ -23,6 +24,19 @@ pub(crate) fn promises(route: &Route) -> bool {
 /// Whether a request to this path that cannot be read might be one for this route.
 pub(crate) fn may_match(route: &Route, path: &str) -> bool {
     route.matcher.paths.iter().any(|glob| glob.matches_ignore_case(path))
+}
+
+/// What a body sent to this path is read for, as far as its path alone can tell.
+pub(crate) fn purpose(routes: &[Route], path: &str) -> Purpose {
+    let edits = |context: &Context| {
+        context.strategy != Strategy::Passthrough
+            || context.allow_headers.strategy
+            || context.history == History::Proxy
+    };
+    match routes.iter().any(|route| edits(&route.context) && may_match(route, path)) {
+        true => Purpose::Edit,
+        false => Purpose::Forward,
+    }
 }
 
 /// Returns the strategy of a request: the route's, unless the client asks for another and the route allows that.
