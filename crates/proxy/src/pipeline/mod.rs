@@ -168,7 +168,7 @@ async fn complete_chat(
     observer: &mut RequestObserver,
 ) -> Result<Forwarded, Refusal> {
     let settings = &snapshot.settings;
-    let wanted = (dialect, purpose(&settings.routes, path));
+    let wanted = (dialect, purpose(&settings.routes, path, request.headers()));
     let reading = receive(request, wanted, &settings.server, &worker.gateway.reader, &observer.upload);
     let received = in_step(&observer.span, span::RECEIVE, reading).await?;
     let arrived = Instant::now();

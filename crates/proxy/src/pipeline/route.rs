@@ -26,11 +26,11 @@ pub(crate) fn may_match(route: &Route, path: &str) -> bool {
     route.matcher.paths.iter().any(|glob| glob.matches_ignore_case(path))
 }
 
-/// What a body sent to this path is read for, as far as its path alone can tell.
-pub(crate) fn purpose(routes: &[Route], path: &str) -> Purpose {
+/// What a body sent to this path is read for, as far as path and headers can tell.
+pub(crate) fn purpose(routes: &[Route], path: &str, headers: &HeaderMap) -> Purpose {
     let edits = |context: &Context| {
         context.strategy != Strategy::Passthrough
-            || context.allow_headers.strategy
+            || (context.allow_headers.strategy && headers.contains_key(header::STRATEGY))
             || context.history == History::Proxy
     };
     match routes.iter().any(|route| edits(&route.context) && may_match(route, path)) {
