@@ -22,11 +22,18 @@ fn shipped() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> =
         ["proxy.toml", "image.toml"].map(|name| (name.to_owned(), read(name))).to_vec();
     let sidecar = read("kubernetes/sidecar.yaml");
-    let block = sidecar.split_once("proxy.toml: |\n").unwrap().1;
-    let lines = block.lines().take_while(|line| line.is_empty() || line.starts_with("    "));
-    let config: Vec<&str> = lines.map(|line| line.strip_prefix("    ").unwrap_or(line)).collect();
-    all.push(("sidecar.yaml".to_owned(), config.join("\n")));
+    all.push(("sidecar.yaml".to_owned(), block(&sidecar, "proxy.toml: |\n", "    ")));
+    let values = read("helm/tidegate/values.yaml");
+    all.push(("values.yaml".to_owned(), block(&values, "\nconfig: |\n", "  ")));
     all
+}
+
+/// A block of text in a YAML file, without its indent.
+fn block(yaml: &str, start: &str, indent: &str) -> String {
+    let text = yaml.split_once(start).unwrap().1;
+    let lines = text.lines().take_while(|line| line.is_empty() || line.starts_with(indent));
+    let lines: Vec<&str> = lines.map(|line| line.strip_prefix(indent).unwrap_or(line)).collect();
+    lines.join("\n")
 }
 
 #[tokio::test]
