@@ -30,6 +30,7 @@ Examples:
   tidegate init && tidegate check                     write proxy.toml and show its values
   OPENAI_BASE_URL=http://127.0.0.1:8080/v1 my-agent   send an application through it
   tidegate demo                                       see it work, without an API key or a network
+  tidegate health                                     whether the running process is alive
   tidegate replay runs.jsonl                          compare the cost of your own recordings";
 
 const EXPLAIN_MORE: &str = "\
@@ -46,17 +47,20 @@ Examples:
 
 JSON (--json) is one object. Members may be added, but these stay:
   route, upstream, strategy, observe   the policy; `route` is null if none matches
-  messages[]   index, role, kind, tool, calls[], tokens, tokens_after, reason, why, and action:
-               `keep`, `mask`, `untag`, `mask+untag`, `fold`, `drop`
+  messages[]   index, role, kind, tool, calls[], tokens, tokens_after, reason, why, quotes[] if any, action:
+               `keep`, `mask`, `trim`, `untag`, `mask+untag`, `trim+untag`, `fold`, `drop`
   budget       window, window_source, safe, output, output_source, overhead, input
   usage        messages, fixed, before, saved, after
   masking      keep, pace, cause, postponed, note; null if the strategy does not mask
   folding      when, keep, mode, prune_when, prune_keep, summarizer, cause, covered,
                summary_tokens, summary_role, summary_before (an index), later, note; null if
                the strategy does not fold
-  verdict      ending (`as_sent`, `edited`, `refused`), folded, dropped, masked, untagged, over,
-               left, sentence
-  model        asked, matched, source, window, max_output, encoding, fit, prices, cache_life_s
+  recall       max_tokens, excerpts[] (message, quotes[], passages, tokens, new), note; absent if
+               the policy brings nothing back
+  verdict      ending (`as_sent`, `edited`, `refused`), folded, dropped, masked, trimmed, untagged,
+               over, left, sentence
+  model        asked, matched, source, window, max_output, encoding, fit, prices, cache,
+               cache_life_s
   Without a matching route, it has only route, upstream, verdict and model.asked.
 
 Folding: if a summary is due, the built-in summarizer writes it, whatever `fold.summarizer` is, and
@@ -112,6 +116,11 @@ pub(crate) enum Command {
     /// has one). If no process listens there, opens the configured store directly.
     #[command(after_long_help = conversations::MORE)]
     Conversations(ConversationsArgs),
+    /// Ask the running process whether it is alive, for container health checks
+    ///
+    /// Asks `/healthz` of the admin address and prints the answer. Needs no shell and no curl in the image:
+    /// HEALTHCHECK CMD ["tidegate", "health"]. Exits with 0 if the process is well, else with 1.
+    Health(HealthArgs),
     /// Write a starter proxy.toml
     Init(InitArgs),
     /// Print a completion script for your shell
@@ -124,33 +133,56 @@ pub(crate) enum Command {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    overrides: OverrideArgs,
 }
 
+/// The configuration file, for every command that reads it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConfigArgs {
     /// Configuration file [default: ./proxy.toml if it exists, else built-in defaults]
     #[arg(short, long, value_name = "FILE", env = "TIDEGATE_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,
+    /// What other flags and variables override in it.
+    #[arg(skip)]
+    pub(crate) flags: Flags,
+}
+
+/// Overrides of the configuration, for commands that are about all of it.
+#[derive(Clone, Debug, Args)]
+struct OverrideArgs {
     /// Address for clients; overrides `server.listen`
     #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN", hide_env_values = true)]
     listen: Option<String>,
-    /// Address for health checks, metrics and the dashboard; overrides `admin.listen`
-    #[arg(long, value_name = "ADDR", env = "TIDEGATE_ADMIN", hide_env_values = true)]
-    admin: Option<String>,
+    #[command(flatten)]
+    admin: AdminArg,
     /// URL to forward requests to; overrides `upstreams.default.url`
     #[arg(long, value_name = "URL", env = "TIDEGATE_UPSTREAM", hide_env_values = true)]
     upstream: Option<String>,
+    #[command(flatten)]
+    store: StoreArg,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AdminArg {
+    /// Address for health checks, metrics and the dashboard; overrides `admin.listen`
+    #[arg(long, value_name = "ADDR", env = "TIDEGATE_ADMIN", hide_env_values = true)]
+    admin: Option<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StoreArg {
     /// Where to store conversations: `memory:`, `embedded:DIR` or `redis://…`; overrides `store.url`
     #[arg(long, value_name = "URL", env = "TIDEGATE_STORE", hide_env_values = true)]
     store: Option<String>,
-    #[arg(skip)]
-    pub(crate) flags: Flags,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    overrides: OverrideArgs,
     /// Show only values that differ from the defaults
     #[arg(long)]
     pub(crate) changed: bool,
@@ -187,6 +219,17 @@ pub(crate) struct ExplainArgs {
 }
 
 #[derive(Clone, Debug, Args)]
+pub(crate) struct HealthArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    admin: AdminArg,
+    /// Ask `/readyz` instead: a process that drains is alive, but not ready
+    #[arg(long)]
+    pub(crate) ready: bool,
+}
+
+#[derive(Clone, Debug, Args)]
 pub(crate) struct InitArgs {
     /// The file to write
     #[arg(default_value = "proxy.toml", value_name = "FILE")]
@@ -206,10 +249,11 @@ pub(crate) fn parse() -> Arguments {
     let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
     let mut command = cli.command.unwrap_or(Command::Serve(cli.serve));
     match &mut command {
-        Command::Serve(ServeArgs { config })
+        Command::Serve(ServeArgs { config, .. })
         | Command::Check(CheckArgs { config, .. })
-        | Command::Explain(ExplainArgs { config, .. })
-        | Command::Replay(ReplayArgs { config, .. }) => config.resolve_flags(inner),
+        | Command::Health(HealthArgs { config, .. }) => config.resolve_flags(inner),
+        // These read only policies and models from the configuration.
+        Command::Explain(_) | Command::Replay(_) => {}
         Command::Conversations(ConversationsArgs { command }) => {
             let inner = inner.subcommand().map_or(inner, |(_, inner)| inner);
             command.target_mut().config.resolve_flags(inner);
@@ -234,16 +278,17 @@ pub(crate) fn parse_strategy(name: &str) -> Result<Strategy, String> {
 impl ConfigArgs {
     /// Records the flag or environment variable that set each value, for error messages and for `check`.
     fn resolve_flags(&mut self, matches: &ArgMatches) {
-        let with_origin = |value: &Option<String>, id, flag, variable| {
-            let source = matches.value_source(id);
-            let name = if source == Some(ValueSource::EnvVariable) { variable } else { flag };
-            value.clone().map(|value| (value, name))
+        let with_origin = |id: &str, flag, variable| {
+            // Not every command has every flag.
+            let value = matches.try_get_one::<String>(id).ok().flatten()?;
+            let is_variable = matches.value_source(id) == Some(ValueSource::EnvVariable);
+            Some((value.clone(), if is_variable { variable } else { flag }))
         };
         self.flags = Flags {
-            listen: with_origin(&self.listen, "listen", "--listen", "TIDEGATE_LISTEN"),
-            admin: with_origin(&self.admin, "admin", "--admin", "TIDEGATE_ADMIN"),
-            upstream: with_origin(&self.upstream, "upstream", "--upstream", "TIDEGATE_UPSTREAM"),
-            store: with_origin(&self.store, "store", "--store", "TIDEGATE_STORE"),
+            listen: with_origin("listen", "--listen", "TIDEGATE_LISTEN"),
+            admin: with_origin("admin", "--admin", "TIDEGATE_ADMIN"),
+            upstream: with_origin("upstream", "--upstream", "TIDEGATE_UPSTREAM"),
+            store: with_origin("store", "--store", "TIDEGATE_STORE"),
         };
     }
 }

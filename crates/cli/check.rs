@@ -1,6 +1,7 @@
 mod cost;
 mod live;
 mod startup;
+mod templates;
 
 use crate::args::CheckArgs;
 use crate::settings;
@@ -48,6 +49,9 @@ fn report(settings: &Settings, args: &CheckArgs) -> anyhow::Result<String> {
     let routes: Vec<&Route> = settings.routes.iter().filter(wanted).collect();
     for warning in settings.warnings.iter().chain(&cost::warnings(settings, &routes)) {
         let _ = writeln!(out, "warning: {warning}");
+    }
+    for note in templates::notes(&routes) {
+        let _ = writeln!(out, "note: {note}");
     }
     Ok(out)
 }

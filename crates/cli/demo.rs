@@ -2,7 +2,10 @@
 
 pub(crate) mod args;
 mod http;
+mod ink;
 mod play;
+mod story;
+mod translate;
 mod upstream;
 
 use crate::conversations::terminal;
@@ -24,12 +27,17 @@ use tidegate_telemetry::{Format, LogSink};
 /// A run of a coding agent that finds and fixes a bug. Every tool result is real output.
 pub(crate) const RECORDING: &str = include_str!("demo/run.jsonl");
 
+/// The recording of a client that uses the provider's cache, also where that has to be asked for.
+pub(crate) fn cached_recording() -> String {
+    RECORDING.replacen('{', "{\"cache_control\": {\"type\": \"ephemeral\"}, ", 1)
+}
+
 /// How long the proxy may take to shut down.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     if args.recording {
-        terminal::print(RECORDING.as_bytes());
+        terminal::print(translate::recording(args.dialect, RECORDING)?.as_bytes());
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -37,11 +45,11 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 }
 
 async fn run_demo(args: &DemoArgs) -> anyhow::Result<()> {
-    let recorded = recorded(&args.model)?;
+    let recorded = recorded(args)?;
     let listener = free_port()?;
     let settings = settings(args, listener.local_addr()?)?;
     let model = model_table(&settings.models).lookup(&args.model);
-    upstream::start(listener, RECORDING, model.clone(), &settings)?;
+    upstream::start(listener, args.dialect, RECORDING, model.clone(), &settings)?;
 
     let lines = LogSink::to_stderr();
     let conversations = store::conversations(&settings)?;
@@ -59,10 +67,14 @@ async fn run_demo(args: &DemoArgs) -> anyhow::Result<()> {
     admin.set_nonblocking(true)?;
     let reloads = Arc::new(Reloads::new(None, wall_clock()));
     let service = admin_service(&gateway, conversations, None, reloads, || Readiness::Ready);
-    tokio::spawn(tidegate_admin::serve(tokio::net::TcpListener::from_std(admin)?, service));
+    tokio::spawn(tidegate_admin::serve(
+        tokio::net::TcpListener::from_std(admin)?,
+        service,
+        std::future::pending(),
+    ));
 
-    let (address, is_paced) = (proxy.address(), !args.exit);
-    let run = move || play::play(&recorded, address, &model, &settings, is_paced);
+    let (address, is_paced, dialect) = (proxy.address(), !args.exit, args.dialect);
+    let run = move || play::play(&recorded, (address, dialect), &model, &settings, is_paced);
     tokio::task::spawn_blocking(run).await??;
     if !args.exit {
         terminal::print(next_steps(address, admin_address).as_bytes());
@@ -72,10 +84,11 @@ async fn run_demo(args: &DemoArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The recording, as if made with this model.
-fn recorded(model: &str) -> anyhow::Result<Recorded> {
-    let defaults = Defaults { model: Some(model.to_owned()) };
-    Ok(InputLine::new("the recording", 1, RECORDING).conversation(&defaults)?)
+/// The recording, as if made with this model through this API.
+fn recorded(args: &DemoArgs) -> anyhow::Result<Recorded> {
+    let defaults = Defaults { model: Some(args.model.clone()) };
+    let recording = translate::recording(args.dialect, &cached_recording())?;
+    Ok(InputLine::new("the recording", 1, &recording).conversation(&defaults)?)
 }
 
 /// Ignores the environment and files, so that the demo is the same everywhere.
@@ -95,9 +108,13 @@ fn free_port() -> anyhow::Result<TcpListener> {
 fn next_steps(proxy: SocketAddr, admin: SocketAddr) -> String {
     format!(
         "\nThe proxy is still running; press Ctrl-C to stop it.\n  \
-         admin         http://{admin}   (dashboard, /api, /metrics)\n  \
-         all turns     tidegate conversations show demo --turns --admin {admin}\n  \
-         proxy         http://{proxy}/v1\n  \
-         policies      tidegate demo --recording | tidegate replay -\n"
+         admin      http://{admin}   the dashboard: every turn, its plan, its diff\n  \
+         proxy      http://{proxy}/v1   answers with the recording\n  \
+         policies   tidegate demo --recording | tidegate replay -\n\n\
+         Next, with your own key:\n  \
+         1. tidegate init     set `observe = true` under [context]: nothing is edited yet\n  \
+         2. tidegate serve    forwards to api.openai.com, or to --upstream URL\n  \
+         3. OPENAI_BASE_URL=http://127.0.0.1:8080/v1 your-agent\n  \
+         4. http://127.0.0.1:9090 shows what would be saved. Then remove `observe`.\n"
     )
 }

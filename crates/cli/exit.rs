@@ -4,6 +4,8 @@ pub(crate) enum Exit {
     Success,
     /// The user did not confirm.
     Cancelled,
+    /// The running process is not well, or not ready.
+    Unhealthy,
     /// The command needs a confirmation, and standard input is not a terminal.
     ConfirmationRequired,
     /// The proxy would refuse the request. Scripts can tell this from an error.

@@ -12,7 +12,7 @@ use crate::settings;
 use anyhow::bail;
 use std::io::{Read, Write};
 use std::path::Path;
-use tidegate_config::{Route, Settings, chat_route};
+use tidegate_config::{Route, Settings, saved_route};
 use tidegate_context::model_table;
 use tidegate_explain::{
     Case, EXAMPLE, Ending, Failure, Request, figures, folding, grouped, json, located, place,
@@ -47,11 +47,11 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Refused);
     }
     let reader = Reader::default();
-    let outline = match reader.outline(Dialect::Chat, &body) {
+    let outline = match reader.outline(Dialect::of_body(&body), &body) {
         Ok(outline) => outline,
         Err(error) => return invalid_body(&name, &body, &error),
     };
-    let Some(route) = route(&settings, args.route.as_deref(), outline.model.as_deref())? else {
+    let Some(route) = route(&settings, args.route.as_deref(), &outline)? else {
         return Ok(without_route(args, &name, &settings, &body, &outline));
     };
     let model = model_table(&settings.models).lookup(outline.model.as_deref().unwrap_or_default());
@@ -88,9 +88,12 @@ fn show(args: &ExplainArgs, name: &str, case: &Case<'_>) -> Exit {
 fn route<'a>(
     settings: &'a Settings,
     wanted: Option<&str>,
-    model: Option<&str>,
+    outline: &Outline,
 ) -> anyhow::Result<Option<&'a Route>> {
-    let Some(wanted) = wanted else { return Ok(chat_route(&settings.routes, model)) };
+    let Some(wanted) = wanted else {
+        let (path, model) = (outline.dialect.path(), outline.model.as_deref());
+        return Ok(saved_route(&settings.routes, path, model));
+    };
     let found = settings.routes.iter().find(|route| route.name == wanted);
     if found.is_none() {
         let names: Vec<&str> = settings.routes.iter().map(|route| route.name.as_str()).collect();

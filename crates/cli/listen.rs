@@ -1,6 +1,6 @@
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 /// Binds `address`. The error says why it is not available and how to choose another.
 pub(crate) fn listen(address: SocketAddr, key: &str, flag: &str) -> anyhow::Result<TcpListener> {
@@ -11,10 +11,21 @@ pub(crate) fn listen(address: SocketAddr, key: &str, flag: &str) -> anyhow::Resu
             ErrorKind::AddrNotAvailable => "this machine does not have that address",
             _ => "see the system error",
         };
-        anyhow::Error::new(error).context(format!(
-            "cannot listen on {address}\n  hint: {hint}; choose an address with {flag} or `{key}`"
-        ))
+        // Not added as context, because the reason belongs before the hint.
+        anyhow!(
+            "cannot listen on {address}: {error}\n  hint: {hint}; choose an address with {flag} or `{key}`"
+        )
     })
+}
+
+/// The address to connect to for a process that listens on `address`, which may be unspecified.
+pub(crate) fn connect_address(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// Requires a token unless the admin address is loopback.
@@ -35,4 +46,15 @@ pub(crate) fn require_token(address: SocketAddr, variable: &str) -> anyhow::Resu
 pub(crate) fn token(variable: &str) -> Option<String> {
     let token = std::env::var(variable).ok()?.trim().to_owned();
     (!token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_unspecified_address_is_reached_over_loopback() {
+        let connect_address = |address: &str| super::connect_address(address.parse().unwrap()).to_string();
+        assert_eq!(connect_address("0.0.0.0:9090"), "127.0.0.1:9090");
+        assert_eq!(connect_address("[::]:9090"), "[::1]:9090");
+        assert_eq!(connect_address("10.1.2.3:9090"), "10.1.2.3:9090");
+    }
 }

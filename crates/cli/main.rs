@@ -6,6 +6,7 @@ mod conversations;
 mod demo;
 mod exit;
 mod explain;
+mod health;
 mod init;
 mod listen;
 mod reload;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match run(&args::parse()) {
         Ok(Exit::Success) => ExitCode::SUCCESS,
-        Ok(Exit::Cancelled) => ExitCode::FAILURE,
+        Ok(Exit::Cancelled | Exit::Unhealthy) => ExitCode::FAILURE,
         // The same code that `clap` uses for wrong usage.
         Ok(Exit::ConfirmationRequired) => ExitCode::from(2),
         Ok(Exit::Refused) => ExitCode::from(3),
@@ -44,6 +45,7 @@ fn run(Arguments { command }: &Arguments) -> anyhow::Result<Exit> {
         Command::Replay(args) => replay::run(args)?,
         Command::Demo(args) => demo::run(args)?,
         Command::Conversations(args) => return conversations::run(args),
+        Command::Health(args) => return health::run(args),
         Command::Init(args) => init::run(args)?,
         Command::Completions { shell } => args::print_completions(*shell),
     }

@@ -15,7 +15,8 @@ use args::ReplayArgs;
 use std::num::NonZeroU32;
 use tidegate_config::Settings;
 use tidegate_replay::{
-    Bounds, Comparison, Defaults, Kind, Policy, Recommendation, Setup, compare, recommend, report,
+    Bounds, Comparison, Defaults, Kind, Need, Policy, Recommendation, Setup, compare, measure_need,
+    recommend, report,
 };
 
 /// The result of a replay.
@@ -24,6 +25,8 @@ struct ReplayResult<'a> {
     comparison: &'a Comparison,
     /// Caveats about the figures, in sentences.
     notes: Vec<String>,
+    /// One for each policy, with `--need`.
+    needs: Option<Vec<Need>>,
     /// One for each price, with `--recommend`.
     recommendations: Option<Vec<Option<Recommendation>>>,
 }
@@ -43,10 +46,19 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
             "the input has no requests\n  hint: a conversation needs an assistant message; request n is everything before the n-th"
         );
     }
-    let bounds = Bounds { keep_at_least: args.keep_at_least, peak: args.peak, only: args.only.clone() };
+    // Who names windows or a bound asks for shorter windows than the configured one.
+    let keeps_configured =
+        args.keep_at_least.is_none() && args.windows.is_empty() && args.policies.is_empty();
+    let bounds = Bounds {
+        keep_at_least: args.keep_at_least,
+        peak: args.peak,
+        only: args.only.clone(),
+        keeps_configured,
+    };
     let result = ReplayResult {
         setup: &setup,
         comparison: &comparison,
+        needs: if args.need { Some(measure_need(&args.files, &setup, &defaults)?) } else { None },
         notes: notes::of(&setup, &comparison, args.gap),
         recommendations: args.recommend.then(|| {
             let regimes = 0..setup.regimes.len();
@@ -95,7 +107,7 @@ fn setup(args: &ReplayArgs, settings: Settings) -> anyhow::Result<Setup> {
         [] if sweeps => DEFAULT_WINDOWS.into_iter().filter_map(NonZeroU32::new).collect(),
         windows => windows.to_vec(),
     };
-    for kind in [Kind::EveryTurn, Kind::BreakEven, Kind::Hybrid] {
+    for kind in [Kind::EveryTurn, Kind::BreakEven, Kind::Trim, Kind::Hybrid, Kind::CodingAgent] {
         let with_window = |keep: &NonZeroU32| Policy { kind: kind.clone(), keep: Some(*keep) };
         policies.extend(windows.iter().map(with_window));
     }

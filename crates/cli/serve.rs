@@ -1,5 +1,5 @@
 use crate::args::ServeArgs;
-use crate::listen::{listen, require_token, token};
+use crate::listen::{connect_address, listen, require_token, token};
 use crate::reload::{ReloadCause, Reloader, settled, watch};
 use crate::{settings, store};
 use std::sync::Arc;
@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegate_admin::{Admin, Readiness, Reloads, Token};
 use tidegate_config::{LogFormat, LogLevel, OtlpProtocol, Settings};
+use tidegate_engine::Strategy;
 use tidegate_proxy::{Gateway, Proxy};
 use tidegate_store::{Conversations, wall_clock};
-use tidegate_telemetry::{Format, Level, LogSink, Metrics, Otlp, Protocol, Telemetry};
+use tidegate_telemetry::{Format, Level, LogSink, Metrics, Otlp, Protocol, Semconv, Telemetry};
+use tidegate_tokens::Encoding;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
@@ -19,7 +21,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     require_token(settings.admin.listen, &settings.admin.token_env)?;
     let format = match settings.log.format {
         LogFormat::Auto => Format::detect(),
-        LogFormat::Human => Format::Human,
+        LogFormat::Human => Format::for_people(),
         LogFormat::Json => Format::Json,
     };
     let lines = LogSink::to_stderr();
@@ -53,26 +55,35 @@ async fn serve(
     let gateway = Gateway::new(settings.clone(), conversations.clone(), secret, lines, format)?;
     let gateway = Arc::new(gateway.with_metrics(metrics).with_archive(archive.clone()));
     gateway.watch_windows();
+    gateway.watch_load();
     let mut stop = StopSignals::new()?;
     let mut hangup = signal(SignalKind::hangup())?;
     let proxy = Proxy::start(&gateway, listener)?;
+    if settings.routes.iter().any(|route| route.context.strategy != Strategy::Passthrough) {
+        load_vocabulary();
+    }
     // Started before the process reports that it is listening, so that no later change is missed.
     let (_watcher, mut changes) = watch(&args.config);
     let file = settings::path(&args.config).map(|path| path.display().to_string());
     let reloads = Arc::new(Reloads::new(file, wall_clock()));
     let mut reloader = Reloader::new(args.config.clone(), gateway.clone(), &settings, reloads.clone());
-    log_start(args, &settings, &proxy, &admin);
+    log_start(args, &settings, &proxy, &admin, format);
+    let trying_out = conversations.clone();
+    tokio::spawn(async move { trying_out.try_out().await });
 
     let draining = Arc::new(AtomicBool::new(false));
     admin.set_nonblocking(true)?;
-    let state = draining.clone();
-    let readiness = move || match state.load(Ordering::Relaxed) {
-        true => Readiness::Draining,
-        false => Readiness::Ready,
+    let (state, loaded) = (draining.clone(), gateway.clone());
+    let readiness = move || match (state.load(Ordering::Relaxed), loaded.is_overloaded()) {
+        (true, _) => Readiness::Draining,
+        (false, true) => Readiness::Overloaded,
+        (false, false) => Readiness::Ready,
     };
     let token = token(&settings.admin.token_env).as_deref().map(Token::new);
     let service = admin_service(&gateway, conversations, token, reloads, readiness);
-    tokio::spawn(tidegate_admin::serve(TcpListener::from_std(admin)?, service));
+    let (end_admin, admin_ends) = tokio::sync::oneshot::channel::<()>();
+    let ended = async { drop(admin_ends.await) };
+    let serving = tokio::spawn(tidegate_admin::serve(TcpListener::from_std(admin)?, service, ended));
 
     loop {
         tokio::select! {
@@ -92,6 +103,8 @@ async fn serve(
             return Ok(());
         }
     }
+    drop(end_admin);
+    let _ = tokio::time::timeout(ADMIN_END_TIMEOUT, serving).await;
     if let Some(archive) = archive {
         let unwritten = archive.close(ARCHIVE_CLOSE_TIMEOUT).await;
         if unwritten > 0 {
@@ -101,8 +114,19 @@ async fn serve(
     Ok(())
 }
 
+/// Loads the vocabulary of most models while the process waits for its first request, which would otherwise wait for it.
+fn load_vocabulary() {
+    let loading = || tidegate_tokens::load(Encoding::O200k);
+    if let Err(error) = std::thread::Builder::new().name("vocabulary".to_owned()).spawn(loading) {
+        warn!(%error, "the first request loads the vocabulary");
+    }
+}
+
 /// How long the archive may take to write its remaining rows after the last response.
 const ARCHIVE_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the last figures may take to reach the store.
+const ADMIN_END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What the admin address serves for a running proxy.
 pub(crate) fn admin_service(
@@ -126,7 +150,13 @@ pub(crate) fn admin_service(
     }
 }
 
-fn log_start(args: &ServeArgs, settings: &Settings, proxy: &Proxy, admin: &std::net::TcpListener) {
+fn log_start(
+    args: &ServeArgs,
+    settings: &Settings,
+    proxy: &Proxy,
+    admin: &std::net::TcpListener,
+    format: Format,
+) {
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let url = &settings.upstreams["default"].url;
     let upstream = format!("{}://{}{}", if url.https { "https" } else { "http" }, url.authority, url.path);
@@ -136,15 +166,27 @@ fn log_start(args: &ServeArgs, settings: &Settings, proxy: &Proxy, admin: &std::
     for warning in &settings.warnings {
         warn!("{warning}");
     }
-    info!(
-        version = env!("CARGO_PKG_VERSION"),
-        listen = format!("{scheme}://{}", proxy.address()),
-        admin = format!("http://{admin}"),
-        upstream,
-        store = %settings.store.url,
-        config,
-        "tidegate is listening"
-    );
+    let (version, store) = (env!("CARGO_PKG_VERSION"), &settings.store.url);
+    let base_url = format!("{scheme}://{}/v1", connect_address(proxy.address()));
+    let dashboard = format!("http://{}", connect_address(admin));
+    match format {
+        Format::Json => info!(
+            version,
+            base_url,
+            dashboard,
+            listen = format!("{scheme}://{}", proxy.address()),
+            admin = format!("http://{admin}"),
+            upstream,
+            %store,
+            config,
+            "tidegate is listening"
+        ),
+        // One line would be too long to find the address in.
+        Format::Human | Format::Terminal => info!(
+            "tidegate {version} is listening\n  base URL   {base_url}   (set your client's base_url to this)\n  \
+             dashboard  {dashboard}\n  upstream   {upstream}\n  store      {store}\n  config     {config}"
+        ),
+    }
 }
 
 struct StopSignals {
@@ -180,6 +222,11 @@ fn otlp(settings: &tidegate_config::Telemetry) -> Otlp {
         interval: settings.interval,
         service_name: settings.service_name.clone(),
         sample_ratio: settings.sample_ratio,
+        semconv: match settings.semconv {
+            tidegate_config::Semconv::Old => Semconv::Old,
+            tidegate_config::Semconv::New => Semconv::New,
+            tidegate_config::Semconv::Both => Semconv::Both,
+        },
     }
 }
 

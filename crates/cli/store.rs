@@ -1,6 +1,7 @@
 //! Opens the configured store.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use std::path::Path;
 use std::sync::Arc;
 use tidegate_archive::{Archive, ArchiveOptions};
 use tidegate_config::{Settings, StoreUrl};
@@ -48,6 +49,31 @@ pub(crate) fn open(settings: &Settings) -> Result<Arc<dyn Store>, StoreError> {
     })
 }
 
+/// Refuses a store that cannot be opened, without opening it: a running process may have it open.
+pub(crate) fn check(settings: &Settings) -> anyhow::Result<()> {
+    let checked = match &settings.store.url {
+        StoreUrl::Memory => Ok(()),
+        url if *url == StoreUrl::default() => Ok(()),
+        StoreUrl::Embedded(directory) => usable(directory),
+        StoreUrl::Redis(_) | StoreUrl::Sentinel(_) | StoreUrl::Cluster(_) => open(settings).map(drop),
+    };
+    checked.or_else(|error| unopened(settings, &error))
+}
+
+/// Whether there is a directory, or may be one.
+fn usable(directory: &Path) -> Result<(), StoreError> {
+    let existing = directory.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    match existing.metadata() {
+        Ok(metadata) if !metadata.is_dir() => {
+            Err(StoreError::Failed(format!("{} is not a directory", existing.display())))
+        }
+        Ok(metadata) if metadata.permissions().readonly() => {
+            Err(StoreError::ReadOnly(format!("{} cannot be written to", existing.display())))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// Falls back to memory if the default store cannot be opened, for example next to another Tidegate or on a
 /// read-only file system. A store that was configured explicitly must open.
 fn fall_back(settings: &Settings, error: StoreError) -> anyhow::Result<Arc<dyn Store>> {
@@ -56,12 +82,15 @@ fn fall_back(settings: &Settings, error: StoreError) -> anyhow::Result<Arc<dyn S
         warn!(%error, url = %store.url, "cannot open the default store; keeping conversations in memory until restart");
         return Ok(Arc::new(MemoryStore::new(store.ttl)));
     }
-    Err(error).with_context(|| {
-        format!(
-            "cannot open `store.url` {}\n  hint: choose another store with --store, or use `memory:`",
-            store.url
-        )
-    })
+    unopened(settings, &error)
+}
+
+fn unopened<T>(settings: &Settings, error: &StoreError) -> anyhow::Result<T> {
+    // Not added as context, because the reason belongs before the hint.
+    bail!(
+        "cannot open `store.url` {}: {error}\n  hint: choose another store with --store, or use `memory:`",
+        settings.store.url
+    )
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -10,20 +10,20 @@ use tidegate_testkit::{MockUpstream, RedisServer};
 
 const TARGET: &str = "/api/conversations/build-7/memory";
 
-/// Sends the next turn. Returns the contents of the first three messages that reach the upstream.
+/// Sends the next turn. Returns the contents of the first two messages that reach the upstream.
 async fn next(tidegate: &Tidegate, upstream: &MockUpstream, turn: usize) -> Vec<String> {
     let sent = body("gpt-4o", &conversation(turn), &[]);
     let (_, forwarded) = send(tidegate, upstream, &[("x-conversation-id", "build-7")], &sent).await;
     let forwarded: Value = serde_json::from_str(&forwarded).unwrap();
     let messages = forwarded["messages"].as_array().unwrap();
-    messages.iter().take(3).map(|one| one["content"].as_str().unwrap_or("-").to_owned()).collect()
+    messages.iter().take(2).map(|one| one["content"].as_str().unwrap_or("-").to_owned()).collect()
 }
 
 const SYSTEM: &str = "You are a careful agent.";
 const TASK: &str = "Fix the bug, \u{e9}t c\u{e6}tera.";
 
 fn with(memory: &str) -> Vec<String> {
-    [SYSTEM, &format!("## Your Memory\n{memory}"), TASK].map(str::to_owned).to_vec()
+    [SYSTEM, &format!("## Your Memory\n{memory}\n\n{TASK}")].map(str::to_owned).to_vec()
 }
 
 /// Sets, replaces and clears memory and restarts, and checks the next request each time.

@@ -27,7 +27,7 @@ async fn from_file(tidegate: &Tidegate, bytes: &[u8]) -> Output {
     conversations(&["memory", "n", "--file", file.to_str().unwrap(), "--admin", &admin], &[]).await
 }
 
-/// The memory as the upstream receives it.
+/// The message with the memory as the upstream receives it.
 async fn forwarded_memory(tidegate: &Tidegate, upstream: &MockUpstream) -> Value {
     let forwarded = question(tidegate, upstream, "sk-ada", "n", "hello").await;
     let forwarded: Value = serde_json::from_str(&forwarded).unwrap();
@@ -52,7 +52,8 @@ async fn any_text_is_kept_unchanged_and_never_logged() {
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
         assert_eq!(reply.json(), json!({ "memory": text }));
         assert_eq!(output_of(&tidegate, &["memory", "n"]).await, format!("{text}\n"), "the text was changed");
-        assert_eq!(forwarded_memory(&tidegate, &upstream).await, format!("## Your Memory\n{}", text.trim()));
+        let expected = format!("## Your Memory\n{}\n\nhello", text.trim());
+        assert_eq!(forwarded_memory(&tidegate, &upstream).await, expected);
         let shown = output_of(&tidegate, &["show", "n"]).await;
         let is_control = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
         assert!(!shown.contains(is_control), "{shown:?}");

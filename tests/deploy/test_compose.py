@@ -1,6 +1,7 @@
 """The compose file and the configurations that it mounts."""
 
 import re
+import tomllib
 
 import pytest
 import yaml
@@ -69,3 +70,12 @@ def test_grafana_is_provisioned_with_prometheus_and_the_dashboard(compose: dict)
     [provider] = yaml.safe_load((provisioning / "dashboards" / "tidegate.yaml").read_text())["providers"]
     targets = {entry["source"]: entry["target"] for entry in compose["services"]["grafana"]["configs"]}
     assert targets["grafana_dashboard"].startswith(provider["options"]["path"] + "/")
+
+
+def test_every_deployment_has_the_default_policy():
+    """Moving from the binary to compose, a sidecar or the chart changes where Tidegate runs, not what it does."""
+    chart = yaml.safe_load((DEPLOY / "helm/tidegate/values.yaml").read_text())["config"]
+    sidecar = next(yaml.safe_load_all((DEPLOY / "kubernetes/sidecar.yaml").read_text()))["data"]["proxy.toml"]
+    for text in ((DEPLOY / "proxy.toml").read_text(), (DEPLOY / "image.toml").read_text(), chart, sidecar):
+        settings = tomllib.loads(text)
+        assert not {"context", "routes"} & settings.keys(), text

@@ -128,6 +128,44 @@ def test_selectors_and_references_match():
     assert the(manifests, "HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]["name"] == "gate-tidegate"
 
 
+EXPOSED = {
+    **REDIS,
+    "ingress": {
+        "enabled": True,
+        "className": "nginx",
+        "annotations": {"nginx.ingress.kubernetes.io/proxy-buffering": "off"},
+        "hosts": ["tidegate.example.com"],
+        "tls": [{"secretName": "tls", "hosts": ["tidegate.example.com"]}],
+    },
+    "networkPolicy": {
+        "enabled": True,
+        "admins": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+        "egress": [{"to": [{"podSelector": {"matchLabels": {"app": "redis"}}}], "ports": [{"port": 6379}]}],
+    },
+}
+
+
+def test_the_ingress_leads_to_the_clients_port_and_never_to_the_admin_address():
+    manifests = rendered(EXPOSED)
+    validate(manifests)
+    ingress = the(manifests, "Ingress")["spec"]
+    [rule] = ingress["rules"]
+    [path] = rule["http"]["paths"]
+    assert (rule["host"], path["backend"]["service"]) == ("tidegate.example.com", {"name": "gate-tidegate", "port": {"name": "http"}})
+    assert "ingress.hosts" in refused({**TOKEN, "ingress": {"enabled": True}})
+
+
+def test_the_network_policy_names_who_may_connect():
+    policy = the(rendered(EXPOSED), "NetworkPolicy")["spec"]
+    labels = the(rendered(EXPOSED), "Deployment")["spec"]["template"]["metadata"]["labels"].items()
+    assert policy["podSelector"]["matchLabels"].items() <= labels
+    clients, admins = policy["ingress"]
+    assert (clients["ports"], clients["from"]) == ([{"port": "http"}], [{"podSelector": {}}])
+    assert (admins["ports"], admins["from"]) == ([{"port": "admin"}], EXPOSED["networkPolicy"]["admins"])
+    assert policy["egress"][-1] == EXPOSED["networkPolicy"]["egress"][0]
+    assert not {"Ingress", "NetworkPolicy"} & {manifest["kind"] for manifest in rendered(TOKEN)}
+
+
 def test_unworkable_values_are_refused():
     assert "the admin address needs a token" in refused({})
     assert "several replicas need redis://" in refused({**TOKEN, "replicaCount": 2})

@@ -176,7 +176,7 @@ fn an_invalid_request_is_an_error_with_its_location() {
         assert_eq!((output.code, output.out.as_str()), (Some(1), ""), "{body}");
         output.err
     };
-    assert_snapshot!(error("{\"model\": \"m\", \"input\": []}"), @r#"
+    assert_snapshot!(error("{\"model\": \"m\", \"prompt\": []}"), @r#"
     request.json: not the body of a chat completion: the body has no `messages`
       hint: expected something like {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}; the proxy would forward this body unchanged
     "#);

@@ -45,6 +45,7 @@ fn the_table_shows_each_action_with_its_reason() {
      matched     built-in entry `gpt-4o`
      encoding    o200k_base, exact
      prices      $2.50 input, $1.25 cached, $2.50 written to the cache, $10.00 output, per million
+     cache       automatic
      cache life  10m
 
     verdict: fits: forwarded with 1 message masked, 119,274 of 119,552 input tokens left
@@ -115,10 +116,12 @@ fn the_json_has_the_same_figures() {
         "masked": 1,
         "over": 0,
         "sentence": "fits: forwarded with 1 message masked, 119,274 of 119,552 input tokens left",
+        "trimmed": 0,
         "untagged": 0
       },
       {
         "asked": "gpt-4o-2024-08-06",
+        "cache": "automatic",
         "cache_life_s": 600,
         "encoding": "o200k_base",
         "fit": "exact",

@@ -1,4 +1,5 @@
-//! The request that reached the upstream, with the JSON text of each message.
+//! The request that reached the upstream, with the JSON text of each message. A text of Tidegate's in a message of the client's is listed
+//! as a message of its own, so that the client's can be compared byte for byte.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -7,11 +8,14 @@ use std::collections::HashMap;
 const OPENING: &str = "<conversation_record>";
 const CLOSING: &str = "</conversation_record>";
 const MARKER: &str = " earlier turns of this conversation are missing here";
+const END_OF_MARKER: &str = "and will be summarized later.]";
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Forwarded {
     pub(crate) body: String,
     pub(crate) messages: Vec<String>,
+    /// The messages as they are in the body.
+    pub(crate) whole: Vec<String>,
 }
 
 impl Forwarded {
@@ -19,19 +23,20 @@ impl Forwarded {
         let members: HashMap<String, Box<RawValue>> =
             serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
         let messages: Vec<Box<RawValue>> = serde_json::from_str(members["messages"].get()).unwrap();
-        let messages = messages.iter().map(|message| message.get().to_owned()).collect();
-        Forwarded { body, messages }
+        let whole: Vec<String> = messages.iter().map(|message| message.get().to_owned()).collect();
+        let messages = whole.iter().flat_map(|message| apart(message)).collect();
+        Forwarded { body, messages, whole }
     }
 
     /// Everything up to the end of the last message, which the next request repeats unless there is a new decision.
     pub(crate) fn prefix(&self) -> &str {
-        let last = self.messages.last().unwrap();
+        let last = self.whole.last().unwrap();
         &self.body[..self.body.rfind(last.as_str()).unwrap() + last.len()]
     }
 
     /// The text before and after the messages.
     pub(crate) fn frame(&self) -> (&str, &str) {
-        let first = self.body.find(self.messages[0].as_str()).unwrap();
+        let first = self.body.find(self.whole[0].as_str()).unwrap();
         (&self.body[..first], &self.body[self.prefix().len()..])
     }
 
@@ -75,6 +80,30 @@ pub(crate) struct Summary {
     pub(crate) covered: usize,
     pub(crate) message: String,
 }
+
+/// Takes the texts of Tidegate's out of a message of the client's, in which they are paragraphs of their own.
+fn apart(message: &str) -> Vec<String> {
+    for (opening, closing) in [(OPENING, CLOSING), ("[", END_OF_MARKER)] {
+        let end = message.rfind(closing).map(|at| at + closing.len());
+        let start = end.and_then(|end| match opening {
+            OPENING => message.find(OPENING),
+            // A marker has no other bracket.
+            _ => message[..end].rfind(opening),
+        });
+        let (Some(start), Some(end)) = (start, end) else { continue };
+        let own = format!("{{\"content\":\"{}\",\"role\":\"user\"}}", &message[start..end]);
+        if let Some(rest) = message[end..].strip_prefix(PARAGRAPH) {
+            return [vec![own], apart(&format!("{}{rest}", &message[..start]))].concat();
+        }
+        if let Some(rest) = message[..start].strip_suffix(PARAGRAPH) {
+            return [apart(&format!("{rest}{}", &message[end..])), vec![own]].concat();
+        }
+    }
+    vec![message.to_owned()]
+}
+
+/// As JSON spells it.
+const PARAGRAPH: &str = r"\n\n";
 
 pub(crate) fn is_summary(message: &str) -> bool {
     text(message).starts_with(OPENING)

@@ -6,6 +6,7 @@ use super::scene::{
 use crate::support::chat::{body, chat};
 use crate::support::reply::edited;
 use crate::support::tidegate::Tidegate;
+use serde_json::json;
 use std::time::Duration;
 use tidegate_testkit::{Answer, MockUpstream};
 use tokio::time::Instant;
@@ -48,9 +49,16 @@ fn bad_summaries() -> Vec<BadSummary> {
 
 /// Starts the upstream, a summarizer with this answer, and Tidegate.
 pub(crate) async fn scene(answer: &Answer, budget: usize) -> (MockUpstream, MockUpstream, Tidegate) {
+    scene_with("", answer, budget).await
+}
+
+/// Too little for any summary, so that the built-in summarizer fails, too.
+const NO_ROOM: &str = "max_tokens = 20\n";
+
+async fn scene_with(fold: &str, answer: &Answer, budget: usize) -> (MockUpstream, MockUpstream, Tidegate) {
     let (upstream, summarizer) = (upstream().await, MockUpstream::start().await);
     summarizer.answer(answer.clone());
-    let settings = with_budget(&summarization("mode = \"inline\"\n"), budget);
+    let settings = with_budget(&summarization(&format!("mode = \"inline\"\n{fold}")), budget);
     let tidegate = start(&with_summarizer(&settings, &summarizer, "1s"), &upstream).await;
     (upstream, summarizer, tidegate)
 }
@@ -58,7 +66,7 @@ pub(crate) async fn scene(answer: &Answer, budget: usize) -> (MockUpstream, Mock
 #[tokio::test]
 async fn requests_within_budget_are_forwarded_unchanged() {
     for BadSummary { what, answer, .. } in bad_summaries() {
-        let (upstream, summarizer, tidegate) = scene(&answer, 20_000).await;
+        let (upstream, summarizer, tidegate) = scene_with(NO_ROOM, &answer, 20_000).await;
         let begun = Instant::now();
         let (reply, forwarded) = send(&tidegate, &upstream, "a", &chat(4)).await;
         assert!(begun.elapsed() < LONGEST_WAIT, "a summarizer that {what}: {:?}", begun.elapsed());
@@ -74,10 +82,34 @@ async fn requests_within_budget_are_forwarded_unchanged() {
     }
 }
 
+/// The built-in summarizer stands in for one that fails, and for one that writes more than it replaces or is cut off.
+#[tokio::test]
+async fn the_built_in_summarizer_stands_in() {
+    let half = r#"{"summary_text":"Piers were mended.","key_facts":["The pier is nine metres long."]}"#;
+    let cut_off = Answer::json(
+        200,
+        json!({ "choices": [{ "index": 0, "finish_reason": "length", "message": { "role": "assistant", "content": half } }] }),
+    );
+    let flood = json!({ "key_facts": (0..60).map(|number| format!("Bollard {number} is made of iron, and {}", "rust is seen on it. ".repeat(8))).collect::<Vec<_>>() });
+    let mut bad = bad_summaries();
+    bad.push(BadSummary { what: "is cut off", answer: cut_off, reason: "summarizer_cut_off" });
+    let answer = Answer::chat(&flood.to_string());
+    bad.push(BadSummary { what: "writes too much", answer, reason: "summarizer_no_gain" });
+    for BadSummary { what, answer, reason } in bad {
+        let (upstream, _summarizer, tidegate) = scene(&answer, 20_000).await;
+        let (reply, forwarded) = send(&tidegate, &upstream, "a", &chat(4)).await;
+        assert_eq!(degraded(&reply), Some(reason), "a summarizer that {what}");
+        let summary =
+            forwarded.summary().unwrap_or_else(|| panic!("a summarizer that {what}: {}", forwarded.body));
+        assert!(forwarded.body.contains("bollard-1") && forwarded.marker().is_none(), "{what}");
+        assert_eq!(edited(&reply, "folded"), summary.covered, "a summarizer that {what}");
+    }
+}
+
 #[tokio::test]
 async fn requests_over_budget_are_cut_behind_a_marker() {
     for BadSummary { what, answer, .. } in bad_summaries() {
-        let (upstream, _summarizer, tidegate) = scene(&answer, 1500).await;
+        let (upstream, _summarizer, tidegate) = scene_with(NO_ROOM, &answer, 1500).await;
         for questions in 6..9 {
             let messages = chat(questions);
             let (reply, forwarded) = send(&tidegate, &upstream, "a", &messages).await;

@@ -15,6 +15,11 @@ fn settings(store: &str, summarizer: &MockUpstream) -> String {
     with_summarizer(&settings, summarizer, "1s")
 }
 
+/// The same with too little room for any summary, so that the built-in summarizer fails, too.
+fn without_room(settings: &str) -> String {
+    settings.replace("[context.fold]\n", "[context.fold]\nmax_tokens = 20\n")
+}
+
 async fn broken() -> MockUpstream {
     let summarizer = MockUpstream::start().await;
     summarizer.answer(Answer::new(500));
@@ -37,7 +42,7 @@ fn assert_folded(reply: &Reply, forwarded: &Forwarded, missing: usize) {
 async fn another_process_on_the_same_redis_folds_dropped_messages() {
     let (redis, upstream) = (RedisServer::start().await, upstream().await);
     let (broken, good) = (broken().await, summarizer().await);
-    let one = start(&settings(&redis.url(), &broken), &upstream).await;
+    let one = start(&without_room(&settings(&redis.url(), &broken)), &upstream).await;
     let (reply, forwarded) = send(&one, &upstream, "a", &chat(6)).await;
     let missing = edited(&reply, "dropped");
     assert!(missing > 0 && forwarded.marker().is_some());
@@ -54,7 +59,7 @@ async fn the_next_process_on_the_same_directory_folds_dropped_messages() {
     let (directory, upstream) = (TempDir::new().unwrap(), upstream().await);
     let (broken, good) = (broken().await, summarizer().await);
     let url = format!("embedded:{}", directory.path().join("data").display());
-    let one = start(&settings(&url, &broken), &upstream).await;
+    let one = start(&without_room(&settings(&url, &broken)), &upstream).await;
     let (reply, _) = send(&one, &upstream, "a", &chat(6)).await;
     let missing = edited(&reply, "dropped");
     assert!(missing > 0);

@@ -32,9 +32,9 @@ async fn instructions_are_kept_wherever_they_are() {
     let (reply, forwarded) = send(&tidegate, &upstream, "a", &messages).await;
     assert_eq!(edits(&reply), "masked=0,folded=9,dropped=0");
     let summary = forwarded.summary().unwrap();
-    assert_eq!((summary.at, summary.covered), (2, 9));
-    assert_eq!(forwarded.messages[..2], [system(CONSTRAINT), developer]);
-    assert_eq!(forwarded.messages[3], late);
+    // It is in the next question.
+    assert_eq!((summary.at, summary.covered), (3, 9));
+    assert_eq!(forwarded.messages[..3], [system(CONSTRAINT), developer, late]);
     assert_eq!(forwarded.messages[4..], messages[question(2) + 2..]);
     assert!(!summary.text.contains("metered") && !summary.text.contains("be brief"), "{}", summary.text);
 }

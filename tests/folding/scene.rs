@@ -18,7 +18,7 @@ pub(crate) const FIRST_FOLD: &str = "masked=0,folded=9,dropped=0";
 /// A configuration with `strategy = "summarization"` and these lines in `[context.fold]`.
 pub(crate) fn summarization(fold: &str) -> String {
     format!(
-        "[store]\nurl = \"memory:\"\n[context]\nstrategy = \"summarization\"\n[context.fold]\n{FOLD}{fold}"
+        "[store]\nurl = \"memory:\"\n[context]\nstrategy = \"summarization\"\n[context.recall]\nauto = false\n[context.fold]\n{FOLD}{fold}"
     )
 }
 

@@ -1,8 +1,12 @@
-"""Serves SmolLM2-135M with llama.cpp on a free loopback port, and prints `listening on http://…`. Run as a script."""
+"""Serves SmolLM2-135M with llama.cpp on a free loopback port, and prints `listening on http://…`. Run as a script.
+
+An argument is a file with the chat template to use instead of the model's own.
+"""
 
 import importlib.util
 import pathlib
 import signal
+import sys
 
 import xllamacpp
 
@@ -20,6 +24,9 @@ def main() -> None:
     # With one thread per core, the threads of a busy machine spin while they wait for each other.
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
+    if len(sys.argv) > 1:
+        params.use_jinja = True
+        params.chat_template = pathlib.Path(sys.argv[1]).read_text()
     server = xllamacpp.Server(params)
     print(f"listening on {server.listening_address}", flush=True)
     signal.pause()

@@ -94,8 +94,14 @@ def sides_of(kind: Kind, directory: pathlib.Path) -> Iterator[Sides]:
 
 
 @contextmanager
-def small_llm(directory: pathlib.Path) -> Iterator[Server]:
-    with running(Process("small-llm", [sys.executable, HARNESS / "llm_server.py"], directory)) as process:
+def small_llm(directory: pathlib.Path, template: str | None = None) -> Iterator[Server]:
+    """A real small LLM, with its own chat template or this one."""
+    command = [sys.executable, HARNESS / "llm_server.py"]
+    if template is not None:
+        file = directory / "template.jinja"
+        file.write_text(template)
+        command.append(file)
+    with running(Process("small-llm", command, directory)) as process:
         origin = announced_origin(process)
         poll(lambda: status_of(f"{origin}/health") == 200, "the small LLM to load", START_DEADLINE, process.output)
         yield Server(origin, process)

@@ -125,9 +125,36 @@ async fn a_session_id_names_the_conversation() {
     {
         assert_eq!(named(&[(header, "s-1")], QUESTION).await, "s-1", "{header}");
     }
-    let keyed = QUESTION.replace("{\"model\"", "{\"prompt_cache_key\":\"k-1\",\"model\"");
+    let noting = |members: &str| QUESTION.replace("{\"model\"", &format!("{{{members},\"model\""));
+    let keyed = noting("\"prompt_cache_key\":\"k-1\"");
     assert_eq!(named(&[], &keyed).await, "k-1");
     assert_eq!(named(&[("session-id", "s-1")], &keyed).await, "s-1");
     assert_eq!(named(&[("x-conversation-id", "c-1"), ("session-id", "s-1")], &keyed).await, "c-1");
+    // What Claude Code writes, and what a client of LiteLLM or OpenRouter may.
+    for noted in [
+        r#""metadata":{"user_id":"user_9f_account_1_session_m-1"}"#,
+        r#""metadata":{"user_id":"{\"device_id\":\"9f\",\"session_id\":\"m-1\"}"}"#,
+        r#""prompt_cache_key":"everybody","metadata":{"session_id":"m-1"}"#,
+        r#""metadata":{"session_id":"trace"},"litellm_session_id":"m-1""#,
+        r#""session_id":"m-1""#,
+    ] {
+        assert_eq!(named(&[], &noting(noted)).await, "m-1", "{noted}");
+    }
+    assert!(named(&[], &noting(r#""metadata":{"user_id":"ada"}"#)).await.starts_with("auto-"));
     assert!(named(&[], QUESTION).await.starts_with("auto-"));
+}
+
+/// One key for the provider's cache may stand for everybody who uses an application.
+#[tokio::test]
+async fn a_body_names_no_session_where_the_file_says_so() {
+    let upstream = upstream().await;
+    let tidegate = Tidegate::start("[conversation]\nsession_fields = [\"metadata\"]\n", &upstream).await;
+    let named = async |members: &str| {
+        let body = QUESTION.replace("{\"model\"", &format!("{{{members},\"model\""));
+        let reply = exchange(tidegate.address, post(CHAT, &[("authorization", "Bearer ada")], &body)).await;
+        reply.header("x-tidegate-conversation").unwrap_or_default().to_owned()
+    };
+    assert!(named(r#""prompt_cache_key":"everybody""#).await.starts_with("auto-"));
+    let both = r#""session_id":"s-1","metadata":{"thread_id":"t-1"}"#;
+    assert_eq!(named(both).await, "t-1");
 }

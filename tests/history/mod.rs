@@ -6,5 +6,6 @@ mod failing;
 mod model;
 mod order;
 mod reading;
+mod rescue;
 mod scene;
 mod strangers;

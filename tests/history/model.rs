@@ -118,9 +118,18 @@ async fn every_context_is_a_history_of_acknowledged_turns() {
     }
     let tally = world.tally.lock().unwrap();
     let count = |what: &str| tally.get(what).copied().unwrap_or(0);
-    for what in
-        ["answered", "retried", "failed", "aborted", "deleted", "at once", "expired", "killed", "stalled"]
-    {
+    for what in [
+        "answered",
+        "retried",
+        "failed",
+        "aborted",
+        "deleted",
+        "at once",
+        "expired",
+        "killed",
+        "stalled",
+        "said again",
+    ] {
         assert!(count(what) > 0, "no operation was {what}: {tally:?}");
     }
     assert!(count("answered") > operations / 4, "{tally:?}");
@@ -219,7 +228,8 @@ impl Conversation {
             self.possible = vec![vec![]];
         }
         match draw(&mut self.random, 100) {
-            0..60 => {
+            0..6 => self.say_again(world).await,
+            6..60 => {
                 let text = self.text("say");
                 let reply = self.ask(world, &text, &[]).await;
                 self.settle(world, &text, &reply, false);
@@ -253,6 +263,15 @@ impl Conversation {
     async fn ask(&mut self, world: &World, text: &str, headers: &[(&str, &str)]) -> Reply {
         let address = world.address(&mut self.random);
         send(address, self.message(text, headers, false)).await
+    }
+
+    /// Says the same twice, knowing the first answer: that makes two turns.
+    async fn say_again(&mut self, world: &World) {
+        let [state] = &self.possible[..] else { return };
+        let Some((text, _)) = state.last().filter(|(_, answer)| !answer.is_empty()).cloned() else { return };
+        let reply = self.ask(world, &text, &[]).await;
+        self.settle(world, &text, &reply, false);
+        world.note("said again");
     }
 
     /// Asks for the last turn again, as an SDK does that has not received the answer.

@@ -2,9 +2,10 @@
 
 use super::scene::{OWNER, Scene, answer, ask, said, texts};
 use crate::support::client::{CHAT, Client, exchange, post, request};
-use crate::support::within;
+use crate::support::{until, within};
 use serde_json::json;
-use tidegate_testkit::{Answer, Gate};
+use std::time::Duration;
+use tidegate_testkit::{Answer, Gate, TcpProxy};
 use tokio::task::JoinSet;
 
 #[tokio::test]
@@ -78,6 +79,53 @@ async fn a_retry_is_there_once() {
         }
     }
     assert_eq!(scene.said(0, "u9").await, ["u1", "a1", "u2", "a2", "u3", "a3", "u9"]);
+}
+
+/// A client that lost its connection says the same again, and no header tells that it is a retry.
+#[tokio::test]
+async fn a_turn_whose_answer_did_not_arrive_is_there_once() {
+    let scene = Scene::start(1, "").await;
+    let link = TcpProxy::start(([127, 0, 0, 1], scene.redis.port()).into()).await;
+    let store = format!("[store]\nurl = \"redis://{}\"\ntimeout = \"10s\"\n", link.address());
+    let mut lost = scene.setup_with(&store, "").upstream(&scene.upstream.url()).start().await;
+    let mut expected = scene.said(0, "u1").await;
+    for attempt in 0.. {
+        assert!(attempt < 20, "every turn was abandoned before its answer was complete");
+        let text = format!("u{}", attempt + 2);
+        let gate = Gate::new();
+        let message = json!({ "role": "assistant", "content": text.replacen('u', "a", 1) });
+        let choice = json!({ "index": 0, "finish_reason": "stop", "message": message });
+        let answer = Answer::new(200).header("content-type", "application/json").wait(&gate);
+        scene.upstream.then(answer.chunk(json!({ "choices": [choice] }).to_string()));
+        let mut client = Client::connect(lost.address).await;
+        let body = json!({ "model": "gpt-4o", "messages": [said(&text)] }).to_string();
+        client.send(post(CHAT, &OWNER, body)).await;
+        scene.forwarded().await;
+        // The answer is complete, but is not passed on before it is kept.
+        link.pause();
+        gate.open();
+        client.head().await;
+        drop(client);
+        let outcome = lost.access_log(attempt + 1).await[attempt]["outcome"].clone();
+        assert_eq!(outcome, "client_closed");
+        link.resume();
+        let leases = async || scene.redis.cli(&["--scan", "--pattern", "tg:1:*:r"]).await;
+        until("the turn is over", Duration::from_secs(20), leases, |keys| keys.trim().is_empty()).await;
+        let log = scene.redis.cli(&["--scan", "--pattern", "tg:1:*:l"]).await;
+        let is_kept = scene.redis.cli(&["LLEN", log.trim()]).await.trim() == "2";
+        let resent = scene.said(0, &text).await;
+        let answered = [expected.remove(0), "a1".to_owned()];
+        assert_eq!(resent, [&answered[..], std::slice::from_ref(&text)].concat());
+        // It has the answer now, so this is another turn.
+        let again = scene.said(0, &text).await;
+        assert_eq!(again, [&resent[..], &[text.replacen('u', "a", 1), text]].concat());
+        if is_kept {
+            return;
+        }
+        let delete = request("DELETE", "/tidegate/v1/conversation", &OWNER, b"");
+        assert_eq!(exchange(scene.address(0), delete).await.status, 204);
+        expected = scene.said(0, "u1").await;
+    }
 }
 
 /// A retry that fails leaves the turn as it was.

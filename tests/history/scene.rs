@@ -32,14 +32,15 @@ impl Scene {
     }
 
     pub(crate) fn setup_without_upstream(&self, settings: &str) -> Setup {
-        let store = if settings.contains("[store]") { "" } else { "[store]\n" };
-        let url = format!("url = \"{}\"", self.redis.url());
-        let settings = match settings.split_once("[store]\n") {
-            Some((before, after)) => format!("{before}[store]\n{url}\n{after}"),
-            None => format!("{settings}\n{store}{url}\n"),
-        };
-        let config = format!("{settings}[context]\nhistory = \"proxy\"\nstrategy = \"passthrough\"\n");
-        Setup::new(&config)
+        let (settings, more) = settings.split_once("[store]\n").unwrap_or((settings, ""));
+        self.setup_with(&format!("[store]\nurl = \"{}\"\n{more}", self.redis.url()), settings)
+    }
+
+    /// A process with another section `[store]`.
+    pub(crate) fn setup_with(&self, store: &str, settings: &str) -> Setup {
+        Setup::new(&format!(
+            "{settings}\n{store}\n[context]\nhistory = \"proxy\"\nstrategy = \"passthrough\"\n"
+        ))
     }
 
     pub(crate) fn address(&self, process: usize) -> SocketAddr {

@@ -1,6 +1,8 @@
 //! Masking, budgets, reports and refusals.
 
+mod caching;
 mod calibration;
+mod calibration_shared;
 mod conversations;
 mod hostile;
 mod latency;
@@ -10,3 +12,4 @@ mod observing;
 mod overrides;
 mod refusals;
 mod reports;
+mod sub_agents;

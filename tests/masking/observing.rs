@@ -1,10 +1,11 @@
 //! An observed run tells the same figures as an applied one, as what would have been.
 
 use crate::support::agent::{EVERY_TURN, body, conversation, send};
-use crate::support::client::admin;
+use crate::support::client::{CHAT, admin, exchange, post};
 use crate::support::reply::{Reply, figure};
 use crate::support::tidegate::Tidegate;
 use serde_json::{Value, json};
+use std::time::Duration;
 use tidegate_testkit::{Answer, MockUpstream, until};
 
 /// An upstream that reports no usage, so that both runs are billed by our own count.
@@ -65,4 +66,61 @@ async fn observed_and_applied_runs_tell_the_same_figures() {
     assert!(counter.is_some_and(|line| line.ends_with(&format!(" {}", one["tokens_after"]))), "{metrics}");
     let lines = observed.access_log(11).await;
     assert!(lines.iter().all(|line| line["observed"] == true), "{lines:?}");
+}
+
+/// Limits refuse nothing while they are only observed, and every report says what they would have refused.
+#[tokio::test]
+async fn observed_limits_tell_what_they_would_have_refused() {
+    for (limit, code) in
+        [("max_turns = 3", "max_turns_exceeded"), ("max_cost_usd = 0.000001", "max_cost_exceeded")]
+    {
+        let upstream = upstream().await;
+        let config = format!("{EVERY_TURN}[context.limits]\n{limit}\n");
+        let applied = Tidegate::start(&config, &upstream).await;
+        let mut observed = Tidegate::start(&format!("[context]\nobserve = true\n{config}"), &upstream).await;
+        let headers = [("x-conversation-id", "c"), ("authorization", "Bearer ada")];
+        let mut refused = Vec::new();
+        for turns in 1..=6 {
+            let sent = body("gpt-4o", &conversation(turns), &[]);
+            let reply = exchange(applied.address, post(CHAT, &headers, &sent)).await;
+            if reply.status == 200 {
+                upstream.next_request().await;
+            } else {
+                assert_eq!((reply.status, reply.error_code().as_str()), (422, code));
+                refused.push(turns);
+            }
+            let (reply, arrived) = send(&observed, &upstream, &headers, &sent).await;
+            assert_eq!((reply.status, &arrived), (200, &sent), "nothing is refused, nothing is applied");
+            let would = (refused.last() == Some(&turns)).then_some(code);
+            assert_eq!(reply.header("x-tidegate-would-refuse"), would, "{limit}, {turns} turns");
+            // The cost of this turn is counted before the next one asks for it.
+            for process in [&applied, &observed] {
+                let read = async || admin(process.admin, "/api/conversations/c").await.json();
+                let is_counted =
+                    |page: &Value| page["turns"].as_array().is_some_and(|all| all.len() == turns);
+                crate::support::until("the turn is counted", Duration::from_secs(10), read, is_counted).await;
+            }
+        }
+        assert!((1..6).contains(&refused.len()), "{limit}: {refused:?}");
+        let (one, other) = (refusals(&applied).await, overview(&observed, 6).await);
+        assert_eq!((one, &other["would_refuse"]), (refused.len() as u64, &json!(refused.len())), "{limit}");
+        assert_eq!(other["refusals"], json!(0));
+        let page = admin(observed.admin, "/api/conversations/c").await.json();
+        let told =
+            page["turns"].as_array().unwrap().iter().filter(|turn| turn["would_refuse"] == true).count();
+        assert_eq!(told, refused.len(), "{limit}");
+        let lines = observed.access_log(6).await;
+        assert_eq!(lines.iter().filter(|line| line["would_refuse"] == true).count(), refused.len());
+    }
+}
+
+async fn refusals(tidegate: &Tidegate) -> u64 {
+    let mut refused = 0;
+    until("all requests are in the overview", async || {
+        let totals = admin(tidegate.admin, "/api/overview").await.json()["totals"].clone();
+        refused = totals["refusals"].as_u64().unwrap_or_default();
+        totals["requests"] == 6
+    })
+    .await;
+    refused
 }

@@ -33,6 +33,34 @@ async fn check_refuses_what_serve_refuses() {
     assert_eq!(check(public, &[], &[("TIDEGATE_ADMIN_TOKEN", "t")]).await.code, Some(0));
 }
 
+/// Whatever the file names must be there. Each of these ends `serve`, too.
+#[tokio::test]
+async fn check_refuses_files_and_stores_that_cannot_be_used() {
+    let directory = TempDir::new().unwrap();
+    fs::write(directory.path().join("text"), "neither a certificate nor a directory").unwrap();
+    for (config, named) in [
+        ("[server.tls]\ncert = \"missing.pem\"\nkey = \"missing.pem\"\n", "missing.pem"),
+        ("[server.tls]\ncert = \"text\"\nkey = \"text\"\n", "no certificate"),
+        ("[upstreams.default]\nurl = \"https://x.example\"\nca = \"missing.pem\"\n", "missing.pem"),
+        ("[store]\nurl = \"embedded:text\"\n", "not a directory"),
+        ("[store]\nurl = \"embedded:text/below\"\n", "not a directory"),
+        ("[store]\nurl = \"redis://127.0.0.1:1/no-number\"\n", "store.url"),
+        ("[store]\nurl = \"rediss://127.0.0.1:1?ca=missing.pem\"\n", "missing.pem"),
+    ] {
+        fs::write(directory.path().join("proxy.toml"), config).unwrap();
+        let output = run(&directory, &["check"], &[]).await;
+        assert_eq!(output.code, Some(1), "{config}{}", output.out);
+        assert!(output.err.contains(named) && !output.out.contains(": valid"), "{config}{}", output.err);
+        let anywhere = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+        let served = run(&directory, &anywhere, &[]).await;
+        assert_eq!(served.code, Some(1), "{config}{}", served.err);
+    }
+    let elsewhere = "[store]\nurl = \"embedded:a/b/c\"\n";
+    fs::write(directory.path().join("proxy.toml"), elsewhere).unwrap();
+    assert_eq!(run(&directory, &["check"], &[]).await.code, Some(0));
+    assert!(!directory.path().join("a").exists(), "checking creates nothing");
+}
+
 #[tokio::test]
 async fn a_profile_that_changes_nothing_is_a_warning() {
     let reference = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("proxy.toml")).unwrap();
@@ -69,6 +97,35 @@ async fn a_pace_that_loses_money_is_a_warning_with_the_figure() {
         let output = check(config, &[], &[]).await;
         assert!(!output.out.contains("warning: "), "{config}\n{}", output.out);
     }
+}
+
+/// Each document names the place of its summary or its marker, or none.
+#[tokio::test]
+async fn routes_that_strict_templates_refuse_are_noted() {
+    let noted = async |config: String| {
+        let output = check(&config, &[], &[]).await;
+        assert_eq!(output.code, Some(0), "{}", output.err);
+        output.out.contains("note: route `default` does not fit strict chat templates")
+    };
+    for (profile, wanted) in [
+        ("agent", false),
+        ("assistant", true),
+        ("budgeted-chat", true),
+        ("rolling-memory", true),
+        ("story", true),
+    ] {
+        assert_eq!(noted(format!("[context]\nprofile = \"{profile}\"\n")).await, wanted, "{profile}");
+    }
+    for strategy in ["passthrough", "masking", "summarization", "hybrid", "window"] {
+        let config = |fold: &str| format!("[context]\nstrategy = \"{strategy}\"\n[context.fold]\n{fold}");
+        assert!(!noted(config("")).await, "{strategy}");
+        let inserts = !matches!(strategy, "passthrough" | "masking");
+        assert_eq!(noted(config("placement = \"message\"\n")).await, inserts, "{strategy}");
+        let summarizes = inserts && strategy != "window";
+        assert_eq!(noted(config("role = \"system\"\n")).await, summarizes, "{strategy}");
+    }
+    let output = check("[context]\nprofile = \"story\"\n", &[], &[]).await;
+    assert!(output.out.contains("hint: `fold.placement = \"merge\"` would fit"), "{}", output.out);
 }
 
 #[tokio::test]

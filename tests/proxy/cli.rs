@@ -1,10 +1,12 @@
 //! The command line: output and exit codes.
 
 use crate::support::command::{self, Output, command};
+use crate::support::tidegate::Tidegate;
 use insta::assert_snapshot;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
+use tidegate_testkit::MockUpstream;
 use tokio::net::TcpListener;
 
 async fn run(directory: &TempDir, args: &[&str]) -> Output {
@@ -260,4 +262,60 @@ async fn variables_and_flags_can_replace_a_file() {
 
     built-in defaults: valid, 1 route
     "#);
+}
+
+#[tokio::test]
+async fn commands_have_only_the_flags_that_mean_something_to_them() {
+    let directory = TempDir::new().unwrap();
+    for (args, absent) in [
+        (&["explain", "--help"][..], &["--listen", "--admin", "--upstream", "--store"][..]),
+        (&["replay", "--help"], &["--listen", "--admin", "--upstream", "--store"]),
+        (&["conversations", "list", "--help"], &["--listen", "--upstream"]),
+        (&["health", "--help"], &["--listen", "--upstream", "--store"]),
+    ] {
+        let output = run(&directory, args).await;
+        assert_eq!(output.code, Some(0));
+        assert!(output.out.contains("--config"), "{args:?}");
+        for flag in absent {
+            assert!(!output.out.contains(&format!("{flag} <")), "{args:?} has {flag}:\n{}", output.out);
+        }
+    }
+}
+
+#[tokio::test]
+async fn health_asks_the_running_process() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    let (directory, admin) = (TempDir::new().unwrap(), tidegate.admin.to_string());
+    for (args, answer) in
+        [(&["health", "--admin", &admin][..], "ok\n"), (&["health", "--ready", "--admin", &admin], "ready\n")]
+    {
+        let output = run(&directory, args).await;
+        assert_eq!((output.code, output.out.as_str(), output.err.as_str()), (Some(0), answer, ""));
+    }
+    let by_variable = run_with(&directory, &["health"], &[("TIDEGATE_ADMIN", &admin)]).await;
+    assert_eq!(by_variable.code, Some(0));
+    let configured = with_config(&format!("[admin]\nlisten = \"{admin}\"\n"));
+    assert_eq!(run(&configured, &["health"]).await.code, Some(0));
+    // The file may be invalid while the process still runs with what it had read before.
+    let invalid = with_config("nonsense = 1\n");
+    assert_eq!(run(&invalid, &["health", "--admin", &admin]).await.code, Some(0));
+    tidegate.stop().await;
+    let gone = run(&directory, &["health", "--admin", &admin]).await;
+    assert_eq!((gone.code, gone.out.as_str()), (Some(1), ""));
+    assert!(gone.err.starts_with(&format!("no process answers on {admin}: ")), "{}", gone.err);
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_reported_with_the_reason_before_the_hint() {
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output =
+        run(&TempDir::new().unwrap(), &["serve", "--listen", &address, "--admin", "127.0.0.1:0"]).await;
+    let lines: Vec<&str> = output.err.lines().collect();
+    assert!(
+        lines[0].starts_with(&format!("cannot listen on {address}: Address already in use")),
+        "{lines:?}"
+    );
+    assert!(lines[1].starts_with("  hint: ") && !lines[1].contains("os error"), "{lines:?}");
 }

@@ -81,7 +81,7 @@ async fn an_upgrade_request_is_answered_without_upgrading() {
 const TLS: &str = "[server.tls]\ncert = \"server.pem\"\nkey = \"server.key\"\n";
 
 /// Starts Tidegate with its own certificate. Also returns a client configuration that trusts it.
-async fn with_tls(upstream: &MockUpstream, more: &str) -> (Tidegate, ClientConfig) {
+pub(crate) async fn with_tls(upstream: &MockUpstream, more: &str) -> (Tidegate, ClientConfig) {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let setup = Setup::new(&format!("{more}{TLS}")).file("server.pem", &cert.pem());
     let setup = setup.file("server.key", &signing_key.serialize_pem());
@@ -94,7 +94,11 @@ async fn with_tls(upstream: &MockUpstream, more: &str) -> (Tidegate, ClientConfi
     (tidegate, builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-async fn tls_connect(tidegate: &Tidegate, mut config: ClientConfig, protocol: &[u8]) -> TlsStream<TcpStream> {
+pub(crate) async fn tls_connect(
+    tidegate: &Tidegate,
+    mut config: ClientConfig,
+    protocol: &[u8],
+) -> TlsStream<TcpStream> {
     config.alpn_protocols = vec![protocol.to_vec()];
     let stream = TcpStream::connect(tidegate.address).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();

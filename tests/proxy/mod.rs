@@ -15,7 +15,7 @@ mod framing;
 mod headers;
 mod http2_upstream;
 mod limits;
-mod listening;
+pub(crate) mod listening;
 mod odd_requests;
 mod paths;
 mod reload;

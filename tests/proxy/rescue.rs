@@ -89,27 +89,49 @@ fn body(model: &str, messages: &[Value], stream: bool) -> String {
 }
 
 async fn ask(tidegate: &Tidegate, body: &str) -> Reply {
-    let headers = [("x-conversation-id", "c"), ("authorization", "Bearer ada")];
+    ask_in("c", tidegate, body).await
+}
+
+async fn ask_in(conversation: &str, tidegate: &Tidegate, body: &str) -> Reply {
+    let headers = [("x-conversation-id", conversation), ("authorization", "Bearer ada")];
     exchange(tidegate.address, post(CHAT, &headers, body)).await
 }
 
 #[tokio::test]
 async fn the_overflow_of_every_provider_is_rescued() {
+    let redis = RedisServer::start().await;
+    let config = PATIENT.replace("memory:\"", &format!("{}\"\ntimeout = \"10s\"", redis.url()));
     for provider in PROVIDERS {
         for stream in [false, true] {
             let upstream = upstream(provider).await;
-            let tidegate = Setup::new(PATIENT).before(&upstream).start().await;
-            for turns in [12, 13] {
-                assert_eq!(ask(&tidegate, &body("fresh-model", &run(turns), stream)).await.status, 200);
+            let first = Setup::new(&config).before(&upstream).start().await;
+            let second = Setup::new(&config).before(&upstream).start().await;
+            let name = format!("{provider}-{stream}");
+            let ask = async |tidegate, turns| {
+                ask_in(&name, tidegate, &body("fresh-model", &run(turns), stream)).await
+            };
+            for (tidegate, turns) in [(&first, 12), (&second, 13)] {
+                assert_eq!(ask(tidegate, turns).await.status, 200);
             }
-            let sent = body("fresh-model", &run(30), stream);
-            assert!(tokens(sent.as_bytes()) > WINDOW);
-            let reply = ask(&tidegate, &sent).await;
+            assert!(tokens(body("fresh-model", &run(30), stream).as_bytes()) > WINDOW);
+            let reply = ask(&first, 30).await;
             assert_eq!(reply.status, 200, "{provider}: {}", reply.text());
             assert_eq!(reply.header("x-tidegate-rescued"), Some("context_length_exceeded"), "{provider}");
             assert!(reply.text().contains("fits."), "{provider}: {}", reply.text());
             assert!(edited(&reply, "masked") >= 10, "{provider}: {:?}", reply.headers);
             assert_eq!(upstream.requests().len(), 4, "{provider}: one rescue");
+            // The other process knows the window at once, if the error names it.
+            let names_limit = !["openai-new", "ollama", "bedrock"].contains(&provider);
+            let reply = ask(&second, 31).await;
+            assert_eq!(reply.status, 200, "{provider}: {}", reply.text());
+            if names_limit {
+                assert_eq!(
+                    (reply.header("x-tidegate-rescued"), upstream.requests().len()),
+                    (None, 5),
+                    "{provider}"
+                );
+                assert!(figure(&reply, "x-tidegate-budget") < WINDOW, "{provider}");
+            }
         }
     }
 }

@@ -123,7 +123,7 @@ async fn other_calls_keep_their_method_and_target() {
         ("GET", "/v1/models/gpt-4.1?x=%2F&y=a+b&z"),
         ("DELETE", "/v1/models/ft:gpt-4o:acme::7p"),
         ("POST", "/v1/embeddings"),
-        ("POST", "/v1/responses?stream=%20"),
+        ("POST", "/v1/responses/compact?stream=%20"),
         ("POST", "/v1/completions"),
         ("POST", "/v1/audio/speech"),
         ("GET", "/v1/files/file-1/content"),
@@ -144,8 +144,7 @@ async fn other_calls_keep_their_method_and_target() {
         let reply = client.reply().await;
         assert_eq!((reply.status, reply.end), (200, End::Complete), "{method} {target}: {}", reply.text());
         // Endpoints that take a conversation say that nobody manages them.
-        let is_llm = method == "POST"
-            && ["/v1/responses", "/v1/completions"].iter().any(|path| target.starts_with(path));
+        let is_llm = method == "POST" && target.starts_with("/v1/completions");
         assert_eq!(reply.header("x-tidegate-route"), is_llm.then_some("none"), "{method} {target}");
         let arrived = upstream.next_request().await;
         assert_eq!((arrived.method.as_str(), arrived.target.as_str()), (method, target));

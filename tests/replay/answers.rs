@@ -47,9 +47,11 @@ fn the_table_has_a_row_for_each_policy_and_states_assumptions() {
         "masking:every_turn",
         "masking:batch=10",
         "masking:break_even",
+        "masking+trim",
         "summarization",
         "hybrid",
         "window",
+        "coding-agent",
     ];
     assert_eq!(rows, names);
 }
@@ -78,6 +80,32 @@ fn the_recommendation_is_the_cheapest_valid_configuration() {
     assert_eq!(ratio(&again, 0, "route:default"), own, "{snippet}");
     let nothing = replay(None, &lines, &["--recommend", "--peak", "10"]);
     assert!(nothing.out.contains("recommended: nothing"), "{}", nothing.out);
+}
+
+#[test]
+fn a_window_below_the_configured_one_is_recommended_only_if_asked_for() {
+    let lines = runs(60);
+    let kept = |args: &[&str]| {
+        let found =
+            figures(None, &lines, &[&["--price", "0.1", "--recommend", "--only", "masking"], args].concat());
+        let name = found["prices"][0]["recommended"]["policy"].as_str().unwrap().to_owned();
+        name.split_once('@').map_or(10, |(_, turns)| turns.parse::<u32>().unwrap())
+    };
+    assert!(kept(&[]) >= 10);
+    assert!(kept(&["--windows", "3,5"]) < 10);
+    assert!(kept(&["--keep-at-least", "3"]) < 10);
+}
+
+#[test]
+fn a_run_with_nothing_to_mask_hints_at_the_pattern_of_text_protocols() {
+    let text = |role: &str, number: usize| serde_json::json!({ "role": role, "content": format!("{role} {number}: {}", "word ".repeat(60)) });
+    let messages: Vec<_> =
+        (0..30).flat_map(|number| [text("user", number), text("assistant", number)]).collect();
+    let line = serde_json::json!({ "id": "text", "model": "gpt-4o", "messages": messages }).to_string();
+    let hints =
+        |line: String| figures(None, &[line], &[])["notes"].to_string().contains("observations.user_pattern");
+    assert!(hints(line));
+    assert!(!hints(runs(20).remove(0)));
 }
 
 #[test]

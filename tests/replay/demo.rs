@@ -51,6 +51,20 @@ async fn every_turn_is_printed_and_the_sums_match_a_replay() {
 }
 
 #[tokio::test]
+async fn the_demo_speaks_every_api() {
+    for dialect in ["messages", "responses"] {
+        let shown = demo(&["--exit", "--dialect", dialect]).await;
+        let turns = turns(&shown);
+        assert!(turns.len() > 30 && shown.contains(" masked ") && shown.contains("cargo test"), "{shown}");
+        let recording = demo(&["--recording", "--dialect", dialect]).await;
+        let found = figures(None, &[recording.trim().to_owned()], &[]);
+        assert_eq!(found["requests"], turns.len(), "{dialect}");
+        let sum: u64 = turns.iter().map(|turn| turn.1).sum();
+        assert_eq!(policy(&found, 0, "masking:break_even")["tokens_sent"], sum, "{dialect}: {shown}");
+    }
+}
+
+#[tokio::test]
 async fn the_demo_serves_its_admin_api_until_interrupted() {
     let directory = TempDir::new().unwrap();
     let mut command = command(directory.path());
@@ -70,4 +84,21 @@ async fn the_demo_serves_its_admin_api_until_interrupted() {
     let id = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
     kill_process(id, Signal::INT).unwrap();
     assert!(within("the demo ends", child.wait()).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn every_line_fits_80_columns_and_edits_are_explained() {
+    for strategy in ["masking", "hybrid", "summarization", "passthrough"] {
+        let shown = demo(&["--exit", "--strategy", strategy]).await;
+        for line in shown.lines() {
+            assert!(line.chars().count() <= 80, "{strategy}: {line}");
+        }
+        assert!(!shown.contains('\u{1b}'), "colours belong on a terminal");
+    }
+    let shown = demo(&["--exit"]).await;
+    for words in
+        ["cost so far", "unchanged", " 6 masked now", " 6 masked still", "why: keeping them has cost as much"]
+    {
+        assert!(shown.contains(words), "{words} in\n{shown}");
+    }
 }

@@ -109,7 +109,8 @@ async fn background_summaries_match_the_proxy() {
 
 #[tokio::test]
 async fn break_even_summaries_match_the_proxy() {
-    let context = "[context]\nstrategy = \"hybrid\"\n[context.mask]\nkeep = { turns = 5 }\n";
+    let context = "[context]\nstrategy = \"hybrid\"\n[context.mask]\nkeep = { turns = 5 }\n[context.fold]\n\
+                   when = { user_turns = 8 }\npace = \"break_even\"\n";
     let edits = assert_matches_proxy(context, &runs(30, 2)).await;
     assert!(edits.with_summary > 10 && edits.masked > 0, "{edits:?}");
 }

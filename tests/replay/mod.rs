@@ -1,4 +1,4 @@
-//! `tidegate replay` on recorded conversations: its figures, and edits that match the running proxy. Also `tidegate demo`.
+//! `tidegate replay` on recorded conversations: its figures, and edits that match the running proxy. Also `tidegate demo`, and what comes after it.
 
 mod command;
 
@@ -7,3 +7,4 @@ mod demo;
 mod forwarded;
 mod inputs;
 mod shipped;
+mod stranger;

@@ -40,8 +40,11 @@ max_tokens = 150
 timeout = "120s"
 summarizer = "SUMMARIZER"
 pin_task = true
+placement = "message"
 [context.prune]
 keep = { turns = 3 }
+[context.recall]
+auto = RECALL
 """
 
 MODEL_AS_SUMMARIZER = """
@@ -53,6 +56,15 @@ model = "smollm2"
 SYSTEM = {"role": "system", "content": "You are a harbour pilot. Answer in a few words."}
 TASK = "Survey every berth of the harbour and report the depth of each."
 CONVERSATION = "survey"
+
+# What is said beside the question of a turn, what is asked for at the end, and what the answer needs.
+PLANTED = {
+    7: ("By the way, the harbour master's dog is called Balthazar.", "What is the harbour master's dog called?", "Balthazar"),
+    15: ("The spare key of the crane hangs behind the barometer.", "Where does the spare key of the crane hang?", "barometer"),
+    22: ("Remember that the ferry to Anholt leaves at 16:45.", "When does the ferry to Anholt leave?", "16:45"),
+    30: ("Our tug is the Aurora, and Ingrid Solberg steers it.", "Who steers our tug, the Aurora?", "Ingrid Solberg"),
+    38: ("Die Zufahrt ist am Dienstag wegen Baggerarbeiten gesperrt.", "An welchem Tag ist die Zufahrt gesperrt?", "Dienstag"),
+}
 
 
 @dataclasses.dataclass
@@ -86,13 +98,14 @@ def small_window(tmp_path_factory: pytest.TempPathFactory):
         yield Server(origin, process)
 
 
-def history(turn: int) -> list[dict]:
+def history(turn: int, planted: dict | None = None) -> list[dict]:
     """The messages of turn `turn`: every earlier turn had a call, its result and an answer."""
+    said = {number: f" {fact}" for number, (fact, *_) in (planted or {}).items()}
     messages = [SYSTEM]
     for number in range(turn):
         call = {"name": "sound", "arguments": json.dumps({"berth": number})}
         messages += [
-            {"role": "user", "content": TASK if number == 0 else f"And berth {number}?"},
+            {"role": "user", "content": TASK if number == 0 else f"And berth {number}?{said.get(number, '')}"},
             {
                 "role": "assistant",
                 "content": None,
@@ -105,13 +118,17 @@ def history(turn: int) -> list[dict]:
             },
             {"role": "assistant", "content": f"It is {number % 9 + 3} metres deep."},
         ]
-    return [*messages, {"role": "user", "content": TASK if turn == 0 else f"And berth {turn}?"}]
+    return [*messages, {"role": "user", "content": TASK if turn == 0 else f"And berth {turn}?{said.get(turn, '')}"}]
 
 
 def ask(client: OpenAI, turn: int) -> Turn:
+    return send(client, history(turn))
+
+
+def send(client: OpenAI, messages: list[dict]) -> Turn:
     answer = client.chat.completions.with_raw_response.create(
         model="smollm2",
-        messages=history(turn),
+        messages=messages,
         max_tokens=ANSWER,
         temperature=0,
         extra_headers={"x-conversation-id": CONVERSATION},
@@ -129,6 +146,7 @@ def ask(client: OpenAI, turn: int) -> Turn:
 def converse(llm: Server, directory: pathlib.Path, strategy: str, summarizer: str) -> Conversation:
     """Sends the whole conversation. Raises if a turn is refused."""
     policy = POLICY.replace("STRATEGY", strategy).replace("SUMMARIZER", summarizer)
+    policy = policy.replace("RECALL", "false")
     config = policy + ONLY_THE_MODEL + MODEL_AS_SUMMARIZER
     with (
         recording(llm.origin) as recorder,
@@ -172,6 +190,31 @@ def test_the_model_itself_as_summarizer_makes_it_fit(small_window, tmp_path):
         assert lines and any(all(line in record["content"] for line in lines) for record in shown), summary
 
 
+def test_what_was_planted_is_in_the_context_when_it_is_asked_for(small_window, tmp_path):
+    """Sixty turns with built-in summaries. What is asked for at the end was folded long ago."""
+    policy = POLICY.replace("STRATEGY", "hybrid").replace("SUMMARIZER", "extractive").replace("RECALL", "true")
+    with (
+        recording(small_window.origin) as recorder,
+        tidegate(recorder, tmp_path, policy + ONLY_THE_MODEL) as server,
+        client_of(server, timeout=180.0) as client,
+    ):
+        turns = [send(client, history(turn, PLANTED)) for turn in range(TURNS)]
+        for _, question, needed in PLANTED.values():
+            asked = [*history(TURNS, PLANTED)[:-1], {"role": "user", "content": question}]
+            turns.append(send(client, asked))
+            forwarded = recorder.exchanges[-1].request["messages"]
+            assert asked[-1]["content"] in forwarded[-1]["content"], "the client's own words"
+            assert any(needed in (message["content"] or "") for message in forwarded), question
+    assert [exchange.status for exchange in recorder.exchanges] == [200] * len(turns)
+    assert [turn.degraded for turn in turns if turn.degraded] == []
+    assert max(turn.prompt_tokens for turn in turns) + ANSWER <= WINDOW
+    assert any(turn.edits.get("recalled", 0) > 0 for turn in turns)
+    # Excerpts stay where they are, so the cache of the LLM keeps hitting.
+    for turn in turns:
+        turn.edits.pop("recalled", None)
+    assert cached_share(turns[:TURNS]) >= 0.85
+
+
 def assert_folded(result: Conversation) -> None:
     assert len(result.turns) == len(result.chats) == TURNS
     assert [chat.status for chat in result.chats] == [200] * TURNS
@@ -186,7 +229,8 @@ def assert_folded(result: Conversation) -> None:
 def assert_protected_messages(turn: int, messages: list[dict]) -> None:
     """Asserts that the instructions, the task and the question are unchanged, calls have results, and a summary replaces messages."""
     assert messages[0] == SYSTEM
-    assert {"role": "user", "content": TASK} in messages
+    # A summary may stand in the same message.
+    assert any(message["role"] == "user" and TASK in str(message["content"]) for message in messages)
     assert messages[-1] == history(turn)[-1]
     called = [call["id"] for message in messages for call in message.get("tool_calls", [])]
     answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]

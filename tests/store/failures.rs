@@ -207,3 +207,13 @@ async fn without_redis_only_the_deciding_process_remembers() {
     let reply = turn(other.address, "a", 4).await;
     assert_eq!((degraded(&reply), edits(&reply)), (Some("store_unreachable"), NEW));
 }
+
+#[tokio::test]
+async fn a_store_that_is_down_at_the_start_is_logged_at_the_start() {
+    let upstream = upstream().await;
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", closed.local_addr().unwrap());
+    drop(closed);
+    let mut tidegate = Setup::new(&config(&url)).before(&upstream).start().await;
+    tidegate.logged_message("store unavailable").await;
+}

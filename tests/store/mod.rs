@@ -10,5 +10,6 @@ mod canary;
 mod embedded;
 mod failover;
 mod failures;
+mod overview;
 mod replicas;
 mod tenants;

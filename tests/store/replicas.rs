@@ -40,7 +40,9 @@ async fn every_key_has_a_ttl_and_a_conversation_has_one_slot() {
     for key in keys.lines() {
         assert!(key.starts_with("tg:1:{"), "{key}");
         let left: i64 = redis.cli(&["TTL", key]).await.trim().parse().unwrap();
-        assert!((week - 60..=week).contains(&left), "{key} lives for {left} s");
+        // What a start or a failure has probed the store with is gone within seconds.
+        let life = if key.contains(":probe:") { 0..=60 } else { week - 60..=week };
+        assert!(life.contains(&left), "{key} lives for {left} s");
     }
     let tag = |key: &str| key[..key.find('}').unwrap()].to_owned();
     let tags: HashSet<String> =

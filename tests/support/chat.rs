@@ -56,7 +56,7 @@ pub(crate) fn chat(questions: usize) -> Vec<String> {
 }
 
 /// The messages between one question and the next.
-fn answered(number: usize) -> Vec<String> {
+pub(crate) fn answered(number: usize) -> Vec<String> {
     let ids: Vec<String> = (0..=number % 2).map(|which| format!("call_{number}_{which}")).collect();
     let mut messages = vec![calls(&ids)];
     messages.extend(ids.iter().map(|id| result(id, &output(number))));

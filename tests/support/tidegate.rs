@@ -179,6 +179,23 @@ impl Tidegate {
         reads.parse().unwrap()
     }
 
+    /// The resident memory of the process in bytes, now and at most so far.
+    pub(crate) fn memory(&self) -> (u64, u64) {
+        let pid = self.child.id().expect("tidegate has ended");
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let kib = |name: &str| -> u64 {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+        };
+        (kib("VmRSS:") * 1024, kib("VmHWM:") * 1024)
+    }
+
+    /// The number of open files of the process.
+    pub(crate) fn open_files(&self) -> usize {
+        let pid = self.child.id().expect("tidegate has ended");
+        std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+    }
+
     pub(crate) async fn ended(&mut self) -> ExitStatus {
         within("tidegate ends", self.child.wait()).await.unwrap()
     }

@@ -4,9 +4,9 @@ use super::scene::{MASKING, ask, page, traced, until_counted, upstream};
 use crate::support::chat::{body, chat};
 use crate::support::metrics::value;
 use crate::support::tidegate::Tidegate;
-use tidegate_testkit::OtlpReceiver;
+use tidegate_testkit::{OtlpReceiver, until};
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 23] = [
     "agent_context_tokens_in",
     "agent_context_tokens_out",
     "agent_context_masked_observation_tokens",
@@ -21,6 +21,15 @@ const NAMES: [&str; 14] = [
     "gen_ai.client.token.usage",
     "gen_ai.client.operation.duration",
     "gen_ai.client.operation.time_to_first_chunk",
+    "gen_ai.client.inference.duration",
+    "gen_ai.client.inference.time_to_first_chunk",
+    "gen_ai.client.inference.usage.input_tokens",
+    "gen_ai.client.inference.usage.output_tokens",
+    "gen_ai.client.inference.usage.cache_read.input_tokens",
+    "gen_ai.client.inference.usage.cache_write.input_tokens",
+    "gen_ai.client.inference.usage.reasoning.output_tokens",
+    "gen_ai.client.inference.operation.input_tokens",
+    "gen_ai.client.inference.operation.output_tokens",
 ];
 
 #[tokio::test]
@@ -40,6 +49,7 @@ async fn every_name_is_on_the_metrics_page() {
     for name in NAMES {
         let name = match name.replace('.', "_") {
             name if name.ends_with("duration") || name.ends_with("chunk") => name + "_seconds",
+            name if name.contains("_usage_") => name + "_total",
             name => name,
         };
         let kind = page.lines().find_map(|line| line.strip_prefix(&format!("# TYPE {name} ")));
@@ -59,6 +69,14 @@ async fn every_name_is_on_the_metrics_page() {
         ("gen_ai_client_token_usage_bucket", &["gen_ai_token_type=\"input\"", "le=\"4096\""][..], 1.0),
         ("gen_ai_client_token_usage_bucket", &["gen_ai_token_type=\"input\"", "le=\"1024\""][..], 0.0),
         ("gen_ai_client_operation_duration_seconds_count", &["gen_ai_provider_name=\"openai\""][..], 1.0),
+        ("gen_ai_client_inference_duration_seconds_count", &["gen_ai_provider_name=\"openai\""][..], 1.0),
+        (
+            "gen_ai_client_inference_usage_input_tokens_total",
+            &["gen_ai_request_model=\"gpt-4o\""][..],
+            2_000.0,
+        ),
+        ("gen_ai_client_inference_usage_cache_read_input_tokens_total", &[][..], 1_024.0),
+        ("gen_ai_client_inference_operation_input_tokens_bucket", &["le=\"4096\""][..], 1.0),
         ("tidegate_edited_messages_total", &["edit=\"masked\""][..], masked),
     ] {
         assert_eq!(value(&page, name, labels), Some(wanted), "{name} in\n{page}");
@@ -92,4 +110,25 @@ async fn a_refusal_is_counted_by_its_code() {
         &["error_type=\"context_budget_exceeded\""],
     );
     assert_eq!(failed, Some(1.0));
+}
+
+#[tokio::test]
+async fn the_conventions_are_old_or_new_as_configured() {
+    const OLD: &str = "gen_ai_client_token_usage_sum";
+    const NEW: &str = "gen_ai_client_inference_usage_input_tokens_total";
+    for (semconv, has_old, has_new) in [("old", true, false), ("new", false, true), ("both", true, true)] {
+        let upstream = upstream().await;
+        let settings = format!("{MASKING}[telemetry]\nsemconv = \"{semconv}\"\n");
+        let tidegate = Tidegate::start(&settings, &upstream).await;
+        ask(&tidegate, "n", body(&chat(1)), &[]).await;
+        until("it is counted", async || {
+            value(&page(&tidegate).await, "tidegate_prompt_tokens_total", &["gpt-4o"]) == Some(2_000.0)
+        })
+        .await;
+        let page = page(&tidegate).await;
+        assert_eq!(value(&page, OLD, &["input"]).is_some(), has_old, "{semconv}\n{page}");
+        assert_eq!(value(&page, NEW, &[]).is_some(), has_new, "{semconv}\n{page}");
+        assert_eq!(page.contains("gen_ai_client_operation_duration"), has_old, "{semconv}\n{page}");
+        assert_eq!(page.contains("gen_ai_client_inference_duration"), has_new, "{semconv}\n{page}");
+    }
 }

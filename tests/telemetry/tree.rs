@@ -2,6 +2,7 @@
 
 use super::scene::{MASKING, ask, one, request, traced, upstream};
 use crate::support::chat::{body, chat};
+use crate::support::client::{CHAT, exchange, post};
 use tidegate_testkit::{Answer, Fact, MockUpstream, OtlpReceiver, SpanFacts, SpanKind};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -78,6 +79,7 @@ fn assert_upstream_call(call: &SpanFacts, upstream: &MockUpstream) {
     let stop = Fact::List(vec![Fact::Text("stop".to_owned())]);
     assert_eq!(call.attributes.get("gen_ai.response.finish_reasons"), Some(&stop));
     assert!(!call.attributes.contains_key("gen_ai.request.stream"), "it was not streamed");
+    assert_eq!(call.attributes.get("gen_ai.conversation.compacted"), Some(&Fact::Flag(true)));
     assert!(!call.is_error);
 }
 
@@ -185,7 +187,9 @@ async fn streams_and_upstream_errors_are_traced() {
     let streamed = body(&chat(1)).replacen('{', r#"{"stream":true,"#, 1);
     ask(&tidegate, "s", streamed, &[("traceparent", PARENT)]).await;
     let spans = request(&collector, TRACE).await;
-    assert_eq!(one(&spans, "chat gpt-4o").attributes.get("gen_ai.request.stream"), Some(&Fact::Flag(true)));
+    let call = one(&spans, "chat gpt-4o");
+    assert_eq!(call.attributes.get("gen_ai.request.stream"), Some(&Fact::Flag(true)));
+    assert!(!call.attributes.contains_key("gen_ai.conversation.compacted"), "nothing was folded");
 
     upstream.then(Answer::json(429, r#"{"error":{"message":"slow down"}}"#));
     let other = TRACE.replace('4', "5");
@@ -202,4 +206,29 @@ async fn streams_and_upstream_errors_are_traced() {
         !one(&spans, "POST /v1/chat/completions").is_error,
         "an upstream error is reported as a server error"
     );
+}
+
+/// The conventions forbid generated ids and content hashes.
+#[tokio::test]
+async fn only_ids_that_a_client_gave_are_conversation_ids() {
+    let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
+    let tidegate = traced(MASKING, &upstream, &collector.http_url()).start().await;
+    let key = ("authorization", "Bearer key");
+    for (number, (headers, id)) in [
+        (vec![key], None),
+        (vec![key, ("x-conversation-id", "mine")], Some("mine")),
+        (vec![key, ("session-id", "session 7")], None),
+        (vec![key, ("session-id", "session-7")], Some("session-7")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let trace = TRACE.replace("4b", &format!("a{number}"));
+        let parent = PARENT.replace(TRACE, &trace);
+        let headers: Vec<(&str, &str)> = headers.into_iter().chain([("traceparent", &*parent)]).collect();
+        let reply = exchange(tidegate.address, post(CHAT, &headers, body(&chat(1)))).await;
+        assert_eq!(reply.status, 200);
+        let spans = request(&collector, &trace).await;
+        assert_eq!(one(&spans, "chat gpt-4o").text("gen_ai.conversation.id"), id, "{headers:?}");
+    }
 }

@@ -21,15 +21,19 @@ export const short = number => {
   return signed(number, `${+(size / unit).toPrecision(3)} ${scaled[1]}`);
 };
 
-/** $1.25, $0.0123, −$0.000012 */
+/** $1.25, $0.0123, −$0.0004, less than $0.0001: nobody reads ten-thousandths of a cent; titles have the exact amount. */
 export const money = dollars => {
   if (!known(dollars)) return NA;
   const size = Math.abs(dollars);
   if (size === 0) return '$0.00';
   const text = size >= 1 ? size.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
-    : size >= 0.001 ? size.toFixed(4) : size.toFixed(Math.min(9, 1 - Math.floor(Math.log10(size))));
+    : size.toFixed(size >= 0.1 ? 3 : 4);
+  if (size < 0.0001) return dollars < 0 ? `> ${MINUS}$0.0001` : '< $0.0001';
   return signed(dollars, `$${text}`);
 };
+
+/** The exact amount, for titles. */
+export const exactMoney = dollars => (known(dollars) ? signed(dollars, `$${+Math.abs(dollars).toPrecision(6)}`) : NA);
 
 /** 41.7 %, or n/a if the whole is zero. */
 export const percent = (part, of) => (known(part) && known(of) && of !== 0 ? share(part / of) : NA);

@@ -8,13 +8,13 @@ export const isPaused = () => paused;
 /** Wraps `work` so that it never runs concurrently: calls made while it runs lead to one more run afterwards. */
 export const oneAtATime = work => {
   let running = false, again = false;
-  const run = async () => {
+  const run = async (...given) => {
     again = running;
     if (running) return;
     running = true;
-    await work();
+    await work(...given);
     running = false;
-    if (again) run();
+    if (again) run(...given);
   };
   return run;
 };

@@ -18,10 +18,18 @@ const isolated = (chart, line) => {
   return known.length === 1 ? known : known.filter(index => !chart.series[line].spanGaps && values[index - 1] == null && values[index + 1] == null);
 };
 
+// A value far above all others would flatten them: the scale ends above the others, and the peak is named below the plot.
+const OUTLIER = 5;
+const highOf = (columns, high) => {
+  const sorted = columns.flat().filter(value => value > 0).sort((a, b) => a - b);
+  const usual = sorted[Math.floor(sorted.length * 0.9)] ?? high;
+  return sorted.length >= 12 && high > usual * OUTLIER ? usual * 1.5 : high;
+};
+
 /**
  * Lines are { label, color: '--kept', filled, stepped, dashed }. `value` formats a number for the axis and the read-out.
- * `whole` restricts the axis to whole numbers, and the axis always includes `max`. Returns { node, draw(times, columns, label, unit) };
- * `label` is the text for screen readers, `unit` the text for one step, such as `per 10 s`.
+ * `whole` restricts the axis to whole numbers, and the axis always includes `max`. Returns { node, draw(times, columns, label, unit, marked) };
+ * `label` is the text for screen readers, `unit` the text for one step, such as `per 10 s`, and `marked` a time to mark.
  */
 export const plot = (signal, lines, value, { whole = false, max = 0 } = {}) => {
   const values = lines.map(() => element('b'));
@@ -34,7 +42,7 @@ export const plot = (signal, lines, value, { whole = false, max = 0 } = {}) => {
     return element('span', {}, mark, `${line.label} `, values[index]);
   }), moment);
   const node = element('div', { class: 'plot' }, canvas, keys);
-  let chart = null, data = null;
+  let chart = null, data = null, marked = 0;
 
   const axis = { font: '11px system-ui, sans-serif', ticks: { show: false }, gap: 4 };
   const options = width => ({
@@ -43,7 +51,7 @@ export const plot = (signal, lines, value, { whole = false, max = 0 } = {}) => {
     scales: {
       x: { time: true },
       // The scale always includes zero, so that heights are proportional.
-      y: { range: (_, low, high) => [Math.min(0, low ?? 0) * 1.05, Math.max(max, high ?? 0) * 1.05 || (low < 0 ? 0 : 1)] },
+      y: { range: (_, low, high) => [Math.min(0, low ?? 0) * 1.05, Math.max(max, highOf(data.slice(1), high ?? 0)) * 1.05 || (low < 0 ? 0 : 1)] },
     },
     axes: [
       { ...axis, stroke: css('--dim'), grid: { show: false }, size: 20, space: 46, values: timeLabels },
@@ -54,13 +62,36 @@ export const plot = (signal, lines, value, { whole = false, max = 0 } = {}) => {
       fill: line.filled ? `${css(line.color)}24` : undefined, dash: line.dashed ? [4, 3] : undefined,
       paths: line.stepped ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear(),
     }))],
-    hooks: { setCursor: [read] },
+    hooks: { setCursor: [read], draw: [mark] },
   });
+
+  // A line where the process started, if that is within the plot.
+  const mark = ({ ctx, bbox: { left, top, width, height }, scales: { x }, valToPos }) => {
+    const isWithin = marked > x.min && marked <= x.max;
+    canvas.dataset.started = isWithin ? marked : '';
+    if (!isWithin) return;
+    const at = Math.round(valToPos(marked, 'x', true));
+    if (at <= left || at > left + width) return;
+    ctx.save();
+    ctx.strokeStyle = css('--dim');
+    ctx.lineWidth = devicePixelRatio;
+    ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
+    ctx.beginPath();
+    ctx.moveTo(at, top);
+    ctx.lineTo(at, top + height);
+    ctx.stroke();
+    ctx.restore();
+  };
 
   const read = ({ cursor: { idx } }) => {
     const at = idx !== null && idx !== undefined && data ? idx : null;
     values.forEach((node, line) => { node.textContent = at === null ? '' : value(data[line + 1][at] ?? null); });
-    moment.textContent = at === null ? unit : exactClock(data[0][at]);
+    moment.textContent = at === null ? resting() : exactClock(data[0][at]);
+  };
+
+  const resting = () => {
+    const high = data ? Math.max(0, ...data.slice(1).flat().map(known => known ?? 0)) : 0;
+    return data && highOf(data.slice(1), high) < high ? `peak ${value(high)}, above the scale` : unit;
   };
 
   const rebuild = () => {
@@ -84,10 +115,12 @@ export const plot = (signal, lines, value, { whole = false, max = 0 } = {}) => {
     data = null;
   }, { once: true });
 
-  const draw = (times, columns, label, newUnit) => {
-    if (moment.textContent === unit) moment.textContent = newUnit;
+  const draw = (times, columns, label, newUnit, newMarked = 0) => {
+    marked = newMarked;
+    const isResting = moment.textContent === resting();
     unit = newUnit;
     data = [times, ...columns];
+    if (isResting) moment.textContent = resting();
     canvas.setAttribute('aria-label', label);
     if (chart) chart.setData(data);
     else rebuild();

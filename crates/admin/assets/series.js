@@ -55,6 +55,12 @@ export const resample = (series, step) => {
   return resampled;
 };
 
+/** Without zeros before `start` and before the first request: a process that did not run yet did not have zero requests. */
+export const withoutPast = (series, start) => {
+  const from = series.t.findIndex((time, at) => time >= start || series.requests[at] > 0);
+  return Object.fromEntries(Object.entries(series).map(([name, column]) => [name, name === 't' ? column : column.map((value, at) => (at < from ? null : value))]));
+};
+
 /** Describes the trend in a word, for screen readers: compares the last third with the first. */
 export const trend = values => {
   const known = values.filter(value => value !== null);

@@ -5,17 +5,26 @@ import { element } from './dom.js';
 /**
  * Columns are { label, of, sign, kind, head, title }: `of(row)` returns a text, a node or a list of them; `sign(row)` returns
  * the value it depends on (required if `of` returns nodes); `kind` is a class such as `number`; `head` makes it the row header.
+ * A column with `sort` (the name of an order) has a button as its header; `order` is { current, choose }.
  * With `cards`, narrow screens show each row as a card; the roles keep it a table for screen readers.
  */
-export const table = ({ caption, columns, key, attributes = () => ({}), cards = false }) => {
+export const table = ({ caption, columns, key, attributes = () => ({}), cards = false, order = null }) => {
   const role = name => (cards ? name : null);
   const head = element('tr', { role: role('row') }, columns.map(column =>
-    element('th', { scope: 'col', class: column.kind, role: role('columnheader'), title: column.title }, column.label)));
+    element('th', { scope: 'col', class: column.kind, role: role('columnheader'), title: column.title, data: { sort: column.sort } }, column.sort && order
+      ? element('button', { type: 'button', class: 'as-link sorter', on: { click: () => { order.choose(column.sort); showOrder(); } } }, column.label) : column.label)));
   const body = element('tbody', { role: role('rowgroup') });
   const node = element('table', { class: cards ? 'cards' : null, role: role('table') },
     element('caption', { class: 'unseen' }, caption),
     element('thead', { role: role('rowgroup') }, head), body);
   const known = new Map();
+  const showOrder = () => {
+    for (const cell of head.querySelectorAll('[data-sort]')) {
+      if (cell.dataset.sort === order.current()) cell.setAttribute('aria-sort', 'descending');
+      else cell.removeAttribute('aria-sort');
+    }
+  };
+  if (order) showOrder();
 
   const make = row => {
     const cells = columns.map(column => (column.head

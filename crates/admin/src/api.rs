@@ -2,11 +2,12 @@
 
 use crate::error::ApiError;
 use crate::explain::PageParams;
-use crate::find::{self, Filter};
+use crate::find::{self, Filter, Trouble};
 use crate::page::{
     ConversationSummary, FoldEntry, MemoryPage, MessageEntry, MessagePage, TurnPage, UnreadableCounts,
 };
 use crate::response::FullResponse;
+use crate::sort::Sort;
 use crate::target::{QueryParams, Target, Verb};
 use crate::turn::TurnInputs;
 use crate::{branch, memory, response};
@@ -58,7 +59,10 @@ pub(crate) async fn handle<B: Body<Data = Bytes>>(
 }
 
 async fn list_conversations(conversations: &Conversations, uri: &Uri) -> ApiResult {
-    let known = ["offset", "limit", "tenant", "name", "route", "model", "strategy", "search", "hint"];
+    let known = [
+        "offset", "limit", "tenant", "name", "route", "model", "strategy", "search", "hint", "trouble",
+        "since", "sort",
+    ];
     let parameters = QueryParams::parse(uri, &known)?;
     let text = |name| Ok::<_, ApiError>(parameters.text(name)?.map(str::to_owned));
     let filter = Filter {
@@ -69,6 +73,9 @@ async fn list_conversations(conversations: &Conversations, uri: &Uri) -> ApiResu
         strategy: text("strategy")?,
         search: text("search")?,
         with_hint: parameters.choice("hint", &[("0", false), ("1", true)])?,
+        trouble: parameters.choice("trouble", &Trouble::NAMES)?,
+        since: parameters.offset("since")? as u64,
+        sort: parameters.choice("sort", &Sort::NAMES)?,
     };
     let (offset, limit) = (parameters.offset("offset")?, parameters.limit("limit")?);
     response::json(&find::list(conversations, &filter, offset, limit).await?)

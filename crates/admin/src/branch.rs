@@ -11,7 +11,8 @@
 //! on, newest first. Messages are the client's own bytes in the order in which they were sent, and `"times"` holds
 //! the time each was recorded, in milliseconds since 1970. Three members are optional: `"branches": n` on the first
 //! line if there are more branches than were exported, `"memory": "…"` on the first line if a note is pinned to the
-//! conversation, and `"incomplete": true` on a branch whose first messages have expired or cannot be read.
+//! conversation, and `"incomplete": true` on a branch whose first messages have expired or cannot be read. Items of OpenAI's responses
+//! are exported as `"input"`, each with a time.
 
 use crate::page::ConversationSummary;
 use serde_json::value::RawValue;
@@ -51,14 +52,17 @@ pub(crate) fn export_lines(
         if !branch.is_complete {
             lines.extend_from_slice(b",\"incomplete\":true");
         }
-        lines.extend_from_slice(b",\"messages\":[");
-        for (index, message) in branch.messages.iter().enumerate() {
-            if index > 0 {
+        let is_item = |message: &&RawMessage| Dialect::of_recorded(&message.json) == Dialect::Responses;
+        let dialect = if branch.messages.iter().any(is_item) { Dialect::Responses } else { Dialect::Chat };
+        lines.extend_from_slice(format!(",\"{}\":[", dialect.messages_key()).as_bytes());
+        let mut times: Vec<u64> = Vec::new();
+        for message in &branch.messages {
+            if !times.is_empty() {
                 lines.push(b',');
             }
-            write_message(&mut lines, message)?;
+            let count = write_message(&mut lines, dialect, message)?;
+            times.extend(std::iter::repeat_n(message.at, count));
         }
-        let times: Vec<u64> = branch.messages.iter().map(|message| message.at).collect();
         lines.extend_from_slice(b"],\"times\":");
         serde_json::to_writer(&mut lines, &times)?;
         lines.extend_from_slice(b"}\n");
@@ -84,33 +88,36 @@ pub(crate) fn turn_messages<'a>(messages: &'a [RawMessage], end: &str, at: u64) 
 }
 
 /// Builds a request body from recorded messages.
-pub(crate) fn request_body(model: &str, messages: &[&RawMessage]) -> Vec<u8> {
+pub(crate) fn request_body(dialect: Dialect, model: &str, messages: &[&RawMessage]) -> Vec<u8> {
     let mut body = b"{\"model\":".to_vec();
     // Writing into memory does not fail.
     let _ = serde_json::to_writer(&mut body, model);
-    body.extend_from_slice(b",\"messages\":[");
+    body.extend_from_slice(format!(",\"{}\":[", dialect.messages_key()).as_bytes());
     for (index, message) in messages.iter().enumerate() {
         if index > 0 {
             body.push(b',');
         }
-        body.extend_from_slice(&message.json);
+        body.extend_from_slice(dialect.sent(&message.json));
     }
     body.extend_from_slice(b"]}");
     body
 }
 
-/// Writes a message on one line. Line breaks inside JSON strings are escaped, so any raw one is only white
-/// space.
-fn write_message(lines: &mut Vec<u8>, message: &RawMessage) -> serde_json::Result<()> {
+/// Writes a message on one line, and returns of how many elements it consists. Line breaks inside JSON strings are escaped, so any raw
+/// one is only white space.
+fn write_message(lines: &mut Vec<u8>, dialect: Dialect, message: &RawMessage) -> serde_json::Result<usize> {
     match serde_json::from_slice::<&RawValue>(&message.json) {
-        Ok(raw) => {
-            let spaced =
-                raw.get().bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte });
-            lines.extend(spaced);
-            Ok(())
+        Ok(_) => {
+            let spaced = dialect.sent(&message.json).iter();
+            lines.extend(spaced.map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
+            let items = serde_json::from_slice::<Vec<&RawValue>>(&message.json);
+            Ok(items.map_or(1, |items| items.len()))
         }
         // Exported as a string rather than lost, although it cannot be sent again.
-        Err(_) => serde_json::to_writer(lines, &String::from_utf8_lossy(&message.json)),
+        Err(_) => {
+            serde_json::to_writer(lines, &String::from_utf8_lossy(&message.json))?;
+            Ok(1)
+        }
     }
 }
 
@@ -291,7 +298,7 @@ mod tests {
         ];
         let turn = |end: u8, at| {
             let turn = turn_messages(&messages, &Digest([end; 32]).to_string(), at);
-            let body: Value = serde_json::from_slice(&request_body("m", &turn)).unwrap();
+            let body: Value = serde_json::from_slice(&request_body(Dialect::Chat, "m", &turn)).unwrap();
             let texts: Vec<&str> = body["messages"]
                 .as_array()
                 .unwrap()

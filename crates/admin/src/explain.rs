@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::ops::Range;
-use tidegate_config::{Settings, Source, chat_route, strategy_from_name};
+use tidegate_config::{Settings, Source, saved_route, strategy_from_name};
 use tidegate_context::model_table;
 use tidegate_explain::{Case, Failure, Request, json, located, place};
 use tidegate_wire::{Dialect, Reader, Unreadable};
@@ -96,10 +96,11 @@ pub(crate) fn explain(
     if body.len() as u64 > settings.server.max_body {
         return Err(ApiError::RequestTooLarge);
     }
-    let outline = reader.outline(Dialect::Chat, body).map_err(|error| invalid_request(body, &error))?;
+    let outline =
+        reader.outline(Dialect::of_body(body), body).map_err(|error| invalid_request(body, &error))?;
     let asked = outline.model.as_deref();
     let route = match &sent.route {
-        None => chat_route(&settings.routes, asked),
+        None => saved_route(&settings.routes, outline.dialect.path(), asked),
         Some(name) => Some(settings.routes.iter().find(|route| route.name == *name).ok_or_else(|| {
             let names: Vec<&str> = settings.routes.iter().map(|route| route.name.as_str()).collect();
             ApiError::RouteNotFound { routes: names.join(", ") }

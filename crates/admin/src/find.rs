@@ -2,6 +2,7 @@
 
 use crate::error::{ApiError, Candidate};
 use crate::page::{ConversationPage, ConversationSummary};
+use crate::sort::Sort;
 use std::collections::BTreeMap;
 use tidegate_store::{ConversationKey, Conversations, Head};
 
@@ -17,6 +18,39 @@ pub struct Filter {
     pub search: Option<String>,
     /// Only conversations whose last turn had a stop hint.
     pub with_hint: bool,
+    /// Only conversations in which something went wrong.
+    pub trouble: Option<Trouble>,
+    /// Only conversations with a request since then, in milliseconds since 1970.
+    pub since: u64,
+    pub sort: Sort,
+}
+
+/// What can go wrong in a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    Any,
+    Errors,
+    Refusals,
+    Degraded,
+}
+
+impl Trouble {
+    pub(crate) const NAMES: [(&str, Option<Trouble>); 4] = [
+        ("any", Some(Trouble::Any)),
+        ("errors", Some(Trouble::Errors)),
+        ("refusals", Some(Trouble::Refusals)),
+        ("degraded", Some(Trouble::Degraded)),
+    ];
+
+    fn is_in(self, head: &Head) -> bool {
+        let has = |count: &str| head.counts.get(count).is_some_and(|count| *count > 0);
+        match self {
+            Trouble::Any => has("errors") || has("refusals") || has("degraded"),
+            Trouble::Errors => has("errors"),
+            Trouble::Refusals => has("refusals"),
+            Trouble::Degraded => has("degraded"),
+        }
+    }
 }
 
 /// The maximum number of conversations scanned per request. Clients continue from `next`.
@@ -50,6 +84,9 @@ pub(crate) async fn list(
             next,
         });
     }
+    if filter.sort != Sort::Last {
+        return sorted(conversations, filter, offset, limit).await;
+    }
     let mut found = Vec::new();
     let matcher = Matcher::new(filter);
     let scan = scan(conversations, offset, |key, head| {
@@ -60,6 +97,29 @@ pub(crate) async fn list(
     });
     let (scanned, next) = scan.await?;
     Ok(ConversationPage { conversations: found, total: None, offset, limit, scanned, next })
+}
+
+/// A page of all matches among the newest conversations, sorted.
+async fn sorted(
+    conversations: &Conversations,
+    filter: &Filter,
+    offset: usize,
+    limit: usize,
+) -> Result<ConversationPage, ApiError> {
+    let mut found = Vec::new();
+    let matcher = Matcher::new(filter);
+    let scan = scan(conversations, 0, |key, head| {
+        if matcher.matches(key, head) {
+            found.push(ConversationSummary::new(key, head));
+        }
+        true
+    });
+    let (scanned, _) = scan.await?;
+    filter.sort.sort(&mut found);
+    let end = offset.saturating_add(limit);
+    let next = (end < found.len()).then_some(end);
+    let page = found.into_iter().skip(offset).take(limit).collect();
+    Ok(ConversationPage { conversations: page, total: None, offset, limit, scanned, next })
 }
 
 /// Finds the conversation that `id` names: its key, a prefix of its key, or its name.
@@ -120,7 +180,8 @@ impl<'a> Matcher<'a> {
     }
 
     fn matches(&self, key: ConversationKey, head: &Head) -> bool {
-        let Filter { tenant, name, route, model, strategy, search: _, with_hint } = self.filter;
+        let Filter { tenant, name, route, model, strategy, search: _, with_hint, trouble, since, sort: _ } =
+            self.filter;
         let is = |label, wanted: &Option<String>| {
             wanted.as_ref().is_none_or(|wanted| head.labels.get(label) == Some(wanted))
         };
@@ -129,6 +190,8 @@ impl<'a> Matcher<'a> {
             && is("route", route)
             && is("model", model)
             && is("strategy", strategy)
+            && head.last >= *since
+            && trouble.is_none_or(|trouble| trouble.is_in(head))
             && (!with_hint || head.labels.get("stop_hint").is_some_and(|hint| !hint.is_empty()))
             && self.has_words(key, head)
     }

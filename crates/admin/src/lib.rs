@@ -31,6 +31,8 @@
 //! `{id}` is the 32 digits of a conversation's key, a prefix of them, or the name its client gave it; deleting takes
 //! all 32 digits. With `?tenant=`, conversations of other tenants are invisible. Cross-site requests change nothing.
 //!
+//! The figures of the overview are kept in the store by minute, so that it survives a restart and has those of all processes.
+//!
 //! This crate never touches a proxied request, and never logs a path or a message.
 //!
 //! ```
@@ -66,6 +68,8 @@ mod response;
 mod router;
 mod serve;
 mod session;
+mod shared_history;
+mod sort;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -74,7 +78,7 @@ mod windows;
 
 pub use auth::Token;
 pub use client::{AdminError, Source};
-pub use find::Filter;
+pub use find::{Filter, Trouble};
 pub use memory::MAX_MEMORY_BYTES;
 pub use page::{
     ConversationPage, ConversationSummary, FoldEntry, MemoryPage, MessageEntry, MessagePage, TurnPage,
@@ -82,3 +86,4 @@ pub use page::{
 };
 pub use reloads::{Reload, ReloadOutcome, Reloads};
 pub use serve::{Admin, Readiness, serve};
+pub use sort::Sort;

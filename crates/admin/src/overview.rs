@@ -1,4 +1,4 @@
-//! The overview: recent request figures of this process.
+//! The overview: recent request figures.
 
 use crate::history::{History, Range, SeriesKey, StepTallies, first_step};
 use serde::Serialize;
@@ -21,6 +21,8 @@ pub(crate) struct Process {
     pub(crate) version: &'static str,
     /// When it started counting, in milliseconds since 1970.
     pub(crate) started: u64,
+    /// Whether the figures of other processes are included, as far as the store has them.
+    pub(crate) shares_figures: bool,
     pub(crate) store: String,
     pub(crate) store_degraded: Option<&'static str>,
     pub(crate) records_messages: bool,
@@ -43,6 +45,7 @@ pub(crate) struct Figures {
     avoided_usd: Option<f64>,
     unpriced: u64,
     masked: u64,
+    trimmed: u64,
     folded: u64,
     dropped: u64,
     folds: u64,
@@ -105,6 +108,8 @@ pub(crate) struct Overview {
     range: &'static str,
     step: u64,
     process: Process,
+    /// When the figures of other processes, or of earlier ones, changed last: 0 if there are none. Then the whole series may be another.
+    others_changed: u64,
     #[serde(flatten)]
     figures: RangeFigures,
     /// One array per figure, plus `t` with the start of each step: the columns of a plot.
@@ -117,6 +122,7 @@ pub(crate) struct OverviewUpdate {
     now: u64,
     step: u64,
     process: Process,
+    others_changed: u64,
     point: Point,
     #[serde(flatten)]
     figures: RangeFigures,
@@ -138,6 +144,7 @@ impl Overview {
             range: query.range.name(),
             step,
             process,
+            others_changed: history.others_changed(),
             figures: RangeFigures::new(&steps, query),
             series,
         }
@@ -161,6 +168,7 @@ impl OverviewUpdate {
             now,
             step,
             process,
+            others_changed: history.others_changed(),
             point: Point::new(t, &tally),
             figures: RangeFigures::new(&steps, query),
         }
@@ -249,6 +257,7 @@ impl Figures {
             avoided_usd: costs.map(|(billed, unedited)| unedited - billed - summarizer_cost_usd),
             unpriced: tally.unpriced,
             masked: tally.masked,
+            trimmed: tally.trimmed,
             folded: tally.folded,
             dropped: tally.dropped,
             folds: tally.folds,

@@ -37,6 +37,12 @@ pub struct ConversationSummary {
     pub stop_hint: Option<u32>,
     /// Refused requests.
     pub refusals: u64,
+    /// Requests that the upstream answered with an error, or not at all. Older versions do not report them.
+    pub errors: u64,
+    /// What would have been forwarded by the turns that were only observed, and what they would have cost; zero and null if
+    /// there are none.
+    pub tokens_planned: u64,
+    pub planned_cost_usd: Option<f64>,
     /// Requests forwarded without something they should have had, such as stored memory.
     pub degraded: u64,
 }
@@ -174,6 +180,9 @@ impl ConversationSummary {
             unedited_cost_usd: usd(count("unedited_cost_nanousd")),
             stop_hint: label("stop_hint").parse().ok(),
             refusals: count("refusals"),
+            errors: count("errors"),
+            tokens_planned: count("tokens_planned"),
+            planned_cost_usd: usd(count("planned_cost_nanousd")),
             degraded: count("degraded"),
         }
     }

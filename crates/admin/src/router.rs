@@ -10,6 +10,7 @@ use crate::history::{History, Range, SAMPLE_INTERVAL};
 use crate::overview::{Overview, OverviewQuery, OverviewUpdate, Process};
 use crate::response::{self, AdminResponse, FullResponse};
 use crate::serve::{Admin, Readiness};
+use crate::shared_history::{SHARE_INTERVAL, SharedHistory};
 use crate::target::{QueryParams, ROOT};
 use crate::windows::WindowsPage;
 use crate::{assets, session};
@@ -19,7 +20,7 @@ use hyper::body::Body;
 use std::sync::Arc;
 use tidegate_store::{Degraded, wall_clock};
 use tidegate_wire::Reader;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{MissedTickBehavior, interval};
 
 /// State shared by all admin requests.
@@ -31,6 +32,7 @@ pub(crate) struct Router {
     /// The store URL in use. A changed URL takes effect only after a restart.
     store: String,
     history: History,
+    shared_history: Mutex<SharedHistory>,
     /// Separate from the proxy's reader, so that explained requests do not evict its token cache.
     reader: Arc<Reader>,
     /// Limits open event streams.
@@ -55,11 +57,33 @@ impl Router {
             admin,
             started: wall_clock(),
             history: History::new(),
+            shared_history: Mutex::new(SharedHistory::new()),
             reader: Arc::new(Reader::default()),
             stream_permits: Arc::new(Semaphore::new(MAX_EVENT_STREAMS)),
             cpu_permits: Arc::new(Semaphore::new(MAX_CPU_TASKS)),
             explain_permits: Semaphore::new(MAX_PENDING_EXPLAINS),
         }
+    }
+
+    /// Tells the store what was counted, and takes over what others have told it, every [`SHARE_INTERVAL`]. Never returns.
+    pub(crate) async fn share_forever(&self) {
+        let mut ticks = interval(SHARE_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            ticks.tick().await;
+            self.share().await;
+        }
+    }
+
+    pub(crate) async fn share(&self) {
+        self.shared_history.lock().await.exchange(&self.history, &self.admin.conversations).await;
+    }
+
+    /// Tells the store what was counted since.
+    pub(crate) async fn save(&self) {
+        self.sample();
+        // Nobody is left to try again.
+        let _ = self.shared_history.lock().await.save(&self.history, &self.admin.conversations).await;
     }
 
     /// Samples the tallies every [`SAMPLE_INTERVAL`]. Never returns.
@@ -219,6 +243,7 @@ impl Router {
         Process {
             version: env!("CARGO_PKG_VERSION"),
             started: self.started,
+            shares_figures: conversations.is_shared(),
             store: self.store.clone(),
             store_degraded: conversations.degraded().map(Degraded::reason),
             records_messages: conversations.records_messages(),
@@ -226,12 +251,15 @@ impl Router {
         }
     }
 
-    /// Reports a degraded store but stays ready: requests are still served without it, and replicas that
-    /// share the store would otherwise all become unready at once.
+    /// Reports a degraded store or an overload but stays ready: requests are still served, and replicas that share the store or the
+    /// load would otherwise all become unready at once.
     fn readyz(&self) -> FullResponse {
         match ((self.admin.readiness)(), self.admin.conversations.degraded()) {
             (Readiness::Draining, _) => {
                 response::with_body(StatusCode::SERVICE_UNAVAILABLE, response::TEXT, "draining\n")
+            }
+            (Readiness::Overloaded, _) => {
+                response::with_body(StatusCode::OK, response::TEXT, "ready, overloaded\n")
             }
             (Readiness::Ready, None) => response::with_body(StatusCode::OK, response::TEXT, "ready\n"),
             (Readiness::Ready, Some(degraded)) => response::with_body(

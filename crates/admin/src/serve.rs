@@ -44,6 +44,8 @@ pub struct Admin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
+    /// Accepts them, but refuses some because a limit of the process is reached.
+    Overloaded,
     /// Finishing open requests before it exits.
     Draining,
 }
@@ -60,12 +62,14 @@ const HEAD_BYTES: usize = 32 * 1024;
 const CONNECTION_LIFETIME: Duration = Duration::from_secs(300);
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(60);
 
-/// Serves the admin address until the future is dropped.
-pub async fn serve(listener: TcpListener, admin: Admin) {
+/// Serves the admin address until `stop`. Then it tells the store what was counted last.
+pub async fn serve(listener: TcpListener, admin: Admin, stop: impl Future<Output = ()>) {
     let router = Arc::new(Router::new(admin));
     tokio::select! {
         () = router.sample_forever() => {}
+        () = router.share_forever() => {}
         () = accept(listener, &router) => {}
+        () = stop => router.save().await,
     }
 }
 

@@ -119,9 +119,10 @@ fn explain_recorded(
     let settings = at_the_time.as_ref().unwrap_or(settings);
     let route = &settings.routes[number];
     let strategy = strategy_from_name(&turn.strategy).unwrap_or(route.context.strategy);
-    let body = branch::request_body(&turn.model, &messages);
+    let dialect = Dialect::from_name(&turn.dialect).unwrap_or(Dialect::Chat);
+    let body = branch::request_body(dialect, &turn.model, &messages);
     let unreadable = || "its messages cannot be read".to_owned();
-    let outline = reader.outline(Dialect::Chat, &body).map_err(|_| unreadable())?;
+    let outline = reader.outline(dialect, &body).map_err(|_| unreadable())?;
     let model = model_table(&settings.models).lookup(&turn.model);
     let request = Request { body: &body, outline: &outline, settings, route, strategy, model: &model };
     let folds = recalled.folds.iter().filter_map(decoded).collect();

@@ -1,6 +1,6 @@
 //! Finds routes whose policy costs more than it saves.
 
-use crate::demo::RECORDING;
+use crate::demo::cached_recording;
 use tidegate_config::{Route, Settings};
 use tidegate_engine::Strategy;
 use tidegate_replay::{Defaults, InputLine, Kind, Policy, Regime, Setup, Stage};
@@ -68,7 +68,7 @@ fn ratio(settings: &Settings, route: &str, model: &str) -> Option<f64> {
         gap: GAP,
     };
     let defaults = Defaults { model: Some(model.to_owned()) };
-    let recorded = InputLine::new("demo", 1, RECORDING).conversation(&defaults).ok()?;
+    let recorded = InputLine::new("demo", 1, &cached_recording()).conversation(&defaults).ok()?;
     let replayed = Stage::new(&setup).replay(&recorded);
     let [raw, own] = replayed.figures.first()?.as_slice() else { return None };
     // Refused requests cost nothing, so they cannot be compared.

@@ -8,5 +8,6 @@ pub(super) fn check(settings: &Settings) -> anyhow::Result<()> {
     listen::require_token(settings.admin.listen, &settings.admin.token_env)?;
     Gateway::check(settings)?;
     store::options(settings)?;
+    store::check(settings)?;
     store::archive(settings).map(drop)
 }

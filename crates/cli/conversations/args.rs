@@ -1,6 +1,6 @@
 //! The command line of `tidegate conversations`.
 
-use crate::args::ConfigArgs;
+use crate::args::{AdminArg, ConfigArgs, StoreArg};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -82,6 +82,10 @@ pub(crate) enum ConversationsCommand {
 pub(crate) struct TargetArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    admin: AdminArg,
+    #[command(flatten)]
+    store: StoreArg,
     /// Only conversations of this tenant, as `list` shows it
     #[arg(long, value_name = "TENANT")]
     pub(crate) tenant: Option<String>,

@@ -1,7 +1,6 @@
-use crate::listen::token;
+use crate::listen::{connect_address, token};
 use crate::store;
 use anyhow::bail;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tidegate_admin::Source;
 use tidegate_config::{Settings, StoreUrl};
@@ -39,28 +38,5 @@ pub(super) async fn open(settings: &Settings) -> anyhow::Result<Source> {
         Err(error) => {
             bail!("{not_running}, and {} cannot be opened: {error}\n  hint: {hint}", settings.store.url)
         }
-    }
-}
-
-/// The address to connect to for a process that listens on `address`, which may be unspecified.
-fn connect_address(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unspecified_address_is_reached_over_loopback() {
-        let connect_address = |address: &str| connect_address(address.parse().unwrap()).to_string();
-        assert_eq!(connect_address("0.0.0.0:9090"), "127.0.0.1:9090");
-        assert_eq!(connect_address("[::]:9090"), "[::1]:9090");
-        assert_eq!(connect_address("10.1.2.3:9090"), "10.1.2.3:9090");
     }
 }

@@ -29,7 +29,8 @@ impl Transcript<'_> {
     /// Renders the last `limit` messages of the most recent branch, followed by the messages of other
     /// branches if there is no limit.
     pub(super) fn render(&self, limit: usize) -> String {
-        let (newest, masked) = (self.newest_branch(), self.masked());
+        let (newest, masked, trimmed) =
+            (self.newest_branch(), self.edited(|turn| &turn.masked), self.edited(|turn| &turn.trimmed));
         let read = self.messages.iter().map(|entry| (entry, value(entry)));
         let (ours, others): (Vec<_>, Vec<_>) = read.partition(|(entry, value)| {
             matches!(role(value.as_ref()), "system" | "developer") || newest.contains(entry.id.as_str())
@@ -40,6 +41,7 @@ impl Transcript<'_> {
             let mark = match entry {
                 entry if entry.abandoned => "  [not kept: its turn failed]",
                 entry if masked.contains(entry.id.as_str()) => "  [masked in the last turn]",
+                entry if trimmed.contains(entry.id.as_str()) => "  [trimmed in the last turn]",
                 _ => "",
             };
             // Writing to a string cannot fail.
@@ -65,14 +67,14 @@ impl Transcript<'_> {
         self.chain(newest.map_or("", |entry| entry.id.as_str())).map(|entry| entry.id.as_str()).collect()
     }
 
-    /// The messages that the last turn masked.
-    fn masked(&self) -> HashSet<&str> {
+    /// The messages that the last turn masked or trimmed.
+    fn edited(&self, by: fn(&TurnRecord) -> &Vec<usize>) -> HashSet<&str> {
         let Some(turn) = self.last_turn else { return HashSet::new() };
-        let masked: HashSet<usize> = turn.masked.iter().copied().collect();
-        let is_masked = |entry: &&MessageEntry| {
-            usize::try_from(entry.position).is_ok_and(|position| masked.contains(&position))
+        let edited: HashSet<usize> = by(turn).iter().copied().collect();
+        let is_edited = |entry: &&MessageEntry| {
+            usize::try_from(entry.position).is_ok_and(|position| edited.contains(&position))
         };
-        self.chain(&turn.end).filter(is_masked).map(|entry| entry.id.as_str()).collect()
+        self.chain(&turn.end).filter(is_edited).map(|entry| entry.id.as_str()).collect()
     }
 
     /// The messages from `end` back to the first.
@@ -116,14 +118,32 @@ fn value(entry: &MessageEntry) -> Option<Value> {
 }
 
 fn role(message: Option<&Value>) -> &str {
-    message.and_then(|message| message["role"].as_str()).unwrap_or("unreadable")
+    let Some(message) = message else { return "unreadable" };
+    match (message["role"].as_str(), item_type(message)) {
+        (Some(role), _) => role,
+        (None, Some(kind)) if kind.ends_with("_output") => "tool",
+        (None, Some(_)) => "assistant",
+        // The items of an answer.
+        (None, None) if message.is_array() => "assistant",
+        (None, None) => "unreadable",
+    }
+}
+
+/// The type of an item of OpenAI's responses.
+fn item_type(message: &Value) -> Option<&str> {
+    message["type"].as_str()
 }
 
 /// The role, with the name and tool call id.
 fn speaker(message: Option<&Value>) -> String {
     let mut speaker = one_line(role(message));
-    for member in ["name", "tool_call_id"] {
-        if let Some(name) = message.and_then(|message| message[member].as_str()) {
+    let members: &[&str] =
+        if speaker == "tool" { &["name", "tool_call_id", "call_id"] } else { &["name", "tool_call_id"] };
+    for member in members {
+        if let Some(name) = message.and_then(|message| message[member].as_str())
+            // The name of an item that is a call stands with the call.
+            && (speaker.starts_with("tool") || message.is_some_and(|message| !message["role"].is_null()))
+        {
             let _ = write!(speaker, " {}", one_line(name));
         }
     }
@@ -137,29 +157,59 @@ fn text(entry: &MessageEntry, message: Option<&Value>) -> String {
         return raw.or(entry.text.as_deref()).unwrap_or_default().to_owned();
     };
     let mut pieces = Vec::new();
-    match &message["content"] {
-        Value::Null => {}
-        Value::String(text) => pieces.push(text.clone()),
-        Value::Array(parts) => pieces.extend(parts.iter().map(part)),
-        other => pieces.push(other.to_string()),
+    match message {
+        Value::Array(items) => items.iter().for_each(|item| item_text(item, &mut pieces)),
+        item => item_text(item, &mut pieces),
     }
+    pieces.join("\n")
+}
+
+fn item_text(message: &Value, pieces: &mut Vec<String>) {
+    match item_type(message) {
+        Some("reasoning") => pieces.push("[reasoning]".to_owned()),
+        Some(kind) if message["role"].is_null() && message["output"].is_null() => {
+            let input = ["arguments", "input", "action", "operation"].map(|member| &message[member]);
+            match input.into_iter().find(|input| !input.is_null()) {
+                Some(input) => pieces.push(call(message["name"].as_str().unwrap_or(kind), input)),
+                None => pieces.push(format!("[{kind}]")),
+            }
+        }
+        _ => {}
+    }
+    content(&message["content"], pieces);
+    content(&message["output"], pieces);
     if let Some(refusal) = message["refusal"].as_str() {
         pieces.push(format!("[refusal] {refusal}"));
     }
     let calls = message["tool_calls"].as_array().into_iter().flatten().map(|call| &call["function"]);
     for function in calls.chain(message.get("function_call")) {
-        let name = function["name"].as_str().unwrap_or("?");
-        let arguments = function["arguments"].as_str().unwrap_or_default();
-        pieces.push(format!("→ {name}({arguments})"));
+        pieces.push(call(function["name"].as_str().unwrap_or("?"), &function["arguments"]));
     }
-    pieces.join("\n")
 }
 
-fn part(part: &Value) -> String {
+fn call(name: &str, input: &Value) -> String {
+    let arguments = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
+    format!("→ {name}({})", if input.is_null() { "" } else { &arguments })
+}
+
+fn content(content: &Value, pieces: &mut Vec<String>) {
+    match content {
+        Value::Null => {}
+        Value::String(text) => pieces.push(text.clone()),
+        Value::Array(parts) => parts.iter().for_each(|one| part(one, pieces)),
+        other => pieces.push(other.to_string()),
+    }
+}
+
+fn part(part: &Value, pieces: &mut Vec<String>) {
     match (part["text"].as_str(), part["type"].as_str()) {
-        (Some(text), _) => text.to_owned(),
-        (None, Some(kind)) => format!("[{kind}]"),
-        (None, None) => "[?]".to_owned(),
+        (Some(text), _) => pieces.push(text.to_owned()),
+        (None, Some("tool_use")) => {
+            pieces.push(call(part["name"].as_str().unwrap_or("?"), &part["input"]));
+        }
+        (None, Some("tool_result")) => content(&part["content"], pieces),
+        (None, Some(kind)) => pieces.push(format!("[{kind}]")),
+        (None, None) => pieces.push("[?]".to_owned()),
     }
 }
 
@@ -205,6 +255,41 @@ mod tests {
             rendered(&messages, Some(&turn), Length::Short),
             "messages\n#0 system\n    be\n#1 user\n    ask\n#2 tool c1  [masked in the last turn]\n    old\n\
              #3 assistant\n    → f({})\n\nmessages of other branches\n#2 assistant\n    left\n"
+        );
+    }
+
+    #[test]
+    fn every_dialect_is_shown() {
+        let messages = [
+            entry(
+                "a",
+                "0",
+                0,
+                1,
+                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"x"}]}]}"#,
+            ),
+            entry(
+                "b",
+                "a",
+                1,
+                2,
+                r#"{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{"a":1}}]}"#,
+            ),
+            entry(
+                "c",
+                "b",
+                2,
+                3,
+                r#"[{"type":"reasoning","summary":[]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"ok"}]},
+                {"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"shell_call","action":{"commands":["ls"]}}]"#,
+            ),
+            entry("d", "c", 3, 4, r#"{"type":"function_call_output","call_id":"c","output":"y"}"#),
+            entry("e", "d", 4, 5, r#"{"type":"item_reference","id":"x"}"#),
+        ];
+        assert_eq!(
+            rendered(&messages, None, Length::Short),
+            "messages\n#0 user\n    x\n#1 assistant\n    → f({\"a\":1})\n#2 assistant\n    [reasoning]\n    ok\n    → f({})\n    \
+             → shell_call({\"commands\":[\"ls\"]})\n#3 tool c\n    y\n#4 assistant\n    [item_reference]\n"
         );
     }
 

@@ -78,6 +78,10 @@ fn lines(turn: &TurnRecord) -> Vec<(&'static str, String)> {
         let (masked, tokens) = (count(turn.masked.len()), grouped(turn.masked_tokens));
         format!("{masked} observations of {tokens} tokens, {} postponed", count(turn.postponed))
     });
+    add(!turn.trimmed.is_empty(), "trimmed", &|| {
+        let (trimmed, saved) = (count(turn.trimmed.len()), grouped(turn.saved_by_trimming));
+        format!("{trimmed} observations of {} tokens, {saved} left out", grouped(turn.trimmed_tokens))
+    });
     add(turn.folded > 0 || turn.summary_triggered, "summary", &|| {
         let new = if turn.summary_triggered { ", written for this turn" } else { "" };
         format!("of {} messages in {} tokens{new}", count(turn.folded), grouped(turn.summary_tokens))

@@ -1,6 +1,8 @@
 //! The recorded agent: sends its requests in order and prints what happened to each.
 
 use super::http::{Message, write};
+use super::ink::Ink;
+use super::story::{Edits, Story};
 use crate::conversations::terminal::{one_line, print};
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -12,6 +14,7 @@ use tidegate_config::Settings;
 use tidegate_explain::grouped;
 use tidegate_replay::{Billed, Cost, Provider, Recorded, Regime};
 use tidegate_tokens::Model;
+use tidegate_wire::{AnswerCall, Dialect};
 
 /// The delay between lines on a terminal, so that people can follow.
 const PAUSE: Duration = Duration::from_millis(150);
@@ -28,46 +31,45 @@ struct Totals {
 
 pub(super) fn play(
     recorded: &Recorded,
-    proxy: SocketAddr,
+    (proxy, dialect): (SocketAddr, Dialect),
     model: &Arc<Model>,
     settings: &Settings,
     is_paced: bool,
 ) -> anyhow::Result<()> {
     let is_paced = is_paced && std::io::stdout().is_terminal();
+    let ink = Ink::of_terminal();
     // Bills the same requests as if there were no proxy.
     let mut direct = Provider::new(model.clone(), settings);
     let mut totals = Totals::default();
-    let requests = recorded.len();
-    print(
-        format!("An agent fixes a bug in {requests} requests to {}, through Tidegate.\n\n", model.name)
-            .as_bytes(),
-    );
-    print(
-        b"turn         sent    forwarded  cached  edits                cost  without  action of the agent\n",
-    );
-    for turn in 0..requests {
+    let mut story = Story::new(settings);
+    print(introduction(recorded.len(), model, ink).as_bytes());
+    for turn in 0..recorded.len() {
         let body = recorded.body(turn);
-        let response = exchange(proxy, &body)?;
-        let header = |name: &str| response.header(name).unwrap_or_default().to_owned();
-        let completion: Value = serde_json::from_slice(&response.body).context("the response is not JSON")?;
-        let usage = &completion["usage"];
-        let (forwarded, cached) =
-            (figure(&usage["prompt_tokens"]), figure(&usage["prompt_tokens_details"]["cached_tokens"]));
+        let response = exchange(proxy, dialect, &body)?;
+        let edits = Edits::parse(response.header("x-tidegate-edits").unwrap_or_default());
+        let answer = dialect.read_answer(&response.body).context("the response cannot be read")?;
+        let usage = answer.usage.unwrap_or_default();
+        let (forwarded, cached) = (usage.prompt_tokens, usage.cached_tokens);
         let now = u64::try_from(turn).unwrap_or(u64::MAX) * 1_000;
         let raw = direct.bill(&body, now).unwrap_or_default();
         totals.add(model, &raw, forwarded, cached);
+        let happened = story.tell(turn, edits);
         let line = format!(
-            "{:>4}  {:>11}  {:>11}  {:>4} %  {:<16}  {:>7}  {:>7}  {}\n",
+            "{:>4}  {:>7}  {:>9}  {:>4} %  {:>11}  {:>9}  {}\n",
             turn + 1,
             grouped(raw.tokens()),
             grouped(forwarded),
             (cached * 100).checked_div(forwarded).unwrap_or(0),
-            edits(&header("x-tidegate-edits")),
             money(&totals.cost),
             money(&totals.without),
-            action(&completion["choices"][0]["message"])
+            if happened.is_new { ink.green(&happened.what) } else { happened.what },
         );
         print(line.as_bytes());
+        let action = action(answer.tool_calls.first());
+        print(format!("{}\n", ink.dim(&format!("      {action}"))).as_bytes());
+        for reason in happened.why {
+            print(format!("      {}\n", ink.yellow(reason)).as_bytes());
+        }
         if is_paced {
             std::thread::sleep(PAUSE);
         }
@@ -76,13 +78,24 @@ pub(super) fn play(
     Ok(())
 }
 
-fn exchange(proxy: SocketAddr, body: &[u8]) -> anyhow::Result<Message> {
+fn introduction(requests: usize, model: &Model, ink: Ink) -> String {
+    let head = "turn     sent  forwarded  cached  cost so far     direct  what happened";
+    format!(
+        "An agent fixes a bug in {requests} requests to {}, through Tidegate.\n\
+         Tokens per request; the costs are sums of the input so far, through Tidegate\n\
+         and as if the agent had asked the provider directly.\n\n{}\n",
+        model.name,
+        ink.bold(head)
+    )
+}
+
+fn exchange(proxy: SocketAddr, dialect: Dialect, body: &[u8]) -> anyhow::Result<Message> {
     let mut stream = TcpStream::connect(proxy).context("cannot reach the proxy")?;
-    let start = "POST /v1/chat/completions HTTP/1.1";
+    let start = format!("POST {} HTTP/1.1", dialect.path());
     let headers = format!(
         "host: {proxy}\r\nauthorization: Bearer demo\r\nx-conversation-id: demo\r\nconnection: close\r\n"
     );
-    write(&mut stream, start, &headers, body)?;
+    write(&mut stream, &start, &headers, body)?;
     let response = Message::read(&mut BufReader::new(stream))?.context("the proxy did not respond")?;
     if !response.start.contains(" 200 ") {
         bail!("the proxy returned `{}`: {}", response.start, String::from_utf8_lossy(&response.body));
@@ -110,44 +123,32 @@ impl Totals {
         let cost = reduction(self.cost.units, self.without.units);
         format!(
             "\nThe agent sent {} tokens and {} were forwarded: {tokens:.0} % fewer.\n\
-             At the prices of {}, the input cost {} instead of {}: {cost:.0} % less. {} % of it was read from the provider's cache.\n",
+             {} % of these were read from the provider's cache.\n\
+             The input cost {} instead of {}, at the prices of {}: {cost:.0} % less.\n",
             grouped(self.sent),
             grouped(self.forwarded),
-            model.name,
+            (self.cached * 100).checked_div(self.forwarded).unwrap_or(0),
             money(&self.cost),
             money(&self.without),
-            (self.cached * 100).checked_div(self.forwarded).unwrap_or(0)
+            model.name,
         )
     }
-}
-
-fn figure(value: &Value) -> u64 {
-    value.as_u64().unwrap_or(0)
 }
 
 fn money(cost: &Cost) -> String {
     cost.known_usd().map_or("n/a".to_owned(), |usd| format!("${usd:.4}"))
 }
 
-/// Formats `masked=3,folded=0,dropped=0` without the zeros.
-fn edits(header: &str) -> String {
-    let done: Vec<String> = header
-        .split(',')
-        .filter_map(|part| part.split_once('='))
-        .filter(|(_, number)| *number != "0")
-        .map(|(edit, number)| format!("{number} {edit}"))
-        .collect();
-    if done.is_empty() { "-".to_owned() } else { done.join(", ") }
-}
-
 /// The agent's next command, on one line.
-fn action(message: &Value) -> String {
-    const MAX_WIDTH: usize = 60;
-    let arguments = message["tool_calls"][0]["function"]["arguments"].as_str();
-    let command = arguments.and_then(|text| serde_json::from_str::<Value>(text).ok());
+fn action(call: Option<&AnswerCall>) -> String {
+    const MAX_WIDTH: usize = 72;
+    let command = call.and_then(|call| serde_json::from_str::<Value>(&call.arguments).ok());
     let command = command.as_ref().and_then(|command| command["command"].as_str());
-    let text = command.map_or("reports what it did", |command| command.lines().next().unwrap_or_default());
-    let text = one_line(text);
+    let text = command.map_or_else(
+        || "the agent reports what it did".to_owned(),
+        |command| format!("$ {}", command.lines().next().unwrap_or_default()),
+    );
+    let text = one_line(&text);
     if text.chars().count() > MAX_WIDTH {
         text.chars().take(MAX_WIDTH - 1).chain(['…']).collect()
     } else {

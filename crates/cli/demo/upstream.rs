@@ -1,6 +1,7 @@
 //! A simulated provider: counts and caches like a real one, and returns the recorded responses.
 
 use super::http::{Message, write};
+use super::translate::{Usage, response};
 use serde_json::{Value, json};
 use std::io::BufReader;
 use std::net::{TcpListener, TcpStream};
@@ -9,8 +10,10 @@ use std::time::Instant;
 use tidegate_config::Settings;
 use tidegate_replay::Provider;
 use tidegate_tokens::{Model, count};
+use tidegate_wire::Dialect;
 
 struct Upstream {
+    dialect: Dialect,
     responses: Vec<Value>,
     started: Instant,
     model: Arc<Model>,
@@ -26,6 +29,7 @@ struct UpstreamState {
 /// Serves on its own threads until the process ends.
 pub(super) fn start(
     listener: TcpListener,
+    dialect: Dialect,
     recording: &str,
     model: Arc<Model>,
     settings: &Settings,
@@ -34,7 +38,7 @@ pub(super) fn start(
     let messages = recording["messages"].as_array().into_iter().flatten();
     let responses = messages.filter(|message| message["role"] == "assistant").cloned().collect();
     let state = Mutex::new(UpstreamState { provider: Provider::new(model.clone(), settings), sent: 0 });
-    let upstream = Arc::new(Upstream { responses, started: Instant::now(), model, state });
+    let upstream = Arc::new(Upstream { dialect, responses, started: Instant::now(), model, state });
     std::thread::Builder::new().name("demo upstream".to_owned()).spawn(move || {
         for stream in listener.incoming().flatten() {
             let upstream = upstream.clone();
@@ -69,23 +73,8 @@ impl Upstream {
         let end = json!({ "role": "assistant", "content": "The recording is over." });
         let message = self.responses.get(state.sent).unwrap_or(&end);
         state.sent += 1;
-        let calls = message["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty());
         let completion = count(self.model.encoding, &message.to_string()).0;
-        Some(json!({
-            "id": format!("chatcmpl-demo-{}", state.sent),
-            "object": "chat.completion",
-            "model": self.model.name,
-            "choices": [{
-                "index": 0,
-                "message": message,
-                "finish_reason": if calls { "tool_calls" } else { "stop" },
-            }],
-            "usage": {
-                "prompt_tokens": billed.tokens(),
-                "completion_tokens": completion,
-                "total_tokens": billed.tokens() + completion,
-                "prompt_tokens_details": { "cached_tokens": billed.read },
-            },
-        }))
+        let usage = Usage { prompt: billed.tokens(), cached: billed.read, completion };
+        Some(response(self.dialect, state.sent, &self.model.name, message, &usage))
     }
 }

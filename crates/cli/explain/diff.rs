@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use tidegate_explain::fate::Action;
 use tidegate_explain::figures::tokens;
-use tidegate_explain::{Case, Change, Insertion, Op, What, grouped};
+use tidegate_explain::{Case, Change, Insertion, Op, What, folding, grouped};
 
 /// Longer lines are shortened to their first and last characters.
 const MAX_LINE: usize = 160;
@@ -25,20 +25,25 @@ fn write(out: &mut String, change: &Change) {
     let which =
         if first == last { format!("messages[{first}]") } else { format!("messages[{first}] to [{last}]") };
     let (sent, forwarded) = (tokens(change.before), tokens(change.after));
-    let (old, new) = match change.what {
-        What::Changed(_) => {
+    let (old, new) = match &change.what {
+        What::Changed(_, own) if own.is_empty() => {
             (format!("{which} as sent, {sent} tokens"), format!("{which} as forwarded, {forwarded} tokens"))
         }
+        What::Changed(_, own) => (
+            format!("{which} as sent, {sent} tokens"),
+            format!("{which} as forwarded with {}, {forwarded} tokens", folding::titles(own)),
+        ),
         What::Removed(action) => {
             let why =
-                if action == Action::Fold { "covered by the summary" } else { "dropped for the marker" };
+                if *action == Action::Fold { "covered by the summary" } else { "dropped for the marker" };
             (format!("{which} as sent, {sent} tokens"), format!("nothing: {why}"))
         }
-        What::Inserted(insertion) => {
-            let what = match insertion {
-                Insertion::Summary { .. } => format!("a summary as forwarded, {forwarded} tokens"),
-                Insertion::Memory { .. } => format!("the memory as forwarded, {forwarded} tokens"),
-                Insertion::Marker => "a marker as forwarded".to_owned(),
+        What::Inserted(own) => {
+            let what: Vec<&str> = own.iter().map(name).collect();
+            let what = what.join(" and ");
+            let what = match forwarded.as_str() {
+                "0" => format!("{what} as forwarded"),
+                _ => format!("{what} as forwarded, {forwarded} tokens"),
             };
             (format!("nothing before messages[{first}]"), what)
         }
@@ -49,11 +54,22 @@ fn write(out: &mut String, change: &Change) {
     let _ =
         writeln!(out, "--- {old}\n+++ {new}\n@@ -{} +{} @@", range(count(Op::More)), range(count(Op::Less)));
     for line in &change.lines {
-        // Inserted messages are shown in full, because they cannot be read anywhere else.
-        match change.what {
+        // Texts of our own are shown in full, because they cannot be read anywhere else.
+        match &change.what {
             What::Inserted(_) => write_whole(out, line.op.mark(), &line.text),
-            What::Changed(_) | What::Removed(_) => write_line(out, line.op.mark(), &line.text),
+            What::Changed(_, own) if !own.is_empty() && line.op == Op::More => {
+                write_whole(out, line.op.mark(), &line.text);
+            }
+            What::Changed(..) | What::Removed(_) => write_line(out, line.op.mark(), &line.text),
         }
+    }
+}
+
+fn name(insertion: &Insertion) -> &'static str {
+    match insertion {
+        Insertion::Summary { .. } => "a summary",
+        Insertion::Memory { .. } => "the memory",
+        Insertion::Marker => "a marker",
     }
 }
 

@@ -4,6 +4,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use tidegate_config::strategy_name;
+use tidegate_context::{Place, PlacedExcerpt};
 use tidegate_engine::{Kind, Tokens};
 use tidegate_explain::figures::{Source, duration, printable, tokens};
 use tidegate_explain::folding::folds;
@@ -27,6 +28,9 @@ pub(super) fn render(name: &str, case: &Case<'_>) -> String {
     if folds(case.request.strategy) {
         section(&mut out, Some("folding"), fold(case));
         notes(&mut out, &folding::notes(case));
+    }
+    if case.recalls() && !case.assessment.excerpts.is_empty() {
+        let _ = writeln!(out, "recall\n {}\n", figures::recall_note(case));
     }
     section(&mut out, Some("model"), model(case));
     let _ = writeln!(out, "verdict: {}", figures::verdict(case));
@@ -76,9 +80,11 @@ fn messages(case: &Case<'_>) -> Table {
     table.set_header(["#", "role", "kind", "tokens", "action", "why"]);
     let insertions = case.insertions();
     for (index, fate) in case.fates.iter().enumerate() {
-        for (_, insertion) in insertions.iter().filter(|(before, _)| *before == index) {
-            table.add_row(inserted(case, *insertion));
+        for (place, insertion) in insertions.iter().filter(|(place, _)| place.before() == index) {
+            table.add_row(inserted(case, *place, *insertion));
         }
+        let excerpts = case.assessment.excerpts.iter().filter(|excerpt| excerpt.message == index);
+        excerpts.for_each(|excerpt| _ = table.add_row(quoted(excerpt)));
         let count = if fate.after == fate.tokens {
             tokens(fate.tokens)
         } else {
@@ -92,8 +98,8 @@ fn messages(case: &Case<'_>) -> Table {
     table
 }
 
-/// The row of an inserted message, which has no index.
-fn inserted(case: &Case<'_>, insertion: Insertion) -> [String; 6] {
+/// The row of a text of our own, which has no index. It stands before the row of the message that it is in.
+fn inserted(case: &Case<'_>, place: Place, insertion: Insertion) -> [String; 6] {
     let (role, kind, size, why) = match insertion {
         Insertion::Summary { tokens: size, covered } => {
             let why = format!("replaces {}", figures::counted(covered, "message"));
@@ -104,7 +110,19 @@ fn inserted(case: &Case<'_>, insertion: Insertion) -> [String; 6] {
         }
         Insertion::Marker => ("user", "marker", String::new(), "replaces dropped messages".to_owned()),
     };
-    ["+".to_owned(), role.to_owned(), kind.to_owned(), size, "insert".to_owned(), why]
+    let action = match place {
+        Place::Before(_) | Place::Joined(_) => "insert".to_owned(),
+        Place::In(message) => format!("add to {message}"),
+    };
+    ["+".to_owned(), role.to_owned(), kind.to_owned(), size, action, why]
+}
+
+/// The row of an excerpt, which stands in the message below it.
+fn quoted(excerpt: &PlacedExcerpt) -> [String; 6] {
+    let sources: Vec<String> = excerpt.sources.iter().map(usize::to_string).collect();
+    let why = format!("quotes {}, which this message is about", sources.join(", "));
+    let row = ["+", "user", "excerpt", &tokens(excerpt.tokens), "insert", &why];
+    row.map(str::to_owned)
 }
 
 fn kind(fate: &Fate) -> String {
@@ -246,6 +264,7 @@ fn model(case: &Case<'_>) -> Table {
         ["matched", &matched],
         ["encoding", &format!("{}, {fit}", model.encoding)],
         ["prices", &prices],
+        ["cache", model.caching.kind.name()],
         ["cache life", &duration(model.caching.ttl)],
     ]);
     table

@@ -32,8 +32,8 @@ fn dropped_messages_and_their_marker_are_shown() {
     let case =
         Case::recorded(&reader, request, Past { turn: &turn, state: ConversationState::default() }).unwrap();
     let shown = table::render("request.json", &case);
-    assert!(shown.contains("insert  replaces dropped messages\n 1  assistant"), "{shown}");
-    assert_eq!(shown.matches("drop    no summary covers it, and it does not fit\n").count(), 2, "{shown}");
+    assert!(shown.contains("marker          add to 3  replaces dropped messages\n 3  user"), "{shown}");
+    assert_eq!(shown.matches("drop      no summary covers it, and it does not fit\n").count(), 2, "{shown}");
     assert!(shown.contains("verdict: fits: forwarded with 2 messages dropped, "), "{shown}");
     let object = json::of(&case);
     assert_eq!(
@@ -41,8 +41,9 @@ fn dropped_messages_and_their_marker_are_shown() {
         (&value!(2), &value!("drop"))
     );
     let diff = diff::render(&case);
-    let (marker, removed) = diff.split_once("--- messages[1] to [2] as sent, ").unwrap();
-    assert!(marker.starts_with("--- nothing before messages[1]\n+++ a marker as forwarded\n"), "{diff}");
+    let (removed, marker) = diff.split_once("--- messages[3] as sent, ").unwrap();
+    assert!(marker.contains("+++ messages[3] as forwarded with a marker for what is dropped"), "{diff}");
     assert!(marker.contains("2 earlier turns of this conversation are missing here"), "{diff}");
+    assert!(removed.starts_with("--- messages[1] to [2] as sent, "), "{diff}");
     assert!(removed.contains("+++ nothing: dropped for the marker\n@@ -1,8 +0,0 @@\n"), "{diff}");
 }

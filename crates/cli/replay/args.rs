@@ -11,6 +11,7 @@ pub(crate) const MORE: &str = "\
 Examples:
   tidegate replay runs.jsonl                          every strategy and pace, at the model's prices
   tidegate replay runs.jsonl --price 1,0.5,0.1        with cached input at ×1, ×0.5 and ×0.1
+  tidegate replay runs.jsonl --need                   how often the model needed what was shortened
   tidegate replay runs.jsonl --html report.html       an HTML report with plots
   tidegate replay runs.jsonl --recommend              the cheapest policy, as TOML for proxy.toml
   tidegate replay runs.jsonl --recommend --keep-at-least 10 --only masking
@@ -31,8 +32,8 @@ Files (JSON Lines; the format is detected from the first line):
   time it was sent, in seconds, milliseconds or as a date. It is not part of the request.
 
 Policies (--policy; separate several with commas or repeat the flag):
-  raw, masking:every_turn, masking:batch=N, masking:break_even, summarization, hybrid, window,
-  route:NAME. Append @TURNS to set the window of a policy that masks or folds:
+  raw, masking:every_turn, masking:batch=N, masking:break_even, masking+trim, summarization, hybrid,
+  window, coding-agent (the profile), route:NAME. Append @TURNS to set the window of a policy that masks or folds:
   masking:break_even@20. All other settings come from the configuration for the conversation's model.
 
 The cost is that of the input of every request, with a model of the provider's prompt cache: a
@@ -42,6 +43,10 @@ is the conversation with the highest cost relative to raw. `edited` counts reque
 forwarded edited, `moves` those whose edits change a prefix that the provider has cached. The
 built-in summarizer writes all summaries.
 
+The need (--need, at the first price) is the share of answers that use an identifier (a path, id, name
+or number) which stands in a masked or trimmed result and nowhere in the forwarded request. `chance`
+is the same with the shortened results of another conversation: so many would match anyway.
+
 JSON (--json) is one object. Members may be added, but these stay:
   conversations, requests, untimed, gap_s, models[], notes[]
   prices[]        price, policies[], and with --recommend recommended: null, or policy,
@@ -50,6 +55,8 @@ JSON (--json) is one object. Members may be added, but these stay:
                   cost_usd (null if a price is unknown), cost_units (tokens at the plain input
                   price), ratio_to_raw, worst (id, ratio_to_raw), refused, over_window, unreadable,
                   edited, moves, summaries, peak_tokens
+  need[]          with --need: policy, answers, needed, by_chance, share, chance, conversations,
+                  conversations_in_need
   each[]          id, and prices[] with, for each policy, policy, cost_usd, cost_units,
                   tokens_sent, refused";
 
@@ -85,7 +92,11 @@ pub(crate) struct ReplayArgs {
     /// Write every forwarded request to this file, one JSON object per request and policy
     #[arg(long, value_name = "FILE")]
     pub(crate) forwarded: Option<PathBuf>,
-    /// Recommend the cheapest policy under which no request would have been refused
+    /// Measure how many answers use an identifier that only a masked or trimmed result held
+    #[arg(long)]
+    pub(crate) need: bool,
+    /// Recommend the cheapest policy under which no request would have been refused, with a window no shorter than the
+    /// configured one unless --windows, --policy or --keep-at-least ask for it
     #[arg(long)]
     pub(crate) recommend: bool,
     /// Recommend only policies that keep at least this many turns unedited

@@ -2,7 +2,7 @@
 
 use super::ReplayResult;
 use serde_json::{Value, json};
-use tidegate_replay::{ConversationFigures, Figures};
+use tidegate_replay::{ConversationFigures, Figures, Need, Policy, Setup};
 
 pub(super) fn of(result: &ReplayResult<'_>) -> Value {
     let ReplayResult { setup, comparison, notes, .. } = result;
@@ -15,8 +15,25 @@ pub(super) fn of(result: &ReplayResult<'_>) -> Value {
         "models": comparison.models,
         "notes": notes,
         "prices": (0..setup.regimes.len()).map(|regime| price(result, regime)).collect::<Vec<Value>>(),
+        "need": result.needs.as_ref().map(|needs| need(setup, needs)),
         "each": comparison.conversations.iter().map(|conversation| each(result, conversation)).collect::<Vec<Value>>(),
     })
+}
+
+fn need(setup: &Setup, needs: &[Need]) -> Vec<Value> {
+    let one = |(policy, need): (&Policy, &Need)| {
+        json!({
+            "policy": policy.to_string(),
+            "answers": need.answers,
+            "needed": need.needed,
+            "by_chance": need.by_chance,
+            "share": need.share(),
+            "chance": need.chance(),
+            "conversations": need.conversations,
+            "conversations_in_need": need.conversations_in_need,
+        })
+    };
+    setup.policies.iter().zip(needs).map(one).collect()
 }
 
 fn price(result: &ReplayResult<'_>, regime: usize) -> Value {

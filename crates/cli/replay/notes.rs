@@ -5,7 +5,7 @@ use tidegate_config::Summarizer;
 use tidegate_context::model_table;
 use tidegate_engine::Strategy;
 use tidegate_explain::grouped;
-use tidegate_replay::{Comparison, Setup};
+use tidegate_replay::{Comparison, Kind, Setup};
 use tidegate_tokens::Fit;
 
 pub(super) fn of(setup: &Setup, comparison: &Comparison, gap: Duration) -> Vec<String> {
@@ -48,6 +48,13 @@ pub(super) fn of(setup: &Setup, comparison: &Comparison, gap: Duration) -> Vec<S
              reports, but a replay cannot"
         ));
     }
+    if masks_nothing(setup, comparison) {
+        notes.push(
+            "nothing could be masked: if the agent writes the results of its tools as user messages, set \
+             `observations.user_pattern` in `[context.observations]` of proxy.toml to what they begin with"
+                .to_owned(),
+        );
+    }
     if uses_llm_summarizer(setup, comparison) {
         notes.push("an LLM summarizer cannot run offline: the built-in one wrote all summaries".to_owned());
     }
@@ -60,6 +67,18 @@ pub(super) fn of(setup: &Setup, comparison: &Comparison, gap: Duration) -> Vec<S
         ));
     }
     notes
+}
+
+/// Whether no policy that masks at every turn edited anything, in conversations long enough for it.
+fn masks_nothing(setup: &Setup, comparison: &Comparison) -> bool {
+    const LONG: u64 = 12;
+    let Some(totals) = comparison.totals.first() else { return false };
+    let mut masking =
+        setup.policies.iter().zip(totals).filter(|(policy, _)| policy.kind == Kind::EveryTurn).peekable();
+    let requests = totals.first().map_or(0, |raw| raw.requests);
+    masking.peek().is_some()
+        && requests >= LONG * comparison.conversations.len() as u64
+        && masking.all(|(_, figures)| figures.edited == 0)
 }
 
 /// Whether a policy uses an LLM summarizer.

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, pr
 use std::fmt::Write;
 use std::io::IsTerminal;
 use tidegate_explain::grouped;
-use tidegate_replay::{Figures, Kind, Policy};
+use tidegate_replay::{Figures, Kind, Need, Policy, Setup};
 
 pub(super) fn render(result: &ReplayResult<'_>) -> String {
     let ReplayResult { setup, comparison, .. } = result;
@@ -22,6 +22,9 @@ pub(super) fn render(result: &ReplayResult<'_>) -> String {
     );
     for note in &result.notes {
         let _ = writeln!(out, "  {}", one_line(note));
+    }
+    if let Some(needs) = &result.needs {
+        let _ = writeln!(out, "\nneed, at {}\n{}", setup.regimes[0], need(setup, needs).trim_fmt());
     }
     for regime in 0..setup.regimes.len() {
         let _ = writeln!(out, "\n{}\n{}", setup.regimes[regime], policies(result, regime).trim_fmt());
@@ -52,6 +55,27 @@ fn policies(result: &ReplayResult<'_>, regime: usize) -> Table {
         if !matches!(shown.name, "policy" | "worst") {
             column.set_cell_alignment(CellAlignment::Right);
         }
+    }
+    table
+}
+
+/// How often an answer used what a policy had shortened.
+fn need(setup: &Setup, needs: &[Need]) -> Table {
+    let mut table = table();
+    table.set_header(["policy", "answers", "needed", "share", "by chance", "conversations in need"]);
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    for (policy, need) in setup.policies.iter().zip(needs) {
+        table.add_row([
+            one_line(&policy.to_string()),
+            grouped(need.answers),
+            grouped(need.needed),
+            percent(need.share()),
+            percent(need.chance()),
+            format!("{} of {}", grouped(need.conversations_in_need), grouped(need.conversations)),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
     table
 }
@@ -148,7 +172,8 @@ fn recommendation(
     for line in best.snippet.lines() {
         let _ = writeln!(text, "{}", format!("    {line}").trim_end());
     }
-    text += "\n  a smaller window nearly always costs less: set --keep-at-least to the number of turns your agent needs\n";
+    text += "\n  a smaller window nearly always costs less, and may cost quality: --keep-at-least N allows any of N turns or more,\n  \
+             and without it none below the configured one is recommended\n";
     text
 }
 

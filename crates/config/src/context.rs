@@ -4,7 +4,7 @@ use crate::fold::nonzero;
 use crate::section::Section;
 use crate::tree::{Node, Value};
 use crate::value::{self, InvalidValue};
-use crate::{Blocks, Fold, Glob, Limits, Pattern, Prune, Window, budget, profile};
+use crate::{Blocks, Fold, Glob, Limits, Pattern, Prune, Recall, Trim, Window, budget, policy, profile};
 use tidegate_engine::{BudgetPolicy, Keep, MaskPolicy, Pace, Strategy, Tokens};
 
 /// The context policy of a route.
@@ -14,6 +14,7 @@ pub struct Context {
     pub profile: Option<String>,
     pub history: History,
     pub unit: Unit,
+    pub native: Native,
     /// Whether to decide and report, but forward the request unchanged.
     pub observe: bool,
     pub allow_headers: AllowHeaders,
@@ -24,8 +25,11 @@ pub struct Context {
     pub rescue: bool,
     pub observations: Observations,
     pub mask: Mask,
+    /// `None` if long observations stay whole until they are masked.
+    pub trim: Option<Trim>,
     pub fold: Fold,
     pub prune: Prune,
+    pub recall: Recall,
     pub window: Window,
     pub blocks: Blocks,
     pub limits: Limits,
@@ -38,6 +42,15 @@ pub enum History {
     Client,
     /// The proxy. The client sends only new messages.
     Proxy,
+}
+
+/// How to treat a request that asks the provider to manage its context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Native {
+    /// Leave its messages to the provider.
+    Defer,
+    /// Manage it like any other.
+    Ignore,
 }
 
 /// The unit of the block limits.
@@ -64,16 +77,19 @@ pub struct Observations {
 }
 
 /// How observations are masked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Mask {
     pub policy: MaskPolicy,
     /// The text that replaces the content of a masked observation.
     pub placeholder: String,
+    /// How many of the identifiers that first appeared in a result its placeholder names.
+    pub hint: usize,
     /// Tools whose results are never masked.
     pub exclude_tools: Vec<Glob>,
 }
 
 choices!(History { "client" => Client, "proxy" => Proxy });
+choices!(Native { "defer" => Defer, "ignore" => Ignore });
 choices!(Unit { "tokens" => Tokens, "words" => Words });
 
 impl Choice for Strategy {
@@ -100,24 +116,31 @@ pub fn strategy_from_name(name: &str) -> Option<Strategy> {
 
 const PLACEHOLDER: &str = "[OMITTED_OBSERVATION: too old; available in memory store]";
 
+/// How many identifiers a placeholder names where the model can ask for the result.
+const HINT: usize = 60;
+
 impl Context {
-    /// `summarizers` are the valid values of `fold.summarizer`.
-    pub(crate) fn read(section: &mut Section<'_>, summarizers: &[&str]) -> Context {
+    /// `summarizers` are the valid values of `fold.summarizer`; `stores_raw` is `store.raw`.
+    pub(crate) fn read(section: &mut Section<'_>, summarizers: &[&str], stores_raw: bool) -> Context {
         let BudgetSection { policy, windows, rescue } = section.section("budget", budget::read);
+        let recall = section.section("recall", |recall| Recall::read(recall, stores_raw));
         Context {
             strategy: section.choice("strategy", Strategy::Masking),
             profile: section.optional("profile", profile::name),
             history: section.choice("history", History::Client),
             unit: section.choice("unit", Unit::Tokens),
+            native: section.choice("native", Native::Defer),
             observe: section.flag("observe", false),
             allow_headers: AllowHeaders::read(section),
             budget: policy,
             windows,
             rescue,
             observations: section.section("observations", Observations::read),
-            mask: section.section("mask", Mask::read),
+            mask: section.section("mask", |mask| Mask::read(mask, recall)),
+            trim: section.section("trim", Trim::read),
             fold: section.section("fold", |fold| Fold::read(fold, summarizers)),
             prune: section.section("prune", Prune::read),
+            recall,
             window: section.section("window", Window::read),
             blocks: section.section("blocks", Blocks::read),
             limits: section.section("limits", Limits::read),
@@ -194,7 +217,9 @@ fn pattern(node: &Node) -> Result<Pattern, InvalidValue> {
 }
 
 impl Mask {
-    fn read(section: &mut Section<'_>) -> Mask {
+    fn read(section: &mut Section<'_>, recall: Recall) -> Mask {
+        // Without a way to ask for a result, naming what is in it helps less than it costs.
+        let hint = if recall.tool { HINT } else { 0 };
         let policy = MaskPolicy {
             keep: section.keep("keep", Keep::Turns(nonzero(10))),
             pace: section.pace("pace", Pace::BreakEven),
@@ -202,6 +227,7 @@ impl Mask {
         Mask {
             policy,
             placeholder: section.text("placeholder", PLACEHOLDER, value::text),
+            hint: section.with_default("hint", hint, policy::hint, policy::show_hint),
             exclude_tools: section
                 .with_default("exclude_tools", Vec::new(), value::globs, |_| "[]".to_owned()),
         }

@@ -3,7 +3,7 @@ use crate::section::Section;
 use crate::value;
 use std::num::NonZeroU32;
 use std::time::Duration;
-use tidegate_engine::{FoldPace, Keep, Tokens, Trigger};
+use tidegate_engine::{FoldPace, Keep, SummaryLimit, Tokens, Trigger};
 
 /// When old messages are folded into a summary, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Fold {
     pub pace: FoldPace,
     pub mode: FoldMode,
     /// The maximum length of a summary.
-    pub max_tokens: Tokens,
+    pub max_tokens: SummaryLimit,
     /// How long a summary may take.
     pub timeout: Duration,
     /// The role of the message that holds the summary.
@@ -68,23 +68,36 @@ choices!(FoldRole { "user" => User, "system" => System });
 
 impl Fold {
     pub(crate) fn read(section: &mut Section<'_>, summarizers: &[&str]) -> Fold {
-        let when = Trigger { budget_ratio: Some(0.70), user_turns: Some(nonzero(8)), ..Trigger::default() };
+        let when = Trigger { budget_ratio: Some(0.85), ..Trigger::default() };
         // An operator who sets `when` wants summaries at that point. The default trigger waits until a summary pays off.
         let pace = if section.has("when") { FoldPace::AtTrigger } else { FoldPace::BreakEven };
+        let when = section.trigger("when", when);
         Fold {
-            when: section.trigger("when", when),
-            keep: section.keep("keep", Keep::Turns(nonzero(4))),
+            when,
+            keep: section.keep("keep", default_keep(&when)),
             pace: section.choice("pace", pace),
             mode: section.choice("mode", FoldMode::Background),
-            max_tokens: section.positive_tokens("max_tokens", 1500),
+            max_tokens: section.summary_limit("max_tokens", MAX_TOKENS),
             timeout: section.duration("timeout", Duration::from_secs(20)),
             role: section.choice("role", FoldRole::User),
-            placement: section.choice("placement", FoldPlacement::Message),
+            placement: section.choice("placement", FoldPlacement::Merge),
             summarizer: section
                 .text("summarizer", "extractive", |node| value::one_of(node, summarizers).map(str::to_owned)),
             pin_task: section.flag("pin_task", false),
         }
     }
+}
+
+const MAX_TOKENS: SummaryLimit = SummaryLimit::Share { ratio: 0.10, min: Tokens(1500) };
+
+/// What stays if only `when` is set: up to half of the budget, and less where the trigger fires earlier, so that there is something
+/// to fold when it does. A trigger that counts turns or messages knows no budget.
+fn default_keep(when: &Trigger) -> Keep {
+    if when.messages.or(when.turns).or(when.user_turns).is_some() {
+        return Keep::Turns(nonzero(4));
+    }
+    let ratio = when.budget_ratio.map_or(0.5, |ratio| (ratio * 0.6).min(0.5));
+    Keep::Ratio((ratio * 100.0).round() / 100.0)
 }
 
 impl Prune {

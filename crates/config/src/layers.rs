@@ -11,6 +11,8 @@ pub(crate) struct Layers<'a> {
     pub(crate) environment: Option<Node>,
     /// The valid values of `fold.summarizer`.
     pub(crate) summarizers: Vec<&'a str>,
+    /// Whether the store may hold raw messages.
+    pub(crate) stores_raw: bool,
 }
 
 impl Layers<'_> {
@@ -33,7 +35,7 @@ impl Layers<'_> {
             ));
         }
         Section::read(report, merged.as_ref(), path, "context", |section| {
-            Context::read(section, &self.summarizers)
+            Context::read(section, &self.summarizers, self.stores_raw)
         })
     }
 
@@ -41,7 +43,7 @@ impl Layers<'_> {
     pub(crate) fn check_context(&self, report: &Report) {
         let alone = Report::default();
         Section::read(&alone, self.context, "context", "context", |section| {
-            Context::read(section, &self.summarizers)
+            Context::read(section, &self.summarizers, self.stores_raw)
         });
         for error in alone.into_findings().errors {
             report.error(error);

@@ -50,6 +50,7 @@ mod pattern;
 mod policy;
 mod policy_text;
 mod profile;
+mod recall;
 mod report;
 mod route;
 mod section;
@@ -60,6 +61,7 @@ mod store;
 mod summarizer;
 mod telemetry;
 mod tree;
+mod trim;
 mod units;
 mod upstream;
 mod value;
@@ -70,22 +72,25 @@ mod tests;
 
 pub use blocks::Blocks;
 pub use context::{
-    AllowHeaders, Context, History, Mask, ModelWindow, Observations, Unit, strategy_from_name, strategy_name,
+    AllowHeaders, Context, History, Mask, ModelWindow, Native, Observations, Unit, strategy_from_name,
+    strategy_name,
 };
 pub use error::{ConfigError, ConfigErrors};
 pub use fold::{Fold, FoldMode, FoldPlacement, FoldRole, Prune};
 pub use glob::Glob;
 pub use limits::Limits;
-pub use matching::{chat_route, matching_route};
+pub use matching::{matching_route, saved_route};
 pub use model::ModelSettings;
 pub use origin::{Origin, Resolved};
 pub use pattern::Pattern;
+pub use recall::Recall;
 pub use route::{Matcher, Route};
-pub use server::{Admin, Log, LogFormat, LogLevel, Server, ServerTls};
+pub use server::{Admin, Log, LogFormat, LogLevel, MAX_PUBLIC_CONNECTIONS, Server, ServerTls};
 pub use settings::{Anonymous, Archive, Conversation, Flags, Settings, load};
 pub use source::Source;
 pub use store::{OnFailure, Store, StoreUrl};
-pub use summarizer::{JsonSchema, LlmSummarizer, Summarizer};
-pub use telemetry::{OtlpProtocol, Telemetry};
+pub use summarizer::{Ceiling, JsonSchema, LlmSummarizer, Summarizer};
+pub use telemetry::{OtlpProtocol, Semconv, Telemetry};
+pub use trim::Trim;
 pub use upstream::{Protocol, Upstream, UpstreamUrl};
 pub use window::Window;

@@ -2,9 +2,6 @@
 
 use crate::{Glob, Matcher, Route};
 
-/// The path that OpenAI's own SDKs call.
-const CHAT_COMPLETIONS: &str = "/v1/chat/completions";
-
 /// Returns the index of the first route that matches. `model` is absent for a request whose body is not read. `has_header` says
 /// whether the request has a header of this name with a value that matches.
 #[must_use]
@@ -17,11 +14,11 @@ pub fn matching_route(
     routes.iter().position(|route| route.matcher.matches(path, model, &has_header))
 }
 
-/// Returns the route of a chat completion on OpenAI's own path without any header that a route asks for: all that is known of a
-/// saved request is its body.
+/// Returns the route of a request to this path without any header that a route asks for: all that is known of a saved request is its
+/// body, and with it the path that its API's own SDKs call.
 #[must_use]
-pub fn chat_route<'a>(routes: &'a [Route], model: Option<&str>) -> Option<&'a Route> {
-    matching_route(routes, CHAT_COMPLETIONS, model, |_, _| false).map(|index| &routes[index])
+pub fn saved_route<'a>(routes: &'a [Route], path: &str, model: Option<&str>) -> Option<&'a Route> {
+    matching_route(routes, path, model, |_, _| false).map(|index| &routes[index])
 }
 
 impl Matcher {

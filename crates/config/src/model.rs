@@ -1,7 +1,8 @@
 use crate::section::Section;
-use crate::value;
+use crate::tree::Node;
+use crate::value::{self, InvalidValue};
 use std::time::Duration;
-use tidegate_engine::Tokens;
+use tidegate_engine::{CacheKind, Tokens};
 
 /// What the operator sets for a model. Absent values come from the built-in table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +15,8 @@ pub struct ModelSettings {
     pub cached_input: Option<f64>,
     pub cache_write: Option<f64>,
     pub output: Option<f64>,
+    /// What the provider caches of a request.
+    pub cache: Option<CacheKind>,
     /// How long the provider caches a prefix that no request uses.
     pub cache_ttl: Option<Duration>,
 }
@@ -31,7 +34,13 @@ impl ModelSettings {
             cached_input: section.optional("cached_input", value::price),
             cache_write: section.optional("cache_write", value::price),
             output: section.optional("output", value::price),
+            cache: section.optional("cache", cache_kind),
             cache_ttl: section.optional("cache_ttl", value::duration),
         }
     }
+}
+
+fn cache_kind(node: &Node) -> Result<CacheKind, InvalidValue> {
+    let name = value::one_of(node, &CacheKind::ALL.map(CacheKind::name))?;
+    Ok(CacheKind::ALL.into_iter().find(|kind| kind.name() == name).unwrap_or_default())
 }

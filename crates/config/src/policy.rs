@@ -1,10 +1,10 @@
 use crate::tree::{Node, Value};
-use crate::value::{InvalidValue, count, positive_tokens, ratio};
-use tidegate_engine::{Keep, Pace, Trigger};
+use crate::value::{InvalidValue, count, positive_tokens, ratio, tokens};
+use tidegate_engine::{Keep, Pace, SummaryLimit, Trigger};
 
 /// Parses `{ turns = 10 }`, with exactly one unit.
 pub(crate) fn keep(node: &Node) -> Result<Keep, InvalidValue> {
-    let units = "must set exactly one of `turns`, `user_turns`, `messages`, `tokens`";
+    let units = "must set exactly one of `turns`, `user_turns`, `messages`, `tokens`, `ratio`";
     let invalid = || InvalidValue::new(units, "for example, `{ turns = 10 }`");
     let Value::Table(entries) = &node.value else { return Err(invalid()) };
     let mut entries = entries.iter();
@@ -14,6 +14,7 @@ pub(crate) fn keep(node: &Node) -> Result<Keep, InvalidValue> {
         "user_turns" => Keep::UserTurns(count(value)?),
         "messages" => Keep::Messages(count(value)?),
         "tokens" => Keep::Tokens(positive_tokens(value)?),
+        "ratio" => Keep::Ratio(ratio(value)?),
         _ => return Err(invalid()),
     };
     Ok(keep)
@@ -25,6 +26,35 @@ pub(crate) fn show_keep(keep: &Keep) -> String {
         Keep::UserTurns(count) => format!("{{ user_turns = {count} }}"),
         Keep::Messages(count) => format!("{{ messages = {count} }}"),
         Keep::Tokens(tokens) => format!("{{ tokens = {} }}", tokens.0),
+        Keep::Ratio(ratio) => format!("{{ ratio = {ratio:?} }}"),
+    }
+}
+
+/// Parses a number of tokens or `{ ratio = 0.10, min = 1500 }`.
+pub(crate) fn summary_limit(node: &Node) -> Result<SummaryLimit, InvalidValue> {
+    let Value::Table(entries) = &node.value else {
+        return positive_tokens(node).map(SummaryLimit::Tokens);
+    };
+    let invalid = || {
+        let must = "must be a number of tokens, or set `ratio` and `min`";
+        InvalidValue::new(must, "for example, `1500` or `{ ratio = 0.10, min = 1500 }`")
+    };
+    let (mut share, mut min) = (None, None);
+    for (key, value) in entries {
+        match key.as_str() {
+            "ratio" => share = Some(ratio(value)?),
+            "min" => min = Some(positive_tokens(value)?),
+            _ => return Err(invalid()),
+        }
+    }
+    let (Some(ratio), Some(min)) = (share, min) else { return Err(invalid()) };
+    Ok(SummaryLimit::Share { ratio, min })
+}
+
+pub(crate) fn show_summary_limit(limit: &SummaryLimit) -> String {
+    match limit {
+        SummaryLimit::Tokens(tokens) => tokens.0.to_string(),
+        SummaryLimit::Share { ratio, min } => format!("{{ ratio = {ratio:?}, min = {} }}", min.0),
     }
 }
 
@@ -88,4 +118,21 @@ pub(crate) fn show_pace(pace: &Pace) -> String {
         Pace::Batch(count) => format!("{{ batch = {count} }}"),
         Pace::BreakEven => "\"break_even\"".to_owned(),
     }
+}
+
+/// The most identifiers that a placeholder may name.
+const MAX_HINT: u64 = 1_000;
+
+/// Parses `{ identifiers = 60 }`.
+pub(crate) fn hint(node: &Node) -> Result<usize, InvalidValue> {
+    let must = format!("must be `{{ identifiers = n }}` with n from 0 to {MAX_HINT}");
+    let invalid = || InvalidValue::new(must.clone(), "for example, `{ identifiers = 60 }`, or 0 for none");
+    let Value::Table(entries) = &node.value else { return Err(invalid()) };
+    let number = entries.get("identifiers").filter(|_| entries.len() == 1).ok_or_else(invalid)?;
+    let number = tokens(number)?.0;
+    if number <= MAX_HINT { usize::try_from(number).map_err(|_| invalid()) } else { Err(invalid()) }
+}
+
+pub(crate) fn show_hint(hint: &usize) -> String {
+    format!("{{ identifiers = {hint} }}")
 }

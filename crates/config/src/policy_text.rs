@@ -44,7 +44,8 @@ impl Settings {
         let names = self.summarizers.keys().map(String::as_str);
         let summarizers = iter::once("extractive").chain(names).collect();
         let context = Section::read(&report, Some(&root), "", "", |section| {
-            let layers = Layers { context: section.child("context"), environment: None, summarizers };
+            let (context, stores_raw) = (section.child("context"), self.store.raw);
+            let layers = Layers { context, environment: None, summarizers, stores_raw };
             layers.read(&report, None, &format!("routes[{route}].context"))
         });
         let findings = report.into_findings();

@@ -4,12 +4,13 @@ use crate::value::{self, InvalidValue};
 use crate::{Origin, Source};
 
 /// The built-in profiles: named sets of settings, one layer below `[context]`.
-const PROFILES: [(&str, &str); 5] = [
+const PROFILES: [(&str, &str); 6] = [
     ("budgeted-chat", include_str!("profiles/budgeted-chat.toml")),
     ("agent", include_str!("profiles/agent.toml")),
     ("story", include_str!("profiles/story.toml")),
     ("assistant", include_str!("profiles/assistant.toml")),
     ("rolling-memory", include_str!("profiles/rolling-memory.toml")),
+    ("coding-agent", include_str!("profiles/coding-agent.toml")),
 ];
 
 /// Parses the name of a profile.

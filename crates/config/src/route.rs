@@ -26,7 +26,8 @@ pub struct Matcher {
 }
 
 /// OpenAI's own path, Azure's, and those of the many gateways that speak the same protocol below a path of their own.
-const CHAT_COMPLETIONS: [&str; 1] = ["*/chat/completions"];
+/// Anthropic's own path, and those of gateways that have its whole API below a path of their own.
+const MANAGED: [&str; 4] = ["*/chat/completions", "*/v1/messages", "*/anthropic/messages", "*/responses"];
 
 /// Reads the routes, or returns the default route if there are none.
 pub(crate) fn read(
@@ -97,9 +98,9 @@ pub(crate) fn known_upstream(
 
 impl Matcher {
     fn read(section: &mut Section<'_>) -> Matcher {
-        let chat_completions = CHAT_COMPLETIONS.map(Glob::new).to_vec();
+        let managed = MANAGED.map(Glob::new).to_vec();
         Matcher {
-            paths: section.with_default("path", chat_completions, paths, |globs| list(globs)),
+            paths: section.with_default("path", managed, paths, |globs| list(globs)),
             models: section.optional("models", value::nonempty_globs).unwrap_or_default(),
             headers: section.texts("headers", header_match).into_iter().map(header_glob).collect(),
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
-use tidegate_engine::{Keep, Pace, Tokens, Trigger};
+use tidegate_engine::{Keep, Pace, SummaryLimit, Tokens, Trigger};
 
 /// A reader of one table. Reading a key declares it, so the code that reads a section is its schema: a key that was not read is
 /// an error.
@@ -178,8 +178,8 @@ impl<'a> Section<'a> {
         self.with_default(key, Tokens(default), value::tokens, |tokens| tokens.0.to_string())
     }
 
-    pub(crate) fn positive_tokens(&mut self, key: &'static str, default: u64) -> Tokens {
-        self.with_default(key, Tokens(default), value::positive_tokens, |tokens| tokens.0.to_string())
+    pub(crate) fn summary_limit(&mut self, key: &'static str, default: SummaryLimit) -> SummaryLimit {
+        self.with_default(key, default, policy::summary_limit, policy::show_summary_limit)
     }
 
     pub(crate) fn count(&mut self, key: &'static str, default: NonZeroU32) -> NonZeroU32 {
@@ -241,6 +241,18 @@ impl<'a> Section<'a> {
         let set = keys.iter().find_map(|key| self.node.and_then(|node| node.get(key)));
         if let Some(node) = set {
             self.report.error(InvalidValue::new(must, hint).at(node));
+        }
+    }
+
+    /// Whether any layer has this section, even without a key.
+    pub(crate) fn exists(&self) -> bool {
+        self.node.is_some()
+    }
+
+    /// Declares keys that are not read because the section does not exist.
+    pub(crate) fn declare(&mut self, keys: &[&'static str]) {
+        for key in keys {
+            self.take(key);
         }
     }
 

@@ -55,6 +55,8 @@ pub struct Conversation {
     pub header: String,
     /// The headers in which clients send a session id of their own, in lowercase. The first one present counts.
     pub session_headers: Vec<String>,
+    /// The members of a body that name a session, where no header does: `session_id`, `litellm_session_id`, `metadata` or `prompt_cache_key`.
+    pub session_fields: Vec<String>,
     /// The headers with credentials, in lowercase. The hash of the first one present is the tenant.
     pub tenant: Vec<String>,
     /// Where requests without credentials have a conversation.
@@ -137,6 +139,7 @@ impl Settings {
             context: section.child("context"),
             environment: environment::layer(env, report),
             summarizers: iter::once("extractive").chain(names).collect(),
+            stores_raw: store.raw,
         };
         layers.check_context(report);
         let routes = route::read(report, section.list("routes"), &layers, &upstreams, &default);
@@ -191,13 +194,28 @@ choices!(Anonymous { "loopback" => Loopback, "anywhere" => Anywhere });
 const SESSION_HEADERS: &[&str] =
     &["x-claude-code-session-id", "session-id", "x-session-id", "x-opencode-session", "x-session-affinity"];
 
+/// The members of a body that can name a session, the most telling first.
+const SESSION_FIELDS: &[&str] = &["session_id", "litellm_session_id", "metadata", "prompt_cache_key"];
+
 const TENANT: &[&str] = &["authorization", "api-key", "x-api-key", "x-goog-api-key"];
+
+fn session_field(node: &Node) -> Result<String, InvalidValue> {
+    let name = value::text(node)?;
+    if SESSION_FIELDS.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(InvalidValue::new(
+        "must be a member of the body that can name a session",
+        "use any of `session_id`, `litellm_session_id`, `metadata`, `prompt_cache_key`",
+    ))
+}
 
 impl Conversation {
     fn read(section: &mut Section<'_>) -> Conversation {
         Conversation {
             header: section.text("header", "x-conversation-id", value::header),
             session_headers: section.strings("session_headers", SESSION_HEADERS, value::header),
+            session_fields: section.strings("session_fields", SESSION_FIELDS, session_field),
             tenant: section.strings("tenant", TENANT, value::header),
             anonymous: section.choice("anonymous", Anonymous::Loopback),
             secret_env: section.text("secret_env", "TIDEGATE_SECRET", value::variable),

@@ -36,7 +36,18 @@ pub struct LlmSummarizer {
     pub window: Option<Tokens>,
     /// The maximum number of characters of a tool output that the summarizer gets.
     pub max_tool_output: NonZeroU32,
+    /// Summaries at once, of all tenants and of one.
+    pub max_concurrent: NonZeroU32,
+    pub max_concurrent_per_tenant: NonZeroU32,
+    /// Summaries that wait for one of these places.
+    pub max_queued: NonZeroU32,
+    /// What its summaries may cost within any hour, where its prices are known.
+    pub max_cost_usd_per_hour: Option<Ceiling>,
 }
+
+/// An amount in billionths of a USD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ceiling(pub u64);
 
 /// Whether to send the JSON schema of the answer to the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +88,12 @@ impl Summarizer {
             ),
             window: section.optional("window", value::positive_tokens),
             max_tool_output: section.count("max_tool_output", nonzero(4000)),
+            max_concurrent: section.count("max_concurrent", nonzero(32)),
+            max_concurrent_per_tenant: section.count("max_concurrent_per_tenant", nonzero(16)),
+            max_queued: section.count("max_queued", nonzero(256)),
+            max_cost_usd_per_hour: section
+                .optional("max_cost_usd_per_hour", value::cost)
+                .map(|usd| Ceiling((usd * 1e9).round() as u64)),
         };
         match kind? {
             "llm" => model.map(|_| Summarizer::Llm(Box::new(llm))),

@@ -18,6 +18,8 @@ pub struct Telemetry {
     pub service_name: String,
     /// The share of requests that are traced, unless the client's `traceparent` decides.
     pub sample_ratio: f64,
+    /// Which names of OpenTelemetry's conventions for generative models are used.
+    pub semconv: Semconv,
     /// Whether spans contain prompts and completions.
     pub content: bool,
 }
@@ -30,6 +32,16 @@ pub enum OtlpProtocol {
 
 choices!(OtlpProtocol { "grpc" => Grpc, "http/protobuf" => Http });
 
+/// The generation of the conventions: they renamed most of their metrics in autumn 2026.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Semconv {
+    Old,
+    New,
+    Both,
+}
+
+choices!(Semconv { "old" => Old, "new" => New, "both" => Both });
+
 impl Telemetry {
     pub(crate) fn read(section: &mut Section<'_>) -> Telemetry {
         Telemetry {
@@ -40,6 +52,7 @@ impl Telemetry {
             interval: section.duration("interval", Duration::from_secs(60)),
             service_name: section.text("service_name", "tidegate", value::text),
             sample_ratio: section.fraction("sample_ratio", 1.0),
+            semconv: section.choice("semconv", Semconv::Both),
             content: section.flag("content", false),
         }
     }

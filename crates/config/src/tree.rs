@@ -38,7 +38,7 @@ pub(crate) enum Value {
 pub(crate) type Table = BTreeMap<String, Node>;
 
 /// Tables that a layer replaces as a whole. Merging the keys of two layers would give a value that neither of them meant.
-const ATOMIC: [&str; 3] = ["keep", "when", "pace"];
+const ATOMIC: [&str; 4] = ["keep", "when", "pace", "max_tokens"];
 
 impl Node {
     pub(crate) fn new(value: Value, path: &str, origin: Origin, written: String) -> Node {

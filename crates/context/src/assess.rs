@@ -2,9 +2,14 @@
 
 use crate::markers::{self, LONGEST_MARKER};
 use crate::policy::economy;
-use crate::{ConversationState, PinnedMessage, SummaryMessage, TurnInput};
+use crate::recall::is_gone;
+use crate::{ConversationState, PinnedMessage, PlacedExcerpt, RecalledExcerpt, SummaryMessage, TurnInput};
+use std::borrow::Cow;
 use std::sync::Arc;
-use tidegate_engine::{Conversation, Decision, Fold, Plan, Strategy, Tokens, decide, truncate};
+use tidegate_config::Native;
+use tidegate_engine::{
+    Cause, Conversation, Decision, Fold, Memory, Message, Plan, Strategy, Tokens, Verdict, decide, truncate,
+};
 use tidegate_tokens::chat::message_tokens;
 use tidegate_wire::{CacheLookup, ParsedRequest, Reader, Unreadable};
 
@@ -22,6 +27,12 @@ pub enum Rule {
 pub struct Assessment {
     pub chat: Arc<ParsedRequest>,
     pub decision: Decision,
+    /// Whether the messages are left to the provider, which was asked to manage them itself.
+    pub is_native: bool,
+    /// Whether the provider keeps the messages before these, so that there is nothing to edit and no total to judge.
+    pub continues_upstream: bool,
+    /// What was brought back of messages that have left the request, in the order of the messages that it stands in.
+    pub excerpts: Vec<PlacedExcerpt>,
     /// The summary and the notes as they were shortened to the total of the blocks; `None` if that left them whole.
     pub(crate) trimmed: Option<Trimmed>,
 }
@@ -59,29 +70,84 @@ impl TurnInput {
             head: chat.head,
             fixed: chat.fixed,
             budget: self.budget(&chat),
-            economy: economy(&self.model),
+            economy: economy(&self.model, self.is_cached(&chat)),
             marker: self.marker(reader),
             pinned: self.scaled(state.notes_in(self).map_or(Tokens::ZERO, |notes| notes.tokens)),
         };
-        let policy = self.policy(state);
+        let is_native = self.is_native(&chat);
+        let mut policy = self.policy(state);
+        let continues_upstream = self.outline.continues_upstream;
+        if is_native || continues_upstream {
+            policy.strategy = Strategy::Passthrough;
+        }
         let decide = match rule {
             Rule::Decide => decide,
             Rule::Truncate => truncate,
         };
-        let summaries = state.summaries();
-        let decision = if summaries.is_empty() {
-            decide(&conversation, &state.memory, &policy, self.now)
-        } else {
-            let mut memory = state.memory.clone();
-            for SummaryMessage { fold, .. } in summaries {
-                memory.add_fold(Fold { tokens: self.scaled(fold.tokens), ..fold.clone() });
+        let memory = self.memory(state);
+        let recalls = self.recalls() && !is_native && !continues_upstream;
+        let mut excerpts = if recalls { self.earlier_excerpts(&memory, &chat, reader) } else { Vec::new() };
+        // A message costs what is put into it, too.
+        let mut has_made_room = false;
+        let mut decision = loop {
+            let messages = with_excerpts(&chat.messages, &excerpts);
+            let conversation = Conversation { messages: &messages, ..conversation };
+            let mut decision = decide(&conversation, &memory, &policy, self.now);
+            let added: Tokens = excerpts.iter().map(|excerpt| excerpt.tokens).sum();
+            decision.plan.before = decision.plan.before.saturating_sub(added);
+            let count = excerpts.len();
+            // Summarizing makes room for them; where it cannot, they go first.
+            if decision.plan.verdict != Verdict::Fits && (decision.wanted.is_none() || rule == Rule::Truncate)
+            {
+                excerpts.clear();
+                has_made_room |= count > 0;
             }
-            decide(&conversation, &memory, &policy, self.now)
+            excerpts.retain(|excerpt| excerpt.sources.iter().all(|source| is_gone(&decision.plan, *source)));
+            if excerpts.len() == count {
+                break decision;
+            }
         };
+        if has_made_room {
+            decision.plan.cause.get_or_insert(Cause::Budget);
+        }
+        excerpts.retain(|excerpt| !is_gone(&decision.plan, excerpt.message));
+        if recalls {
+            let plan = &decision.plan;
+            let summary = plan.folded.as_ref().and_then(|folded| state.summary(folded.covers));
+            let summary = summary.and_then(SummaryMessage::text);
+            let new = self.new_excerpt(&memory, &chat, plan, &excerpts, summary.as_deref(), reader);
+            if let Some(new) = new {
+                decision.plan.after += new.tokens;
+                excerpts.push(new);
+            }
+            if let Some(waypoint) = &mut decision.waypoint {
+                waypoint.excerpts = excerpts.iter().map(|placed| placed.excerpt.clone()).collect();
+            }
+        }
         let trimmed = self.trimmed(state, &decision.plan);
-        let mut assessment = Assessment { chat: Arc::new(chat), decision, trimmed };
+        let mut assessment =
+            Assessment { chat: Arc::new(chat), decision, is_native, continues_upstream, excerpts, trimmed };
         assessment.recount_trimmed(self, state);
         Ok(assessment)
+    }
+
+    /// The earlier decisions, with the summaries as they are rendered for this request.
+    fn memory<'a>(&self, state: &'a ConversationState) -> Cow<'a, Memory> {
+        let summaries = state.summaries();
+        if summaries.is_empty() {
+            return Cow::Borrowed(&state.memory);
+        }
+        let mut memory = state.memory.clone();
+        for SummaryMessage { fold, .. } in summaries {
+            memory.add_fold(Fold { tokens: self.scaled(fold.tokens), ..fold.clone() });
+        }
+        Cow::Owned(memory)
+    }
+
+    /// Whether the request, or an earlier one of its conversation, has asked the provider to manage the context, and that is respected.
+    fn is_native(&self, chat: &ParsedRequest) -> bool {
+        let asks = || self.outline.asks_native || chat.parsed.iter().any(|message| message.facts.is_native);
+        self.context.native == Native::Defer && asks()
     }
 
     /// Shortens the summary and the notes where the total of the blocks demands it.
@@ -115,10 +181,28 @@ impl TurnInput {
     }
 }
 
+/// The messages as they cost with the excerpts in them.
+fn with_excerpts<'a>(messages: &'a [Message], excerpts: &[PlacedExcerpt]) -> Cow<'a, [Message]> {
+    let mut messages = Cow::Borrowed(messages);
+    for PlacedExcerpt { message, tokens, .. } in excerpts {
+        let message = &mut messages.to_mut()[*message];
+        message.tokens += *tokens;
+        message.masked = message.masked.map(|masked| masked + *tokens);
+    }
+    messages
+}
+
 impl Assessment {
-    /// The same request under a plan that was made for it before.
+    /// The same request under a plan that was made for it before, with the excerpts that it had.
     #[must_use]
-    pub fn with_plan(mut self, plan: Plan) -> Assessment {
+    pub fn as_recorded(
+        mut self,
+        plan: Plan,
+        recalled: &[RecalledExcerpt],
+        input: &TurnInput,
+        reader: &Reader,
+    ) -> Assessment {
+        self.excerpts = input.recorded_excerpts(&self.chat, recalled, reader);
         self.decision.plan = plan;
         self.decision.wanted = None;
         self.trimmed = None;

@@ -1,12 +1,12 @@
 //! Converts a plan into wire edits and applies them.
 
 use crate::markers;
-use crate::placement::{Insertion, Placed};
+use crate::placement::{Insertion, OwnKind, Placed};
 use crate::{Assessment, ConversationState, TurnInput};
 use bytes::Bytes;
 use std::borrow::Cow;
 use tidegate_engine::{Plan, Role, Strategy};
-use tidegate_wire::{BadEdit, Edit, OwnRole, Piece, Placeholder, splice};
+use tidegate_wire::{BadEdit, Edit, OwnRole, Piece, Placeholder, Substitutes, splice};
 
 impl Assessment {
     /// The request as it is to be forwarded; `None` if that is what the client sent.
@@ -27,22 +27,26 @@ impl Assessment {
     pub fn edits(&self, input: &TurnInput, state: &ConversationState) -> Vec<Edit> {
         let mut plan = Cow::Borrowed(&self.decision.plan);
         if input.context.observe {
-            let Plan { masked, folded, dropped, .. } = plan.to_mut();
+            let Plan { masked, trimmed, folded, dropped, .. } = plan.to_mut();
             masked.clear();
+            trimmed.clear();
             dropped.clear();
             *folded = None;
         }
         let placeholder = Placeholder::new(&input.context.mask.placeholder);
         let insertions = self.insertions(&plan, input, state);
-        let mut placed = self.placed(&plan, input, insertions).into_iter().peekable();
+        let placed = self.with_excerpts(self.placed(&plan, input, insertions));
+        let mut placed = placed.into_iter().peekable();
         let mut edits = Vec::new();
-        let mut masked = plan.masked.iter().peekable();
+        let (mut masked, mut trimmed) = (plan.masked.iter().peekable(), plan.trimmed.iter().peekable());
         let removed = plan.folded.as_ref().map_or(&[][..], |folded| &folded.removed);
         let (mut removed, mut dropped) = (removed.iter().peekable(), plan.dropped.iter().peekable());
         for (message, parsed) in self.chat.parsed.iter().enumerate() {
             let stands_here =
                 |placed: &Placed| matches!(placed, Placed::Message { before, .. } if *before == message);
-            while let Some(Placed::Message { before, json: with }) = placed.next_if(stands_here) {
+            while let Some(Placed::Message { before, json, breakpoint }) = placed.next_if(stands_here) {
+                let dialect = input.outline.dialect;
+                let with = breakpoint.map_or(json.clone(), |marker| dialect.with_breakpoint(&json, &marker));
                 edits.push(Edit::Insert { before, with });
             }
             if removed.next_if_eq(&&message).is_some() || dropped.next_if_eq(&&message).is_some() {
@@ -57,7 +61,15 @@ impl Assessment {
                 edits.push(Edit::Untag { message });
             }
             if masked.next_if_eq(&&message).is_some() {
-                edits.push(Edit::Mask { message, placeholder: placeholder.clone() });
+                edits.push(match self.substitutes(message) {
+                    Some(own) => Edit::Shorten { message, texts: own.placeholders_in(parsed) },
+                    None => Edit::Mask { message, placeholder: placeholder.clone() },
+                });
+            }
+            if trimmed.next_if_eq(&&message).is_some()
+                && let Some(own) = self.substitutes(message)
+            {
+                edits.push(Edit::Shorten { message, texts: own.excerpts_in(parsed) });
             }
             let is_part =
                 |placed: &Placed| matches!(placed, Placed::Part { message: into, .. } if *into == message);
@@ -68,16 +80,30 @@ impl Assessment {
         edits
     }
 
+    /// What can stand for a message, where that is not the same placeholder for all of them.
+    fn substitutes(&self, message: usize) -> Option<&Substitutes> {
+        self.chat.substitutes.get(message)?.as_deref()
+    }
+
     /// Messages of our own, each with the index of the client's message that it stands before.
-    fn insertions(&self, plan: &Plan, input: &TurnInput, state: &ConversationState) -> Vec<Insertion> {
+    pub(crate) fn insertions(
+        &self,
+        plan: &Plan,
+        input: &TurnInput,
+        state: &ConversationState,
+    ) -> Vec<Insertion> {
         let messages = &self.chat.messages;
         let first_after_instructions = messages.iter().position(|message| !message.role.is_instruction());
         let (notes, summary) = self.own_messages(plan, input, state);
-        let own = notes.into_iter().chain(summary).filter(|json| !json.is_empty());
+        let is_left_alone = self.is_native || self.continues_upstream;
+        let own = [(OwnKind::Notes, notes), (OwnKind::Summary, summary)].into_iter();
+        let own = own.filter_map(|(kind, json)| json.map(|json| (kind, json)));
+        let own = own.filter(|(_, json)| !json.is_empty() && !is_left_alone);
         // A request of instructions alone has no message that the notes could stand before.
-        let insertion = |before: usize, json: Bytes| Insertion { before, json, breakpoint: None };
-        let mut insertions: Vec<Insertion> =
-            own.filter_map(|json| first_after_instructions.map(|before| insertion(before, json))).collect();
+        let insertion = |kind, before: usize, json: Bytes| Insertion { kind, before, json, breakpoint: None };
+        let mut insertions: Vec<Insertion> = own
+            .filter_map(|(kind, json)| first_after_instructions.map(|before| insertion(kind, before, json)))
+            .collect();
         if let Some(first) = plan.dropped.first() {
             let text = match input.strategy {
                 Strategy::Window => markers::left_out_middle(plan.dropped.len()),
@@ -86,7 +112,11 @@ impl Assessment {
                     markers::missing_turns(plan.dropped.iter().filter(begins_turn).count().max(1))
                 }
             };
-            insertions.push(insertion(*first, input.outline.dialect.own_message(OwnRole::User, &text)));
+            insertions.push(insertion(
+                OwnKind::Marker,
+                *first,
+                input.outline.dialect.own_message(OwnRole::User, &text),
+            ));
         }
         self.move_breakpoint(plan, input, &mut insertions);
         insertions
@@ -102,7 +132,16 @@ impl Assessment {
         let Some(marker) = self.chat.parsed[lost].facts.breakpoint else { return };
         let place = input.outline.messages[lost].range().start;
         let marker = place + marker.range().start..place + marker.range().end;
-        if let Some(own) = insertions.iter_mut().rev().find(|own| own.before <= lost) {
+        // Providers want longer-lived markers first, so a marker never moves past another one.
+        let goes = |index: usize| {
+            let folded = plan.folded.as_ref().map_or(&[][..], |folded| &folded.removed);
+            folded.binary_search(&index).is_ok() || plan.dropped.binary_search(&index).is_ok()
+        };
+        let is_past_another = |own: &Insertion| {
+            (own.before..lost).any(|index| !goes(index) && self.chat.parsed[index].facts.breakpoint.is_some())
+        };
+        let nearest = insertions.iter_mut().rev().find(|own| own.before <= lost);
+        if let Some(own) = nearest.filter(|own| !is_past_another(own)) {
             own.breakpoint = Some(input.body.slice(marker));
         }
     }

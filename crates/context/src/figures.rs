@@ -1,12 +1,19 @@
-use crate::{Assessment, BlockSizes, ConversationState, TurnInput};
+use crate::{Assessment, BlockSizes, ConversationState, LimitReached, PlacedExcerpt, TurnInput};
+use std::collections::BTreeSet;
 use tidegate_engine::{Budget, Cause, Message, Plan, Strategy, Tokens, Verdict};
+use tidegate_wire::Dialect;
 
 /// The figures of one turn. Every report about it is written from these and from nothing else.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
+    pub dialect: Dialect,
     pub strategy: Strategy,
     /// Whether the plan was only reported, and the client's own request forwarded.
     pub observed: bool,
+    /// Whether the messages are left to the provider, which was asked to manage them itself.
+    pub is_native: bool,
+    /// Whether the provider keeps the messages before these.
+    pub continues_upstream: bool,
     pub verdict: Verdict,
     /// Messages in the request.
     pub messages: usize,
@@ -16,6 +23,8 @@ pub struct Figures {
     pub budget: Budget,
     /// Messages by what the plan does to them.
     pub masked: usize,
+    /// `None` where the policy does not trim.
+    pub trimmed: Option<usize>,
     pub folded: usize,
     pub dropped: usize,
     /// Observations outside the window that are not masked yet, because that would not pay.
@@ -24,8 +33,14 @@ pub struct Figures {
     /// Tokens of the summary and of the pinned notes in the request.
     pub summary_tokens: Tokens,
     pub notes_tokens: Tokens,
+    /// How many messages that have left the request are quoted in it, and what the excerpts cost. Of these, what is new in this request.
+    pub recalled: usize,
+    pub recalled_tokens: Tokens,
+    pub newly_recalled_tokens: Tokens,
     /// The summary that the request waited for.
     pub made: Option<MadeFold>,
+    /// The limit that the conversation has reached. If the plan is only observed, the request is forwarded all the same.
+    pub limit: Option<LimitReached>,
     /// Why something new was decided.
     pub trigger: Option<Cause>,
     pub blocks: Option<BlockSizes>,
@@ -39,6 +54,9 @@ pub struct LeftOut {
     /// The cost of the masked observations, and how much of it masking saves.
     pub masked: Tokens,
     pub by_masking: Tokens,
+    /// The cost of the trimmed observations, and how much of it trimming saves.
+    pub trimmed: Tokens,
+    pub by_trimming: Tokens,
     /// The cost of the messages that a summary or a marker stands for.
     pub folded: Tokens,
     pub dropped: Tokens,
@@ -67,22 +85,31 @@ impl Figures {
             Some(trimmed) => trimmed.notes.as_ref(),
             None => state.notes_in(input),
         };
+        let new = assessment.excerpts.iter().filter(|excerpt| excerpt.is_new);
         Figures {
+            dialect: input.outline.dialect,
             strategy: input.strategy,
             observed: input.context.observe,
+            is_native: assessment.is_native,
+            continues_upstream: assessment.continues_upstream,
             verdict: plan.verdict,
             messages: assessment.chat.messages.len(),
             before: plan.before,
             after: plan.after,
             budget: plan.budget,
             masked: plan.masked.len(),
+            trimmed: input.context.trim.is_some().then_some(plan.trimmed.len()),
             folded: folded.map_or(0, |folded| folded.removed.len()),
             dropped: plan.dropped.len(),
             postponed: plan.postponed,
             left_out: LeftOut::new(plan, &assessment.chat.messages),
             summary_tokens: folded.map_or(Tokens::ZERO, |folded| folded.tokens),
             notes_tokens: notes.map_or(Tokens::ZERO, |notes| notes.tokens),
+            recalled: sources(&assessment.excerpts),
+            recalled_tokens: assessment.excerpts.iter().map(|excerpt| excerpt.tokens).sum(),
+            newly_recalled_tokens: new.map(|excerpt| excerpt.tokens).sum(),
             made,
+            limit: None,
             trigger: plan.cause,
             blocks: BlockSizes::new(assessment, input, state),
             stop_hint,
@@ -98,7 +125,7 @@ impl Figures {
     /// Whether the plan was only observed, and would have been a refusal.
     #[must_use]
     pub fn would_refuse(&self) -> bool {
-        self.observed && self.verdict == Verdict::Refused
+        self.observed && (self.limit.is_some() || self.verdict == Verdict::Refused)
     }
 
     /// Tokens of the request with its summary, before anything was pruned.
@@ -113,12 +140,19 @@ impl Figures {
     }
 }
 
+/// The number of different messages that the excerpts quote.
+fn sources(excerpts: &[PlacedExcerpt]) -> usize {
+    excerpts.iter().flat_map(|excerpt| &excerpt.sources).collect::<BTreeSet<_>>().len()
+}
+
 impl LeftOut {
     fn new(plan: &Plan, messages: &[Message]) -> LeftOut {
         let sum = |indexes: &[usize]| indexes.iter().map(|&index| messages[index].tokens).sum();
         LeftOut {
             masked: sum(&plan.masked),
             by_masking: plan.masked.iter().map(|&index| messages[index].saving()).sum(),
+            trimmed: sum(&plan.trimmed),
+            by_trimming: plan.trimmed.iter().map(|&index| messages[index].trim_saving()).sum(),
             folded: plan.folded.as_ref().map_or(Tokens::ZERO, |folded| sum(&folded.removed)),
             dropped: sum(&plan.dropped),
         }

@@ -4,9 +4,9 @@ use crate::renderer::tokens;
 use crate::{Author, ConversationState, FoldFailure, FoldState, OwnedSource, OwnedSpeaker, TurnInput};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tidegate_engine::{Cause, Digest, FoldJob, Kind, Role, Tokens};
+use tidegate_engine::{Digest, FoldJob, Kind, Need, Role, Tokens};
 use tidegate_summary::{Call, MessageRef, Source, Summary, cap, extract, render};
-use tidegate_wire::{CallId, Content, MessageView, ParsedRequest, Part};
+use tidegate_wire::{CallId, Content, MessageView, ParsedRequest, Part, Results};
 
 /// A summary that should be made, with everything that making it needs. It can outlive its request.
 #[derive(Clone, Debug)]
@@ -27,6 +27,14 @@ pub struct SavedFold {
     pub state: FoldState,
 }
 
+/// A summary as the driver hands it over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompletedFold {
+    pub fold: SavedFold,
+    /// Why the built-in summarizer made it, if the configured one should have.
+    pub stands_in_for: Option<FoldFailure>,
+}
+
 /// What a summarizer reads.
 #[derive(Clone, Debug)]
 pub struct Material {
@@ -37,6 +45,12 @@ pub struct Material {
     /// The size to aim for. A longer summary is capped afterwards.
     pub max_tokens: u64,
 }
+
+/// More than the frame of a summary costs.
+const LONGEST_FRAME: Tokens = Tokens(500);
+
+/// Less than the marker for dropped messages costs.
+const SHORTEST_MARKER: Tokens = Tokens(40);
 
 impl Material {
     /// Summarizes the material with the built-in summarizer.
@@ -74,26 +88,56 @@ impl FoldRequest {
         Material {
             previous: previous.map(|fold| fold.state.summary.clone()),
             sources: self.sources(),
-            max_tokens: self.longest().0,
+            max_tokens: self.aim().0,
+        }
+    }
+
+    /// The size to aim for: what the summary may cost, and less than what it replaces unless it has to be made anyway.
+    fn aim(&self) -> Tokens {
+        let FoldJob { most, worth, need, .. } = self.job;
+        match need {
+            Need::Gain => most.min(Tokens(worth.0 / 5 * 4)),
+            Need::Limit => most,
         }
     }
 
     /// Caps a summary and decides which messages stay beside it. Also returns the cost of its message.
     ///
-    /// A summary that does not shrink the request is a failure, except where the history has a limit to keep to.
+    /// The summary keeps everything that its limit and the budget have room for. One that does not shrink the request then, or that
+    /// has lost every entry, is a failure, except where the history has a limit to keep to.
     pub fn finish(&self, summary: &Summary, author: Author) -> Result<(SavedFold, Tokens), FoldFailure> {
         let FoldRequest { input, chat, job, .. } = self;
-        let (role, encoding, limit) = (input.context.fold.role, input.model.encoding, self.longest());
+        let (role, encoding, limit) = (input.context.fold.role, input.model.encoding, job.most);
         let covered =
             chat.messages[..job.messages.end].iter().filter(|message| !message.role.is_instruction()).count();
-        let summary = cap(summary, covered, &|text| tokens(text, role, encoding) <= limit);
+        let (whole, is_empty) = (summary, summary.is_empty());
+        let summary = cap(whole, covered, &|text| input.scaled(tokens(text, role, encoding)) <= limit);
+        // Where not even a marker would fit, it stays as it is: the request is judged with it.
+        let summary = if summary.is_empty() && !is_empty && limit < SHORTEST_MARKER {
+            let limit = input.context.fold.max_tokens.of(&input.budget(chat));
+            cap(whole, covered, &|text| input.scaled(tokens(text, role, encoding)) <= limit)
+        } else {
+            summary
+        };
         let cost = input.scaled(tokens(&render(&summary, covered), role, encoding));
-        if cost >= job.worth && job.cause != Cause::Blocks {
+        // One that has lost every entry would be a message dropped without saying so.
+        let is_lost = summary.is_empty() && !is_empty;
+        if is_lost || (cost >= job.worth && job.need == Need::Gain) {
             return Err(FoldFailure::NoGain);
         }
-        let kept = self.kept(&summary, cost);
-        let state = FoldState { summary, keeps_request: job.keeps_request, kept, seen: job.seen, author };
+        let (kept, anchored) = self.kept(&summary, cost, &author);
+        let state =
+            FoldState { summary, keeps_request: job.keeps_request, kept, anchored, seen: job.seen, author };
         Ok((SavedFold { covers: job.covers, covered, state }, cost))
+    }
+
+    /// Whether no summary can shrink the request, because even one without entries would not.
+    #[must_use]
+    pub fn is_hopeless(&self) -> bool {
+        let FoldRequest { input, job, .. } = self;
+        let (role, encoding) = (input.context.fold.role, input.model.encoding);
+        let least = || input.scaled(tokens(&render(&Summary::default(), job.messages.end), role, encoding));
+        job.need == Need::Gain && job.worth < LONGEST_FRAME && least() >= job.worth
     }
 
     /// Whether `fold` takes more than folding alone would, because the request hardly fitted.
@@ -102,24 +146,20 @@ impl FoldRequest {
         self.job.prunes(&self.chat.messages, fold.state.kept.len())
     }
 
-    /// The maximum size of the summary: a tenth less than what it replaces, so that folding pays. A summary that a limit of the
-    /// history demands is made even if it does not pay.
-    fn longest(&self) -> Tokens {
-        let max = self.input.context.fold.max_tokens;
-        match self.job.cause {
-            Cause::Blocks => max,
-            _ => max.min(Tokens(self.job.worth.0 / 10 * 9)),
-        }
-    }
-
     /// The messages that stay beside the summary, each by the number of messages before it. Of those that only pruning takes, as
     /// many stay as there is room for, and first of all those that the summary's facts, decisions and open questions rest on.
-    fn kept(&self, summary: &Summary, cost: Tokens) -> Vec<usize> {
+    ///
+    /// Also returns those of them that a model's summary names. The built-in summarizer names nearly every message, so none stands
+    /// out.
+    fn kept(&self, summary: &Summary, cost: Tokens, author: &Author) -> (Vec<usize>, Vec<usize>) {
         let messages = &self.chat.messages;
         let anchors = summary.anchors().into_iter();
         let anchors: Vec<usize> =
             anchors.filter_map(|MessageRef(number)| usize::try_from(number).ok()).collect();
-        FoldJob::places(messages, &self.job.kept(messages, &anchors, cost))
+        let kept = self.job.kept(messages, &anchors, cost);
+        let is_anchored = |index: &&usize| author.calls > 0 && anchors.contains(index);
+        let anchored: Vec<usize> = kept.iter().filter(is_anchored).copied().collect();
+        (FoldJob::places(messages, &kept), FoldJob::places(messages, &anchored))
     }
 
     /// The messages as a summarizer reads them. Instructions stay in the context and are not summarized.
@@ -136,6 +176,17 @@ impl FoldRequest {
             }
             let raw = input.outline.messages[index].of(&input.body);
             let Ok(view) = input.outline.dialect.read_message(raw) else { continue };
+            let number = MessageRef(u32::try_from(index).unwrap_or(u32::MAX));
+            // Each with its own tool, and apart from the words of the user beside them.
+            sources.extend(view.results.iter().zip(&parsed.facts.answers).map(|(result, id)| OwnedSource {
+                number,
+                speaker: OwnedSpeaker::Observation { tool: tools.get(id).cloned() },
+                text: words(&result.content).join("\n"),
+                calls: Vec::new(),
+            }));
+            if parsed.facts.results == Results::Only {
+                continue;
+            }
             let tool = parsed.facts.answers.iter().find_map(|id| tools.get(id).cloned());
             let speaker = match (message.kind, message.role) {
                 (Kind::Observation, _) => OwnedSpeaker::Observation {
@@ -146,7 +197,7 @@ impl FoldRequest {
                 (Kind::Speech, _) => OwnedSpeaker::Other(view.role.as_deref().unwrap_or_default().to_owned()),
             };
             sources.push(OwnedSource {
-                number: MessageRef(u32::try_from(index).unwrap_or(u32::MAX)),
+                number,
                 speaker,
                 text: text(&view),
                 calls: view
@@ -164,18 +215,24 @@ impl FoldRequest {
 
 /// The words of a message. Images, audio and files are only named.
 fn text(view: &MessageView<'_>) -> String {
-    let mut texts = Vec::new();
-    match &view.content {
-        Content::Text(text) => texts.push(text.as_ref()),
-        Content::Parts(parts) => texts.extend(parts.iter().map(|part| match part {
-            Part::Text(text) | Part::Refusal(text) => text.as_ref(),
-            Part::Image { .. } => "[an image]",
-            Part::Audio { .. } => "[a recording]",
-            Part::File { name, .. } => name.as_deref().unwrap_or("[a file]"),
-            Part::Other(_) => "",
-        })),
-        Content::Absent | Content::Null | Content::Unexpected(_) => {}
-    }
+    let mut texts = words(&view.content);
     texts.extend(view.refusal.as_deref());
     texts.join("\n")
+}
+
+fn words<'a>(content: &'a Content<'_>) -> Vec<&'a str> {
+    match content {
+        Content::Text(text) => vec![text.as_ref()],
+        Content::Parts(parts) => {
+            let word = |part: &'a Part<'_>| match part {
+                Part::Text(text) | Part::Refusal(text) => text.as_ref(),
+                Part::Image { .. } => "[an image]",
+                Part::Audio { .. } => "[a recording]",
+                Part::File { name, .. } => name.as_deref().unwrap_or("[a file]"),
+                Part::Other(_) => "",
+            };
+            parts.iter().map(word).collect()
+        }
+        Content::Absent | Content::Null | Content::Unexpected(_) => Vec::new(),
+    }
 }

@@ -23,6 +23,8 @@ pub enum FoldFailure {
     Unreachable,
     #[error("the connection to the summarizer broke")]
     Broken,
+    #[error("the summarizer's answer was cut off")]
+    CutOff,
     #[error("the summarizer answered with nothing")]
     Empty,
     #[error("the summarizer's answer contains no JSON object")]
@@ -39,6 +41,10 @@ pub enum FoldFailure {
     NoKey,
     #[error("the summarizer panicked")]
     Crashed,
+    #[error("too many summaries are being made")]
+    QueueFull,
+    #[error("the summarizer has cost as much within an hour as it may")]
+    CostCeiling,
 }
 
 impl FoldFailure {
@@ -56,6 +62,7 @@ impl FoldFailure {
             FoldFailure::Refused => "summarizer_refused",
             FoldFailure::Unreachable => "summarizer_unreachable",
             FoldFailure::Broken => "summarizer_broken",
+            FoldFailure::CutOff => "summarizer_cut_off",
             FoldFailure::Empty => "summarizer_empty",
             FoldFailure::NoJson => "summarizer_no_json",
             FoldFailure::NothingInIt => "summarizer_nothing_in_it",
@@ -64,11 +71,13 @@ impl FoldFailure {
             FoldFailure::WindowTooSmall => "summarizer_window_too_small",
             FoldFailure::NoKey => "summarizer_no_key",
             FoldFailure::Crashed => "summarizer_crashed",
+            FoldFailure::QueueFull => "summarizer_queue_full",
+            FoldFailure::CostCeiling => "summarizer_cost_ceiling",
         }
     }
 
-    /// Whether a summarizer was asked at all.
-    pub(crate) fn was_tried(self) -> bool {
-        !matches!(self, FoldFailure::CoolingDown | FoldFailure::NoConversation)
+    /// Whether a summarizer was asked and failed. A summary that would be too long is no failure of anybody.
+    pub(crate) fn is_failed_attempt(self) -> bool {
+        !matches!(self, FoldFailure::CoolingDown | FoldFailure::NoConversation | FoldFailure::NoGain)
     }
 }

@@ -11,6 +11,9 @@ pub struct FoldState {
     pub keeps_request: bool,
     /// The covered messages that stay beside it, each by the number of messages before it.
     pub kept: Vec<usize>,
+    /// Those of them that an entry of a model's summary names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub anchored: Vec<usize>,
     /// How many messages the conversation had.
     pub seen: usize,
     #[serde(flatten)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use tidegate_config::{Context, History, Limits, Mask};
 use tidegate_engine::{Strategy, Timestamp, Tokens};
 use tidegate_tokens::Model;
-use tidegate_wire::{CacheLookup, Meter, Outline, ReadOptions, Reader};
+use tidegate_wire::{CacheLookup, Meter, Outline, ReadOptions, Reader, Shortening, TrimLimits};
 
 /// One request and the policy it is under. Everything large is shared, so a clone is cheap.
 #[derive(Clone, Debug)]
@@ -91,21 +91,38 @@ impl TurnInput {
 
     /// Calls `f` with the rules for reading this request. They borrow from the context, so they cannot be returned.
     pub(crate) fn with_options<T>(&self, reader: &Reader, f: impl FnOnce(&ReadOptions<'_>) -> T) -> T {
-        let Mask { placeholder, exclude_tools, .. } = &self.context.mask;
+        let Mask { placeholder, exclude_tools, hint, .. } = &self.context.mask;
+        let trim = self.context.trim.as_ref();
         let pattern = self.context.observations.user_pattern.as_ref();
         let observes = |text: &str| pattern.is_some_and(|pattern| pattern.is_match(text));
         let excludes = |tool: &str| exclude_tools.iter().any(|glob| glob.matches(tool));
+        let keeps_whole = |tool: &str| {
+            let own = trim.iter().flat_map(|trim| &trim.exclude_tools);
+            own.chain(exclude_tools).any(|glob| glob.matches(tool))
+        };
+        let has_untrimmed =
+            trim.is_some_and(|trim| !(trim.exclude_tools.is_empty() && exclude_tools.is_empty()));
+        let shortening = Shortening {
+            placeholder,
+            hint: *hint,
+            names_reference: self.context.recall.tool,
+            trim: trim.map(|trim| TrimLimits { min_tokens: trim.min_tokens, keep_tokens: trim.keep_tokens }),
+        };
+        let is_shortened = shortening.trim.is_some() || shortening.hint > 0 || shortening.names_reference;
         let Model { encoding, images, .. } = *self.model;
         f(&ReadOptions {
             meter: Meter { encoding, images, unit: unit(&self.context, &self.model) },
             user_observations: pattern.map(|pattern| (pattern.as_str(), &observes as &dyn Fn(&str) -> bool)),
             excluded_tools: (!exclude_tools.is_empty()).then_some(&excludes),
             placeholder: reader.count(encoding, placeholder),
+            shortening: is_shortened.then_some(shortening),
+            untrimmed_tools: has_untrimmed.then_some(&keeps_whole),
             factor: self.factor,
             finds_cuts: match self.strategy {
                 Strategy::Summarization | Strategy::Hybrid | Strategy::Window => true,
                 Strategy::Passthrough | Strategy::Masking => false,
             },
+            indexes: self.recalls(),
         })
     }
 

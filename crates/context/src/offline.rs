@@ -1,7 +1,8 @@
 //! Drives a turn without a network and without a store: for `replay`, `explain` and the dashboard.
 
 use crate::{
-    Action, Author, Event, FoldFailure, FoldRequest, MeasureError, Outcome, SavedFold, Splice, Turn,
+    Action, Author, CompletedFold, Event, FoldFailure, FoldRequest, MeasureError, Outcome, SavedFold, Splice,
+    Turn,
 };
 use tidegate_wire::Reader;
 
@@ -24,7 +25,7 @@ pub fn drive_offline_with(
                 Event::Measured(measurement.run(reader, measurement.look_up(reader), splice))
             }
             Action::Fold(request) => match fold(&request) {
-                Ok(fold) => Event::Folded(Box::new(fold)),
+                Ok(fold) => Event::Folded(Box::new(CompletedFold { fold, stands_in_for: None })),
                 Err(failure) => Event::FoldFailed(failure),
             },
             Action::Done(outcome) => return Ok(outcome),
@@ -37,6 +38,9 @@ pub fn drive_offline_with(
 pub fn fold_offline(request: &FoldRequest) -> Result<SavedFold, FoldFailure> {
     if let Some(known) = request.state().fold(request.job.covers) {
         return Ok(known.clone());
+    }
+    if request.is_hopeless() {
+        return Err(FoldFailure::NoGain);
     }
     let summary = request.material().extract();
     request.finish(&summary, Author::default()).map(|(fold, _)| fold)

@@ -71,7 +71,7 @@ fn is_informative(result: &str) -> bool {
 const LONGEST_ACKNOWLEDGEMENT: usize = 8;
 
 fn text(view: &MessageView<'_>) -> String {
-    match &view.content {
+    let text = |content: &Content<'_>| match content {
         Content::Text(text) => text.to_string(),
         Content::Parts(parts) => {
             let text = |part: &Part<'_>| match part {
@@ -81,7 +81,8 @@ fn text(view: &MessageView<'_>) -> String {
             parts.iter().map(text).collect()
         }
         Content::Absent | Content::Null | Content::Unexpected(_) => String::new(),
-    }
+    };
+    view.contents().map(text).collect()
 }
 
 fn hash(value: &impl Hash) -> u64 {

@@ -1,10 +1,10 @@
 //! Translates the configuration into the engine's terms.
 
 use crate::{ConversationState, TurnInput};
-use tidegate_config::{Context, ModelSettings};
+use tidegate_config::{Context, FoldPlacement, ModelSettings};
 use tidegate_engine::{
-    AnswerRoom, BlockPolicy, Budget, CachePricing, Capacity, ContextWindow, FoldPolicy, Policy, Tokens,
-    WindowPolicy,
+    AnswerRoom, BlockPolicy, Budget, CacheKind, CachePricing, Capacity, ContextWindow, FoldPolicy, Policy,
+    RoleOrder, Tokens, WindowPolicy,
 };
 use tidegate_tokens::{Model, ModelOverride, ModelTable};
 use tidegate_wire::ParsedRequest;
@@ -70,7 +70,9 @@ impl TurnInput {
         Policy {
             strategy: self.strategy,
             mask: mask.policy,
+            trim: self.context.trim.as_ref().map(|trim| trim.policy),
             fold: fold_policy(&self.context),
+            order: self.role_order(),
             window: WindowPolicy {
                 head_ratio: window.head_ratio,
                 tail_ratio: window.tail_ratio,
@@ -89,6 +91,28 @@ impl TurnInput {
     }
 }
 
+impl TurnInput {
+    /// Whether the provider caches messages of this request. A breakpoint in an instruction or a tool caches nothing behind it.
+    pub(crate) fn is_cached(&self, chat: &ParsedRequest) -> bool {
+        match self.model.caching.kind {
+            CacheKind::Automatic => true,
+            CacheKind::Explicit => {
+                self.outline.sets_breakpoints
+                    || chat.breakpoints().any(|index| !chat.messages[index].role.is_instruction())
+            }
+            CacheKind::None => false,
+        }
+    }
+}
+
+impl TurnInput {
+    /// Whether texts of our own go into messages of the client's where the roles want that.
+    pub(crate) fn role_order(&self) -> RoleOrder {
+        let merges = self.context.fold.placement == FoldPlacement::Merge || self.outline.dialect.alternates();
+        if merges { RoleOrder::Strict } else { RoleOrder::Any }
+    }
+}
+
 fn fold_policy(context: &Context) -> FoldPolicy {
     FoldPolicy {
         when: context.fold.when,
@@ -97,13 +121,16 @@ fn fold_policy(context: &Context) -> FoldPolicy {
         prune_keep: context.prune.keep,
         pin_task: context.fold.pin_task,
         pace: context.fold.pace,
-        max_summary_tokens: context.fold.max_tokens,
+        max_summary: context.fold.max_tokens,
     }
 }
 
 /// The prices that break-even weighs. For an unknown model a discount on cached input is assumed: nearly all providers give one,
 /// and overlooking it makes masking cost more than it saves, while assuming it only delays masking.
-pub(crate) fn economy(model: &Model) -> CachePricing {
+pub(crate) fn economy(model: &Model, is_cached: bool) -> CachePricing {
+    if !is_cached {
+        return CachePricing::WITHOUT_CACHE;
+    }
     let cache_life = u64::try_from(model.caching.ttl.as_millis()).unwrap_or(u64::MAX);
     match model.prices {
         Some(prices) => CachePricing { write: prices.written(), cached: prices.cached(), cache_life },
@@ -124,6 +151,7 @@ pub fn model_table<'a>(models: impl IntoIterator<Item = (&'a String, &'a ModelSe
             cached_input: settings.cached_input,
             cache_write: settings.cache_write,
             output: settings.output,
+            cache: settings.cache,
             cache_ttl: settings.cache_ttl,
         };
         (name.clone(), changed)

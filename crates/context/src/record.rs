@@ -1,10 +1,42 @@
 //! The record of a turn, as it is stored. The store keeps it as opaque bytes.
 
-use crate::{BlockSizes, Ending, Figures, Outcome};
+use crate::{BlockSizes, Ending, Figures, Outcome, PlacedExcerpt};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tidegate_config::strategy_name;
-use tidegate_engine::Plan;
+use tidegate_engine::{Excerpt, Passage, Plan};
+
+/// An excerpt in a request. Messages are counted without instructions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecalledExcerpt {
+    /// The message that it stands in, and the indexes of those that it quotes.
+    pub into: u32,
+    pub messages: Vec<usize>,
+    /// Each passage by its message and the bytes from and to which it goes in the message's text.
+    pub passages: Vec<[u32; 3]>,
+    pub tokens: u64,
+    /// Whether it was chosen for this request, and not for an earlier one.
+    pub new: bool,
+}
+
+impl RecalledExcerpt {
+    fn of(placed: &PlacedExcerpt) -> RecalledExcerpt {
+        let passage = |&Passage { message, start, end }: &Passage| [message, start, end];
+        RecalledExcerpt {
+            into: placed.excerpt.message,
+            messages: placed.sources.clone(),
+            passages: placed.excerpt.passages.iter().map(passage).collect(),
+            tokens: placed.tokens.0,
+            new: placed.is_new,
+        }
+    }
+
+    pub(crate) fn excerpt(&self) -> Excerpt {
+        let passage = |&[message, start, end]: &[u32; 3]| Passage { message, start, end };
+        Excerpt { message: self.into, passages: self.passages.iter().map(passage).collect() }
+    }
+}
 
 /// What happened to one request. Members are added, never changed: a member that an older version did not write has its default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -12,6 +44,10 @@ use tidegate_engine::Plan;
 pub struct TurnRecord {
     pub at: u64,
     pub request_id: String,
+    /// The API that the client speaks: `chat`, `messages`. Empty in the records of a version that knew only `chat`.
+    pub dialect: String,
+    /// Whether the messages were left to the provider.
+    pub native: bool,
     pub route: String,
     pub model: String,
     pub strategy: String,
@@ -57,12 +93,20 @@ pub struct TurnRecord {
     pub summary_tokens: u64,
     pub masked_tokens: u64,
     pub saved_by_masking: u64,
+    /// What was brought back of messages that have left the request.
+    pub recalled: Vec<RecalledExcerpt>,
+    /// Tokens of the trimmed observations as sent, and how much of that trimming saves.
+    pub trimmed_tokens: u64,
+    pub saved_by_trimming: u64,
     /// Tokens of the pinned notes in the request.
     pub memory_tokens: u64,
     /// The sizes of its blocks, where they have limits.
     pub blocks: Option<BlockSizes>,
     /// The indexes of the masked messages.
     pub masked: Vec<usize>,
+    /// The indexes of the trimmed messages, and the first message that the policy protects from trimming; zero where it does not trim.
+    pub trimmed: Vec<usize>,
+    pub trim_edge: usize,
     pub postponed: usize,
     /// The first message that the policy protects from masking.
     pub edge: usize,
@@ -104,6 +148,7 @@ impl TurnRecord {
             // A refused request is not a part of the conversation.
             end: outcome.end().filter(|_| !is_refused).map(|end| end.to_string()).unwrap_or_default(),
             overflow_rejected: is_refused,
+            recalled: outcome.assessment.excerpts.iter().map(RecalledExcerpt::of).collect(),
             ..TurnRecord::of_plan(&outcome.figures, plan)
         }
     }
@@ -111,6 +156,8 @@ impl TurnRecord {
     fn of_plan(figures: &Figures, plan: &Plan) -> TurnRecord {
         let folded = plan.folded.as_ref();
         TurnRecord {
+            dialect: figures.dialect.name().to_owned(),
+            native: figures.is_native,
             strategy: strategy_name(figures.strategy).to_owned(),
             messages: figures.messages,
             tokens_before: figures.before.0,
@@ -138,6 +185,10 @@ impl TurnRecord {
             summary_tokens: figures.summary_tokens.0,
             masked_tokens: figures.left_out.masked.0,
             saved_by_masking: figures.left_out.by_masking.0,
+            trimmed: plan.trimmed.clone(),
+            trim_edge: plan.trim_edge,
+            trimmed_tokens: figures.left_out.trimmed.0,
+            saved_by_trimming: figures.left_out.by_trimming.0,
             memory_tokens: figures.notes_tokens.0,
             blocks: figures.blocks,
             postponed: figures.postponed,

@@ -4,7 +4,7 @@
 //! provider would have cached, everything that it can have seen before counts as cached.
 
 use crate::{Assessment, ConversationState, TurnInput};
-use tidegate_engine::{Recalled, Timestamp, Tokens};
+use tidegate_engine::{Message, Plan, Recalled, Timestamp, Tokens};
 use tidegate_tokens::{Caching, Prices};
 use tidegate_wire::Usage;
 
@@ -51,8 +51,15 @@ impl Unedited {
                 let new: Tokens = messages[last + 1..].iter().map(|message| message.tokens).sum();
                 let is_replayed = assessment.decision.waypoint.as_ref().is_some_and(|made| {
                     (made.frontier, made.fold, made.gap) == (before.frontier, before.fold, before.gap)
+                        && (plan.newly_trimmed.is_some()
+                            || (made.trim, made.skipped) == (before.trim, before.skipped))
                 });
-                let replayed = is_replayed.then(|| cacheable(plan.after.saturating_sub(new), caching));
+                // An excerpt is new, and so is what stands behind it. Without a cache, an edit breaks nothing.
+                let is_cached = input.is_cached(&assessment.chat);
+                let new_excerpts = plan.newly_trimmed.filter(|_| is_cached);
+                let changed = new_excerpts.map_or(new, |first| forwarded_from(first, plan, messages));
+                let is_comparable = is_replayed || !is_cached;
+                let replayed = is_comparable.then(|| cacheable(plan.after.saturating_sub(changed), caching));
                 (cacheable(plan.before.saturating_sub(new), caching), replayed)
             }
             // The first request, or one after every cache has gone cold.
@@ -108,6 +115,19 @@ impl Unedited {
         let cached = replayed.unwrap_or(Tokens::ZERO).0 as f64 * scale * hits;
         ((after.0 as f64 * scale).round() as u64, cached.round() as u64)
     }
+}
+
+/// What the messages from `first` on cost as they are forwarded. None of them is folded or dropped.
+fn forwarded_from(first: usize, plan: &Plan, messages: &[Message]) -> Tokens {
+    let cost = |(index, message): (usize, &Message)| {
+        let saving = match (plan.masked.binary_search(&index), plan.trimmed.binary_search(&index)) {
+            (Ok(_), _) => message.saving(),
+            (Err(_), Ok(_)) => message.trim_saving(),
+            (Err(_), Err(_)) => Tokens::ZERO,
+        };
+        message.tokens.saturating_sub(saving)
+    };
+    messages.iter().enumerate().skip(first).map(cost).sum()
 }
 
 /// How much of a prefix of this length a provider caches.

@@ -20,13 +20,14 @@ pub struct SummaryMessage {
 
 impl SummaryMessage {
     pub(crate) fn new(saved: &SavedFold, renderer: &Renderer<'_>) -> SummaryMessage {
-        let FoldState { summary, keeps_request, kept, seen, .. } = &saved.state;
+        let FoldState { summary, keeps_request, kept, anchored, seen, .. } = &saved.state;
         let is_bare = summary.is_empty();
         let fold = Fold {
             covers: saved.covers,
             keeps_request: *keeps_request,
             seen: *seen,
             kept: kept.clone(),
+            anchored: anchored.clone(),
             ..Fold::default()
         };
         let summary = deduplicated(summary, renderer);
@@ -50,6 +51,11 @@ impl SummaryMessage {
             return SummaryMessage { fold, ..capped };
         }
         capped.rendered(renderer)
+    }
+
+    /// The text of the message; `None` if it is empty.
+    pub(crate) fn text(&self) -> Option<String> {
+        (!self.json.is_empty()).then(|| render(&self.summary, self.covered))
     }
 
     fn rendered(self, renderer: &Renderer<'_>) -> SummaryMessage {

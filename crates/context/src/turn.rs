@@ -2,8 +2,8 @@
 
 use crate::limits;
 use crate::{
-    Assessment, ConversationState, DueFold, Ending, Figures, FoldFailure, FoldRequest, MadeFold,
-    MeasureError, Measured, Measurement, Outcome, Rule, SavedFold, TurnInput, Unedited,
+    Assessment, CompletedFold, ConversationState, DueFold, Ending, Figures, FoldFailure, FoldRequest,
+    MadeFold, MeasureError, Measured, Measurement, Outcome, Rule, TurnInput, Unedited,
 };
 use std::sync::Arc;
 use tidegate_config::FoldMode;
@@ -19,7 +19,11 @@ pub struct Turn {
     folds_left: usize,
     /// The summary that was made for this request, and why.
     made: Option<(MadeFold, Cause)>,
+    /// The limit that the conversation has reached.
+    limit: Option<limits::LimitReached>,
     fold_failure: Option<FoldFailure>,
+    /// Whether the failure is worth a report.
+    is_degraded: bool,
     due: Option<DueFold>,
 }
 
@@ -38,7 +42,7 @@ pub enum FoldWait {
 pub enum Event {
     Begin,
     Measured(Result<Box<Measured>, MeasureError>),
-    Folded(Box<SavedFold>),
+    Folded(Box<CompletedFold>),
     FoldFailed(FoldFailure),
 }
 
@@ -84,7 +88,9 @@ impl Turn {
             phase: Phase::New,
             folds_left: MAX_FOLDS,
             made: None,
+            limit: None,
             fold_failure: None,
+            is_degraded: false,
             due: None,
         }
     }
@@ -133,8 +139,11 @@ impl Turn {
             // The reason for the summary is the reason for this plan.
             Some((_, cause)) => _ = decision.plan.cause.get_or_insert(cause),
             None => {
-                if let Some(limit) = self.limit_reached(&measured.assessment) {
-                    return self.ended(measured, Ending::Limit(limit));
+                self.limit = self.limit_reached(&measured.assessment);
+                if let Some(limit) = self.limit {
+                    let is_observed = self.input.context.observe;
+                    let ending = if is_observed { Ending::Forward } else { Ending::Limit(limit) };
+                    return self.ended(measured, ending);
                 }
             }
         }
@@ -153,7 +162,11 @@ impl Turn {
         }
     }
 
-    fn folded(&mut self, assessment: &Assessment, job: &FoldJob, fold: SavedFold) -> Action {
+    fn folded(&mut self, assessment: &Assessment, job: &FoldJob, completed: CompletedFold) -> Action {
+        let CompletedFold { fold, stands_in_for } = completed;
+        if let Some(failure) = stands_in_for {
+            (self.fold_failure, self.is_degraded) = (Some(failure), true);
+        }
         let covers = fold.covers;
         let kept = fold.state.kept.len();
         Arc::make_mut(&mut self.state).add_fold(fold, &self.input);
@@ -170,7 +183,8 @@ impl Turn {
         // A history that has a limit keeps to it, with a marker for what is missing.
         let truncates =
             measured.assessment.decision.plan.verdict != Verdict::Fits || job.cause == Cause::Blocks;
-        self.fold_failure = Some(failure).filter(|failure| failure.was_tried() || truncates);
+        self.fold_failure = Some(failure);
+        self.is_degraded = failure.is_failed_attempt() || truncates;
         if truncates { self.measure(Rule::Truncate, Phase::Truncating) } else { self.done(measured) }
     }
 
@@ -185,9 +199,11 @@ impl Turn {
         let Measured { assessment, pieces, stop_hint } = *measured;
         let (input, state) = (&*self.input, &*self.state);
         let made = self.made.map(|(made, _)| made);
-        let figures = Figures::new(&assessment, input, state, made, stop_hint);
+        let figures =
+            Figures { limit: self.limit, ..Figures::new(&assessment, input, state, made, stop_hint) };
         let unedited = Unedited::new(&assessment, input, state);
-        let is_wanted = ending == Ending::Forward && self.fold_failure.is_none() && self.may_fold();
+        let is_forwarded = ending == Ending::Forward && self.limit.is_none();
+        let is_wanted = is_forwarded && self.fold_failure.is_none() && self.may_fold();
         let deferred = assessment.decision.wanted.clone().filter(|_| is_wanted);
         let deferred = deferred.map(|job| self.fold_request(&assessment, job));
         Action::Done(Box::new(Outcome {
@@ -196,7 +212,7 @@ impl Turn {
             pieces,
             figures,
             unedited,
-            fold_failure: self.fold_failure,
+            fold_failure: self.fold_failure.filter(|_| self.is_degraded),
             deferred,
             due: self.due.take(),
         }))
@@ -208,9 +224,7 @@ impl Turn {
     }
 
     fn limit_reached(&self, assessment: &Assessment) -> Option<limits::LimitReached> {
-        let input = &self.input;
-        let messages = &assessment.chat.messages;
-        (!input.context.observe).then(|| limits::check(&input.limits, messages, input.spent)).flatten()
+        limits::check(&self.input.limits, &assessment.chat.messages, self.input.spent)
     }
 
     fn waits_for(&self, job: &FoldJob) -> bool {

@@ -60,6 +60,44 @@ fn body(name: &str, turns: usize, words: usize, max_tokens: Option<u64>) -> Stri
     body.to_string()
 }
 
+/// The same as one of Anthropic's messages.
+fn messages_body(name: &str, turns: usize, words: usize, max_tokens: Option<u64>) -> String {
+    let text = "word ".repeat(words);
+    let mut messages = vec![serde_json::json!({"role": "user", "content": text})];
+    for turn in 0..turns {
+        let id = format!("c{turn}");
+        let call = serde_json::json!({"type": "tool_use", "id": id, "name": "f", "input": {}});
+        messages.push(
+            serde_json::json!({"role": "assistant", "content": [{"type": "text", "text": text}, call]}),
+        );
+        let result = serde_json::json!({"type": "tool_result", "tool_use_id": id, "content": text});
+        messages
+            .push(serde_json::json!({"role": "user", "content": [result, {"type": "text", "text": text}]}));
+    }
+    let max_tokens = max_tokens.unwrap_or(1);
+    serde_json::json!({"model": name, "max_tokens": max_tokens, "system": text, "messages": messages})
+        .to_string()
+}
+
+/// The same as a request for a response.
+fn responses_body(name: &str, turns: usize, words: usize, max_tokens: Option<u64>) -> String {
+    let text = "word ".repeat(words);
+    let mut items = vec![serde_json::json!({"role": "user", "content": text})];
+    for turn in 0..turns {
+        let id = format!("c{turn}");
+        items.push(serde_json::json!({"role": "assistant", "content": text}));
+        items.push(
+            serde_json::json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}"}),
+        );
+        items.push(serde_json::json!({"type": "function_call_output", "call_id": id, "output": text}));
+    }
+    let mut body = serde_json::json!({"model": name, "instructions": text, "input": items});
+    if let Some(max_tokens) = max_tokens {
+        body["max_output_tokens"] = max_tokens.into();
+    }
+    body.to_string()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
@@ -75,6 +113,7 @@ proptest! {
         configured in prop::option::weighted(0.3, 2_000u64..200_000),
         percent in 25u64..400,
         names_deployment in any::<bool>(),
+        dialect in prop::sample::select(&[Dialect::Chat, Dialect::Messages, Dialect::Responses][..]),
     ) {
         let mut file = String::new();
         if (estimated || configured.is_some()) && !name.is_empty() {
@@ -88,9 +127,13 @@ proptest! {
         }
         let settings = settings(&file);
         let model = model_table(&settings.models).lookup(name);
-        let body = body(name, turns, words, max_tokens);
+        let body = match dialect {
+            Dialect::Chat => body(name, turns, words, max_tokens),
+            Dialect::Messages => messages_body(name, turns, words, max_tokens),
+            Dialect::Responses => responses_body(name, turns, words, max_tokens),
+        };
         let reader = Reader::default();
-        let outline = reader.outline(Dialect::Chat, body.as_bytes()).unwrap();
+        let outline = reader.outline(dialect, body.as_bytes()).unwrap();
         let context = settings.routes[0].context.clone();
         let input = TurnInput {
             learnt_window: learnt.map(Tokens),
@@ -106,11 +149,12 @@ proptest! {
         };
         let needed = real(outcome.figures.after.0, &model, percent);
         let asked = match model.answer {
-            AnswerRoom::Shared => max_tokens.unwrap_or(0),
+            // Messages always have a limit.
+            AnswerRoom::Shared => max_tokens.unwrap_or(u64::from(dialect == Dialect::Messages)),
             AnswerRoom::Separate => 0,
         };
         if needed + asked <= window {
-            prop_assert_eq!(outcome.ending, Ending::Forward, "{} of {} + {} in {}", name, needed, asked, window);
+            prop_assert_eq!(outcome.ending, Ending::Forward, "{} of {} + {} in {}, {:?}", name, needed, asked, window, dialect);
         }
     }
 }

@@ -74,6 +74,34 @@ impl BlockPolicy {
         self.history_max.into_iter().chain(left).min().unwrap_or(Tokens(u64::MAX))
     }
 
+    /// Returns by how much the history exceeds its room if the messages that satisfy `stays` stay.
+    pub(crate) fn excess(
+        &self,
+        messages: &[Message],
+        stays: impl Fn(&usize) -> bool,
+        folded: Option<&Folded>,
+    ) -> Tokens {
+        if !self.is_bounded() {
+            return Tokens::ZERO;
+        }
+        let used: Tokens = history(messages).filter(stays).map(|index| messages[index].size).sum();
+        used.saturating_sub(self.history_room(messages, folded.map_or(Tokens::ZERO, |folded| folded.size)))
+    }
+
+    /// Returns the size of a message as far as it is part of the history.
+    pub(crate) fn history_size(&self, messages: &[Message], index: usize) -> Tokens {
+        let is_history = index < open_turn_from(messages)
+            && !messages[index].role.is_instruction()
+            && last_user_turn(messages) != Some(index);
+        if is_history { messages[index].size } else { Tokens::ZERO }
+    }
+
+    /// Returns the first of the recent messages that stay whatever the limits say.
+    pub(crate) fn recent_from(&self, messages: &[Message]) -> usize {
+        let recent = history(messages).rev().take(self.min_recent).last();
+        recent.filter(|_| self.is_bounded()).unwrap_or(messages.len())
+    }
+
     /// Computes the figures of a request in which the messages that satisfy `stays` stay. What exceeds the total is taken from
     /// the summary first, then from the pinned notes.
     pub(crate) fn figures(

@@ -37,6 +37,7 @@ pub struct Decision {
 /// plus new messages, and the provider's prompt cache keeps hitting.
 #[must_use]
 pub fn decide(conversation: &Conversation<'_>, memory: &Memory, policy: &Policy, now: Timestamp) -> Decision {
+    let policy = &policy.within(conversation);
     let inputs = Inputs { conversation, memory, policy, now };
     match policy.strategy {
         Strategy::Passthrough => pass_through(conversation),
@@ -54,6 +55,8 @@ fn pass_through(conversation: &Conversation<'_>) -> Decision {
     let tokens = tokens_as_sent(conversation);
     let plan = Plan {
         masked: Vec::new(),
+        trimmed: Vec::new(),
+        newly_trimmed: None,
         folded: None,
         dropped: Vec::new(),
         before: tokens,
@@ -63,6 +66,7 @@ fn pass_through(conversation: &Conversation<'_>) -> Decision {
         cause: None,
         postponed: 0,
         edge: 0,
+        trim_edge: 0,
         window: None,
         blocks: None,
     };

@@ -1,3 +1,29 @@
+/// Which part of a request a provider caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheKind {
+    /// Every prefix, without being asked.
+    #[default]
+    Automatic,
+    /// Only what stands before a breakpoint that the request sets.
+    Explicit,
+    /// Nothing.
+    None,
+}
+
+impl CacheKind {
+    pub const ALL: [CacheKind; 3] = [CacheKind::Automatic, CacheKind::Explicit, CacheKind::None];
+
+    /// Its name in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            CacheKind::Automatic => "automatic",
+            CacheKind::Explicit => "explicit",
+            CacheKind::None => "none",
+        }
+    }
+}
+
 /// What a provider charges for input, and how long it caches a prefix.
 ///
 /// Only the ratio of the two prices matters, so they can be in any currency and per any number of tokens.

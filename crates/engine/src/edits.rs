@@ -5,6 +5,7 @@ use crate::fold_job::{Outlook, block_job, triggered_job};
 use crate::fold_pace::{FoldTiming, fold_timing};
 use crate::mask::{Masking, mask};
 use crate::memory::{Recalled, Trail};
+use crate::trim::{self, Trimming};
 use crate::turns::dialogue;
 use crate::window::{Windowed, window};
 use crate::{
@@ -25,6 +26,7 @@ pub(crate) struct Inputs<'a> {
 pub(crate) struct Edits {
     pub(crate) folded: Option<Folded>,
     masking: Masking,
+    trimming: Trimming,
     timing: FoldTiming,
     windowed: Option<Windowed>,
     is_retry: bool,
@@ -54,37 +56,75 @@ impl Edits {
     /// Plans the edits of a first attempt that uses this summary.
     fn with_summary(folded: Option<Folded>, inputs: &Inputs<'_>) -> Edits {
         let Inputs { conversation, memory, policy, now } = *inputs;
-        let budget = conversation.budget;
         let folded = folded.filter(|_| folds(policy.strategy));
         let timing = fold_timing(conversation, memory, folded.as_ref(), &policy.fold, now);
-        let mut edits = Edits { folded, masking: Masking::NONE, timing, windowed: None, is_retry: false };
-        if policy.strategy == Strategy::Summarization {
-            return edits;
+        let (masking, trimming) = (Masking::NONE, Trimming::NONE);
+        let mut edits = Edits { folded, masking, trimming, timing, windowed: None, is_retry: false };
+        let replayed =
+            policy.trim.map(|trim| trim::replay(conversation, memory, &trim, now, edits.folded.as_ref()));
+        if let Some(replayed) = &replayed {
+            edits.trimming = replayed.trimming();
         }
-        let summary = edits.folded.as_ref();
-        edits.masking = mask(conversation, memory, &policy.mask, now, summary);
-        let Masking { frontier, edge, debt, horizon, .. } = edits.masking;
+        if masks(policy.strategy) {
+            let trimmed = edits.trimming.applied(conversation.messages);
+            let conversation = Conversation { messages: &trimmed, ..*conversation };
+            edits.masking = mask(&conversation, memory, &policy.mask, now, edits.folded.as_ref());
+        } else {
+            edits.masking.horizon = edits.trimming.horizon;
+        }
+        if let (Some(trim), Some(replayed)) = (&policy.trim, &replayed) {
+            let changed = edits.newly_masked(conversation.messages);
+            let is_masked = |index: usize| edits.is_masked(index, &conversation.messages[index]);
+            edits.trimming = replayed.decide(conversation, trim, &is_masked, changed);
+        }
+        edits.fit(conversation);
+        edits
+    }
+
+    /// Trims and masks as far as the policy allows if the request does not fit otherwise.
+    fn fit(&mut self, conversation: &Conversation<'_>) {
+        let fits = |edits: &Edits| conversation.budget.fits(edits.used(conversation, &[]));
+        if !fits(self) {
+            let whole = self.used(conversation, &[]);
+            let trimming = self.trimming;
+            self.trimming = trimming.to_the_edge();
+            if self.used(conversation, &[]) == whole {
+                self.trimming = trimming;
+            } else {
+                self.trimming.cause = Some(Cause::Budget);
+            }
+        }
+        let Masking { frontier, edge, debt, horizon, .. } = self.masking;
         let waiting = conversation.messages.get(frontier..edge).unwrap_or_default();
         let can_save = waiting.iter().any(|message| message.saving() > Tokens::ZERO);
-        if can_save && !budget.fits(edits.used(conversation, &[])) {
-            edits.masking =
-                Masking { frontier: edge, cause: Some(Cause::Budget), tally: 0.0, debt, horizon, edge };
+        if can_save && !fits(self) {
+            let cause = Some(Cause::Budget);
+            self.masking =
+                Masking { frontier: edge, moved_from: frontier, cause, tally: 0.0, debt, horizon, edge };
         }
-        edits
     }
 
     /// Plans the edits of the window strategy. Returns them with the dropped messages.
     pub(crate) fn window(inputs: &Inputs<'_>) -> (Edits, Vec<usize>) {
-        let windowed = window(inputs.conversation, inputs.memory, &inputs.policy.window);
+        let windowed = window(inputs.conversation, inputs.memory, inputs.policy);
         let dropped = windowed.dropped.clone();
         let edits = Edits {
             folded: None,
             masking: Masking::NONE,
+            trimming: Trimming::NONE,
             timing: FoldTiming::FREE,
             windowed: Some(windowed),
             is_retry: false,
         };
         (edits, dropped)
+    }
+
+    /// Removes more of the messages that the summary covers, if there is a summary.
+    pub(crate) fn remove_covered(&mut self, indices: Vec<usize>) {
+        if let Some(folded) = &mut self.folded {
+            folded.removed.extend(indices);
+            folded.removed.sort_unstable();
+        }
     }
 
     pub(crate) fn into_decision(self, inputs: &Inputs<'_>, dropped: Vec<usize>) -> Decision {
@@ -97,19 +137,23 @@ impl Edits {
         let waypoint = is_sent.then(|| self.waypoint(conversation, now)).flatten();
         let stays = |index: &usize| self.keeps(*index, &dropped);
         let is_maskable = |index: &usize| messages[*index].saving() > Tokens::ZERO && stays(index);
+        let is_excerpt = |index: &usize| self.is_excerpt(*index, &messages[*index]) && stays(index);
         let Masking { frontier, edge, cause, .. } = self.masking;
         let summary = self.folded.as_ref().map_or(Tokens::ZERO, |folded| folded.size);
         let window = self.windowed.as_ref().map(|windowed| windowed.figures);
         let window_cause = window.and_then(|figures| figures.cut).map(|_| Cause::Budget);
         let plan = Plan {
             masked: (0..frontier).filter(is_maskable).collect(),
+            trimmed: (0..self.trimming.frontier).filter(is_excerpt).collect(),
+            newly_trimmed: self.trimming.start.filter(|_| self.trimming.cause != Some(Cause::Budget)),
             postponed: (frontier..edge).filter(is_maskable).count(),
             before: tokens_as_sent(conversation),
             after,
             budget,
             verdict,
-            cause: wanted.as_ref().map(|job| job.cause).or(cause).or(window_cause),
+            cause: wanted.as_ref().map(|job| job.cause).or(cause).or(self.trimming.cause).or(window_cause),
             edge,
+            trim_edge: self.trimming.edge,
             window,
             blocks: policy.blocks.figures(messages, stays, summary),
             folded: self.folded,
@@ -152,7 +196,26 @@ impl Edits {
 
     /// What a message costs as it would be forwarded.
     pub(crate) fn cost(&self, index: usize, message: &Message) -> Tokens {
-        if index < self.masking.frontier { message.masked_cost() } else { message.tokens }
+        if self.is_masked(index, message) {
+            message.masked_cost()
+        } else {
+            self.trimming.cost(index, message)
+        }
+    }
+
+    fn is_masked(&self, index: usize, message: &Message) -> bool {
+        index < self.masking.frontier && message.saving() > Tokens::ZERO
+    }
+
+    fn is_excerpt(&self, index: usize, message: &Message) -> bool {
+        self.trimming.is_trimmed(index, message) && !self.is_masked(index, message)
+    }
+
+    /// The first message that is masked now and was not before, if the frontier has just moved.
+    fn newly_masked(&self, messages: &[Message]) -> Option<usize> {
+        let Masking { frontier, moved_from, cause, .. } = self.masking;
+        cause?;
+        (moved_from..frontier).find(|&index| messages[index].saving() > Tokens::ZERO)
     }
 
     /// The tokens of the forwarded request: the messages that stay, the summary, the marker if anything is dropped, and the
@@ -181,6 +244,10 @@ impl Edits {
             fold: self.folded.as_ref().map(|folded| folded.covers),
             fold_tally: self.timing.tally,
             gap: self.windowed.as_ref().and_then(|windowed| windowed.gap),
+            excerpts: Default::default(),
+            trim: last_digest(&messages[..self.trimming.frontier]),
+            skipped: self.trimming.skipped,
+            trim_debt: self.trimming.debt,
         })
     }
 }
@@ -194,6 +261,13 @@ fn folds(strategy: Strategy) -> bool {
     match strategy {
         Strategy::Summarization | Strategy::Hybrid => true,
         Strategy::Passthrough | Strategy::Masking | Strategy::Window => false,
+    }
+}
+
+fn masks(strategy: Strategy) -> bool {
+    match strategy {
+        Strategy::Masking | Strategy::Hybrid => true,
+        Strategy::Passthrough | Strategy::Summarization | Strategy::Window => false,
     }
 }
 

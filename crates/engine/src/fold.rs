@@ -1,7 +1,9 @@
 //! Summaries that exist already: which of them a request uses, and which messages it replaces.
 
+use crate::role_order::Bridge;
 use crate::turns::{dialogue, last_user_turn, position_of, unresolved_from};
 use crate::{Digest, Memory, Message, Policy, Strategy, Tokens};
+use std::ops::Range;
 
 /// A summary of a prefix of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub struct Fold {
     /// The covered messages that stay next to the summary, in order. Positions do not count instructions, so they survive a
     /// changed system prompt.
     pub kept: Vec<usize>,
+    /// Those of them that an entry of the summary names. They are never dropped.
+    pub anchored: Vec<usize>,
 }
 
 /// A summary applied to one request.
@@ -32,6 +36,8 @@ pub struct Folded {
     pub upto: usize,
     /// The indices of the messages that the summary replaces, in order.
     pub removed: Vec<usize>,
+    /// The indices of the covered messages that are never dropped.
+    pub anchored: Vec<usize>,
     /// The cost of the summary message.
     pub tokens: Tokens,
     /// The length of the summary's text, in the unit of the block limits.
@@ -65,46 +71,57 @@ fn apply(messages: &[Message], fold: &Fold, policy: &Policy) -> Option<Folded> {
     if upto > unresolved_from(messages) || messages.get(upto).is_some_and(|message| message.joined) {
         return None;
     }
-    let mut removed = replaced_by_summary(messages, upto, fold.keeps_request, policy.fold.pin_task);
-    if !fold.kept.is_empty() {
-        let kept = indices_of(messages, &fold.kept);
-        removed.retain(|index| kept.binary_search(index).is_err());
-    }
-    let saved = cost_without_summary(messages, &removed, policy.strategy);
-    // A history with a limit of its own is cut to that limit even if it saves nothing.
-    (fold.tokens < saved || policy.blocks.is_bounded()).then(|| Folded {
+    let kept = if fold.kept.is_empty() { Vec::new() } else { indices_of(messages, &fold.kept) };
+    let replaceable = replaceable(messages, upto, fold.keeps_request, &kept, policy);
+    let removed = policy.order.removable(messages, replaceable, &[], Bridge::Beginning);
+    let saved = cost_without_summary(messages, &removed, policy);
+    (fold.tokens < saved || policy.limits_history()).then(|| Folded {
         covers: fold.covers,
         upto,
         removed,
+        anchored: indices_of(messages, &fold.anchored),
         tokens: fold.tokens,
         size: fold.size,
         made_at: index_after(messages, fold.seen).max(upto),
     })
 }
 
-/// Returns the messages before `upto` that a summary replaces. Instructions stay, and so does the last user turn, if nothing
-/// came after it, and the first one, if `pin_task`.
-pub(crate) fn replaced_by_summary(
+/// Returns the messages before `upto` that a summary can replace. Instructions stay, and so do those in `kept`, the last user turn, if
+/// nothing came after it, and the first one, if `pin_task`. A user turn that also answers calls stays with them.
+pub(crate) fn replaceable(
     messages: &[Message],
     upto: usize,
     keeps_request: bool,
-    pin_task: bool,
+    kept: &[usize],
+    policy: &Policy,
 ) -> Vec<usize> {
     let holds_last_user_turn = !messages[upto..].iter().any(Message::is_user_turn);
     let request =
         (keeps_request || holds_last_user_turn).then(|| last_user_turn(&messages[..upto])).flatten();
-    let task = pin_task.then(|| messages.iter().position(Message::is_user_turn)).flatten();
+    let task = policy.fold.pin_task.then(|| messages.iter().position(Message::is_user_turn)).flatten();
+    let [request, task] = [request, task].map(|kept| kept.map_or(0..0, |kept| with_calls(messages, kept)));
     let goes = |index: &usize| {
-        !messages[*index].role.is_instruction() && Some(*index) != request && Some(*index) != task
+        let stays = request.contains(index) || task.contains(index) || kept.binary_search(index).is_ok();
+        !messages[*index].role.is_instruction() && !stays
     };
     (0..upto).filter(goes).collect()
 }
 
-/// Returns what these messages would cost without a summary. Under the hybrid strategy they would be masked, so a summary has
-/// to be shorter than their placeholders.
-pub(crate) fn cost_without_summary(messages: &[Message], indices: &[usize], strategy: Strategy) -> Tokens {
-    let cost = |message: &Message| {
-        if strategy == Strategy::Hybrid { message.masked_cost() } else { message.tokens }
+/// Returns the messages that must not be separated from this one: calls that it answers, and other answers to them.
+fn with_calls(messages: &[Message], index: usize) -> Range<usize> {
+    let is_joined = |at: usize| messages.get(at).is_some_and(|message| message.joined);
+    let start = (0..=index).rev().find(|&at| !is_joined(at)).unwrap_or(0);
+    let end = (index + 1..).find(|&at| !is_joined(at)).unwrap_or(index + 1);
+    start..end
+}
+
+/// Returns what these messages would cost without a summary: as they would be masked or trimmed, so that a summary has to be shorter
+/// than their placeholders and excerpts.
+pub(crate) fn cost_without_summary(messages: &[Message], indices: &[usize], policy: &Policy) -> Tokens {
+    let cost = |message: &Message| match (policy.strategy, policy.trim) {
+        (Strategy::Hybrid, _) => message.masked_cost(),
+        (_, Some(_)) => message.trimmed_cost(),
+        (_, None) => message.tokens,
     };
     indices.iter().map(|&index| cost(&messages[index])).sum()
 }

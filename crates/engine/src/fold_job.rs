@@ -1,11 +1,12 @@
 //! The fold pass: whether a new summary is due, and which messages it should cover.
 
-use crate::fold::{cost_without_summary, replaced_by_summary};
+use crate::fold::{cost_without_summary, replaceable};
 use crate::fold_pace::FoldTiming;
 use crate::prune::PruneRange;
+use crate::role_order::Bridge;
 use crate::trigger::{Since, fired, token_threshold};
 use crate::turns::{dialogue, kept_from, last_cut_before, unresolved_from};
-use crate::{Budget, Cause, Digest, FoldPolicy, Folded, Memory, Message, Policy, Tokens};
+use crate::{Budget, Cause, Digest, FoldPolicy, Folded, Memory, Message, Policy, RoleOrder, Tokens};
 use std::ops::Range;
 
 /// A request for a summary. The engine cannot make one itself, because it never sees a text.
@@ -19,8 +20,11 @@ pub struct FoldJob {
     pub previous: Option<Digest>,
     /// Whether the last user turn stays next to the summary.
     pub keeps_request: bool,
-    /// The cost of the messages that the summary replaces. A summary that costs as much is useless.
+    /// The cost of the messages that the summary replaces.
     pub worth: Tokens,
+    /// The most that the summary may cost: its limit, or what the budget leaves if that is less.
+    pub most: Tokens,
+    pub need: Need,
     /// The number of messages in the conversation, not counting instructions.
     pub seen: usize,
     pub cause: Cause,
@@ -29,6 +33,19 @@ pub struct FoldJob {
     pub spared: Option<PruneRange>,
     /// The trigger alone would fold the messages before this index. What goes beyond it counts as pruned.
     pub edge: usize,
+    /// The messages that the summary can replace, in order.
+    pub replaceable: Vec<usize>,
+    /// Whether those that stay have to be in order.
+    pub order: RoleOrder,
+}
+
+/// What a summary has to achieve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// It has to cost less than what it replaces.
+    Gain,
+    /// The history has a limit of its own, to which it is cut even if that saves nothing.
+    Limit,
 }
 
 /// Whether a request should wait for its summary.
@@ -77,13 +94,13 @@ impl Outlook<'_> {
 /// says exactly how much stays.
 pub(crate) fn block_job(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) -> Option<FoldJob> {
     let edge = policy.blocks.edge(outlook.messages, outlook.folded, outlook.from())?;
-    job(outlook, memory, policy, edge..edge, None, (Cause::Blocks, Urgency::Now))
+    job(outlook, memory, policy, edge..edge, None, (Cause::Blocks, Urgency::Now, Need::Limit))
 }
 
 /// Returns the job that the budget or a trigger asks for, if there is anything to fold.
 pub(crate) fn triggered_job(outlook: &Outlook<'_>, memory: &Memory, policy: &Policy) -> Option<FoldJob> {
     let Outlook { messages, budget, .. } = *outlook;
-    let (cause, urgency) = due(outlook, &policy.fold)?;
+    let reason @ (_, urgency, _) = due(outlook, &policy.fold)?;
     if urgency == Urgency::Later && !outlook.timing.pays_off {
         return None;
     }
@@ -102,24 +119,27 @@ pub(crate) fn triggered_job(outlook: &Outlook<'_>, memory: &Memory, policy: &Pol
     let spared =
         (first_prunable < upto).then(|| prune_range(outlook, first_prunable, &policy.fold)).flatten();
     if spared.as_ref().is_some_and(|range| edge > from && range.is_needless(&policy.fold)) {
-        return job(outlook, memory, policy, edge..edge, None, (cause, urgency));
+        return job(outlook, memory, policy, edge..edge, None, reason);
     }
-    job(outlook, memory, policy, edge..upto, spared, (cause, urgency))
+    job(outlook, memory, policy, edge..upto, spared, reason)
 }
 
-/// Returns why a summary is due, and whether the request should wait for it. The budget comes first, then `prune_when`, then
-/// `when`.
-fn due(outlook: &Outlook<'_>, policy: &FoldPolicy) -> Option<(Cause, Urgency)> {
+type Reason = (Cause, Urgency, Need);
+
+/// Returns why a summary is due, whether the request should wait for it, and what it has to achieve. The budget comes first, then
+/// `prune_when`, then `when`.
+fn due(outlook: &Outlook<'_>, policy: &FoldPolicy) -> Option<Reason> {
     let Outlook { messages, folded, after, budget, .. } = *outlook;
-    if !budget.fits(after) {
-        return Some((Cause::Budget, Urgency::Now));
-    }
     let made_at = folded.map_or(0, |folded| folded.made_at);
     let since = Since { covered: &messages[outlook.from()..], made: &messages[made_at..] };
-    if fired(&policy.prune_when, &since, after, budget).is_some() {
-        return Some((Cause::Prune, Urgency::Now));
+    let need = if since.exceeds(policy.when.messages) { Need::Limit } else { Need::Gain };
+    if !budget.fits(after) {
+        return Some((Cause::Budget, Urgency::Now, need));
     }
-    fired(&policy.when, &since, after, budget).map(|cause| (cause, Urgency::Later))
+    if fired(&policy.prune_when, &since, after, budget).is_some() {
+        return Some((Cause::Prune, Urgency::Now, need));
+    }
+    fired(&policy.when, &since, after, budget).map(|cause| (cause, Urgency::Later, need))
 }
 
 /// Returns the range from `from` on that is pruned only as far as necessary, or `None` if `prune_when` has no token threshold
@@ -145,13 +165,14 @@ fn job(
     policy: &Policy,
     Range { start: edge, end: upto }: Range<usize>,
     spared: Option<PruneRange>,
-    (cause, urgency): (Cause, Urgency),
+    (cause, urgency, need): Reason,
 ) -> Option<FoldJob> {
     let Outlook { messages, folded, .. } = *outlook;
     let from = outlook.from();
     let last = (from..upto).rev().find(|&index| !messages[index].role.is_instruction())?;
     let keeps_request = !messages[upto..].iter().any(Message::is_user_turn);
-    let removed = replaced_by_summary(messages, upto, keeps_request, policy.fold.pin_task);
+    let replaceable = replaceable(messages, upto, keeps_request, &[], policy);
+    let removed = policy.order.removable(messages, replaceable.clone(), &[], Bridge::Beginning);
     if removed.len() <= folded.map_or(0, |folded| folded.removed.len()) {
         return None;
     }
@@ -160,16 +181,28 @@ fn job(
     if memory.folds().iter().any(|fold| fold.covers == covers) {
         return None;
     }
+    let worth = cost_without_summary(messages, &removed, policy);
     Some(FoldJob {
         messages: from..last + 1,
         covers,
         previous: folded.map(|folded| folded.covers),
         keeps_request,
-        worth: cost_without_summary(messages, &removed, policy.strategy),
+        worth,
+        most: most(outlook, upto, policy),
+        need,
         seen: dialogue(messages).count(),
         cause,
         urgency,
         spared,
         edge: edge.max(from),
+        replaceable,
+        order: policy.order,
     })
+}
+
+/// Returns the most that a summary may cost if everything before `upto` can go: what the budget leaves, if it leaves anything.
+fn most(outlook: &Outlook<'_>, upto: usize, policy: &Policy) -> Tokens {
+    let limit = policy.fold.max_summary.of(outlook.budget);
+    let left = outlook.budget.input.map(|input| input.saturating_sub(outlook.after_folding(upto)));
+    left.filter(|left| *left > Tokens::ZERO).map_or(limit, |left| left.min(limit))
 }

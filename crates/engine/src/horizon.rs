@@ -56,6 +56,7 @@ mod tests {
             tokens: Tokens(1),
             size: Tokens(1),
             masked: None,
+            trimmed: None,
             joined: false,
         };
         Horizon::of(&vec![message; length], previous)

@@ -15,6 +15,7 @@
 //! | --- | --- | --- |
 //! | fold | replaces a covered prefix with its summary, and asks for a new summary when one is due | summarization, hybrid |
 //! | mask | replaces the content of old observations with a placeholder | masking, hybrid |
+//! | trim | replaces the content of long observations with an excerpt, if the policy trims | masking, summarization, hybrid |
 //! | blocks | asks for a summary when the history exceeds its own limit | summarization, hybrid |
 //! | prune | chooses which covered messages can stay next to a new summary | summarization, hybrid |
 //! | window | keeps a head and a tail, and drops the middle | window |
@@ -31,7 +32,7 @@
 //! - **Calls stay whole.** No cut separates a call from its results.
 //! - **No drop without fold.** A message leaves only if the summary in the same plan covers it. The exceptions are `truncate` and
 //!   the window strategy, whose plans count the missing messages in a marker.
-//! - **Never worse.** A mask that would not shrink its message is not made, and a summary that would not shrink the request is
+//! - **Never worse.** A mask or an excerpt that would not shrink its message is not made, and a summary that would not shrink the request is
 //!   not used, unless a block limit requires it.
 //!
 //! # Example
@@ -41,7 +42,7 @@
 //!
 //! let message = |role, number: u8, tokens, masked| {
 //!     let (tokens, kind, joined) = (Tokens(tokens), Kind::of(role), role == Role::Tool);
-//!     Message { role, digest: Digest([number; 32]), tokens, size: tokens, masked, kind, joined }
+//!     Message { role, digest: Digest([number; 32]), tokens, size: tokens, masked, trimmed: None, kind, joined }
 //! };
 //! let messages = [
 //!     message(Role::User, 1, 20, None),
@@ -77,6 +78,7 @@ mod decide;
 mod digest;
 mod economy;
 mod edits;
+mod excerpt;
 mod fold;
 mod fold_job;
 mod fold_pace;
@@ -87,8 +89,11 @@ mod message;
 mod plan;
 mod policy;
 mod prune;
+mod reference;
+mod role_order;
 mod tokens;
 mod trigger;
+mod trim;
 mod truncate;
 mod turns;
 mod window;
@@ -100,16 +105,22 @@ pub use budget::{
 pub use context_window::ContextWindow;
 pub use decide::{Conversation, Decision, decide};
 pub use digest::{Digest, InvalidDigest};
-pub use economy::{CachePricing, Timestamp};
+pub use economy::{CacheKind, CachePricing, Timestamp};
+pub use excerpt::{Excerpt, MAX_EXCERPTS, Passage, places};
 pub use fold::{Fold, Folded};
-pub use fold_job::{FoldJob, Urgency};
+pub use fold_job::{FoldJob, Need, Urgency};
 pub use horizon::Horizon;
 pub use memory::{Memory, Recalled, Trail, Waypoint};
 pub use message::{Kind, Message, Role};
 pub use plan::{Cause, Plan, Verdict};
-pub use policy::{FoldPace, FoldPolicy, Keep, MaskPolicy, Pace, Policy, Strategy, Trigger};
+pub use policy::{
+    FoldPace, FoldPolicy, Keep, MaskPolicy, Pace, Policy, Strategy, SummaryLimit, Trigger, TrimPolicy,
+};
 pub use prune::PruneRange;
+pub use reference::{InvalidReference, Reference};
+pub use role_order::RoleOrder;
 pub use tokens::Tokens;
+pub use trim::Skipped;
 pub use truncate::truncate;
 pub use turns::{count_turns, unresolved_from};
 pub use window::{Cut, Gap, WindowFigures, WindowPolicy};

@@ -43,6 +43,8 @@ use crate::{
 pub(crate) struct Masking {
     /// Everything maskable before this index is masked.
     pub(crate) frontier: usize,
+    /// Where the frontier was before.
+    pub(crate) moved_from: usize,
     /// Why the frontier moved; `None` if it did not.
     pub(crate) cause: Option<Cause>,
     /// What leaving maskable observations in the prompt has cost since the frontier last moved.
@@ -58,6 +60,7 @@ impl Masking {
     /// The masking of a strategy that does not mask.
     pub(crate) const NONE: Masking = Masking {
         frontier: 0,
+        moved_from: 0,
         cause: None,
         tally: 0.0,
         debt: 0.0,
@@ -99,7 +102,7 @@ pub(crate) fn mask(
     let Previous { frontier, tally, debt, .. } = previous;
     if previous.is_retry {
         // A retry repeats what the first attempt got.
-        return Masking { frontier, cause: None, tally, debt, horizon, edge };
+        return Masking { frontier, moved_from: frontier, cause: None, tally, debt, horizon, edge };
     }
     let edge = edge.max(frontier);
     let saved = |upto: usize| -> f64 {
@@ -108,7 +111,7 @@ pub(crate) fn mask(
     };
     let still = |tally| {
         let debt = (debt - saved(frontier)).max(0.0);
-        Masking { frontier, cause: None, tally, debt, horizon, edge }
+        Masking { frontier, moved_from: frontier, cause: None, tally, debt, horizon, edge }
     };
     let Some(first) = (frontier..edge).find(|&index| messages[index].saving() > Tokens::ZERO) else {
         return still(tally);
@@ -137,7 +140,7 @@ pub(crate) fn mask(
     match cause {
         Some(_) => {
             let debt = (debt + price - saved(edge)).max(0.0);
-            Masking { frontier: edge, cause, tally: 0.0, debt, horizon, edge }
+            Masking { frontier: edge, moved_from: frontier, cause, tally: 0.0, debt, horizon, edge }
         }
         None => still(tally),
     }

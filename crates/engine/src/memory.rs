@@ -1,13 +1,14 @@
 use crate::turns::dialogue;
-use crate::{Digest, Fold, Gap, Horizon, Message, Timestamp};
+use crate::{Digest, Excerpt, Fold, Gap, Horizon, Message, Skipped, Timestamp};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What was decided for one request, so that the next one can repeat it.
 ///
 /// A waypoint is found by the messages that a request has in common with the one that recorded it, from the first on. Usually
 /// these are all of them; but clients also replace their last messages, or edit earlier ones. A waypoint is never changed; a later
 /// request records another.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waypoint {
     /// The digest at the last message of the request.
     pub end: Digest,
@@ -31,6 +32,14 @@ pub struct Waypoint {
     pub fold_tally: f64,
     /// The run of messages that the window strategy dropped; `None` if it dropped nothing.
     pub gap: Option<Gap>,
+    /// The excerpts in the request, in the order of their messages.
+    pub excerpts: Arc<[Excerpt]>,
+    /// The digest at the last message before the trim frontier; `None` while nothing is trimmed.
+    pub trim: Option<Digest>,
+    /// The messages before that frontier that were too expensive to trim.
+    pub skipped: Skipped,
+    /// What excerpts have cost and not saved yet.
+    pub trim_debt: f64,
 }
 
 /// Short digests at messages before the end of a request: at each of the last ones, at fewer and fewer before, and at the first.
@@ -130,7 +139,10 @@ impl Memory {
     #[must_use]
     pub fn has_recent(&self, waypoint: &Waypoint) -> bool {
         let is_same = |known: &Waypoint| {
-            (known.end, known.frontier, known.fold) == (waypoint.end, waypoint.frontier, waypoint.fold)
+            known.end == waypoint.end
+                && (known.frontier, known.trim, known.fold)
+                    == (waypoint.frontier, waypoint.trim, waypoint.fold)
+                && known.excerpts == waypoint.excerpts
                 && waypoint.at.0.saturating_sub(known.at.0) <= RECENT
         };
         self.waypoints.iter().any(is_same)
@@ -202,8 +214,8 @@ impl Memory {
 
 impl Waypoint {
     /// What was done to the messages of the request.
-    fn edits(&self) -> (Option<Digest>, Option<Digest>, Option<Gap>) {
-        (self.frontier, self.fold, self.gap)
+    fn edits(&self) -> (Option<Digest>, Option<Digest>, Option<Gap>, Option<Digest>, Skipped) {
+        (self.frontier, self.fold, self.gap, self.trim, self.skipped)
     }
 
     /// Whether the request that recorded it had the message with this digest.
@@ -236,6 +248,7 @@ mod tests {
                 tokens,
                 size: tokens,
                 masked: None,
+                trimmed: None,
                 joined: false,
             }
         };

@@ -14,6 +14,8 @@ pub struct Message {
     pub size: Tokens,
     /// What it would cost with a placeholder for its content; `None` if it must not be masked.
     pub masked: Option<Tokens>,
+    /// What it would cost as an excerpt; `None` if it must not be trimmed.
+    pub trimmed: Option<Tokens>,
     /// Whether a cut in front of this message would separate a call from one of its results.
     pub joined: bool,
 }
@@ -70,6 +72,19 @@ impl Message {
     #[must_use]
     pub fn saving(&self) -> Tokens {
         self.masked.map_or(Tokens::ZERO, |masked| self.tokens.saturating_sub(masked))
+    }
+
+    /// The tokens that an excerpt would save; zero if trimming would not shrink the message, or would leave nothing for a later
+    /// placeholder to save.
+    #[must_use]
+    pub fn trim_saving(&self) -> Tokens {
+        let trimmed = self.trimmed.filter(|trimmed| self.masked.is_none_or(|masked| masked < *trimmed));
+        trimmed.map_or(Tokens::ZERO, |trimmed| self.tokens.saturating_sub(trimmed))
+    }
+
+    /// What the message costs as an excerpt; its full cost if trimming would not shrink it.
+    pub(crate) fn trimmed_cost(&self) -> Tokens {
+        self.tokens.saturating_sub(self.trim_saving())
     }
 
     /// What the message costs if it is masked; its full cost if masking would not shrink it.

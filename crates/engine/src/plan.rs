@@ -5,6 +5,10 @@ use crate::{BlockFigures, Budget, Folded, Tokens, WindowFigures};
 pub struct Plan {
     /// The indices of the messages whose content becomes a placeholder, in order.
     pub masked: Vec<usize>,
+    /// The indices of the messages whose content becomes an excerpt, in order.
+    pub trimmed: Vec<usize>,
+    /// The first message that has just been trimmed for the sake of its cost; `None` if none was.
+    pub newly_trimmed: Option<usize>,
     /// The summary in use, and the messages that it replaces.
     pub folded: Option<Folded>,
     /// The indices of the messages that are dropped without a summary, in order, because summarizing failed or the strategy is
@@ -22,6 +26,8 @@ pub struct Plan {
     pub postponed: usize,
     /// The first message that `mask.keep` protects; 0 if the strategy does not mask.
     pub edge: usize,
+    /// The first message that `trim.after` protects; 0 if the policy does not trim.
+    pub trim_edge: usize,
     /// The arithmetic of head and tail; only for the window strategy.
     pub window: Option<WindowFigures>,
     /// The sizes of the blocks; only if they have limits.
@@ -53,18 +59,18 @@ impl Verdict {
     }
 }
 
-/// Why a new decision was made: the mask frontier moved, a summary is due, or the window was cut.
+/// Why a new decision was made: the mask or the trim frontier moved, a summary is due, or the window was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The request reached the token threshold, or would not have fitted.
     Budget,
-    /// The provider's cache had expired or gives no discount, so masking cost nothing.
+    /// The provider's cache had expired or gives no discount, so masking or trimming cost nothing.
     Free,
     /// An observation left the part that is kept, and the pace is `every_turn`.
     EveryTurn,
     /// A full batch of observations had left it.
     Batch,
-    /// Sending the observations unmasked had cost as much as masking them.
+    /// Sending the observations unmasked had cost as much as masking them, or excerpts will soon have saved what they cost.
     BreakEven,
     /// The number of messages that no summary covers reached its limit.
     Messages,

@@ -1,4 +1,4 @@
-use crate::{BlockPolicy, Tokens, WindowPolicy};
+use crate::{BlockPolicy, Budget, Conversation, RoleOrder, Tokens, WindowPolicy};
 use std::num::NonZeroU32;
 
 /// A route's context policy: which strategy to use, and the settings of each pass.
@@ -6,9 +6,12 @@ use std::num::NonZeroU32;
 pub struct Policy {
     pub strategy: Strategy,
     pub mask: MaskPolicy,
+    /// `None` if long observations stay whole until they are masked.
+    pub trim: Option<TrimPolicy>,
     pub fold: FoldPolicy,
     pub window: WindowPolicy,
     pub blocks: BlockPolicy,
+    pub order: RoleOrder,
 }
 
 /// Which passes edit a request.
@@ -28,12 +31,25 @@ pub enum Strategy {
 }
 
 /// How much of the end of a conversation a pass leaves alone. The unresolved tail stays in any case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keep {
     Turns(NonZeroU32),
     UserTurns(NonZeroU32),
     Messages(NonZeroU32),
     Tokens(Tokens),
+    /// This share of what the budget leaves for the dialogue, after instructions and tools.
+    Ratio(f64),
+}
+
+/// The maximum cost of a summary.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SummaryLimit {
+    Tokens(Tokens),
+    /// A share of the input budget, but not less than `min`.
+    Share {
+        ratio: f64,
+        min: Tokens,
+    },
 }
 
 /// A set of conditions. The trigger fires if any of them holds; one without conditions never fires.
@@ -52,14 +68,28 @@ pub struct Trigger {
 }
 
 /// Which observations to mask, and how often.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MaskPolicy {
     /// Observations in this part of the conversation are not masked.
     pub keep: Keep,
     pub pace: Pace,
 }
 
-/// How often the mask frontier moves. Each move invalidates the provider's prompt cache from there on.
+/// Which long observations to trim, and how often.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrimPolicy {
+    /// Observations in this part of the conversation are not trimmed.
+    pub after: Keep,
+    pub pace: Pace,
+}
+
+impl Default for TrimPolicy {
+    fn default() -> TrimPolicy {
+        TrimPolicy { after: Keep::Turns(NonZeroU32::MIN), pace: Pace::BreakEven }
+    }
+}
+
+/// How often the mask frontier or the trim frontier moves. Each move invalidates the provider's prompt cache from there on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// Whenever an observation leaves the part that is kept.
@@ -91,8 +121,7 @@ pub struct FoldPolicy {
     pub prune_keep: Keep,
     /// Whether the first user message is never folded.
     pub pin_task: bool,
-    /// The maximum cost of a summary.
-    pub max_summary_tokens: Tokens,
+    pub max_summary: SummaryLimit,
 }
 
 /// Whether a summary that is due waits until it pays off.
@@ -114,7 +143,58 @@ impl Default for FoldPolicy {
             prune_when: Trigger { budget_ratio: Some(0.90), ..Trigger::default() },
             prune_keep: four,
             pin_task: false,
-            max_summary_tokens: Tokens(1500),
+            max_summary: SummaryLimit::Tokens(Tokens(1500)),
         }
     }
+}
+
+impl SummaryLimit {
+    /// The limit under this budget. Where the budget is unknown, a share is its minimum.
+    #[must_use]
+    pub fn of(self, budget: &Budget) -> Tokens {
+        match self {
+            SummaryLimit::Tokens(tokens) => tokens,
+            SummaryLimit::Share { ratio, min } => {
+                budget.input.map_or(min, |input| share(ratio, input).max(min))
+            }
+        }
+    }
+}
+
+impl Policy {
+    /// This policy with every share of the budget as a number of tokens, so that the passes need not know the budget.
+    pub(crate) fn within(&self, conversation: &Conversation<'_>) -> Policy {
+        let Policy { mut mask, mut trim, mut fold, .. } = *self;
+        let after = trim.as_mut().map(|trim| &mut trim.after);
+        for keep in [&mut mask.keep, &mut fold.keep, &mut fold.prune_keep].into_iter().chain(after) {
+            if let Keep::Ratio(ratio) = *keep {
+                *keep = dialogue_share(conversation, ratio, fold.when.tokens);
+            }
+        }
+        fold.max_summary = SummaryLimit::Tokens(fold.max_summary.of(&conversation.budget));
+        Policy { mask, trim, fold, ..*self }
+    }
+
+    /// Whether the history has a limit of its own, to which it is cut even if that saves nothing.
+    pub(crate) fn limits_history(&self) -> bool {
+        self.blocks.is_bounded() || self.fold.when.messages.is_some()
+    }
+}
+
+/// Returns a share of what the budget leaves for the dialogue, or of the trigger's number of tokens if that is less. Where there is
+/// nothing to take a share of, the last turns are kept.
+fn dialogue_share(conversation: &Conversation<'_>, ratio: f64, trigger: Option<Tokens>) -> Keep {
+    let Some(room) = conversation.budget.input.into_iter().chain(trigger).min() else {
+        return Keep::Turns(TURNS_WITHOUT_BUDGET);
+    };
+    let instructions = conversation.messages.iter().filter(|message| message.role.is_instruction());
+    let instructions: Tokens = instructions.map(|message| message.tokens).sum();
+    let taken = instructions + conversation.fixed + conversation.pinned;
+    Keep::Tokens(share(ratio, room.saturating_sub(taken)))
+}
+
+const TURNS_WITHOUT_BUDGET: NonZeroU32 = NonZeroU32::new(4).unwrap();
+
+fn share(ratio: f64, of: Tokens) -> Tokens {
+    Tokens((ratio * of.0 as f64) as u64)
 }

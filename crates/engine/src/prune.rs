@@ -1,7 +1,8 @@
 //! The prune pass: which of the messages that a summary covers have to go, if not all of them must.
 
+use crate::role_order::Bridge;
 use crate::turns::dialogue;
-use crate::{FoldJob, FoldPolicy, Kind, Message, Role, Tokens};
+use crate::{FoldJob, FoldPolicy, Kind, Message, Role, RoleOrder, SummaryLimit, Tokens};
 use std::ops::Range;
 
 /// The end of the messages that a summary covers, which is pruned only as far as necessary.
@@ -33,7 +34,7 @@ enum Signal {
 impl PruneRange {
     /// Whether the whole range can stay even next to the longest summary.
     pub(crate) fn is_needless(&self, policy: &FoldPolicy) -> bool {
-        self.rest + policy.max_summary_tokens < self.threshold
+        matches!(policy.max_summary, SummaryLimit::Tokens(most) if self.rest + most < self.threshold)
     }
 }
 
@@ -49,19 +50,24 @@ impl FoldJob {
             return Vec::new();
         };
         let units = units(&messages[..self.messages.end], from);
+        let signals: Vec<Signal> = units.iter().map(|unit| signal_of(&messages[unit.clone()])).collect();
         let is_anchor = |unit: &Range<usize>| unit.clone().any(|index| anchors.contains(&index));
         let mut goes = vec![false; units.len()];
         let mut used = rest + summary;
         let target = if used < threshold { used } else { target };
         let mut prune = |signal: Signal, anchored: bool, target: Tokens| {
-            for (unit, goes) in units.iter().zip(&mut goes) {
+            for at in (0..units.len()).filter(|&at| signals[at] == signal) {
                 if used <= target {
                     return;
                 }
-                let matches = signal_of(&messages[unit.clone()]) == signal && is_anchor(unit) == anchored;
-                if matches && !*goes {
-                    *goes = true;
-                    used = used.saturating_sub(messages[unit.clone()].iter().map(|one| one.tokens).sum());
+                let staying: Vec<usize> = self.exchange(&signals, at).filter(|&at| !goes[at]).collect();
+                if goes[at] || staying.iter().any(|&at| is_anchor(&units[at])) != anchored {
+                    continue;
+                }
+                for at in staying {
+                    goes[at] = true;
+                    let unit = &messages[units[at].clone()];
+                    used = used.saturating_sub(unit.iter().map(|one| one.tokens).sum());
                 }
             }
         };
@@ -73,7 +79,48 @@ impl FoldJob {
             }
         }
         let kept = units.into_iter().zip(goes).filter(|(_, goes)| !goes);
-        kept.flat_map(|(unit, _)| unit).filter(|&index| !messages[index].role.is_instruction()).collect()
+        let kept = kept.flat_map(|(unit, _)| unit).filter(|&index| !messages[index].role.is_instruction());
+        self.in_order(messages, kept.collect(), (rest + summary, limit))
+    }
+
+    /// Returns `kept` with what has to stay between these messages for the order of roles. If that does not fit into `limit`, the oldest
+    /// do not stay either. `used` is what the request uses if the whole range stays.
+    fn in_order(
+        &self,
+        messages: &[Message],
+        mut kept: Vec<usize>,
+        (used, limit): (Tokens, Tokens),
+    ) -> Vec<usize> {
+        if self.order == RoleOrder::Any {
+            return kept;
+        }
+        let from = self.spared.map_or(0, |range| range.from);
+        let range = || {
+            dialogue(&messages[..self.messages.end]).map(|(index, _)| index).filter(|index| *index >= from)
+        };
+        loop {
+            let goes = self.replaceable.iter().copied().filter(|index| kept.binary_search(index).is_err());
+            let goes = self.order.removable(messages, goes.collect(), &[], Bridge::Beginning);
+            let stays = |index: &usize| goes.binary_search(index).is_err();
+            let gone: Tokens =
+                range().filter(|index| !stays(index)).map(|index| messages[index].tokens).sum();
+            if kept.is_empty() || used.saturating_sub(gone) <= limit {
+                return range().filter(stays).collect();
+            }
+            let next = kept.iter().skip(1).position(|&index| !messages[index].joined);
+            kept.drain(..next.map_or(kept.len(), |next| next + 1));
+        }
+    }
+
+    /// The units that go with this one: for the order of roles, an answer goes together with the question.
+    fn exchange(&self, signals: &[Signal], at: usize) -> Range<usize> {
+        match self.order {
+            RoleOrder::Strict if signals[at] == Signal::Answer => {
+                let earlier = signals[..at].iter().rposition(|signal| *signal == Signal::Answer);
+                earlier.map_or(0, |earlier| earlier + 1)..at + 1
+            }
+            RoleOrder::Strict | RoleOrder::Any => at..at + 1,
+        }
     }
 
     /// Whether more goes than the trigger alone would fold, if `kept` messages stay next to the summary.
@@ -91,7 +138,7 @@ impl FoldJob {
 }
 
 /// Groups the messages from `from` on into units that can only go together: a call with its results, or a single message.
-fn units(messages: &[Message], from: usize) -> Vec<Range<usize>> {
+pub(crate) fn units(messages: &[Message], from: usize) -> Vec<Range<usize>> {
     let mut units: Vec<Range<usize>> = Vec::new();
     for (index, message) in messages.iter().enumerate().skip(from) {
         match units.last_mut() {

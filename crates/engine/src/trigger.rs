@@ -12,24 +12,32 @@ pub(crate) struct Since<'a> {
     pub(crate) made: &'a [Message],
 }
 
+impl Since<'_> {
+    /// Whether the messages that are sent raw have reached a limit. The open turn is not part of the history yet.
+    pub(crate) fn exceeds(&self, limit: Option<NonZeroU32>) -> bool {
+        let raw = || dialogue(&self.covered[..open_turn_from(self.covered)]).count();
+        limit.is_some_and(|limit| reaches(raw(), limit))
+    }
+}
+
 /// Returns the first condition that holds, in this order: tokens, raw messages, turns since the last summary was made.
 pub(crate) fn fired(trigger: &Trigger, since: &Since<'_>, after: Tokens, budget: &Budget) -> Option<Cause> {
-    let reaches =
-        |count: usize, limit: NonZeroU32| u64::try_from(count).is_ok_and(|count| count >= limit.get().into());
     let by_ratio = trigger.budget_ratio.zip(budget.input);
     let by_ratio = by_ratio.is_some_and(|(ratio, input)| after.0 as f64 >= ratio * input.0 as f64);
     if by_ratio || trigger.tokens.is_some_and(|limit| after >= limit) {
         return Some(Cause::Budget);
     }
-    // The open turn is not part of the history yet.
-    let raw = dialogue(&since.covered[..open_turn_from(since.covered)]).count();
-    if trigger.messages.is_some_and(|limit| reaches(raw, limit)) {
+    if since.exceeds(trigger.messages) {
         return Some(Cause::Messages);
     }
     let user_turns = since.made.iter().filter(|message| message.is_user_turn()).count();
     let by_turns = trigger.turns.is_some_and(|limit| reaches(count_turns(since.made), limit))
         || trigger.user_turns.is_some_and(|limit| reaches(user_turns, limit));
     by_turns.then_some(Cause::Turns)
+}
+
+fn reaches(count: usize, limit: NonZeroU32) -> bool {
+    u64::try_from(count).is_ok_and(|count| count >= limit.get().into())
 }
 
 /// Returns the number of tokens at which one of the trigger's token conditions holds, or `None` if it has none.

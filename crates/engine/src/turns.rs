@@ -15,6 +15,8 @@ pub(crate) fn kept_from(messages: &[Message], keep: Keep) -> usize {
             nth_last(&indices(history, |message| !message.role.is_instruction()), count.get())
         }
         Keep::Tokens(limit) => token_tail(messages, limit),
+        // `Policy::within` has resolved it. Alone it protects nothing but the unresolved tail.
+        Keep::Ratio(_) => messages.len(),
     };
     wanted.min(unresolved_from(messages))
 }
@@ -130,6 +132,7 @@ mod tests {
                 tokens: Tokens(10),
                 size: Tokens(10),
                 masked: None,
+                trimmed: None,
                 joined: false,
             }
         };

@@ -5,8 +5,9 @@
 //! no longer fits, so that the provider's prompt cache keeps hitting. Then the head stays as it is, and the tail gives up a quarter of
 //! the room: a tail that fits exactly would have to be cut again at the next request.
 
+use crate::role_order::Bridge;
 use crate::turns::{dialogue, last_user_turn, open_turn_from, position_of, unresolved_from};
-use crate::{Conversation, Digest, Memory, Message, Tokens};
+use crate::{Conversation, Digest, Kind, Memory, Message, Policy, RoleOrder, Tokens};
 
 /// How much of the beginning and the end of the history stays if not all of it fits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,8 +83,9 @@ pub(crate) struct Windowed {
     pub(crate) figures: WindowFigures,
 }
 
-pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &WindowPolicy) -> Windowed {
+pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &Policy) -> Windowed {
     let Conversation { messages, budget, marker, .. } = *conversation;
+    let Policy { window: ref policy, order, .. } = *policy;
     let droppable = droppable(messages);
     let cost = |indices: &[usize]| indices.iter().map(|&index| messages[index].tokens).sum::<Tokens>();
     let history = cost(&droppable);
@@ -98,7 +100,7 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
     let earlier = memory.recall(messages, conversation.head).and_then(|recalled| recalled.waypoint.gap);
     // If everything fits now, for example with a larger model, nothing is dropped any more.
     let earlier = earlier.filter(|_| !fits(&[]));
-    let repeated = earlier.map_or_else(Vec::new, |gap| repeat(messages, &droppable, gap));
+    let repeated = earlier.map_or_else(Vec::new, |gap| repeat(messages, &droppable, gap, order));
     if fits(&repeated) {
         let gap = gap(messages, &repeated);
         let figures = WindowFigures { scaffold, room, history, cut: None };
@@ -110,14 +112,14 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
     let same_head = repeated.first().and_then(|first| droppable.iter().position(|index| index == first));
     let shorter = same_head.and_then(|head| {
         let tails = shorter_tails(planned.1, min.1).map(|tail| (head, tail));
-        let cut = |kept| (kept, middle(messages, &droppable, kept, min.0));
+        let cut = |kept| (kept, middle(messages, &droppable, kept, min.0, order));
         let cuts: Vec<_> = tails.map(cut).filter(|(_, dropped)| fits(dropped)).collect();
         cuts.iter().find(|(_, dropped)| with_slack(dropped)).or(cuts.last()).cloned()
     });
     let (kept, dropped) = shorter.unwrap_or_else(|| {
         let mut kept = planned;
         loop {
-            let dropped = middle(messages, &droppable, kept, min.0);
+            let dropped = middle(messages, &droppable, kept, min.0, order);
             match smaller(kept, min) {
                 Some(next) if !fits(&dropped) => kept = next,
                 Some(_) | None => break (kept, dropped),
@@ -190,6 +192,7 @@ fn middle(
     droppable: &[usize],
     (head, tail): (usize, usize),
     min_head: usize,
+    order: RoleOrder,
 ) -> Vec<usize> {
     let joined = |at: usize| droppable.get(at).is_some_and(|&index| messages[index].joined);
     let mut from = head.min(droppable.len());
@@ -205,7 +208,18 @@ fn middle(
     while to > from && joined(to) {
         to -= 1;
     }
-    droppable.get(from..to).unwrap_or_default().to_vec()
+    in_order(messages, droppable.get(from..to).unwrap_or_default().to_vec(), order)
+}
+
+/// Returns those of the messages in a gap that are dropped. Where the tail begins in the middle of a tool loop, the question that it
+/// works on stays, also after later questions: it has been sent. So does what keeps the roles in order.
+fn in_order(messages: &[Message], mut gap: Vec<usize>, order: RoleOrder) -> Vec<usize> {
+    let question = gap.iter().rposition(|&index| messages[index].is_user_turn());
+    let is_answered = |index: &usize| messages[*index].kind == Kind::Observation;
+    if let Some(question) = question.filter(|&at| gap[at + 1..].iter().any(is_answered)) {
+        gap.remove(question);
+    }
+    order.removable(messages, gap, &[], Bridge::FirstGap)
 }
 
 fn gap(messages: &[Message], dropped: &[usize]) -> Option<Gap> {
@@ -215,7 +229,7 @@ fn gap(messages: &[Message], dropped: &[usize]) -> Option<Gap> {
 }
 
 /// Returns the messages of an earlier gap, or nothing if the gap is not part of this conversation any more.
-fn repeat(messages: &[Message], droppable: &[usize], gap: Gap) -> Vec<usize> {
+fn repeat(messages: &[Message], droppable: &[usize], gap: Gap, order: RoleOrder) -> Vec<usize> {
     let from = match gap.behind {
         None => Some(0),
         Some(behind) => position_of(messages, behind).map(|index| index + 1),
@@ -224,7 +238,8 @@ fn repeat(messages: &[Message], droppable: &[usize], gap: Gap) -> Vec<usize> {
     // A client that removed its last messages may now end inside the gap.
     let is_whole =
         last < unresolved_from(messages) && !messages.get(last + 1).is_some_and(|next| next.joined);
-    droppable.iter().copied().filter(|index| is_whole && (from..=last).contains(index)).collect()
+    let gap = droppable.iter().copied().filter(|index| is_whole && (from..=last).contains(index));
+    in_order(messages, gap.collect(), order)
 }
 
 #[cfg(test)]

@@ -58,7 +58,16 @@ fn messages(script: &[(Role, u64)]) -> Vec<Message> {
         }
         let (kind, size, joined) = (Kind::of(*role), Tokens(*size), *role == Role::Tool);
         // Two tokens per word, so that a test fails if the engine confuses the two.
-        Message { role: *role, kind, digest, tokens: Tokens(size.0 * 2), size, masked: None, joined }
+        Message {
+            role: *role,
+            kind,
+            digest,
+            tokens: Tokens(size.0 * 2),
+            size,
+            masked: None,
+            trimmed: None,
+            joined,
+        }
     };
     script.iter().enumerate().map(message).collect()
 }
@@ -95,7 +104,15 @@ fn serve(case: &Case, messages: &[Message], memory: &mut Memory, input: u64) -> 
         assert!(job.is_urgent(), "a block limit cannot wait for the next request");
         let (covers, keeps_request, seen) = (job.covers, job.keeps_request, job.seen);
         let (tokens, size) = (Tokens(case.summary * 2), Tokens(case.summary));
-        memory.add_fold(Fold { covers, tokens, size, keeps_request, seen, kept: Vec::new() });
+        memory.add_fold(Fold {
+            covers,
+            tokens,
+            size,
+            keeps_request,
+            seen,
+            kept: Vec::new(),
+            ..Fold::default()
+        });
         decision = decide(&conversation, memory, &policy, Timestamp(0));
     }
     assert_eq!(decision.wanted, None, "no further summary is wanted once the limits hold");
@@ -324,14 +341,14 @@ fn a_limit_holds_even_if_folding_saves_nothing() {
 }
 
 #[test]
-fn truncation_drops_what_would_have_been_folded() {
+fn truncation_cuts_to_the_limit() {
     let messages = talk("uauauauau");
     let case = history_of(40, 2);
     let (conversation, policy) = (conversation(&messages, ROOMY), policy(case.blocks));
     let decision = truncate(&conversation, &Memory::default(), &policy, Timestamp(0));
     // The task stays.
-    assert_eq!(decision.plan.dropped, [1, 2, 3]);
-    assert_eq!(decision.plan.blocks.unwrap().history, Tokens(50));
+    assert_eq!(decision.plan.dropped, [1, 2, 3, 4]);
+    assert_eq!(decision.plan.blocks.unwrap().history, Tokens(40));
     assert_eq!(decision.wanted.map(|job| job.cause), Some(Cause::Blocks));
 }
 

@@ -12,7 +12,16 @@ fn chat(turns: usize, budget: u64, when: Trigger, memory: &Memory) -> Decision {
         let mut digest = Digest::default();
         digest.0[..8].copy_from_slice(&(index as u64 + 1).to_le_bytes());
         let tokens = Tokens(10);
-        Message { role, kind: Kind::of(role), digest, tokens, size: tokens, masked: None, joined: false }
+        Message {
+            role,
+            kind: Kind::of(role),
+            digest,
+            tokens,
+            size: tokens,
+            masked: None,
+            trimmed: None,
+            joined: false,
+        }
     };
     let messages: Vec<Message> = (0..2 * turns - 1).map(message).collect();
     let keep = Keep::Turns(NonZeroU32::new(4).unwrap());

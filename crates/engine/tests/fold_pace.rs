@@ -35,6 +35,7 @@ fn chat(seed: u64, turns: usize) -> Vec<Message> {
             tokens,
             size: tokens,
             masked: None,
+            trimmed: None,
             joined: false,
         });
     };

@@ -110,6 +110,7 @@ fn messages(drafts: &[Draft], branch: usize) -> Vec<Message> {
             tokens: Tokens(draft.tokens),
             size: Tokens(draft.tokens),
             masked: draft.masked.map(Tokens),
+            trimmed: None,
             joined: draft.role == Role::Tool && index > 0,
         });
     }
@@ -149,7 +150,7 @@ fn play(
         let now = number as u64 * case.gap;
         let decision = decided(case, &all[..end], &memory, now);
         check(&all[..end], &decision, &memory, now)?;
-        if let Some(waypoint) = decision.waypoint {
+        if let Some(waypoint) = decision.waypoint.clone() {
             memory.add(waypoint);
         }
     }
@@ -201,7 +202,7 @@ proptest! {
         play(&case, |messages, decision, memory, now| {
             prop_assert_eq!(&decided(&case, messages, memory, now), decision);
             let mut memory = memory.clone();
-            if let Some(waypoint) = decision.waypoint {
+            if let Some(waypoint) = decision.waypoint.clone() {
                 memory.add(waypoint);
                 for later in [now, now + 1_000, now + 10_000_000] {
                     let retry = decided(&case, messages, &memory, later);
@@ -241,7 +242,7 @@ proptest! {
         let all = messages(&case.drafts, usize::MAX);
         for end in ends(&case.drafts) {
             let decision = decided(&case, &all[..end], &memory, 0);
-            if let Some(waypoint) = decision.waypoint {
+            if let Some(waypoint) = decision.waypoint.clone() {
                 memory.add(waypoint);
                 masked.extend(decision.plan.masked);
             }

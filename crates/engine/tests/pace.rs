@@ -178,6 +178,7 @@ fn messages(run: &Run) -> Vec<Message> {
             tokens: Tokens(tokens),
             size: Tokens(tokens),
             masked: masked.map(Tokens),
+            trimmed: None,
             joined: role == Role::Tool,
         }
     };

@@ -22,6 +22,7 @@ fn messages(script: &str) -> Vec<Message> {
             tokens,
             size: tokens,
             masked: None,
+            trimmed: None,
             joined: letter == 't',
         }
     };
@@ -38,7 +39,7 @@ fn policy() -> Policy {
         when: Trigger { budget_ratio: Some(0.80), ..Trigger::default() },
         keep: keep(12),
         prune_keep: keep(2),
-        max_summary_tokens: Tokens(100),
+        max_summary: SummaryLimit::Tokens(Tokens(100)),
         ..FoldPolicy::default()
     };
     Policy { strategy: Strategy::Summarization, fold, ..Policy::default() }

@@ -31,7 +31,16 @@ fn messages(script: &[(Role, u64)]) -> Vec<Message> {
         let mut digest = Digest::default();
         digest.0[..8].copy_from_slice(&(index as u64 + 1).to_le_bytes());
         let (kind, tokens) = (Kind::of(*role), Tokens(*tokens));
-        Message { role: *role, kind, digest, tokens, size: tokens, masked: None, joined: *role == Role::Tool }
+        Message {
+            role: *role,
+            kind,
+            digest,
+            tokens,
+            size: tokens,
+            masked: None,
+            trimmed: None,
+            joined: *role == Role::Tool,
+        }
     };
     script.iter().enumerate().map(message).collect()
 }
@@ -77,13 +86,14 @@ proptest! {
             prop_assert!(!messages[*index].role.is_instruction() && *index != request);
             prop_assert!(*index < unresolved_from(&messages));
         }
-        // The dropped messages are one run, apart from instructions and the last user turn.
+        // The dropped messages are one run, apart from instructions, the last user turn, and the question of a loop that the run splits.
         let talk: Vec<usize> = (0..messages.len()).filter(|&index| !messages[index].role.is_instruction() && index != request).collect();
-        if let Some(first) = plan.dropped.first() {
-            let at = talk.iter().position(|index| index == first).unwrap();
-            prop_assert_eq!(&talk[at..at + plan.dropped.len()], &plan.dropped[..]);
-            prop_assert!(at >= window.head_min.min(talk.len()));
-            prop_assert!(talk.len() - at - plan.dropped.len() >= window.tail_min.min(talk.len()));
+        if let (Some(first), Some(last)) = (plan.dropped.first(), plan.dropped.last()) {
+            let [from, to] = [first, last].map(|end| talk.iter().position(|index| index == end).unwrap());
+            let kept: Vec<usize> = talk[from..=to].iter().copied().filter(|index| !plan.dropped.contains(index)).collect();
+            prop_assert!(kept.len() <= 1 && kept.iter().all(|&index| messages[index].is_user_turn()), "{:?}", kept);
+            prop_assert!(from >= window.head_min.min(talk.len()));
+            prop_assert!(talk.len() - to - 1 + kept.len() >= window.tail_min.min(talk.len()));
         }
         for (index, message) in messages.iter().enumerate().filter(|(_, message)| message.role == Role::Tool) {
             let call = messages[..index].iter().rposition(|message| message.role == Role::Assistant).unwrap();
@@ -103,7 +113,7 @@ proptest! {
         for end in (2..=all.len()).filter(|&end| all.get(end).is_none_or(|next| next.role == Role::Assistant)) {
             let decision = decided(&all[..end], budget, window, &memory);
             let Some(waypoint) = decision.waypoint else { break };
-            let retry = decided(&all[..end], budget, window, &{ let mut memory = memory.clone(); memory.add(waypoint); memory });
+            let retry = decided(&all[..end], budget, window, &{ let mut memory = memory.clone(); memory.add(waypoint.clone()); memory });
             prop_assert_eq!(&retry.plan.dropped, &decision.plan.dropped, "a retry");
             if let Some(before) = before.filter(|_| decision.plan.cause.is_none()) {
                 // The last user turn of the previous request is part of the history now, and may be inside the gap.

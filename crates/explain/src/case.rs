@@ -1,10 +1,12 @@
 use crate::fate::{self, Fate};
+use crate::folding::folds;
 use bytes::Bytes;
 use std::sync::Arc;
 use thiserror::Error;
 use tidegate_config::{Limits, Route, Settings};
 use tidegate_context::{
-    Assessment, ConversationState, DueFold, FoldWait, MeasureError, Turn, TurnInput, drive_offline,
+    Assessment, ConversationState, DueFold, FoldWait, MeasureError, OwnKind, Place, Turn, TurnInput,
+    drive_offline,
 };
 use tidegate_engine::{Strategy, Verdict};
 use tidegate_tokens::Model;
@@ -34,6 +36,8 @@ pub struct Case<'a> {
     pub rewritten: Option<Vec<u8>>,
     /// The summaries and pinned notes of the conversation.
     pub(crate) state: Arc<ConversationState>,
+    /// Where the texts stand that are added.
+    pub(crate) places: Vec<(OwnKind, Place)>,
     pub(crate) kind: CaseKind,
 }
 
@@ -83,20 +87,22 @@ impl<'a> Case<'a> {
         let mut turn = turn.waiting_for(FoldWait::Always);
         let outcome = drive_offline(&mut turn, reader)?;
         let state = turn.state().clone();
-        Ok(Case::new(request, outcome.assessment, state, outcome.due, outcome.pieces, CaseKind::Preview))
+        let due = outcome.due;
+        let case = Case::new(request, outcome.assessment, turn.input(), state, outcome.pieces);
+        Ok(Case { due, ..case })
     }
 
     pub(crate) fn new(
         request: Request<'a>,
         assessment: Assessment,
+        input: &TurnInput,
         state: Arc<ConversationState>,
-        due: Option<DueFold>,
         pieces: Option<Vec<Piece>>,
-        kind: CaseKind,
     ) -> Case<'a> {
         let fates = fate::fates(&request, &assessment);
         let rewritten = pieces.map(|pieces| assemble(request.body, &pieces));
-        Case { request, assessment, due, fates, rewritten, state, kind }
+        let places = assessment.places(input, &state);
+        Case { request, assessment, due: None, fates, rewritten, state, places, kind: CaseKind::Preview }
     }
 
     #[must_use]
@@ -107,6 +113,13 @@ impl<'a> Case<'a> {
             _ if self.rewritten.is_some() => Ending::Edited,
             _ => Ending::AsSent,
         }
+    }
+
+    /// Whether messages that have left the request are brought back.
+    #[must_use]
+    pub fn recalls(&self) -> bool {
+        self.request.route.context.recall.auto
+            && (folds(self.request.strategy) || self.request.strategy == Strategy::Window)
     }
 
     /// Returns the resolved value of a setting of the route's context, as TOML.

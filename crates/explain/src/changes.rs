@@ -5,6 +5,7 @@ use crate::folding::Insertion;
 use crate::{Case, Ending, grouped};
 use std::fmt::Write;
 use std::ops::Range;
+use tidegate_context::Place;
 use tidegate_engine::Tokens;
 use tidegate_wire::split;
 
@@ -19,10 +20,12 @@ pub struct Change {
     pub lines: Vec<Line>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    Changed(Action),
-    Inserted(Insertion),
+    /// An action, and texts that are added to the message.
+    Changed(Action, Vec<Insertion>),
+    /// A message of our own.
+    Inserted(Vec<Insertion>),
     Removed(Action),
 }
 
@@ -92,13 +95,12 @@ impl Case<'_> {
         // The rewritten request is always valid JSON with messages.
         let Ok(after) = split(self.request.outline.dialect, rewritten) else { return changes };
         let mut forwarded = after.messages.iter().map(|span| span.of(rewritten));
-        let insertions = self.insertions();
         let mut index = 0;
         while index < self.fates.len() {
-            for (_, insertion) in insertions.iter().filter(|(before, _)| *before == index) {
+            for own in self.messages_before(index) {
                 let Some(json) = forwarded.next() else { return changes };
                 if wanted.contains(&index) {
-                    changes.push(inserted(*insertion, index, json));
+                    changes.push(inserted(own, index, json));
                 }
             }
             let fate = &self.fates[index];
@@ -114,13 +116,36 @@ impl Case<'_> {
             let Some(new) = forwarded.next() else { return changes };
             let old = self.request.outline.messages[index].of(self.request.body);
             if old != new && wanted.contains(&index) {
-                let (what, messages) = (What::Changed(fate.action), index..index + 1);
+                let own = self.texts_in(index);
+                // Texts of our own are shown with their line breaks, because they cannot be read anywhere else.
+                let layout = if own.is_empty() { layout } else { Layout::Readable };
+                let after = fate.after + own.iter().map(Insertion::tokens).sum();
+                let (what, messages) = (What::Changed(fate.action, own), index..index + 1);
                 let lines = compare(&layout.format(old), &layout.format(new));
-                changes.push(Change { what, messages, before: fate.tokens, after: fate.after, lines });
+                changes.push(Change { what, messages, before: fate.tokens, after, lines });
             }
             index += 1;
         }
         changes
+    }
+
+    /// The texts in each message of our own before this one.
+    fn messages_before(&self, index: usize) -> Vec<Vec<Insertion>> {
+        let mut messages: Vec<Vec<Insertion>> = Vec::new();
+        for (place, insertion) in self.insertions() {
+            match (place, messages.last_mut()) {
+                (Place::Joined(before), Some(last)) if before == index => last.push(insertion),
+                (Place::Before(before), _) if before == index => messages.push(vec![insertion]),
+                (Place::Before(_) | Place::Joined(_) | Place::In(_), _) => {}
+            }
+        }
+        messages
+    }
+
+    /// The texts in a message of the client's.
+    fn texts_in(&self, index: usize) -> Vec<Insertion> {
+        let here = self.insertions().into_iter().filter(|(place, _)| *place == Place::In(index));
+        here.map(|(_, insertion)| insertion).collect()
     }
 
     fn removed(&self, layout: Layout, run: Range<usize>, action: Action) -> Change {
@@ -142,14 +167,11 @@ impl Case<'_> {
 }
 
 /// Describes an inserted message. It is shown with its line breaks, because it cannot be read anywhere else.
-fn inserted(insertion: Insertion, before: usize, json: &[u8]) -> Change {
-    let after = match insertion {
-        Insertion::Summary { tokens, .. } | Insertion::Memory { tokens } => tokens,
-        Insertion::Marker => Tokens::ZERO,
-    };
+fn inserted(own: Vec<Insertion>, before: usize, json: &[u8]) -> Change {
+    let after = own.iter().map(Insertion::tokens).sum();
     let lines = lines_of(Op::More, &Layout::Readable.format(json));
     let messages = before..before + 1;
-    Change { what: What::Inserted(insertion), messages, before: Tokens::ZERO, after, lines }
+    Change { what: What::Inserted(own), messages, before: Tokens::ZERO, after, lines }
 }
 
 fn lines_of(op: Op, text: &str) -> Vec<Line> {

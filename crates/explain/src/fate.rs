@@ -20,15 +20,20 @@ pub struct Fate {
     pub after: Tokens,
     pub action: Action,
     pub why: Why,
+    /// The messages that excerpts in this one quote.
+    pub quotes: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Keep,
     Mask,
+    /// Its long texts become excerpts.
+    Trim,
     /// Only our own tag is removed.
     Untag,
     MaskAndUntag,
+    TrimAndUntag,
     /// The message is removed and the summary replaces it.
     Fold,
     /// The message is removed and a marker replaces it.
@@ -49,6 +54,8 @@ pub enum Why {
     InsideWindow,
     OutsideWindow,
     Observed,
+    Answered,
+    ObservedAnswered,
     Postponed,
     Covered,
     ObservedCovered,
@@ -69,6 +76,8 @@ impl Action {
             Action::Mask => "mask",
             Action::Untag => "untag",
             Action::MaskAndUntag => "mask+untag",
+            Action::Trim => "trim",
+            Action::TrimAndUntag => "trim+untag",
             Action::Fold => "fold",
             Action::Drop => "drop",
         }
@@ -78,13 +87,17 @@ impl Action {
         matches!(self, Action::Mask | Action::MaskAndUntag)
     }
 
+    pub fn trims(self) -> bool {
+        matches!(self, Action::Trim | Action::TrimAndUntag)
+    }
+
     /// Whether the message is removed from the request.
     pub fn removes(self) -> bool {
         matches!(self, Action::Fold | Action::Drop)
     }
 
     pub fn untags(self) -> bool {
-        matches!(self, Action::Untag | Action::MaskAndUntag)
+        matches!(self, Action::Untag | Action::MaskAndUntag | Action::TrimAndUntag)
     }
 }
 
@@ -102,7 +115,8 @@ impl Why {
             Why::UnresolvedEnd => "unresolved_end",
             Why::InsideWindow => "inside_window",
             Why::OutsideWindow => "outside_window",
-            Why::Observed => "observe",
+            Why::Observed | Why::ObservedAnswered => "observe",
+            Why::Answered => "answered",
             Why::Postponed => "postponed",
             Why::Covered => "covered",
             Why::ObservedCovered => "observe",
@@ -130,6 +144,8 @@ pub fn fates(request: &Request<'_>, assessment: &Assessment) -> Vec<Fate> {
         let answered = facts.answers.iter().find_map(|id| tools.get(id).cloned());
         let why = why(index, message, facts.maskable.is_empty(), request, assessment);
         let action = action(why, facts.tag.is_some());
+        let held = || assessment.excerpts.iter().filter(|excerpt| excerpt.message == index);
+        let added: Tokens = held().map(|excerpt| excerpt.tokens).sum();
         fates.push(Fate {
             role: role(message.role),
             kind: message.kind,
@@ -137,12 +153,14 @@ pub fn fates(request: &Request<'_>, assessment: &Assessment) -> Vec<Fate> {
             calls,
             tokens: message.tokens,
             after: match action {
-                Action::Keep | Action::Untag => message.tokens,
+                Action::Keep | Action::Untag => message.tokens + added,
                 Action::Mask | Action::MaskAndUntag => message.tokens.saturating_sub(message.saving()),
+                Action::Trim | Action::TrimAndUntag => message.tokens.saturating_sub(message.trim_saving()),
                 Action::Fold | Action::Drop => Tokens::ZERO,
             },
             action,
             why,
+            quotes: held().flat_map(|excerpt| excerpt.sources.iter().copied()).collect(),
         });
     }
     fates
@@ -154,6 +172,8 @@ fn action(why: Why, is_tagged: bool) -> Action {
         (Why::Dropped | Why::LeftOut, _) => Action::Drop,
         (Why::OutsideWindow, false) => Action::Mask,
         (Why::OutsideWindow, true) => Action::MaskAndUntag,
+        (Why::Answered, false) => Action::Trim,
+        (Why::Answered, true) => Action::TrimAndUntag,
         (_, false) => Action::Keep,
         (_, true) => Action::Untag,
     }
@@ -178,6 +198,8 @@ fn why(
         if request.strategy == Strategy::Window { Why::LeftOut } else { Why::Dropped }
     } else if request.strategy == Strategy::Window {
         Why::HeadOrTail
+    } else if plan.trimmed.binary_search(&index).is_ok() {
+        if request.route.context.observe { Why::ObservedAnswered } else { Why::Answered }
     } else if folds(request.strategy)
         && (request.strategy == Strategy::Summarization || message.kind == Kind::Speech)
     {

@@ -8,6 +8,26 @@ use crate::{Case, Ending};
 use std::time::Duration;
 use tidegate_engine::{Capacity, Cause, ContextWindow, Pace, Plan, Strategy, Tokens, Verdict};
 
+/// Says what was brought back of messages that have left the request.
+pub fn recall_note(case: &Case<'_>) -> String {
+    let excerpts = &case.assessment.excerpts;
+    let plan = &case.assessment.decision.plan;
+    if excerpts.is_empty() {
+        return match plan.folded.is_some() || !plan.dropped.is_empty() {
+            true => "no message that has left shares a telling word with the newest user message".to_owned(),
+            false => "no message has left the request".to_owned(),
+        };
+    }
+    let cost: Tokens = excerpts.iter().map(|excerpt| excerpt.tokens).sum();
+    let new = excerpts.iter().filter(|excerpt| excerpt.is_new).count();
+    let which = if new == 0 { ", all of them repeated from earlier requests" } else { "" };
+    format!(
+        "{} in {} tokens: passages of messages that have left and share telling words with the message that quotes them{which}",
+        counted(excerpts.len(), "excerpt"),
+        tokens(cost)
+    )
+}
+
 /// Where a model's entry or its window comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -116,6 +136,7 @@ pub fn verdict(case: &Case<'_>) -> String {
                 "refused with 422 context_budget_exceeded: it needs {} input tokens{}, and {} may be used",
                 tokens(plan.after),
                 match (plan.folded.is_some(), !plan.masked.is_empty()) {
+                    (false, false) if !plan.trimmed.is_empty() => " even trimmed",
                     (false, false) => "",
                     (false, true) => " even masked",
                     (true, false) => " even folded",
@@ -151,6 +172,11 @@ pub fn verdict(case: &Case<'_>) -> String {
                     grouped(masked as u64)
                 )
             }
+        };
+        let would = match (folded + plan.masked.len(), plan.trimmed.len()) {
+            (_, 0) => would,
+            (0, trimmed) => format!("{} would be trimmed", counted(trimmed, "message")),
+            (_, trimmed) => format!("{would} and {} trimmed", grouped(trimmed as u64)),
         };
         let end = match plan.verdict {
             Verdict::Fits => "fit",
@@ -216,6 +242,10 @@ fn shortenings(case: &Case<'_>) -> Vec<String> {
     if masked > 0 {
         edits.push(format!("{} masked", counted(masked, "message")));
     }
+    let trimmed = count(Action::trims);
+    if trimmed > 0 {
+        edits.push(format!("{} trimmed", counted(trimmed, "message")));
+    }
     edits
 }
 
@@ -239,6 +269,10 @@ pub fn why(case: &Case<'_>, why: Why) -> String {
         Why::InsideWindow => format!("inside {}", keep()),
         Why::OutsideWindow => format!("older than {}", keep()),
         Why::Observed => format!("observe = true, else masked: older than {}", keep()),
+        Why::Answered => format!("long, and answered: trim.after = {}", case.setting("trim.after")),
+        Why::ObservedAnswered => {
+            format!("observe = true, else trimmed: trim.after = {}", case.setting("trim.after"))
+        }
         Why::Postponed => format!("postponed: {}", waiting(case)),
         Why::Covered => "covered by the summary".to_owned(),
         Why::ObservedCovered => "observe = true, else folded: covered by the summary".to_owned(),

@@ -4,10 +4,10 @@ use crate::case::CaseKind;
 use crate::figures::{self, tokens};
 use crate::{Case, Ending};
 use tidegate_config::{FoldMode, FoldRole, Summarizer};
-use tidegate_context::DueFold;
-use tidegate_engine::{Cause, Strategy, Tokens};
+use tidegate_context::{DueFold, OwnKind, Place};
+use tidegate_engine::{Cause, Message, Strategy, Tokens};
 
-/// A message that Tidegate adds to the request.
+/// A text that Tidegate adds to the request, as a message or in one of the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Insertion {
     Summary {
@@ -21,6 +21,35 @@ pub enum Insertion {
     Memory { tokens: Tokens },
 }
 
+impl Insertion {
+    /// The cost of the text; zero for a marker, which costs next to nothing.
+    #[must_use]
+    pub fn tokens(&self) -> Tokens {
+        match self {
+            Insertion::Summary { tokens, .. } | Insertion::Memory { tokens } => *tokens,
+            Insertion::Marker => Tokens::ZERO,
+        }
+    }
+
+    /// What it is, in a title.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self {
+            Insertion::Summary { covered, .. } => {
+                format!("a summary that stands for {}", figures::counted(*covered, "message"))
+            }
+            Insertion::Marker => "a marker for what is dropped".to_owned(),
+            Insertion::Memory { .. } => "the pinned memory".to_owned(),
+        }
+    }
+}
+
+/// The titles of several texts.
+#[must_use]
+pub fn titles(own: &[Insertion]) -> String {
+    own.iter().map(Insertion::title).collect::<Vec<_>>().join(" and ")
+}
+
 /// Whether a strategy makes summaries.
 pub fn folds(strategy: Strategy) -> bool {
     match strategy {
@@ -30,35 +59,34 @@ pub fn folds(strategy: Strategy) -> bool {
 }
 
 impl Case<'_> {
-    /// Returns the messages that Tidegate adds, each with the index of the client's message that it precedes.
-    pub fn insertions(&self) -> Vec<(usize, Insertion)> {
-        let (plan, messages) = (&self.assessment.decision.plan, &self.assessment.chat.messages);
+    /// Returns what Tidegate adds to the request, and where.
+    pub fn insertions(&self) -> Vec<(Place, Insertion)> {
         if self.request.route.context.observe {
             return Vec::new();
         }
-        let mut insertions = Vec::new();
-        let talk = messages.iter().enumerate().filter(|(_, message)| !message.role.is_instruction());
-        let first = talk.clone().next().map(|(first, _)| first);
-        if let Some(pinned) = self.state.notes().filter(|pinned| !pinned.json.is_empty()) {
-            insertions.extend(first.map(|first| (first, Insertion::Memory { tokens: pinned.tokens })));
-        }
-        if let Some(folded) = &plan.folded {
-            let covered = talk.take_while(|(at, _)| *at < folded.upto).count();
-            let summary = Insertion::Summary { tokens: folded.tokens, covered };
-            // A summary that only repeats the pinned notes is not inserted.
-            let is_inserted = self.state.summary(folded.covers).is_some_and(|one| !one.json.is_empty());
-            let first = first.filter(|_| is_inserted);
-            insertions.extend(first.map(|first| (first, summary)));
-        }
-        insertions.extend(plan.dropped.first().map(|&first| (first, Insertion::Marker)));
-        insertions
+        let insertion = |(kind, place): &(OwnKind, Place)| Some((*place, self.insertion(*kind)?));
+        self.places.iter().filter_map(insertion).collect()
     }
 
-    /// Returns the summary in the request: the index of the message that it precedes, its tokens, and the number of messages covered.
+    fn insertion(&self, kind: OwnKind) -> Option<Insertion> {
+        let (plan, messages) = (&self.assessment.decision.plan, &self.assessment.chat.messages);
+        match kind {
+            OwnKind::Notes => self.state.notes().map(|pinned| Insertion::Memory { tokens: pinned.tokens }),
+            OwnKind::Summary => plan.folded.as_ref().map(|folded| {
+                let is_talk = |message: &&Message| !message.role.is_instruction();
+                let covered = messages[..folded.upto].iter().filter(is_talk).count();
+                Insertion::Summary { tokens: folded.tokens, covered }
+            }),
+            OwnKind::Marker => Some(Insertion::Marker),
+        }
+    }
+
+    /// Returns the summary in the request: the index of the message that it precedes or stands in, its tokens, and the number of
+    /// messages covered.
     pub fn summary(&self) -> Option<(usize, Tokens, usize)> {
-        self.insertions().into_iter().find_map(|(before, insertion)| match insertion {
-            Insertion::Summary { tokens, covered } => Some((before, tokens, covered)),
-            Insertion::Marker | Insertion::Memory { .. } => None,
+        self.insertions().into_iter().find_map(|(place, insertion)| match (place, insertion) {
+            (place, Insertion::Summary { tokens, covered }) => Some((place.before(), tokens, covered)),
+            (_, Insertion::Marker | Insertion::Memory { .. }) => None,
         })
     }
 

@@ -1,10 +1,11 @@
 //! The JSON form of a case. `tidegate explain --help` documents its members as stable.
 
 use crate::fate::Action;
-use crate::{Case, Change, Ending, Insertion, What, figures, folding, grouped};
+use crate::{Case, Change, Ending, What, figures, folding, grouped};
 use serde_json::{Value, json};
 use std::ops::Range;
 use tidegate_config::strategy_name;
+use tidegate_context::PlacedExcerpt;
 use tidegate_engine::Kind;
 use tidegate_tokens::{Fit, Prices};
 
@@ -29,7 +30,7 @@ pub fn of(case: &Case<'_>) -> Value {
 pub fn page(case: &Case<'_>, range: &Range<usize>) -> Value {
     let plan = &case.assessment.decision.plan;
     let (messages_tokens, fixed) = figures::parts(case);
-    json!({
+    let mut object = json!({
         "route": case.request.route.name.as_str(),
         "upstream": case.request.route.upstream.name.as_str(),
         "strategy": strategy_name(case.request.strategy),
@@ -47,7 +48,11 @@ pub fn page(case: &Case<'_>, range: &Range<usize>) -> Value {
         "folding": if folding::folds(case.request.strategy) { fold(case) } else { Value::Null },
         "verdict": verdict(case),
         "model": model(case),
-    })
+    });
+    if case.recalls() {
+        object["recall"] = recall(case);
+    }
+    object
 }
 
 /// Returns the JSON for a request that matches no route.
@@ -73,7 +78,7 @@ fn messages(case: &Case<'_>, range: &Range<usize>) -> Value {
             Kind::Speech => "speech",
             Kind::Observation => "observation",
         };
-        json!({
+        let mut object = json!({
             "index": index,
             "role": fate.role,
             "kind": kind,
@@ -84,7 +89,11 @@ fn messages(case: &Case<'_>, range: &Range<usize>) -> Value {
             "action": fate.action.name(),
             "reason": fate.why.name(),
             "why": figures::why(case, fate.why),
-        })
+        });
+        if !fate.quotes.is_empty() {
+            object["quotes"] = json!(fate.quotes);
+        }
+        object
     };
     Value::Array(fates.map(one).collect())
 }
@@ -134,11 +143,29 @@ fn fold(case: &Case<'_>) -> Value {
     })
 }
 
+fn recall(case: &Case<'_>) -> Value {
+    let excerpt = |placed: &PlacedExcerpt| {
+        json!({
+            "message": placed.message,
+            "quotes": placed.sources,
+            "passages": placed.excerpt.passages.len(),
+            "tokens": placed.tokens.0,
+            "new": placed.is_new,
+        })
+    };
+    json!({
+        "max_tokens": case.request.route.context.recall.max_tokens.0,
+        "excerpts": case.assessment.excerpts.iter().map(excerpt).collect::<Vec<_>>(),
+        "note": figures::recall_note(case),
+    })
+}
+
 fn verdict(case: &Case<'_>) -> Value {
     let plan = &case.assessment.decision.plan;
     json!({
         "ending": case.ending().name(),
         "masked": case.fates.iter().filter(|fate| fate.action.masks()).count(),
+        "trimmed": case.fates.iter().filter(|fate| fate.action.trims()).count(),
         "folded": case.fates.iter().filter(|fate| fate.action == Action::Fold).count(),
         "dropped": case.fates.iter().filter(|fate| fate.action == Action::Drop).count(),
         "untagged": case.fates.iter().filter(|fate| fate.action.untags()).count(),
@@ -172,6 +199,7 @@ fn model(case: &Case<'_>) -> Value {
         "encoding": model.encoding.name(),
         "fit": fit,
         "prices": model.prices.map(prices),
+        "cache": model.caching.kind.name(),
         "cache_life_s": model.caching.ttl.as_secs(),
     })
 }
@@ -190,14 +218,18 @@ fn change(change: &Change) -> Value {
     let (first, last) = (change.messages.start, change.messages.end - 1);
     let which =
         if first == last { format!("messages[{first}]") } else { format!("messages[{first}] to [{last}]") };
-    let (kind, title) = match change.what {
-        What::Changed(action) => ("changed", format!("{which}: {}", participle(action))),
-        What::Removed(action) => ("removed", format!("{which}: {}", participle(action))),
-        What::Inserted(Insertion::Summary { covered, .. }) => {
-            ("inserted", format!("a summary that stands for {}", figures::counted(covered, "message")))
+    let (kind, title) = match &change.what {
+        What::Changed(Action::Keep, own) if own.is_empty() => {
+            ("changed", format!("{which}: with a text of Tidegate's"))
         }
-        What::Inserted(Insertion::Marker) => ("inserted", "a marker for what is dropped".to_owned()),
-        What::Inserted(Insertion::Memory { .. }) => ("inserted", "the pinned memory".to_owned()),
+        What::Changed(action, own) if own.is_empty() => {
+            ("changed", format!("{which}: {}", participle(*action)))
+        }
+        What::Changed(action, own) => {
+            ("changed", format!("{which}: {}, with {}", participle(*action), folding::titles(own)))
+        }
+        What::Removed(action) => ("removed", format!("{which}: {}", participle(*action))),
+        What::Inserted(own) => ("inserted", folding::titles(own)),
     };
     let lines = change.lines.iter().take(MAX_LINES);
     json!({
@@ -216,6 +248,8 @@ fn participle(action: Action) -> &'static str {
     match action {
         Action::Keep => "as sent",
         Action::Mask => "masked",
+        Action::Trim => "trimmed",
+        Action::TrimAndUntag => "trimmed, and its tag removed",
         Action::Untag => "its tag removed",
         Action::MaskAndUntag => "masked, and its tag removed",
         Action::Fold => "covered by the summary",

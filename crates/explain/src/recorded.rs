@@ -25,9 +25,10 @@ impl<'a> Case<'a> {
         let state = state.as_recorded(&input, covers, Tokens(turn.memory_tokens), turn.blocks.as_ref());
         let assessment = input.assess(&state, reader, Rule::Decide)?;
         let plan = plan(turn, &assessment);
-        let assessment = assessment.with_plan(plan);
+        let assessment = assessment.as_recorded(plan, &turn.recalled, &input, reader);
         let pieces = assessment.pieces(&input, &state)?;
-        Ok(Case::new(request, assessment, Arc::new(state), None, pieces, CaseKind::Recorded))
+        let case = Case::new(request, assessment, &input, Arc::new(state), pieces);
+        Ok(Case { kind: CaseKind::Recorded, ..case })
     }
 }
 
@@ -41,12 +42,15 @@ fn plan(turn: &TurnRecord, assessment: &Assessment) -> Plan {
         covers,
         upto: turn.upto.min(count),
         removed: listed(&turn.folded_messages),
+        anchored: Vec::new(),
         tokens: Tokens(turn.summary_tokens),
         size: Tokens::ZERO,
         made_at: 0,
     });
     Plan {
         masked: turn.masked.iter().copied().filter(|index| *index < count).collect(),
+        trimmed: turn.trimmed.iter().copied().filter(|index| *index < count).collect(),
+        newly_trimmed: None,
         folded,
         dropped: listed(&turn.dropped_messages),
         before: Tokens(turn.tokens_before),
@@ -63,6 +67,7 @@ fn plan(turn: &TurnRecord, assessment: &Assessment) -> Plan {
         cause: turn.trigger.as_deref().and_then(Cause::from_name),
         postponed: turn.postponed,
         edge: turn.edge,
+        trim_edge: turn.trim_edge,
         window: None,
         blocks: now.blocks,
     }

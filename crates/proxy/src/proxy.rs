@@ -21,7 +21,7 @@ impl Proxy {
             shutdown: Clone::clone(shutdown),
             is_loopback,
         };
-        Server::start(&settings.server, listener, worker).map(Proxy)
+        Server::start(&settings.server, &gateway.overload, listener, worker).map(Proxy)
     }
 
     #[must_use]

@@ -2,9 +2,10 @@
 //!
 //! A provider finds the longest prefix of a request that it has seen recently, in whole steps of tokens and
 //! above a minimum length. That part is read from the cache; the rest, up to the last whole step, is written
-//! to it.
+//! to it. A provider with explicit breakpoints does so only up to the last one.
 
 use std::collections::VecDeque;
+use tidegate_engine::CacheKind;
 use tidegate_tokens::Caching;
 
 /// One message of a request, or everything before the messages. Equal content has equal keys.
@@ -47,6 +48,8 @@ struct CacheEntry {
     at: u64,
     model: String,
     segments: Vec<Segment>,
+    /// How many of them the provider caches.
+    cached: usize,
 }
 
 /// The maximum number of entries: a conversation has few live branches.
@@ -58,22 +61,31 @@ impl ProviderCache {
         ProviderCache { rules, entries: VecDeque::new() }
     }
 
-    /// Bills a request at `now`, in milliseconds, and caches it. Models do not share a cache.
-    pub fn bill(&mut self, model: &str, segments: Vec<Segment>, now: u64) -> Billed {
+    /// Bills a request at `now`, in milliseconds, and caches it. Models do not share a cache. `breakpoint` is the number of segments
+    /// up to the last breakpoint, 0 if there is none; it matters only where breakpoints are explicit.
+    pub fn bill(&mut self, model: &str, segments: Vec<Segment>, breakpoint: usize, now: u64) -> Billed {
+        let cached = match self.rules.kind {
+            CacheKind::Automatic => segments.len(),
+            CacheKind::Explicit => breakpoint.min(segments.len()),
+            CacheKind::None => 0,
+        };
         let life = u64::try_from(self.rules.ttl.as_millis()).unwrap_or(u64::MAX);
         let is_moved = self.entries.back().is_some_and(|last| !segments.starts_with(&last.segments));
         self.entries.retain(|entry| now.saturating_sub(entry.at) <= life);
         let same_model = self.entries.iter().filter(|entry| entry.model == model);
-        let longest = same_model.map(|entry| shared_prefix(&entry.segments, &segments)).max().unwrap_or(0);
-        let total: u64 = segments.iter().map(|segment| segment.tokens).sum();
+        let longest =
+            same_model.map(|entry| shared_prefix(&entry.segments[..entry.cached], &segments[..cached]));
+        let longest = longest.max().unwrap_or(0);
+        let cacheable = tokens(&segments[..cached]);
+        let total = tokens(&segments);
         // Entries that are prefixes of this request are redundant.
-        self.entries.retain(|entry| entry.model != model || !segments.starts_with(&entry.segments));
+        self.entries.retain(|entry| entry.model != model || !segments[..cached].starts_with(&entry.segments));
         if self.entries.len() >= MAX_ENTRIES {
             self.entries.pop_front();
         }
-        self.entries.push_back(CacheEntry { at: now, model: model.to_owned(), segments });
+        self.entries.push_back(CacheEntry { at: now, model: model.to_owned(), segments, cached });
         let read = self.cached(longest);
-        let end = self.cached(total).max(read);
+        let end = self.cached(cacheable).max(read);
         Billed { read, written: end - read, plain: total - end, is_moved }
     }
 
@@ -82,6 +94,10 @@ impl ProviderCache {
         let whole = tokens - tokens % self.rules.step.0.max(1);
         if tokens < self.rules.minimum.0 { 0 } else { whole }
     }
+}
+
+fn tokens(segments: &[Segment]) -> u64 {
+    segments.iter().map(|segment| segment.tokens).sum()
 }
 
 /// The number of tokens in the common prefix of two requests. A message that differs at all is assumed to
@@ -97,8 +113,12 @@ mod tests {
     use std::time::Duration;
     use tidegate_engine::Tokens;
 
-    const RULES: Caching =
-        Caching { ttl: Duration::from_secs(600), minimum: Tokens(1_024), step: Tokens(128) };
+    const RULES: Caching = Caching {
+        kind: CacheKind::Automatic,
+        ttl: Duration::from_secs(600),
+        minimum: Tokens(1_024),
+        step: Tokens(128),
+    };
 
     fn request(keys: &[u128]) -> Vec<Segment> {
         keys.iter().map(|&key| Segment { key, tokens: 1_000 }).collect()
@@ -112,38 +132,57 @@ mod tests {
     fn a_longer_request_reads_what_the_last_one_wrote() {
         let mut cache = ProviderCache::new(RULES);
         // Too short for the cache: the next one finds nothing.
-        assert_eq!(cache.bill("m", request(&[1]), 0), billed(0, 0, 1_000, false));
-        assert_eq!(cache.bill("m", request(&[1, 2]), 1), billed(0, 1_920, 80, false));
-        assert_eq!(cache.bill("m", request(&[1, 2, 3]), 2), billed(1_920, 1_024, 56, false));
+        assert_eq!(cache.bill("m", request(&[1]), 0, 0), billed(0, 0, 1_000, false));
+        assert_eq!(cache.bill("m", request(&[1, 2]), 0, 1), billed(0, 1_920, 80, false));
+        assert_eq!(cache.bill("m", request(&[1, 2, 3]), 0, 2), billed(1_920, 1_024, 56, false));
         // The same again.
-        assert_eq!(cache.bill("m", request(&[1, 2, 3]), 3), billed(2_944, 0, 56, false));
+        assert_eq!(cache.bill("m", request(&[1, 2, 3]), 0, 3), billed(2_944, 0, 56, false));
     }
 
     #[test]
     fn an_edit_causes_one_miss_for_everything_after_it() {
         let mut cache = ProviderCache::new(RULES);
-        cache.bill("m", request(&[1, 2, 3, 4]), 0);
-        assert_eq!(cache.bill("m", request(&[1, 2, 9, 4, 5]), 1), billed(1_920, 3_072, 8, true));
-        assert_eq!(cache.bill("m", request(&[1, 2, 9, 4, 5, 6]), 2), billed(4_992, 896, 112, false));
+        cache.bill("m", request(&[1, 2, 3, 4]), 0, 0);
+        assert_eq!(cache.bill("m", request(&[1, 2, 9, 4, 5]), 0, 1), billed(1_920, 3_072, 8, true));
+        assert_eq!(cache.bill("m", request(&[1, 2, 9, 4, 5, 6]), 0, 2), billed(4_992, 896, 112, false));
         // An abandoned branch is still cached.
-        assert_eq!(cache.bill("m", request(&[1, 2, 3, 4, 7]), 3).read, 3_968);
+        assert_eq!(cache.bill("m", request(&[1, 2, 3, 4, 7]), 0, 3).read, 3_968);
     }
 
     #[test]
     fn unused_entries_expire_and_used_ones_are_renewed() {
         let mut cache = ProviderCache::new(RULES);
         let minutes = |minutes: u64| minutes * 60_000;
-        cache.bill("m", request(&[1, 2]), 0);
-        assert_eq!(cache.bill("m", request(&[1, 2, 3]), minutes(9)).read, 1_920);
-        assert_eq!(cache.bill("m", request(&[1, 2, 3]), minutes(18)).read, 2_944);
-        assert_eq!(cache.bill("m", request(&[1, 2, 3]), minutes(29)).read, 0);
+        cache.bill("m", request(&[1, 2]), 0, 0);
+        assert_eq!(cache.bill("m", request(&[1, 2, 3]), 0, minutes(9)).read, 1_920);
+        assert_eq!(cache.bill("m", request(&[1, 2, 3]), 0, minutes(18)).read, 2_944);
+        assert_eq!(cache.bill("m", request(&[1, 2, 3]), 0, minutes(29)).read, 0);
     }
 
     #[test]
     fn models_do_not_share_a_cache() {
         let mut cache = ProviderCache::new(RULES);
-        cache.bill("m", request(&[1, 2]), 0);
-        assert_eq!(cache.bill("n", request(&[1, 2]), 1).read, 0);
-        assert_eq!(cache.bill("m", request(&[1, 2]), 2).read, 1_920);
+        cache.bill("m", request(&[1, 2]), 0, 0);
+        assert_eq!(cache.bill("n", request(&[1, 2]), 0, 1).read, 0);
+        assert_eq!(cache.bill("m", request(&[1, 2]), 0, 2).read, 1_920);
+    }
+
+    #[test]
+    fn explicit_breakpoints_end_what_is_cached() {
+        let mut cache = ProviderCache::new(Caching { kind: CacheKind::Explicit, ..RULES });
+        assert_eq!(cache.bill("m", request(&[1, 2, 3]), 0, 0), billed(0, 0, 3_000, false));
+        assert_eq!(cache.bill("m", request(&[1, 2, 3]), 2, 1), billed(0, 1_920, 1_080, false));
+        // Reads what the last one wrote, and writes up to its own breakpoint.
+        assert_eq!(cache.bill("m", request(&[1, 2, 3, 4]), 4, 2), billed(1_920, 2_048, 32, false));
+        assert_eq!(cache.bill("m", request(&[1, 2, 3, 4, 5]), 0, 3), billed(0, 0, 5_000, false));
+        assert_eq!(cache.bill("m", request(&[1, 2, 3, 4, 5, 6]), 6, 4).read, 3_968);
+    }
+
+    #[test]
+    fn nothing_is_cached_without_a_cache() {
+        let mut cache = ProviderCache::new(Caching { kind: CacheKind::None, ..RULES });
+        cache.bill("m", request(&[1, 2, 3]), 3, 0);
+        assert_eq!(cache.bill("m", request(&[1, 2, 3]), 3, 1), billed(0, 0, 3_000, false));
+        assert!(cache.bill("m", request(&[1, 9, 3]), 3, 2).is_moved);
     }
 }

@@ -73,6 +73,7 @@ pub(crate) enum Origin {
     /// The client's own bytes, except perhaps for our tag.
     Client(usize),
     Masked(usize),
+    Trimmed(usize),
     /// A message of our own: pinned notes, a summary, a marker.
     Own(Bytes),
 }
@@ -108,8 +109,12 @@ impl Conversation {
         let parts = self.parts(&outcome.assessment, edits, request.model);
         let deferred = outcome.deferred.take();
         drop(turn);
-        if let Some(waypoint) =
-            outcome.assessment.decision.waypoint.filter(|waypoint| !self.state.memory.has_recent(waypoint))
+        if let Some(waypoint) = outcome
+            .assessment
+            .decision
+            .waypoint
+            .clone()
+            .filter(|waypoint| !self.state.memory.has_recent(waypoint))
         {
             Arc::make_mut(&mut self.state).memory.add(waypoint);
         }
@@ -188,6 +193,15 @@ impl Conversation {
                     let masked = messages[message].tokens.saturating_sub(messages[message].saving());
                     (message, message + 1, Some((Origin::Masked(message), masked)))
                 }
+                Edit::Shorten { message, .. } => {
+                    let is_masked = assessment.decision.plan.masked.binary_search(&message).is_ok();
+                    let one = &messages[message];
+                    let (origin, saving) = match is_masked {
+                        true => (Origin::Masked(message), one.saving()),
+                        false => (Origin::Trimmed(message), one.trim_saving()),
+                    };
+                    (message, message + 1, Some((origin, one.tokens.saturating_sub(saving))))
+                }
                 // If the message is masked too, that edit comes next.
                 Edit::Untag { message } | Edit::Extend { message, .. } => (message, message, None),
             };
@@ -202,6 +216,10 @@ impl Conversation {
     /// A text of our own in a message of the client's.
     fn own_part(&mut self, text: &OwnText, model: &Arc<Model>) -> (Origin, Tokens) {
         let json = Dialect::Chat.own_message(OwnRole::User, &text.text());
+        let json = match text.breakpoint() {
+            Some(marker) => Dialect::Chat.with_breakpoint(&json, marker),
+            None => json,
+        };
         let tokens = self.tokens_of_own(&json, model);
         (Origin::Own(json), tokens)
     }

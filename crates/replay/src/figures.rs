@@ -25,6 +25,8 @@ pub struct Fate {
     pub kept: u64,
     /// Masked messages, at their original length.
     pub masked: u64,
+    /// Left out of trimmed messages.
+    pub trimmed: u64,
     /// Replaced by a summary.
     pub folded: u64,
     /// Replaced by a marker.

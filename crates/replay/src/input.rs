@@ -1,8 +1,8 @@
 //! Reads recorded conversations from files and detects their format.
 //!
-//! - One conversation per line: `{"id", "model", "messages", "tools"?}`, the format of `tidegate
+//! - One conversation per line: `{"id", "model", "messages" or "input", "tools"?}`, the format of `tidegate
 //!   conversations export`.
-//! - One request per line: the body of a chat completion, alone or as the member `body` or `request` next to
+//! - One request per line: the body of a chat completion, of Anthropic's messages or of OpenAI's responses, alone or as the member `body` or `request` next to
 //!   a time and headers. Requests are grouped into the conversations they belong to.
 
 mod group;

@@ -7,6 +7,7 @@
 //! - [`read_file`] reads the supported recording formats and returns [`Recorded`] conversations.
 //! - [`Policy`] and [`Regime`] define what is compared; [`Stage`] replays one conversation, [`compare`] whole
 //!   files on all cores.
+//! - [`measure_need`] tells how often an answer used what was masked or trimmed.
 //! - [`Comparison`] is the result; [`recommend`] names the cheapest policy within bounds, and [`report`]
 //!   renders an HTML page.
 //!
@@ -19,6 +20,7 @@ mod comparison;
 mod conversation;
 mod figures;
 mod input;
+mod need;
 mod policy;
 mod price;
 mod provider;
@@ -31,6 +33,7 @@ pub use compare::{Progress, compare};
 pub use comparison::{Comparison, ConversationDetail, ConversationFigures, RequestTotals};
 pub use figures::{Fate, Figures, Turn};
 pub use input::{Defaults, InputError, InputItem, InputLine, Recorded, read_file};
+pub use need::{Need, measure_need};
 pub use policy::{Kind, Policy};
 pub use price::{Cost, Regime};
 pub use provider::Provider;

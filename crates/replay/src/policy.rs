@@ -3,8 +3,9 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
-use tidegate_config::{Context, Limits, Settings, chat_route};
+use tidegate_config::{Context, Flags, Fold, Limits, Mask, Settings, Source, Trim, load, saved_route};
 use tidegate_engine::{FoldPace, Keep, Pace, Strategy};
+use tidegate_wire::Dialect;
 
 /// One policy to compare.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -21,9 +22,13 @@ pub enum Kind {
     EveryTurn,
     Batch(NonZeroU32),
     BreakEven,
+    /// Masking at break-even, and excerpts of long results before that.
+    Trim,
     Summarization,
     Hybrid,
     Window,
+    /// The profile `coding-agent`, with the route's budget.
+    CodingAgent,
     /// A route of the configuration, unchanged.
     Route(String),
 }
@@ -40,9 +45,11 @@ impl Policy {
             Kind::EveryTurn,
             Kind::Batch(ten),
             Kind::BreakEven,
+            Kind::Trim,
             Kind::Summarization,
             Kind::Hybrid,
             Kind::Window,
+            Kind::CodingAgent,
         ];
         let kinds = built_in.into_iter().chain(routes.into_iter().map(Kind::Route));
         kinds.map(|kind| Policy { kind, keep: None }).collect()
@@ -62,7 +69,9 @@ impl Policy {
                 .map(|route| (*route.context).clone());
         }
         let model = Some(model).filter(|model| !model.is_empty());
-        let mut context = (*chat_route(&settings.routes, model)?.context).clone();
+        let routed = |dialect: Dialect| saved_route(&settings.routes, dialect.path(), model);
+        let route = [Dialect::Chat, Dialect::Messages, Dialect::Responses].into_iter().find_map(routed)?;
+        let mut context = (*route.context).clone();
         // The comparison needs the policy's edits, even if the route only observes.
         context.observe = false;
         context.strategy = self.strategy(&context);
@@ -71,9 +80,16 @@ impl Policy {
             context.limits = Limits::default();
         }
         match self.kind {
+            Kind::Trim => _ = context.trim.get_or_insert_with(Trim::default),
+            Kind::CodingAgent => {}
+            // Excerpts are what the other two are compared for.
+            _ => context.trim = None,
+        }
+        match self.kind {
             Kind::EveryTurn => context.mask.policy.pace = Pace::EveryTurn,
             Kind::Batch(size) => context.mask.policy.pace = Pace::Batch(size),
-            Kind::BreakEven => context.mask.policy.pace = Pace::BreakEven,
+            Kind::BreakEven | Kind::Trim => context.mask.policy.pace = Pace::BreakEven,
+            Kind::CodingAgent => as_coding_agent(&mut context),
             Kind::Raw | Kind::Summarization | Kind::Hybrid | Kind::Window | Kind::Route(_) => {}
         }
         if let Some(turns) = self.keep {
@@ -92,23 +108,41 @@ impl Policy {
     pub fn strategy(&self, route: &Context) -> Strategy {
         match self.kind {
             Kind::Raw => Strategy::Passthrough,
-            Kind::EveryTurn | Kind::Batch(_) | Kind::BreakEven => Strategy::Masking,
+            Kind::EveryTurn | Kind::Batch(_) | Kind::BreakEven | Kind::Trim => Strategy::Masking,
             Kind::Summarization => Strategy::Summarization,
-            Kind::Hybrid => Strategy::Hybrid,
+            Kind::Hybrid | Kind::CodingAgent => Strategy::Hybrid,
             Kind::Window => Strategy::Window,
             Kind::Route(_) => route.strategy,
         }
     }
 }
 
+/// The profile's settings, on top of a route's budget, observations and limits.
+fn as_coding_agent(context: &mut Context) {
+    let source = Source::new("coding-agent", "[context]\nprofile = \"coding-agent\"\n");
+    // The profile is built in, and a test checks that it is valid.
+    let Ok(settings) = load(source, &Flags::default(), &|_| None) else { return };
+    let profile = &settings.routes[0].context;
+    let mask = Mask {
+        placeholder: context.mask.placeholder.clone(),
+        exclude_tools: context.mask.exclude_tools.clone(),
+        ..profile.mask.clone()
+    };
+    let Context { fold, prune, recall, trim, .. } = (**profile).clone();
+    let fold = Fold { summarizer: context.fold.summarizer.clone(), ..fold };
+    let profile = profile.profile.clone();
+    *context = Context { profile, mask, fold, prune, recall, trim, ..context.clone() };
+}
+
 /// Whether prices influence the decisions, not only the bill.
 pub(crate) fn weighs_prices(context: &Context) -> bool {
-    let masks = context.mask.policy.pace == Pace::BreakEven;
+    let trims = context.trim.as_ref().is_some_and(|trim| trim.policy.pace == Pace::BreakEven);
+    let masks = context.mask.policy.pace == Pace::BreakEven || trims;
     let folds = context.fold.pace == FoldPace::BreakEven;
     match context.strategy {
         Strategy::Passthrough | Strategy::Window => false,
         Strategy::Masking => masks,
-        Strategy::Summarization => folds,
+        Strategy::Summarization => folds || trims,
         Strategy::Hybrid => masks || folds,
     }
 }
@@ -120,6 +154,8 @@ impl fmt::Display for Policy {
             Kind::EveryTurn => f.write_str("masking:every_turn")?,
             Kind::Batch(size) => write!(f, "masking:batch={size}")?,
             Kind::BreakEven => f.write_str("masking:break_even")?,
+            Kind::Trim => f.write_str("masking+trim")?,
+            Kind::CodingAgent => f.write_str("coding-agent")?,
             Kind::Summarization => f.write_str("summarization")?,
             Kind::Hybrid => f.write_str("hybrid")?,
             Kind::Window => f.write_str("window")?,
@@ -133,8 +169,8 @@ impl FromStr for Policy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Policy, String> {
-        let known = "raw, masking:every_turn, masking:batch=10, masking:break_even, summarization, hybrid, window, \
-                     route:NAME; append @20 to one that masks or folds to keep twenty turns";
+        let known = "raw, masking:every_turn, masking:batch=10, masking:break_even, masking+trim, summarization, hybrid, window, \
+                     coding-agent, route:NAME; append @20 to one that masks or folds to keep twenty turns";
         let wrong = || format!("unknown policy `{text}`; expected one of: {known}");
         if let Some(name) = text.strip_prefix("route:") {
             return Ok(Policy { kind: Kind::Route(name.to_owned()), keep: None });
@@ -147,6 +183,8 @@ impl FromStr for Policy {
             "raw" | "passthrough" => Kind::Raw,
             "masking" | "masking:break_even" => Kind::BreakEven,
             "masking:every_turn" => Kind::EveryTurn,
+            "masking+trim" => Kind::Trim,
+            "coding-agent" => Kind::CodingAgent,
             "summarization" => Kind::Summarization,
             "hybrid" => Kind::Hybrid,
             "window" => Kind::Window,
@@ -165,7 +203,6 @@ impl FromStr for Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_config::{Flags, Source, load};
 
     #[test]
     fn the_displayed_name_of_a_policy_parses_back() {

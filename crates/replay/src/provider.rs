@@ -29,15 +29,21 @@ impl Provider {
 
     /// Returns the billed input of a request sent at `now`, in milliseconds; `None` if the body is not a chat completion.
     pub fn bill(&mut self, body: &[u8], now: u64) -> Option<Billed> {
-        let outline = self.reader.outline(Dialect::Chat, body).ok()?;
+        let outline = self.reader.outline(Dialect::of_body(body), body).ok()?;
         let body = Bytes::copy_from_slice(body);
         let input = TurnInput::new(body, outline, self.context.clone(), self.model.clone());
         let chat = input.assess(&ConversationState::default(), &self.reader, Rule::Decide).ok()?.chat;
+        let last = chat.breakpoints().last();
         let head = Segment { key: 0, tokens: chat.fixed.0 };
         let messages = chat.messages.iter().zip(&chat.parsed);
         let messages =
             messages.map(|(message, parsed)| Segment { key: parsed.segment_key(), tokens: message.tokens.0 });
-        let segments = std::iter::once(head).chain(messages).collect();
-        Some(self.cache.bill(&self.model.name, segments, now))
+        let segments: Vec<Segment> = std::iter::once(head).chain(messages).collect();
+        let breakpoint = match last {
+            _ if input.outline.sets_breakpoints => segments.len(),
+            Some(last) => last + 2,
+            None => 0,
+        };
+        Some(self.cache.bill(&self.model.name, segments, breakpoint, now))
     }
 }

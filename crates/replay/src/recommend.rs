@@ -4,7 +4,7 @@ use crate::comparison::Comparison;
 use crate::figures::Figures;
 use crate::policy::{Kind, Policy};
 use crate::run::Setup;
-use tidegate_config::{Context, strategy_name};
+use tidegate_config::{Context, Trim, strategy_name};
 use tidegate_engine::{Keep, Pace, Strategy};
 
 /// Limits on a recommended policy. A policy under which requests are refused is never recommended.
@@ -16,6 +16,9 @@ pub struct Bounds {
     pub peak: Option<u64>,
     /// The allowed strategies; empty allows any.
     pub only: Vec<Strategy>,
+    /// Whether masks must keep at least the configured window. What a shorter window costs an agent in quality, no replay can
+    /// tell, so nobody should get one without asking.
+    pub keeps_configured: bool,
 }
 
 /// The cheapest policy within bounds.
@@ -44,7 +47,9 @@ pub fn recommend(
     let raw = totals.first()?;
     let allowed = setup.policies.iter().zip(totals).enumerate().filter_map(|(index, (policy, figures))| {
         let context = policy.context(&setup.settings, model)?;
-        is_within(policy, &context, figures, bounds).then_some((index, policy, context, figures.cost.units))
+        let is_eligible = is_within(policy, &context, figures, bounds)
+            && !(bounds.keeps_configured && masks_below(policy, &context, setup));
+        is_eligible.then_some((index, policy, context, figures.cost.units))
     });
     // Ties go to raw, then to the pace that also suits other prices.
     let rank = |policy: &Policy| match policy.kind {
@@ -75,11 +80,24 @@ fn is_within(policy: &Policy, context: &Context, figures: &Figures, bounds: &Bou
             .is_none_or(|least| turns_kept(strategy, context).is_some_and(|kept| kept >= least))
 }
 
+/// Whether the policy masks what the configuration would keep.
+fn masks_below(policy: &Policy, context: &Context, setup: &Setup) -> bool {
+    if !matches!(policy.strategy(context), Strategy::Masking | Strategy::Hybrid) || policy.keep.is_none() {
+        return false;
+    }
+    let configured = setup.settings.routes.first().map(|route| route.context.mask.policy.keep);
+    match (context.mask.policy.keep, configured) {
+        (Keep::Turns(tried), Some(Keep::Turns(configured))) => tried < configured,
+        // Windows in other units cannot be compared with turns.
+        _ => false,
+    }
+}
+
 /// The number of turns that stay unedited; `None` if it depends on the conversation.
 fn turns_kept(strategy: Strategy, context: &Context) -> Option<u32> {
     let turns = |keep: Keep| match keep {
         Keep::Turns(turns) => Some(turns.get()),
-        Keep::UserTurns(_) | Keep::Messages(_) | Keep::Tokens(_) => None,
+        Keep::UserTurns(_) | Keep::Messages(_) | Keep::Tokens(_) | Keep::Ratio(_) => None,
     };
     match strategy {
         Strategy::Passthrough => Some(u32::MAX),
@@ -94,6 +112,10 @@ fn snippet(policy: &Policy, context: &Context) -> String {
     if let Kind::Route(name) = &policy.kind {
         return format!("# The route `{name}`, unchanged.\n");
     }
+    if policy.kind == Kind::CodingAgent {
+        let keep = toml(context.mask.policy.keep);
+        return format!("[context]\nprofile = \"coding-agent\"\n\n[context.mask]\nkeep = {keep}\n");
+    }
     let strategy = policy.strategy(context);
     let mut lines = format!("[context]\nstrategy = \"{}\"\n", strategy_name(strategy));
     if matches!(strategy, Strategy::Masking | Strategy::Hybrid) {
@@ -103,6 +125,13 @@ fn snippet(policy: &Policy, context: &Context) -> String {
             Pace::BreakEven => "\"break_even\"".to_owned(),
         };
         lines += &format!("\n[context.mask]\nkeep = {}\npace = {pace}\n", toml(context.mask.policy.keep));
+    }
+    if let Some(trim) = &context.trim {
+        let Trim { policy, min_tokens, keep_tokens, .. } = trim;
+        lines += &format!(
+            "\n[context.trim]\nafter = {}\nmin_tokens = {min_tokens}\nkeep_tokens = {keep_tokens}\n",
+            toml(policy.after)
+        );
     }
     if matches!(strategy, Strategy::Summarization | Strategy::Hybrid) {
         lines += &format!("\n[context.fold]\nkeep = {}\n", toml(context.fold.keep));
@@ -116,6 +145,7 @@ fn toml(keep: Keep) -> String {
         Keep::UserTurns(turns) => format!("{{ user_turns = {turns} }}"),
         Keep::Messages(messages) => format!("{{ messages = {messages} }}"),
         Keep::Tokens(tokens) => format!("{{ tokens = {tokens} }}"),
+        Keep::Ratio(ratio) => format!("{{ ratio = {ratio} }}"),
     }
 }
 
@@ -160,7 +190,8 @@ mod tests {
         // A policy that refuses requests is not eligible.
         assert_eq!(named(&Bounds::default()), some("hybrid@5", 0.4));
         let least = |turns| Bounds { keep_at_least: Some(turns), ..Bounds::default() };
-        assert_eq!(named(&least(4)), some("hybrid@5", 0.4));
+        // A share of the budget is as many turns as the conversation makes it.
+        assert_eq!(named(&least(4)), some("masking:break_even@20", 0.6));
         assert_eq!(named(&least(5)), some("masking:break_even@20", 0.6));
         assert_eq!(named(&least(21)), some("raw", 1.0));
         let masks = Bounds { only: vec![Strategy::Masking], ..Bounds::default() };
@@ -169,10 +200,29 @@ mod tests {
     }
 
     #[test]
+    fn a_window_below_the_configured_one_has_to_be_asked_for() {
+        let setup = setup(&["raw", "masking:break_even", "masking:break_even@3", "masking:break_even@20"]);
+        let found = comparison(&setup, &[(100., 0, 90), (60., 0, 50), (40., 0, 20), (70., 0, 60)]);
+        let best = |bounds: &Bounds| recommend(&setup, &found, 0, bounds).unwrap().policy;
+        assert_eq!(best(&Bounds::default()), 2);
+        // Ten turns, by default.
+        assert_eq!(best(&Bounds { keeps_configured: true, ..Bounds::default() }), 1);
+    }
+
+    #[test]
     fn the_snippet_is_a_valid_configuration_of_the_policy() {
-        for name in
-            ["raw", "masking:break_even@20", "masking:batch=7", "hybrid@5", "summarization@2", "window"]
-        {
+        for name in [
+            "raw",
+            "masking:break_even@20",
+            "masking:batch=7",
+            "masking+trim",
+            "masking+trim@5",
+            "hybrid@5",
+            "summarization@2",
+            "window",
+            "coding-agent",
+            "coding-agent@20",
+        ] {
             let setup = setup(&[name]);
             let found = comparison(&setup, &[(1.0, 0, 1)]);
             let best = recommend(&setup, &found, 0, &Bounds::default()).unwrap();

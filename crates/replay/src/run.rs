@@ -13,7 +13,7 @@ use tidegate_config::{Context, Settings};
 use tidegate_context::{Assessment, Splice, model_table};
 use tidegate_engine::{Strategy, Timestamp, Tokens};
 use tidegate_tokens::{Model, ModelTable};
-use tidegate_wire::{Dialect, Fingerprinter, Outline, Reader, assemble};
+use tidegate_wire::{Fingerprinter, Outline, Reader, assemble};
 
 /// The settings, policies and prices to compare.
 #[derive(Clone, Debug)]
@@ -50,6 +50,8 @@ pub struct Shown<'a> {
     pub sent: &'a Bytes,
     /// The request to forward, or `None` if it is refused.
     pub forwarded: Option<Bytes>,
+    /// The messages whose content is a placeholder or an excerpt, in order.
+    pub shortened: Vec<usize>,
     /// The number of summaries after this request.
     pub summaries: u32,
 }
@@ -121,7 +123,7 @@ impl<'a> Stage<'a> {
         let mut requests = Vec::with_capacity(times.len());
         for (number, &now) in times.iter().enumerate() {
             let body = conversation.body(number);
-            let Ok(outline) = self.reader.outline(Dialect::Chat, &body) else { continue };
+            let Ok(outline) = self.reader.outline(conversation.dialect(), &body) else { continue };
             let resolved = self.resolve(outline.model.as_deref().unwrap_or_default());
             first.get_or_insert_with(|| resolved.clone());
             if !replayed.models.contains(&resolved.name) {
@@ -143,7 +145,8 @@ impl<'a> Stage<'a> {
                     splice,
                 };
                 let outcome = run.conversation.next(&self.reader, &request);
-                let turn = self.turn(&mut run.cache, resolved, &outcome, head, *now);
+                let turn =
+                    self.turn(&mut run.cache, resolved, &outcome, (head, outline.sets_breakpoints), *now);
                 for regime in run.regimes.clone() {
                     let cost = setup.regimes[regime].cost(&resolved.model, &turn.billed);
                     let turn = Turn { cost, ..turn.clone() };
@@ -158,6 +161,7 @@ impl<'a> Stage<'a> {
                         request: *number,
                         sent: body,
                         forwarded: forwarded(body, &outcome),
+                        shortened: shortened(&outcome),
                         summaries: run.conversation.summaries_made,
                     });
                 }
@@ -205,7 +209,7 @@ impl<'a> Stage<'a> {
         cache: &mut ProviderCache,
         resolved: &ResolvedModel,
         outcome: &Replay,
-        head: u128,
+        (head, sets_breakpoints): (u128, bool),
         now: u64,
     ) -> Turn {
         let forwarded = match outcome {
@@ -214,7 +218,8 @@ impl<'a> Stage<'a> {
             Replay::Unreadable => return Turn { is_unreadable: true, ..Turn::default() },
         };
         let segments = self.segments(forwarded, head);
-        let billed = cache.bill(&resolved.name, segments, now);
+        let breakpoint = if sets_breakpoints { segments.len() } else { breakpoint(forwarded) };
+        let billed = cache.bill(&resolved.name, segments, breakpoint, now);
         let plan = &forwarded.outcome.assessment.decision.plan;
         Turn {
             before: plan.before.0,
@@ -234,8 +239,9 @@ impl<'a> Stage<'a> {
         segments.extend(forwarded.parts.iter().map(|part| {
             let key = match &part.origin {
                 Origin::Client(index) => chat.parsed[*index].segment_key(),
-                // Any key that no other message has.
+                // Any keys that no other message has.
                 Origin::Masked(index) => !chat.parsed[*index].segment_key(),
+                Origin::Trimmed(index) => chat.parsed[*index].segment_key().rotate_left(64) ^ 1,
                 Origin::Own(json) => self.keys.of(json).0,
             };
             Segment { key, tokens: part.tokens.0 }
@@ -243,6 +249,21 @@ impl<'a> Stage<'a> {
         segments
     }
 }
+
+/// The number of segments up to the last breakpoint of a forwarded request. The first segment is not a message.
+fn breakpoint(forwarded: &Forwarded) -> usize {
+    let chat = &forwarded.outcome.assessment.chat;
+    let last = forwarded.parts.iter().rposition(|part| match &part.origin {
+        Origin::Client(index) | Origin::Masked(index) | Origin::Trimmed(index) => {
+            chat.parsed[*index].facts.breakpoint.is_some()
+        }
+        Origin::Own(json) => memchr::memmem::find(json, BREAKPOINT).is_some(),
+    });
+    last.map_or(0, |last| last + 2)
+}
+
+/// How a message of our own spells a breakpoint that was moved to it. Its text cannot: quotes in it are escaped.
+const BREAKPOINT: &[u8] = b"\"cache_control\":";
 
 /// Starts the runs of a conversation: one per policy, or one per policy and regime if the policy weighs prices.
 fn runs(resolved: &ResolvedModel, regimes: usize, memory: &Option<Arc<str>>) -> Vec<Run> {
@@ -268,6 +289,11 @@ fn fate(forwarded: &Forwarded) -> Fate {
         match &part.origin {
             Origin::Client(_) => client += part.tokens.0,
             Origin::Masked(index) => fate.masked += messages[*index].tokens.0,
+            // What is left out counts as trimmed, and the excerpt as sent.
+            Origin::Trimmed(index) => {
+                fate.trimmed += messages[*index].trim_saving().0;
+                client += part.tokens.0;
+            }
             Origin::Own(_) => fate.own += part.tokens.0,
         }
     }
@@ -278,6 +304,15 @@ fn fate(forwarded: &Forwarded) -> Fate {
     fate.dropped = if is_forwarded { sum(&plan.dropped) } else { 0 };
     fate.kept = client + forwarded.outcome.assessment.chat.fixed.0;
     fate
+}
+
+/// The messages that are masked or trimmed.
+fn shortened(outcome: &Replay) -> Vec<usize> {
+    let Replay::Forwarded(forwarded) = outcome else { return Vec::new() };
+    let plan = &forwarded.outcome.assessment.decision.plan;
+    let mut shortened = [&plan.masked[..], &plan.trimmed].concat();
+    shortened.sort_unstable();
+    shortened
 }
 
 fn forwarded(body: &Bytes, outcome: &Replay) -> Option<Bytes> {

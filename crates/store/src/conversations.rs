@@ -50,6 +50,8 @@ pub struct Conversations {
     leases: Leases,
     /// When folding a conversation may be tried again, in milliseconds since the Unix epoch.
     cooling: Cache<ConversationKey, u64>,
+    /// How much a fold that shrank nothing would have replaced, in tokens.
+    useless: Cache<ConversationKey, u64>,
     health: Health,
 }
 
@@ -116,6 +118,7 @@ impl Conversations {
             logs: Cache::with_weighter(1_024, MAX_LOG_BYTES, LogSize),
             leases: Leases::default(),
             cooling: Cache::new(16_384),
+            useless: Cache::new(16_384),
             health: Health::default(),
         })
     }
@@ -130,6 +133,31 @@ impl Conversations {
     #[must_use]
     pub fn degraded(&self) -> Option<Degraded> {
         self.health.degraded()
+    }
+
+    /// Tries the store before the first request needs it. A store that is unavailable is logged, and probed until it is back.
+    pub async fn try_out(self: &Arc<Self>) {
+        // The first timeout may be a hiccup and says nothing.
+        for _ in 0..2 {
+            if self.with_deadline(self.store.probe()).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// About how many bytes this process keeps in memory, by what they are for. All of it is bounded.
+    #[must_use]
+    pub fn cache_bytes(&self) -> [(&'static str, u64); 3] {
+        const ENTRY: u64 = 128;
+        let names = self.instructions.len() + self.cooling.len();
+        let decisions = self.local.bytes() + names as u64 * ENTRY;
+        [("conversations", decisions), ("histories", self.logs.weight()), ("store", self.store.memory())]
+    }
+
+    /// Whether this process has served the conversation lately. Asks nobody.
+    #[must_use]
+    pub fn is_known(&self, key: ConversationKey) -> bool {
+        self.local.get(key).is_some_and(|cached| cached.recalled(None).is_under_way())
     }
 
     /// Recalls a conversation. Never fails: if the store is unavailable, the result comes from the local cache.
@@ -164,7 +192,7 @@ impl Conversations {
         let Entries { generation, instructions, mut messages, waypoint } = entries;
         let ids: Vec<MessageId> = instructions.iter().map(|instruction| instruction.id).collect();
         messages.extend(instructions);
-        let journal = self.encode(key, messages, waypoint).await;
+        let journal = self.encode(key, messages, waypoint.as_ref()).await;
         if journal == Journal::default() {
             return Ok(());
         }
@@ -212,9 +240,9 @@ impl Conversations {
         self: &Arc<Self>,
         key: ConversationKey,
         messages: Vec<RawMessage>,
-        waypoint: Option<Waypoint>,
+        waypoint: Option<&Waypoint>,
     ) -> Journal {
-        let waypoint = waypoint.as_ref().map(record::encode_waypoint);
+        let waypoint = waypoint.map(record::encode_waypoint);
         if !self.options.raw {
             return Journal { messages: Vec::new(), waypoint };
         }

@@ -17,6 +17,7 @@ mod file;
 mod head;
 mod lifetime;
 mod read;
+mod readers;
 mod sweep;
 mod tables;
 #[cfg(test)]
@@ -33,6 +34,7 @@ use bytes::Bytes;
 use change::{Change, Effect};
 use file::{DatabaseFile, Opener};
 use lifetime::{Lifetime, Moment};
+use readers::Readers;
 use redb::{ReadTransaction, ReadableDatabase};
 use std::future::ready;
 use std::path::Path;
@@ -46,6 +48,7 @@ pub struct EmbeddedStore {
     file: Arc<DatabaseFile>,
     lifetime: Lifetime,
     writer: Writer,
+    readers: Readers,
     /// Not on disk: no other process has the directory open, and a lease that outlives its holder is useless.
     leases: Leases,
 }
@@ -78,7 +81,8 @@ impl EmbeddedStore {
         let file = Arc::new(DatabaseFile::open(directory, opener)?);
         let lifetime = Lifetime::new(ttl, clock);
         let writer = Writer::start(Arc::clone(&file), lifetime)?;
-        Ok(EmbeddedStore { file, lifetime, writer, leases: Leases::default() })
+        let readers = Readers::start()?;
+        Ok(EmbeddedStore { file, lifetime, writer, readers, leases: Leases::default() })
     }
 
     fn write(&self, change: Change) -> StoreFuture<'_, Written> {
@@ -88,21 +92,15 @@ impl EmbeddedStore {
         })
     }
 
-    /// Reads on a blocking thread, because reading may wait for the disk.
+    /// Reads on a thread for reads, because reading may wait for the disk.
     fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&ReadTransaction, Moment) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'_, T> {
         let file = Arc::clone(&self.file);
         let lifetime = self.lifetime;
-        Box::pin(async move {
-            let reading = tokio::task::spawn_blocking(move || {
-                file.with(|database| read(&database.begin_read()?, lifetime.moment()))
-            });
-            reading
-                .await
-                .unwrap_or_else(|error| Err(StoreError::Failed(format!("a read was interrupted: {error}"))))
-        })
+        let read = move || file.with(|database| read(&database.begin_read()?, lifetime.moment()));
+        Box::pin(async move { self.readers.read(read).await })
     }
 }
 
@@ -114,6 +112,7 @@ fn unexpected(effect: Effect) -> StoreError {
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
         self.writer.stop();
+        self.readers.stop();
         self.file.close();
     }
 }
@@ -171,6 +170,15 @@ impl Store for EmbeddedStore {
                 other => Err(unexpected(other)),
             }
         })
+    }
+
+    fn undelivered(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        head: MessageId,
+    ) -> StoreFuture<'_, Written> {
+        self.write(Change::Undelivered(key, generation, head))
     }
 
     fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {

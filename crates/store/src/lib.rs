@@ -19,7 +19,7 @@
 //! let conversations = Conversations::new(store, options);
 //! let key = ConversationKey([1; 16]);
 //! let waypoint = Waypoint { end: Digest([2; 32]), at: Timestamp(5), ..Waypoint::default() };
-//! conversations.journal(key, Entries { waypoint: Some(waypoint), ..Entries::default() }).await.unwrap();
+//! conversations.journal(key, Entries { waypoint: Some(waypoint.clone()), ..Entries::default() }).await.unwrap();
 //! assert_eq!(conversations.recall(key).await.memory.waypoints(), [waypoint]);
 //! # }
 //! ```

@@ -69,10 +69,15 @@ struct Size;
 impl Weighter<ConversationKey, Arc<CachedConversation>> for Size {
     fn weight(&self, _: &ConversationKey, cached: &Arc<CachedConversation>) -> u64 {
         let folds = cached.folds.iter().map(|fold| size_of::<StoredFold>() + fold.state.len());
-        let waypoints = size_of_val(cached.memory.waypoints());
+        let waypoints = cached.memory.waypoints().iter().map(waypoint_size).sum::<usize>();
         let pinned = cached.pinned.as_ref().map_or(0, |pinned| pinned.len());
         (size_of::<CachedConversation>() + waypoints + folds.sum::<usize>() + pinned) as u64
     }
+}
+
+fn waypoint_size(waypoint: &Waypoint) -> usize {
+    let passages = waypoint.excerpts.iter().map(|excerpt| size_of_val(&*excerpt.passages)).sum::<usize>();
+    size_of::<Waypoint>() + size_of_val(&*waypoint.excerpts) + passages
 }
 
 impl LocalCache {
@@ -83,6 +88,11 @@ impl LocalCache {
             version: AtomicU64::new(0),
             deleted: AtomicU64::new(0),
         }
+    }
+
+    /// About how many bytes the conversations take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.conversations.weight()
     }
 
     /// Returns a conversation, unless it has expired.
@@ -258,7 +268,7 @@ impl CachedConversation {
         let is_missing = |known: &&Waypoint| {
             self.unsaved.contains(&known.end) && !waypoints.iter().any(|waypoint| waypoint.end == known.end)
         };
-        let missing: Vec<Waypoint> = self.memory.waypoints().iter().filter(is_missing).copied().collect();
+        let missing: Vec<Waypoint> = self.memory.waypoints().iter().filter(is_missing).cloned().collect();
         // They are newer than what the store has: nothing was written there since.
         waypoints.extend_from_slice(&missing);
         waypoints.drain(..waypoints.len().saturating_sub(WAYPOINTS));

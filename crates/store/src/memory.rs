@@ -58,6 +58,7 @@ struct Conversation {
     pinned: Option<Bytes>,
     log: Vec<Bytes>,
     log_head: Option<MessageId>,
+    is_undelivered: bool,
     touched: u64,
     bytes: usize,
 }
@@ -200,6 +201,7 @@ impl Conversation {
 
     fn append(&mut self, append: Append) -> Appended {
         if self.log_head == Some(append.head) {
+            self.is_undelivered = false;
             return Appended::Done;
         }
         if self.log_head != append.expected || (append.replaces && self.log.is_empty()) {
@@ -213,6 +215,7 @@ impl Conversation {
         self.bytes += append.record.len() + ENTRY_OVERHEAD;
         self.log.push(append.record);
         self.log_head = Some(append.head);
+        self.is_undelivered = false;
         for (id, record) in append.messages {
             self.bytes += record.len() + ENTRY_OVERHEAD;
             if let Some(replaced) = self.messages.insert(id, record) {
@@ -270,6 +273,10 @@ impl FactStore for MemoryStore {
     fn published(&self, topic: String) -> StoreFuture<'_, Vec<(String, Bytes)>> {
         Box::pin(ready(Ok(self.facts.published(&topic, (self.clock)(), self.ttl))))
     }
+    fn forget(&self, topic: String) -> StoreFuture<'_, ()> {
+        self.facts.forget(&topic);
+        Box::pin(ready(Ok(())))
+    }
 }
 
 impl Store for MemoryStore {
@@ -306,7 +313,8 @@ impl Store for MemoryStore {
             return done(LogRead { generation, ..LogRead::default() });
         };
         let turns = conversation.log.iter().skip(from).cloned().collect();
-        done(LogRead { generation, head: conversation.log_head, turns })
+        let Conversation { log_head: head, is_undelivered, .. } = *conversation;
+        done(LogRead { generation, head, is_undelivered, turns })
     }
 
     fn append(
@@ -329,6 +337,23 @@ impl Store for MemoryStore {
             state.insert(key, conversation);
         }
         done(appended)
+    }
+
+    fn undelivered(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        head: MessageId,
+    ) -> StoreFuture<'_, Written> {
+        let mut state = self.state();
+        if state.generation(key) != generation {
+            return done(Written::Gone);
+        }
+        let conversation = state.conversations.get_mut(&key);
+        if let Some(conversation) = conversation.filter(|conversation| conversation.log_head == Some(head)) {
+            conversation.is_undelivered = true;
+        }
+        done(Written::Done)
     }
 
     fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
@@ -393,6 +418,10 @@ impl Store for MemoryStore {
 
     fn probe(&self) -> StoreFuture<'_, ()> {
         done(())
+    }
+
+    fn memory(&self) -> u64 {
+        self.state().bytes as u64
     }
 
     fn is_shared(&self) -> bool {

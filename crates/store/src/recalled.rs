@@ -31,6 +31,12 @@ impl Recalled {
         self.memory.has_recent(waypoint) && !self.unsaved.contains(&waypoint.end)
     }
 
+    /// Whether requests of the conversation were served before.
+    #[must_use]
+    pub fn is_under_way(&self) -> bool {
+        !self.memory.waypoints().is_empty() || !self.folds.is_empty()
+    }
+
     /// The number of leading messages of a request that are already stored: a waypoint is only ever stored together with all
     /// messages before it. `digests` are the digests of the conversation at each message.
     #[must_use]

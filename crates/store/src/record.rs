@@ -3,6 +3,7 @@
 //! A record begins with its format number. A process that finds a newer format, as during a rolling upgrade, leaves the record
 //! alone and continues without it.
 
+mod excerpts;
 mod fold;
 mod pin;
 mod turn;
@@ -16,8 +17,9 @@ pub(crate) use turn::{decode_turn, encode_turn};
 use crate::seal::{Keyring, Sealed};
 use crate::{ConversationKey, Degraded, MessageId};
 use bytes::Bytes;
+use std::sync::Arc;
 use thiserror::Error;
-use tidegate_engine::{Digest, Gap, Horizon, Timestamp, Trail, Waypoint};
+use tidegate_engine::{Digest, Gap, Horizon, Skipped, Timestamp, Trail, Waypoint};
 
 /// The format that this version writes.
 const FORMAT: u8 = 1;
@@ -86,9 +88,22 @@ pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
     let Horizon { length, cut_at } = waypoint.horizon;
     record.extend_from_slice(&length.to_le_bytes());
     record.extend_from_slice(&cut_at.unwrap_or(0).to_le_bytes());
+    let has_trim = waypoint.trim.is_some() || waypoint.trim_debt > 0.0;
+    if !waypoint.excerpts.is_empty() || has_trim {
+        excerpts::encode(&mut record, &waypoint.excerpts);
+    }
+    // Most conversations have neither, and an older version can read their records.
+    if has_trim {
+        record.push(u8::from(waypoint.trim.is_some()));
+        record.extend_from_slice(&waypoint.trim.unwrap_or_default().0);
+        record.extend_from_slice(&waypoint.trim_debt.to_le_bytes());
+        let skipped = waypoint.skipped.0.iter().filter(|short| **short != 0);
+        skipped.for_each(|short| record.extend_from_slice(&short.to_le_bytes()));
+    }
     record.into()
 }
 
+/// Without excerpts, which few conversations have.
 const WAYPOINT_LEN: usize = 1 + 32 + 4 * (1 + 32) + 6 * 8 + size_of::<Trail>();
 
 pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
@@ -116,9 +131,41 @@ pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
         let (length, cut_at) = (u32::from_le_bytes(fields.take()?), u32::from_le_bytes(fields.take()?));
         horizon = Horizon { length, cut_at: Some(cut_at).filter(|cut_at| *cut_at > 0) };
     }
+    // And so do those of requests without excerpts.
+    let mut excerpts = Arc::default();
+    if !fields.0.is_empty() {
+        excerpts = excerpts::decode(&mut fields.0)?;
+    }
+    let (mut trim, mut trim_debt, mut skipped) = (None, 0.0, Skipped::default());
+    // And those of conversations in which nothing was trimmed.
+    if !fields.0.is_empty() {
+        trim = fields.take_digest()?;
+        trim_debt = f64::from_le_bytes(fields.take()?);
+        for place in &mut skipped.0 {
+            if !fields.0.is_empty() {
+                *place = u64::from_le_bytes(fields.take()?);
+            }
+        }
+    }
     let is_sum = |tally: f64| tally >= 0.0 && tally.is_finite();
-    let is_valid = fields.0.is_empty() && is_sum(tally) && is_sum(fold_tally) && is_sum(debt);
-    let waypoint = Waypoint { end, trail, head, frontier, fold, tally, debt, horizon, at, fold_tally, gap };
+    let is_valid = fields.0.is_empty() && [tally, fold_tally, debt, trim_debt].into_iter().all(is_sum);
+    let waypoint = Waypoint {
+        end,
+        trail,
+        head,
+        frontier,
+        fold,
+        tally,
+        debt,
+        horizon,
+        at,
+        fold_tally,
+        gap,
+        excerpts,
+        trim,
+        skipped,
+        trim_debt,
+    };
     is_valid.then_some(waypoint).ok_or(RecordError::Damaged)
 }
 
@@ -215,6 +262,7 @@ const MAX_FORMAT: u8 = 31;
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tidegate_engine::{Excerpt, Passage};
 
     const KEY: ConversationKey = ConversationKey([3; 16]);
 
@@ -230,19 +278,30 @@ mod tests {
         }
     }
 
+    fn excerpts() -> impl Strategy<Value = Vec<Excerpt>> {
+        let passage =
+            any::<(u32, u32, u32)>().prop_map(|(message, start, end)| Passage { message, start, end });
+        let excerpt = (any::<u32>(), proptest::collection::vec(passage, 0..9))
+            .prop_map(|(message, passages)| Excerpt { message, passages: passages.into() });
+        proptest::collection::vec(excerpt, 0..5)
+    }
+
     proptest! {
         #[test]
         fn waypoints_decode_as_they_were_encoded(
             end: [u8; 32], frontier: Option<[u8; 32]>, fold: Option<[u8; 32]>, tallies in (0.0..1e12f64, 0.0..1e12f64), at: u64,
             gap: Option<(Option<[u8; 32]>, [u8; 32])>, short: [u64; 21], head: u64, debt in 0.0..1e12f64,
-            length: u32, cut_at in proptest::option::of(1u32..),
+            length: u32, cut_at in proptest::option::of(1u32..), excerpts in excerpts(),
+            trim: Option<[u8; 32]>, skipped in proptest::collection::vec(1u64.., 0..8), trim_debt in 0.0..1e12f64,
         ) {
+            let mut places = Skipped::default();
+            places.0.iter_mut().zip(skipped).for_each(|(place, short)| *place = short);
             let (frontier, fold) = (frontier.map(Digest), fold.map(Digest));
             let gap = gap.map(|(behind, last)| Gap { behind: behind.map(Digest), last: Digest(last) });
             let (tally, fold_tally, trail) = (tallies.0, tallies.1, Trail(short));
             let waypoint = Waypoint {
                 end: Digest(end), trail, head, frontier, tally, debt, horizon: Horizon { length, cut_at },
-                at: Timestamp(at), fold, fold_tally, gap,
+                at: Timestamp(at), fold, fold_tally, gap, excerpts: excerpts.into(), trim: trim.map(Digest), skipped: places, trim_debt,
             };
             prop_assert_eq!(decode_waypoint(&encode_waypoint(&waypoint)), Ok(waypoint));
         }

@@ -29,7 +29,7 @@ use keys::{INDEX, PARTS, Part, Slot, key};
 use redis::{Cmd, FromRedisValue, RedisResult};
 use script::{
     ACQUIRE_LEASE, ACQUIRE_TURN_LEASE, APPEND, COUNT, DELETE, ENLIST, FOLD, Invocation, JOURNAL, PIN,
-    RELEASE_LEASE, Script,
+    RELEASE_LEASE, Script, UNDELIVERED,
 };
 use servers::Servers;
 use std::sync::Arc;
@@ -222,18 +222,22 @@ impl Store for RedisStore {
     fn log(&self, key: ConversationKey, from: usize) -> StoreFuture<'_, LogRead> {
         Box::pin(async move {
             let all = async {
-                let (generation, head, turns) = tokio::join!(
+                let (generation, head, undelivered, turns) = tokio::join!(
                     self.read_generation(key),
                     self.read_value(key, Part::LogHead),
+                    self.read_value(key, Part::Undelivered),
                     self.read_list(key, Part::Log, from),
                 );
-                Ok((generation?, head?, turns?))
+                Ok((generation?, head?, undelivered?, turns?))
             };
-            let (generation, head, turns) = self.within(self.timeout * BULK_TIMEOUT_FACTOR, all).await?;
+            let (generation, head, undelivered, turns) =
+                self.within(self.timeout * BULK_TIMEOUT_FACTOR, all).await?;
+            let is_undelivered = head.is_some() && head == undelivered;
             let head = head.map(|head| head.try_into().map(MessageId)).transpose();
             let head =
                 head.map_err(|_| StoreError::Corrupt("the head of a log is not 32 bytes".to_owned()))?;
-            Ok(LogRead { generation, head, turns: turns.into_iter().map(Bytes::from).collect() })
+            let turns = turns.into_iter().map(Bytes::from).collect();
+            Ok(LogRead { generation, head, is_undelivered, turns })
         })
     }
 
@@ -263,6 +267,18 @@ impl Store for RedisStore {
                 0 => Appended::Conflict,
                 1.. => Appended::Done,
             })
+        })
+    }
+
+    fn undelivered(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        head: MessageId,
+    ) -> StoreFuture<'_, Written> {
+        Box::pin(async move {
+            let invocation = self.on(&UNDELIVERED, key).arg(generation.0).arg(&head.0[..]);
+            self.run(&invocation).await.map(written)
         })
     }
 

@@ -52,6 +52,14 @@ pub trait Store: FactStore + fmt::Debug + Send + Sync {
         append: Append,
     ) -> StoreFuture<'_, Appended>;
 
+    /// Notes that the client did not get the end of the last turn, if `head` is still the head. The next turn clears it.
+    fn undelivered(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        head: MessageId,
+    ) -> StoreFuture<'_, Written>;
+
     /// Replaces the record pinned to a conversation, or removes it if `record` is `None`. Nothing else is ever overwritten;
     /// pins are written by people.
     fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()>;
@@ -91,6 +99,11 @@ pub trait Store: FactStore + fmt::Debug + Send + Sync {
 
     /// Checks that the store accepts writes.
     fn probe(&self) -> StoreFuture<'_, ()>;
+
+    /// How many bytes of this process's memory the records take; zero if they are elsewhere.
+    fn memory(&self) -> u64 {
+        0
+    }
 
     /// Whether other processes may write to this store, so that a local copy can be incomplete.
     fn is_shared(&self) -> bool;
@@ -165,6 +178,8 @@ pub struct Append {
 pub struct LogRead {
     pub generation: Generation,
     pub head: Option<MessageId>,
+    /// Whether the client did not get the end of the last turn, as far as is known.
+    pub is_undelivered: bool,
     /// The oldest first.
     pub turns: Vec<Bytes>,
 }

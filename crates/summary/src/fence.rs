@@ -11,7 +11,10 @@ pub(crate) const STATE: &str = "current_state";
 /// Around each message to fold, in the prompt.
 pub(crate) const MESSAGE: &str = "folded_message";
 
-const NAMES: [&str; 3] = [RECORD, STATE, MESSAGE];
+/// Around excerpts of earlier messages.
+pub(crate) const EXCERPTS: &str = "earlier_excerpts";
+
+const NAMES: [&str; 4] = [RECORD, STATE, MESSAGE, EXCERPTS];
 
 /// Puts a text on one line and removes everything that looks like structure.
 ///

@@ -11,6 +11,8 @@ pub enum Nonsense {
     NothingInIt,
     #[error("the summarizer's answer is too long to be a summary")]
     TooLong,
+    #[error("the summarizer's answer was cut off")]
+    CutOff,
     #[error("the summarizer's answer is an error or a refusal")]
     LooksLikeAnError,
 }
@@ -23,6 +25,7 @@ impl Nonsense {
             Self::NoJson => "no_json",
             Self::NothingInIt => "nothing_in_it",
             Self::TooLong => "too_long",
+            Self::CutOff => "cut_off",
             Self::LooksLikeAnError => "looks_like_an_error",
         }
     }

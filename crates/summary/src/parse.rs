@@ -13,8 +13,8 @@ use crate::reference::MAX_REFERENCES;
 use crate::summary::{MAX_ENTRIES, MAX_ENTRY_CHARS, MAX_TEXT_CHARS};
 use crate::{Entry, MessageRef, Nonsense, Section, Summary};
 
-/// The maximum length of an answer, including reasoning. The longest summary has about a quarter of it.
-const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// The maximum length of an answer, including reasoning: more than any summary that a usual window has room for.
+const MAX_ANSWER_BYTES: usize = 192 * 1024;
 
 /// Parses a model's answer. It is lenient about the form and strict about the content.
 ///
@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn an_accepted_summary_is_bounded() {
-        let facts: Vec<String> = (0..300).map(|n| format!("fact {n} {}", "x".repeat(100))).collect();
-        let answer = serde_json::json!({ "summary_text": "y".repeat(9_000), "key_facts": facts, "goals": "z".repeat(900) });
+        let facts: Vec<String> = (0..1_300).map(|n| format!("fact {n} {}", "x".repeat(100))).collect();
+        let answer = serde_json::json!({ "summary_text": "y".repeat(20_000), "key_facts": facts, "goals": "z".repeat(900) });
         let summary = parsed(&answer.to_string()).unwrap();
         assert_eq!(summary.summary_text.chars().count(), MAX_TEXT_CHARS);
         assert_eq!(summary.key_facts.len(), MAX_ENTRIES);

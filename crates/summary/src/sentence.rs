@@ -1,75 +1,15 @@
-//! Sentences and their words, in any script.
+//! Sentences, in any script.
 
 use std::ops::Range;
 
 use crate::fence::without_bullet;
-use crate::word::{Kind, Word, phrases, words};
+use crate::word::phrases;
 
 /// A longer sentence is taken apart: it is a list or a paste, and an entry must stay readable.
 const MAX_CHARS: usize = 280;
 
-/// A sentence with what the rules look at.
-#[derive(Clone, Debug)]
-pub(crate) struct Sentence<'a> {
-    pub(crate) text: &'a str,
-    pub(crate) words: Vec<Word<'a>>,
-    /// The words in lower case, each between single spaces, so that a phrase is found with `contains(" let's
-    /// use ")`.
-    pub(crate) spoken: String,
-    /// One bit for each word. There are hundreds of phrases, and this tells of most of them that they do not
-    /// occur.
-    marks: u128,
-}
-
-impl<'a> Sentence<'a> {
-    pub(crate) fn new(text: &'a str) -> Self {
-        let words = words(text);
-        let mut spoken = String::with_capacity(text.len() + 2);
-        spoken.push(' ');
-        for word in &words {
-            spoken.extend(
-                word.text.chars().flat_map(char::to_lowercase).map(|c| if c == '’' { '\'' } else { c }),
-            );
-            spoken.push(' ');
-        }
-        let marks = spoken.split(' ').fold(0, |marks, word| marks | mark(word));
-        Self { text, words, spoken, marks }
-    }
-
-    /// Whether one of the phrases, listed with commas between them, occurs as whole words.
-    pub(crate) fn says(&self, list: &str) -> bool {
-        let may_occur = |phrase: &&str| self.marks & mark(phrase.split(' ').next().unwrap_or(phrase)) != 0;
-        phrases(list).filter(may_occur).any(|phrase| {
-            self.spoken.match_indices(phrase).any(|(at, _)| {
-                self.spoken[..at].ends_with(' ') && self.spoken[at + phrase.len()..].starts_with(' ')
-            })
-        })
-    }
-
-    pub(crate) fn starts_with(&self, list: &str) -> bool {
-        let spoken = self.spoken.trim_start();
-        phrases(list).any(|phrase| spoken.strip_prefix(phrase).is_some_and(|rest| rest.starts_with(' ')))
-    }
-
-    pub(crate) fn is_question(&self) -> bool {
-        self.text
-            .trim_end_matches(['"', '\'', ')', '*', '_', '”', '»', ' '])
-            .ends_with(['?', '？', '؟', '⁇', '‽'])
-    }
-
-    pub(crate) fn count(&self, kind: Kind) -> usize {
-        self.words.iter().filter(|word| word.kind == kind).count()
-    }
-}
-
-fn mark(word: &str) -> u128 {
-    let hash =
-        word.bytes().fold(0xcbf2_9ce4_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    1 << (hash >> 25)
-}
-
 /// The sentences of a message. Code blocks are left out: they are artifacts, not statements.
-pub(crate) fn sentences(text: &str) -> Vec<Sentence<'_>> {
+pub(crate) fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut in_code = false;
     // An odd number of fences means that one was never closed; then all of it is text.
@@ -83,11 +23,17 @@ pub(crate) fn sentences(text: &str) -> Vec<Sentence<'_>> {
         if in_code || is_code(line) {
             continue;
         }
-        for part in joined(line, parts(line)) {
-            found.extend(pieces(&line[part]).into_iter().map(Sentence::new));
+        for part in parts(line) {
+            found.extend(pieces(&line[part]));
         }
     }
     found
+}
+
+/// Whether a sentence asks something.
+pub(crate) fn is_question(sentence: &str) -> bool {
+    let end = sentence.trim_end_matches(['"', '\'', ')', '*', '_', '”', '»', ' ']);
+    end.ends_with(['?', '？', '؟', '⁇', '‽'])
 }
 
 /// The line without the number of an item before it: `2. Tidy up`, `3) Go home`.
@@ -108,10 +54,15 @@ pub(crate) fn parts(line: &str) -> Vec<Range<usize>> {
         let end = at + c.len_utf8();
         let next = chars.peek().map(|&(_, next)| next);
         let ends = match c {
-            '。' | '！' | '？' | '।' | '｡' => true,
+            '。' | '！' | '？' | '।' | '｡' => {
+                !next.is_some_and(|next| "。！？」』）\"".contains(next))
+            }
             '.' | '!' | '?' | '…' | '؟' | '۔' => match next {
                 None => true,
-                Some(next) if next.is_whitespace() => c != '.' || !is_abbreviation(&line[start..at]),
+                Some(next) if next.is_whitespace() => {
+                    c != '.'
+                        || !(is_abbreviation(&line[start..at]) || is_ordinal(&line[start..at], &line[end..]))
+                }
                 Some(_) => false,
             },
             _ => false,
@@ -126,56 +77,41 @@ pub(crate) fn parts(line: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Joins sentences that could not stand apart in a summary: a short one about `it` to the one before, which says
-/// what it is about, and `Scrap 8:40.` to the one that says what comes instead.
-fn joined(line: &str, parts: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    let mut joined: Vec<Range<usize>> = Vec::new();
-    let mut gave_up = false;
-    for part in parts {
-        let words: Vec<String> = words(&line[part.clone()])
-            .iter()
-            .map(|word| word.text.to_lowercase().replace('’', "'"))
-            .collect();
-        let is_any = |at: usize, list: &str| {
-            words.get(at).is_some_and(|word| phrases(list).any(|listed| listed == word))
-        };
-        let refers = words.len() < 10
-            && (is_any(0, "it, it's, they, they're, that's, he, she")
-                || (is_any(0, "the") && (is_any(1, "one") || is_any(2, "one"))));
-        let wants = words.len() < 6 && is_any(1, "prefer, want, take");
-        // In a script without spaces a whole sentence is one word.
-        let gives_up = (2..7).contains(&words.len()) && (0..words.len()).any(|at| is_any(at, GIVING_UP));
-        match joined.last_mut() {
-            Some(before)
-                if (refers || wants || (gave_up && words.len() > 1))
-                    && part.end - before.start < MAX_CHARS =>
-            {
-                before.end = part.end;
-                gave_up = false;
-            }
-            _ => {
-                joined.push(part);
-                gave_up = gives_up;
-            }
-        }
-    }
-    joined
+fn last_word(text: &str) -> &str {
+    text.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or(text)
 }
-
-/// How short sentences say that something is no longer so, and nothing else.
-const GIVING_UP: &str = "\
-    scrap, forget, drop, kill, cancel, ditch, scratch, skip, not, won't, isn't, can't, doesn't, out, void, dead, \
-    gone, cancelled, wrong, off, closed, shut, burned, flooded, fell, quit, resigned, broke, failed, withdrew, \
-    declined, refused, expired";
 
 fn is_abbreviation(before: &str) -> bool {
-    let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or(before);
+    let word = last_word(before);
     let is_initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
-    let known = [
-        "e.g", "i.e", "etc", "vs", "mr", "mrs", "ms", "dr", "st", "no", "approx", "ca", "fig", "inc", "prof",
-    ];
-    is_initial || known.contains(&word.to_ascii_lowercase().as_str())
+    is_initial || phrases(ABBREVIATIONS).any(|known| word.eq_ignore_ascii_case(known))
 }
+
+const ABBREVIATIONS: &str = "\
+    e.g, i.e, etc, vs, mr, mrs, ms, dr, st, no, approx, ca, fig, inc, prof, jr, sr, dept, est, z.b, d.h, u.a, bzw, usw, \
+    nr, str, evtl, ggf, inkl, bspw, hr, fr, p.ej, sra, srta, ud, uds, núm, av, mme, mlle, env, p.ex, c.-à-d";
+
+/// Whether a full stop belongs to the number before it, as in `am 19. Mai` and `im 2. Stock`.
+///
+/// A month or a word in lower case after it tells, or a German article or preposition before it.
+fn is_ordinal(before: &str, after: &str) -> bool {
+    let number = last_word(before);
+    if number.len() > 2 || number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
+    let next = after.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let is_date = next.chars().next().is_some_and(char::is_lowercase)
+        || phrases(MONTHS).any(|month| next.to_lowercase() == month)
+        || (number.len() <= 2 && !next.is_empty() && next.bytes().all(|byte| byte.is_ascii_digit()));
+    let article = last_word(before[..before.len() - number.len()].trim_end());
+    is_date || phrases(BEFORE_ORDINALS).any(|known| article.eq_ignore_ascii_case(known))
+}
+
+const MONTHS: &str = "\
+    januar, jänner, februar, märz, april, mai, juni, juli, august, september, oktober, november, dezember";
+
+const BEFORE_ORDINALS: &str = "\
+    am, der, die, das, den, dem, des, im, zum, zur, vom, bis, ab, jeden, jeder, jedes, dieser, dieses, dritten";
 
 /// A sentence in pieces of bearable length, cut after a comma or between words.
 fn pieces(text: &str) -> Vec<&str> {
@@ -197,9 +133,10 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// Whether a line is more signs than words, as code, tables and logs are.
+/// Whether a line is more signs than words, as code, tables, logs and tags are.
 fn is_code(line: &str) -> bool {
-    if line.ends_with(['{', '}', ';']) && !line.contains(". ") {
+    let is_tag = line.starts_with('<') && line.ends_with('>');
+    if is_tag || (line.ends_with(['{', '}', ';']) && !line.contains(". ")) {
         return true;
     }
     let (mut signs, mut letters) = (0_usize, 0_usize);
@@ -219,14 +156,10 @@ fn is_code(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn texts(text: &str) -> Vec<&str> {
-        sentences(text).into_iter().map(|sentence| sentence.text).collect()
-    }
-
     #[test]
     fn sentences_end_where_a_reader_ends_them() {
         assert_eq!(
-            texts(
+            sentences(
                 "Dr. J. Kerr runs v1.2 on foo.example.com, e.g. at night. Good!\n- It costs 3.50 (approx. 4). Ok?"
             ),
             [
@@ -236,36 +169,33 @@ mod tests {
                 "Ok?"
             ]
         );
-        assert_eq!(texts("我们用红色。价格是30元！好吗？"), ["我们用红色。", "价格是30元！", "好吗？"]);
-    }
-
-    #[test]
-    fn a_sentence_about_it_stays_with_what_it_is() {
+        assert_eq!(sentences("我们用红色。价格是30元！好吗？"), ["我们用红色。", "价格是30元！", "好吗？"]);
         assert_eq!(
-            texts("I take the port back. It should be 81. Thanks."),
-            ["I take the port back. It should be 81.", "Thanks."]
+            sentences(
+                "Wir fahren am 19. Mai, z.B. mit Gleis 3. Die 2. Fahrt ist am 3. 6. um 9 Uhr. Es sind 30. Der Rest folgt."
+            ),
+            [
+                "Wir fahren am 19. Mai, z.B. mit Gleis 3.",
+                "Die 2. Fahrt ist am 3. 6. um 9 Uhr.",
+                "Es sind 30.",
+                "Der Rest folgt."
+            ]
         );
     }
 
     #[test]
     fn code_is_not_a_statement() {
-        assert_eq!(texts("Before.\n```rust\nlet x = 1;\n```\nAfter.\nfn main() {\n}"), ["Before.", "After."]);
-        assert_eq!(texts("Before.\n```\nnever closed").len(), 2);
+        let text = "Before.\n```rust\nlet x = 1;\n```\n<link href=\"https://x.example/a.css\" integrity=\"sha384\">\nAfter.\nfn main() {\n}";
+        assert_eq!(sentences(text), ["Before.", "After."]);
+        assert_eq!(sentences("Before.\n```\nnever closed").len(), 2);
     }
 
     #[test]
     fn long_sentences_come_in_pieces() {
         let text = "word ".repeat(400);
-        let pieces = texts(&text);
+        let pieces = sentences(&text);
         assert!(pieces.len() > 5 && pieces.iter().all(|piece| piece.chars().count() <= MAX_CHARS));
         assert_eq!(pieces.join(" "), text.trim());
-        assert!(texts(&"日".repeat(1_000)).iter().all(|piece| piece.chars().count() <= MAX_CHARS));
-    }
-
-    #[test]
-    fn phrases_are_whole_words() {
-        let sentence = Sentence::new("Let’s use, say, Redis.");
-        assert!(sentence.says("let's use") && sentence.starts_with("let's"));
-        assert!(!sentence.says("us"));
+        assert!(sentences(&"日".repeat(1_000)).iter().all(|piece| piece.chars().count() <= MAX_CHARS));
     }
 }

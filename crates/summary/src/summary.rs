@@ -1,11 +1,11 @@
 use serde::{Deserialize, Serialize};
 
 /// The maximum number of entries in a list, after parsing or extracting.
-pub const MAX_ENTRIES: usize = 40;
+pub const MAX_ENTRIES: usize = 1_000;
 /// The maximum number of characters of an entry, after parsing or extracting.
 pub const MAX_ENTRY_CHARS: usize = 400;
 /// The maximum number of characters of the prose, after parsing or extracting.
-pub const MAX_TEXT_CHARS: usize = 4_000;
+pub const MAX_TEXT_CHARS: usize = 16_000;
 
 /// What is known from the folded messages.
 ///

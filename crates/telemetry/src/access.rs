@@ -1,4 +1,5 @@
-use crate::{Format, LogSink, Outcome};
+use crate::access_line::human_line;
+use crate::{Format, LogSink, Outcome, logs};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::fmt;
@@ -35,6 +36,8 @@ pub struct AccessRecord<'a> {
     pub tokens_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub masked: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trimmed: Option<usize>,
     /// Messages that a summary replaces, and messages that are left out; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folded: Option<usize>,
@@ -77,6 +80,7 @@ impl AccessRecord<'_> {
             tokens_before: Some(figures.before.0),
             tokens_after: Some(figures.after.0),
             masked: Some(figures.masked),
+            trimmed: figures.trimmed.and_then(unless_none),
             folded: unless_none(figures.folded),
             dropped: unless_none(figures.dropped),
             stop_hint: figures.stop_hint,
@@ -89,12 +93,17 @@ impl AccessRecord<'_> {
     pub fn write(&self, log: &LogSink, format: Format) {
         LINE.with_borrow_mut(|line| {
             line.clear();
-            let time = humantime::format_rfc3339_millis(SystemTime::now());
-            // Writing to memory cannot fail.
-            let _ = match format {
-                Format::Human => self.write_human(line, &time),
-                Format::Json => self.write_json(line, &time),
-            };
+            match format {
+                Format::Json => {
+                    let time = humantime::format_rfc3339_millis(SystemTime::now());
+                    // Writing to memory cannot fail.
+                    let _ = self.write_json(line, &time);
+                }
+                Format::Human | Format::Terminal => {
+                    let is_coloured = format == Format::Terminal;
+                    line.extend_from_slice(human_line(self, &logs::time(format), is_coloured).as_bytes());
+                }
+            }
             log.push(line);
         });
     }
@@ -106,63 +115,6 @@ impl AccessRecord<'_> {
         // Remove the record's own opening brace, so that its fields continue the object above.
         line.remove(start);
         line.push(b'\n');
-        Ok(())
-    }
-
-    fn write_human(&self, line: &mut Vec<u8>, time: &impl fmt::Display) -> std::io::Result<()> {
-        let AccessRecord { method, path, status, outcome, .. } = self;
-        write!(line, "{time} {status} {method} {path}")?;
-        if let Some(route) = self.route {
-            write!(line, " route={route}")?;
-        }
-        for (name, value) in [("model", self.model), ("conversation", self.conversation)] {
-            if let Some(value) = value.filter(|value| !value.is_empty()) {
-                write!(line, " {name}={}", Plain(value))?;
-            }
-        }
-        if *outcome != Outcome::Answered {
-            write!(line, " {outcome}")?;
-        }
-        if let Some(reason) = self.reason {
-            write!(line, " ({reason})")?;
-        }
-        if let (Some(before), Some(after), Some(masked)) =
-            (self.tokens_before, self.tokens_after, self.masked)
-        {
-            write!(line, " tokens={before}→{after} masked={masked}")?;
-        }
-        for (edit, count) in [("folded", self.folded), ("dropped", self.dropped)] {
-            if let Some(count) = count {
-                write!(line, " {edit}={count}")?;
-            }
-        }
-        if self.observed {
-            line.extend_from_slice(if self.would_refuse {
-                b" (observed, would be refused)"
-            } else {
-                b" (observed)"
-            });
-        }
-        if let Some(turns) = self.stop_hint {
-            write!(line, " plateau={turns}")?;
-        }
-        if let Some(seconds) = self.retry_after {
-            write!(line, " retry_after={seconds}s")?;
-        }
-        let duration = self.duration.as_secs_f64() * 1e3;
-        writeln!(line, " {duration:.1}ms in={} out={} id={}", self.bytes_in, self.bytes_out, self.request_id)
-    }
-}
-
-/// A name that a client chose, so that it cannot look like another field or another line.
-struct Plain<'a>(&'a str);
-
-impl fmt::Display for Plain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for char in self.0.chars() {
-            let is_plain = !char.is_whitespace() && !char.is_control() && !['=', '"'].contains(&char);
-            write!(f, "{}", if is_plain { char } else { '?' })?;
-        }
         Ok(())
     }
 }
@@ -206,30 +158,5 @@ mod tests {
         assert_eq!(object["duration_ms"], 1.5);
         assert!(object.get("first_byte_ms").is_none());
         assert!(text.ends_with("}\n"));
-    }
-
-    #[test]
-    fn a_human_line_has_status_path_route_and_sizes() {
-        let access = AccessRecord {
-            request_id: "r-1",
-            method: "POST",
-            path: "/v1/chat/completions",
-            status: 200,
-            outcome: Outcome::ClientClosed,
-            route: Some("default"),
-            model: Some("gpt\n4 x=1"),
-            conversation: Some("c-1"),
-            duration: Duration::from_millis(12),
-            bytes_in: 10,
-            bytes_out: 20,
-            ..AccessRecord::default()
-        };
-        let text = line(&access, Format::Human);
-        let rest = text.split_once(' ').unwrap().1;
-        assert_eq!(
-            rest,
-            "200 POST /v1/chat/completions route=default model=gpt?4?x?1 conversation=c-1 client_closed 12.0ms \
-             in=10 out=20 id=r-1\n"
-        );
     }
 }

@@ -13,10 +13,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The codes of refusals that alerts are built on. Every route has them from the start, so that the first refusal is an increase.
-const REFUSALS: [&str; 6] = [
+const REFUSALS: [&str; 7] = [
     "context_budget_exceeded",
     "max_cost_exceeded",
     "max_turns_exceeded",
+    "overloaded",
     "store_unavailable",
     "upstream_timeout",
     "upstream_unreachable",
@@ -25,10 +26,12 @@ const REFUSALS: [&str; 6] = [
 type Field = fn(&Shard) -> &Count;
 
 /// Messages, by the value of their `edit` label.
-const EDITS: [(&str, Field); 3] = [
+const EDITS: [(&str, Field); 5] = [
     ("masked", |shard| &shard.masked),
+    ("trimmed", |shard| &shard.trimmed),
     ("folded", |shard| &shard.folded),
     ("dropped", |shard| &shard.dropped),
+    ("recalled", |shard| &shard.recalled),
 ];
 
 pub(crate) fn register(meter: &Meter, counts: &Arc<Counts>) {
@@ -51,8 +54,14 @@ pub(crate) fn register(meter: &Meter, counts: &Arc<Counts>) {
     add.by_model(metric::TOKENS_IN, "Tokens of requests as clients sent them.", |shard| &shard.tokens_in);
     add.by_model(metric::TOKENS_OUT, "Tokens of requests as they were forwarded.", |shard| &shard.tokens_out);
     add.by_model(metric::MASKED_TOKENS, "Tokens of masked observations.", |shard| &shard.masked_tokens);
+    add.by_model(metric::TRIMMED_TOKENS, "Tokens of trimmed observations, as clients sent them.", |shard| {
+        &shard.trimmed_tokens
+    });
     add.by_model(metric::SUMMARY_TOKENS, "Tokens of forwarded summaries.", |shard| &shard.summary_tokens);
-    add.count(metric::EDITED, "Messages that were masked, folded or dropped.", edited);
+    add.count(metric::EDITED, "Messages that were masked, trimmed, folded, dropped or quoted again.", edited);
+    add.total(metric::RECALLED_TOKENS, "Tokens of excerpts that were added to requests.", |shard| {
+        &shard.recalled_tokens
+    });
     add.single(metric::PRUNES, "Folds that had to prune.", |all| &all.prunes);
     add.total(metric::STOP_HINTS, "Answers with a hint that the agent makes no progress.", |shard| {
         &shard.stop_hints

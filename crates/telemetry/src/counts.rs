@@ -165,6 +165,7 @@ impl ModelCounts {
             tokens_before: self.sum(|shard| &shard.tokens_in),
             tokens_after: self.sum(|shard| &shard.tokens_out),
             masked: self.sum(|shard| &shard.masked),
+            trimmed: self.sum(|shard| &shard.trimmed),
             folded: self.sum(|shard| &shard.folded),
             dropped: self.sum(|shard| &shard.dropped),
             prompt_tokens: self.sum(|shard| &shard.prompt_tokens),

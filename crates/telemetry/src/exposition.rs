@@ -24,8 +24,14 @@ fn family_name(metric: &Metric) -> String {
     match metric.unit() {
         "s" => name + "_seconds",
         "By" => name + "_bytes",
+        // Names with dots are OpenTelemetry's, which follow its rules for Prometheus. The others are public as they are.
+        _ if is_counter(metric) && metric.name().contains('.') => name + "_total",
         _ => name,
     }
+}
+
+fn is_counter(metric: &Metric) -> bool {
+    matches!(metric.data(), AggregatedMetrics::U64(MetricData::Sum(sum)) if sum.is_monotonic())
 }
 
 fn underscored(name: &str) -> String {

@@ -14,14 +14,17 @@
 //! ```
 
 mod access;
+mod access_line;
 mod archive;
 mod buckets;
+mod conventions;
 mod counters;
 mod counts;
 mod export;
 mod exposition;
 mod histograms;
 mod labels;
+mod load;
 mod log_sink;
 mod logs;
 mod metrics;
@@ -32,24 +35,29 @@ mod panics;
 mod process;
 mod provider;
 mod reader;
+mod semconv;
 mod shard;
 mod span_queue;
 mod spans;
 mod status_class;
+mod stored_tally;
 mod tally;
 mod telemetry;
 
 pub use access::AccessRecord;
 pub use archive::{ArchiveCounts, WindowFact};
 pub use labels::{Labels, OTHER_MODEL};
+pub use load::Load;
 pub use log_sink::{LogBuffer, LogSink};
 pub use logs::{Format, Level, init};
 pub use metrics::{Answered, Completion, Metrics, Summarized};
 pub use otlp::{Otlp, Protocol};
 pub use outcome::Outcome;
 pub use panics::log_panics;
-pub use provider::provider;
+pub use provider::{known_provider, provider};
+pub use semconv::Semconv;
 pub use spans::{KeyValue, RequestSpan, SpanParent, StepSpan, UpstreamSpan, Value};
+pub use stored_tally::{decode_tallies, encode_tallies};
 pub use tally::{ModelTally, Tally};
 pub use telemetry::{SpanLayer, Telemetry};
 

@@ -1,12 +1,11 @@
+use crate::conventions::Conventions;
 use crate::counts::Counts;
 use crate::exposition::exposition;
 use crate::histograms::Histograms;
 use crate::labels::{Bound, Labels};
-use crate::names::attribute;
 use crate::reader::SharedReader;
 use crate::span_queue::SpanCounts;
-use crate::{ArchiveCounts, ModelTally, Outcome, WindowFact, counters, process};
-use opentelemetry::KeyValue;
+use crate::{ArchiveCounts, Load, ModelTally, Outcome, Semconv, WindowFact, counters, load, process};
 use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -20,6 +19,7 @@ use tidegate_context::{Cost, Figures};
 pub struct Metrics {
     counts: Arc<Counts>,
     histograms: Histograms,
+    conventions: Conventions,
     /// By route, then by model.
     known: RwLock<HashMap<String, HashMap<String, Labels>>>,
     reader: SharedReader,
@@ -34,6 +34,8 @@ pub struct Answered {
     pub prompt_tokens: Option<u64>,
     pub completion_tokens: Option<u64>,
     pub cached_tokens: Option<u64>,
+    pub cache_write_tokens: Option<u64>,
+    pub reasoning_tokens: Option<u64>,
     /// `None` if a price is unknown.
     pub cost: Option<Cost>,
 }
@@ -63,15 +65,28 @@ pub struct Summarized {
 
 impl Metrics {
     /// `reader` is what [`Metrics::text`] and the OTLP exporter collect from.
-    pub(crate) fn new(resource: Resource, reader: SharedReader, spans: Arc<SpanCounts>) -> Metrics {
+    pub(crate) fn new(
+        resource: Resource,
+        reader: SharedReader,
+        spans: Arc<SpanCounts>,
+        semconv: Semconv,
+    ) -> Metrics {
         let provider =
             SdkMeterProvider::builder().with_resource(resource).with_reader(reader.clone()).build();
         let meter = provider.meter("tidegate");
         let counts = Arc::<Counts>::default();
         counters::register(&meter, &counts);
         process::register(&meter, spans);
-        let histograms = Histograms::new(&meter);
-        Metrics { counts, histograms, known: RwLock::default(), reader, meter, _provider: provider }
+        let (histograms, conventions) = (Histograms::new(&meter), Conventions::new(&meter, semconv));
+        Metrics {
+            counts,
+            histograms,
+            conventions,
+            known: RwLock::default(),
+            reader,
+            meter,
+            _provider: provider,
+        }
     }
 
     /// Starts the series of a configured route at zero, so that its first request is an increase.
@@ -90,7 +105,8 @@ impl Metrics {
             return labels.clone();
         }
         drop(known);
-        let labels = Labels(Arc::new(Bound::new(&self.histograms, self.counts.chat(route, model), provider)));
+        let counts = self.counts.chat(route, model);
+        let labels = Labels(Arc::new(Bound::new(&self.histograms, &self.conventions, counts, provider)));
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.entry(route.to_owned()).or_default().insert(model.to_owned(), labels.clone());
         labels
@@ -141,28 +157,13 @@ impl Metrics {
         first: Option<Duration>,
         error: Option<String>,
     ) {
-        let (bound, seconds) = (&labels.0, took.as_secs_f64());
-        match error {
-            Some(error) => {
-                let labels = bound.with(KeyValue::new(attribute::ERROR_TYPE, error));
-                self.histograms.duration.record(seconds, &labels);
-            }
-            None => bound.duration.record(seconds),
-        }
-        if let Some(first) = first {
-            bound.first_chunk.record(first.as_secs_f64());
-        }
+        labels.0.conventions.ended(took, first, error);
     }
 
     /// Counts what is known about a request once its answer has ended.
     pub fn answered(&self, labels: &Labels, answered: &Answered) {
         labels.0.counts.shard().answered(answered);
-        let reported = [answered.prompt_tokens, answered.completion_tokens];
-        for (usage, tokens) in labels.0.token_usage.iter().zip(reported) {
-            if let Some(tokens) = tokens {
-                usage.record(tokens);
-            }
-        }
+        labels.0.conventions.answered(answered);
     }
 
     /// Counts a request that was refused because it exceeds the budget.
@@ -190,6 +191,18 @@ impl Metrics {
         process::register_windows(&self.meter, Arc::new(windows));
     }
 
+    /// Whose names metrics and spans use.
+    #[must_use]
+    pub fn semconv(&self) -> Semconv {
+        self.conventions.semconv
+    }
+
+    /// Adds what is in use of the limits of the process. `load` is called whenever metrics are collected.
+    pub fn watch_load(&self, load: impl Fn() -> Load + Send + Sync + 'static) {
+        let load: Arc<dyn Fn() -> Load + Send + Sync> = Arc::new(load);
+        load::register(&self.meter, &load);
+    }
+
     /// A snapshot of the counts, by route and model.
     #[must_use]
     pub fn tallies(&self) -> Vec<ModelTally> {
@@ -206,6 +219,7 @@ impl Metrics {
 impl Default for Metrics {
     /// Metrics that are not exported.
     fn default() -> Metrics {
-        Metrics::new(Resource::builder_empty().build(), SharedReader::cumulative(), Arc::default())
+        let resource = Resource::builder_empty().build();
+        Metrics::new(resource, SharedReader::cumulative(), Arc::default(), Semconv::default())
     }
 }

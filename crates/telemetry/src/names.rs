@@ -12,6 +12,8 @@ pub mod header {
     pub const TOKENS_AFTER: &str = "x-tidegate-tokens-after";
     pub const BUDGET: &str = "x-tidegate-budget";
     pub const EDITS: &str = "x-tidegate-edits";
+    /// Who keeps the messages before those of the request, if that is neither the client nor the proxy.
+    pub const HISTORY: &str = "x-tidegate-history";
     pub const TRIGGER: &str = "x-tidegate-trigger";
     pub const STOP_HINT: &str = "x-tidegate-stop-hint";
     pub const DEGRADED: &str = "x-tidegate-degraded";
@@ -60,15 +62,24 @@ pub mod attribute {
 
     pub const OPERATION: &str = "gen_ai.operation.name";
     pub const PROVIDER: &str = "gen_ai.provider.name";
+    /// Which of OpenAI's APIs was called.
+    pub const OPENAI_API: &str = "openai.api.type";
     pub const REQUEST_MODEL: &str = "gen_ai.request.model";
     pub const REQUEST_STREAM: &str = "gen_ai.request.stream";
+    /// Only an id that the client gave.
     pub const CONVERSATION_ID: &str = "gen_ai.conversation.id";
+    /// Only ever `true`: a summary stands for earlier messages.
+    pub const CONVERSATION_COMPACTED: &str = "gen_ai.conversation.compacted";
     pub const RESPONSE_ID: &str = "gen_ai.response.id";
     pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
     pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
     pub const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
     pub const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
     pub const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
+    pub const CACHE_WRITE_TOKENS: &str = "gen_ai.usage.cache_write.input_tokens";
+    /// What the conventions called the same until autumn 2026.
+    pub const OLD_CACHE_WRITE_TOKENS: &str = "gen_ai.usage.cache_creation.input_tokens";
+    pub const REASONING_TOKENS: &str = "gen_ai.usage.reasoning.output_tokens";
     pub const TOKEN_TYPE: &str = "gen_ai.token.type";
     /// Only if `telemetry.content` is on.
     pub const INPUT_MESSAGES: &str = "gen_ai.input.messages";
@@ -86,10 +97,14 @@ pub mod attribute {
     pub const TOKENS_BEFORE: &str = "tidegate.tokens.before";
     pub const TOKENS_AFTER: &str = "tidegate.tokens.after";
     pub const TOKENS_MASKED: &str = "tidegate.tokens.masked";
+    pub const TOKENS_TRIMMED: &str = "tidegate.tokens.trimmed";
     pub const TOKENS_SUMMARY: &str = "tidegate.tokens.summary";
+    pub const TOKENS_RECALLED: &str = "tidegate.tokens.recalled";
     pub const TOKENS_CACHE_READ: &str = "tidegate.tokens.cache_read";
     pub const MASKED: &str = "tidegate.messages.masked";
+    pub const TRIMMED: &str = "tidegate.messages.trimmed";
     pub const FOLDED: &str = "tidegate.messages.folded";
+    pub const RECALLED: &str = "tidegate.messages.recalled";
     pub const DROPPED: &str = "tidegate.messages.dropped";
     pub const MESSAGES: &str = "tidegate.messages";
     pub const BUDGET: &str = "tidegate.budget";
@@ -112,6 +127,7 @@ pub mod metric {
     pub const TOKENS_IN: &str = "agent_context_tokens_in";
     pub const TOKENS_OUT: &str = "agent_context_tokens_out";
     pub const MASKED_TOKENS: &str = "agent_context_masked_observation_tokens";
+    pub const TRIMMED_TOKENS: &str = "tidegate_trimmed_tokens_total";
     pub const SUMMARY_TOKENS: &str = "agent_context_summary_tokens";
     pub const SUMMARY_CALLS: &str = "agent_context_summary_calls_total";
     pub const ESTIMATED_COST: &str = "agent_context_estimated_cost_usd";
@@ -120,9 +136,18 @@ pub mod metric {
     pub const PRUNES: &str = "context_prune_count";
     pub const OVERFLOWS: &str = "context_overflow_reject_count";
     pub const AVERAGE_PROMPT: &str = "avg_prompt_tokens_per_turn";
-    pub const TOKEN_USAGE: &str = "gen_ai.client.token.usage";
-    pub const OPERATION_DURATION: &str = "gen_ai.client.operation.duration";
-    pub const FIRST_CHUNK: &str = "gen_ai.client.operation.time_to_first_chunk";
+    pub const OLD_TOKEN_USAGE: &str = "gen_ai.client.token.usage";
+    pub const OLD_DURATION: &str = "gen_ai.client.operation.duration";
+    pub const OLD_FIRST_CHUNK: &str = "gen_ai.client.operation.time_to_first_chunk";
+    pub const DURATION: &str = "gen_ai.client.inference.duration";
+    pub const FIRST_CHUNK: &str = "gen_ai.client.inference.time_to_first_chunk";
+    pub const INPUT_TOKENS: &str = "gen_ai.client.inference.usage.input_tokens";
+    pub const OUTPUT_TOKENS: &str = "gen_ai.client.inference.usage.output_tokens";
+    pub const CACHE_READ_TOKENS: &str = "gen_ai.client.inference.usage.cache_read.input_tokens";
+    pub const CACHE_WRITE_TOKENS: &str = "gen_ai.client.inference.usage.cache_write.input_tokens";
+    pub const REASONING_TOKENS: &str = "gen_ai.client.inference.usage.reasoning.output_tokens";
+    pub const INPUT_SIZE: &str = "gen_ai.client.inference.operation.input_tokens";
+    pub const OUTPUT_SIZE: &str = "gen_ai.client.inference.operation.output_tokens";
     pub const REQUESTS: &str = "tidegate_requests_total";
     pub const RESPONSES: &str = "tidegate_upstream_responses_total";
     pub const RATE_LIMITED: &str = "tidegate_upstream_rate_limited_total";
@@ -130,6 +155,7 @@ pub mod metric {
     pub const REFUSALS: &str = "tidegate_refusals_total";
     pub const DEGRADED: &str = "tidegate_degraded_total";
     pub const EDITED: &str = "tidegate_edited_messages_total";
+    pub const RECALLED_TOKENS: &str = "tidegate_recalled_tokens_total";
     pub const STOP_HINTS: &str = "tidegate_stop_hints_total";
     pub const PROMPT_TOKENS: &str = "tidegate_prompt_tokens_total";
     pub const CACHED_TOKENS: &str = "tidegate_cached_tokens_total";
@@ -147,6 +173,12 @@ pub mod metric {
     pub const ARCHIVE_QUEUED: &str = "tidegate_archive_queued";
     pub const ARCHIVE_RECORDS: &str = "tidegate_archive_records_total";
     pub const ARCHIVE_CONNECTED: &str = "tidegate_archive_connected";
+    pub const MEMORY_IN_USE: &str = "tidegate_memory";
+    pub const MEMORY_LIMIT: &str = "tidegate_memory_limit";
+    pub const IN_FLIGHT: &str = "tidegate_requests_in_flight";
+    pub const CONNECTIONS: &str = "tidegate_connections";
+    pub const QUEUED_WORK: &str = "tidegate_queued_work";
+    pub const OVERLOAD: &str = "tidegate_overload_total";
     pub const SPANS: &str = "tidegate_spans_total";
     pub const BUILD: &str = "tidegate_build_info";
     pub const MEMORY: &str = "process_resident_memory";
@@ -167,4 +199,5 @@ pub mod label {
     pub const TYPE: &str = "type";
     pub const VERSION: &str = "version";
     pub const UPSTREAM: &str = "upstream";
+    pub const LIMIT: &str = "limit";
 }

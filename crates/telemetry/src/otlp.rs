@@ -1,5 +1,6 @@
 //! What is exported and where: `[telemetry]`, overridden by the standard `OTEL_*` variables.
 
+use crate::Semconv;
 use std::time::Duration;
 
 /// The settings in `[telemetry]`.
@@ -15,6 +16,8 @@ pub struct Otlp {
     pub service_name: String,
     /// The share of requests that are traced, unless the client's `traceparent` decides.
     pub sample_ratio: f64,
+    /// Whose names the metrics have.
+    pub semconv: Semconv,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +158,7 @@ impl Default for Otlp {
             interval: Duration::from_secs(60),
             service_name: "tidegate".to_owned(),
             sample_ratio: 1.0,
+            semconv: Semconv::default(),
         }
     }
 }

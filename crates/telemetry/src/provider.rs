@@ -2,6 +2,12 @@
 /// protocol.
 #[must_use]
 pub fn provider(authority: &str) -> &'static str {
+    known_provider(authority).unwrap_or("openai")
+}
+
+/// The same, or `None` for unknown hosts.
+#[must_use]
+pub fn known_provider(authority: &str) -> Option<&'static str> {
     const KNOWN: [(&str, &str); 13] = [
         ("openai.azure.com", "azure.ai.openai"),
         ("services.ai.azure.com", "azure.ai.inference"),
@@ -18,7 +24,7 @@ pub fn provider(authority: &str) -> &'static str {
         ("api.cohere.com", "cohere"),
     ];
     let host = host_and_port(authority).0.to_ascii_lowercase();
-    KNOWN.iter().find(|(suffix, _)| host.ends_with(suffix)).map_or("openai", |(_, name)| name)
+    KNOWN.iter().find(|(suffix, _)| host.ends_with(suffix)).map(|(_, name)| *name)
 }
 
 /// Splits `host:port`. Returns `None` as the port if there is none.

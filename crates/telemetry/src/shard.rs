@@ -21,8 +21,12 @@ pub(crate) struct Shard {
     pub(crate) tokens_in: Count,
     pub(crate) tokens_out: Count,
     pub(crate) masked_tokens: Count,
+    pub(crate) trimmed_tokens: Count,
     pub(crate) summary_tokens: Count,
+    pub(crate) recalled: Count,
+    pub(crate) recalled_tokens: Count,
     pub(crate) masked: Count,
+    pub(crate) trimmed: Count,
     pub(crate) folded: Count,
     pub(crate) dropped: Count,
     pub(crate) stop_hints: Count,
@@ -84,14 +88,18 @@ impl Shard {
             return;
         }
         self.masked_tokens.add(figures.left_out.masked.0);
+        self.trimmed_tokens.add(figures.left_out.trimmed.0);
         self.summary_tokens.add(figures.summary_tokens.0);
         self.masked.add(figures.masked as u64);
+        self.trimmed.add(figures.trimmed.unwrap_or(0) as u64);
         self.folded.add(figures.folded as u64);
         self.dropped.add(figures.dropped as u64);
+        self.recalled.add(figures.recalled as u64);
+        self.recalled_tokens.add(figures.newly_recalled_tokens.0);
     }
 
     pub(crate) fn answered(&self, answered: &Answered) {
-        let Answered { prompt_tokens, completion_tokens, cached_tokens, cost } = *answered;
+        let Answered { prompt_tokens, completion_tokens, cached_tokens, cost, .. } = *answered;
         self.prompt_tokens.add(prompt_tokens.unwrap_or(0));
         self.cached_tokens.add(cached_tokens.unwrap_or(0));
         self.completion_tokens.add(completion_tokens.unwrap_or(0));

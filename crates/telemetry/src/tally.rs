@@ -1,20 +1,26 @@
 use crate::buckets::{quantile_us, unless_empty};
 use crate::shard::usd;
+use crate::stored_tally;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A snapshot of the counts of one route and model, or the difference between two snapshots.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Tally {
     pub requests: u64,
     /// Requests by outcome, and answers of upstreams by the class of their status.
+    #[serde(deserialize_with = "stored_tally::names")]
     pub outcomes: BTreeMap<&'static str, u64>,
+    #[serde(deserialize_with = "stored_tally::names")]
     pub statuses: BTreeMap<&'static str, u64>,
     pub rate_limited: u64,
     /// Tokens as clients sent them, and as they were forwarded.
     pub tokens_before: u64,
     pub tokens_after: u64,
-    /// Messages that were masked, folded into a summary, or dropped.
+    /// Messages that were masked, trimmed, folded into a summary, or dropped.
     pub masked: u64,
+    pub trimmed: u64,
     pub folded: u64,
     pub dropped: u64,
     /// Tokens as upstreams reported them.
@@ -39,7 +45,9 @@ pub struct Tally {
     /// The cost of summarizers in billionths of a USD, including failed attempts.
     pub summarizers: u64,
     /// Degraded requests by reason, and refused ones by code.
+    #[serde(deserialize_with = "stored_tally::names")]
     pub degraded: BTreeMap<&'static str, u64>,
+    #[serde(deserialize_with = "stored_tally::names")]
     pub refusals: BTreeMap<&'static str, u64>,
     /// The number of requests in each bucket of overhead; empty if there are none.
     pub overhead: Vec<u64>,
@@ -48,7 +56,7 @@ pub struct Tally {
 }
 
 /// The tally of one route and model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelTally {
     pub route: String,
     /// `none` for requests that are not chat completions.
@@ -66,6 +74,15 @@ impl Tally {
     #[must_use]
     pub fn plus(&self, other: &Tally) -> Tally {
         self.combined(other, u64::saturating_add)
+    }
+
+    /// The `number`th of equal parts, whose sum is this.
+    #[must_use]
+    pub fn part(&self, number: u64, parts: u64) -> Tally {
+        let up_to = |count: u64, end: u64| u128::from(count) * u128::from(end) / u128::from(parts.max(1));
+        let part =
+            |count, _| (up_to(count, number + 1) - up_to(count, number)).try_into().unwrap_or(u64::MAX);
+        self.combined(&Tally::default(), part)
     }
 
     #[must_use]
@@ -104,7 +121,7 @@ impl Tally {
         usd(self.summarizers)
     }
 
-    fn combined(&self, other: &Tally, with: fn(u64, u64) -> u64) -> Tally {
+    fn combined(&self, other: &Tally, with: impl Fn(u64, u64) -> u64) -> Tally {
         let maps = |ours: &BTreeMap<&'static str, u64>, theirs: &BTreeMap<&'static str, u64>| {
             let names = ours.keys().chain(theirs.keys()).copied();
             let of = |map: &BTreeMap<_, u64>, name| map.get(name).copied().unwrap_or(0);
@@ -126,6 +143,7 @@ impl Tally {
             tokens_before: with(self.tokens_before, other.tokens_before),
             tokens_after: with(self.tokens_after, other.tokens_after),
             masked: with(self.masked, other.masked),
+            trimmed: with(self.trimmed, other.trimmed),
             folded: with(self.folded, other.folded),
             dropped: with(self.dropped, other.dropped),
             prompt_tokens: with(self.prompt_tokens, other.prompt_tokens),
@@ -161,6 +179,19 @@ mod tests {
         assert_eq!(Tally { unpriced: 1, ..Tally::default() }.costs(), None);
         let mixed = Tally { priced: 1, unpriced: 1, billed: 500_000_000, ..Tally::default() };
         assert_eq!(mixed.costs(), Some((0.5, 0.0)));
+    }
+
+    #[test]
+    fn parts_add_up() {
+        let tally = Tally {
+            requests: 7,
+            tokens_before: u64::MAX,
+            outcomes: [("answered", 1)].into(),
+            overhead: vec![0, 5],
+            ..Tally::default()
+        };
+        let parts = (0..30).map(|number| tally.part(number, 30));
+        assert_eq!(parts.fold(Tally::default(), |sum, part| sum.plus(&part)), tally);
     }
 
     #[test]

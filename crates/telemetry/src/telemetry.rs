@@ -61,7 +61,12 @@ impl Telemetry {
             };
             builder.with_span_processor(QueueProcessor(queue)).build()
         });
-        Telemetry { metrics: Arc::new(Metrics::new(resource, reader, counts)), tracing, exporter, warnings }
+        Telemetry {
+            metrics: Arc::new(Metrics::new(resource, reader, counts, otlp.semconv)),
+            tracing,
+            exporter,
+            warnings,
+        }
     }
 
     /// The layer that exports spans. Returns `None` if spans are not exported; they are disabled then.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is the failure message of a test")]
 
 use std::time::Duration;
-use tidegate_context::{Cost, Figures, LeftOut};
+use tidegate_context::{Cost, Dialect, Figures, LeftOut};
 use tidegate_engine::{Budget, ContextWindow, Strategy, Tokens, Verdict};
 use tidegate_telemetry::{Answered, Completion, Labels, Metrics, OTHER_MODEL, Outcome, Summarized, Tally};
 
@@ -18,21 +18,29 @@ fn figures(observed: bool) -> Figures {
         refuse_above: None,
     };
     Figures {
+        dialect: Dialect::Chat,
         strategy: Strategy::Hybrid,
         observed,
+        is_native: false,
+        continues_upstream: false,
         verdict: Verdict::Fits,
         messages: 9,
         before: Tokens(1_000),
         after: Tokens(400),
         budget,
         masked: 3,
+        trimmed: Some(2),
         folded: 2,
         dropped: 1,
         postponed: 0,
         left_out: LeftOut { masked: Tokens(500), ..LeftOut::default() },
         summary_tokens: Tokens(50),
         notes_tokens: Tokens::ZERO,
+        recalled: 3,
+        recalled_tokens: Tokens(70),
+        newly_recalled_tokens: Tokens(40),
         made: None,
+        limit: None,
         trigger: None,
         blocks: None,
         stop_hint: Some(4),
@@ -97,7 +105,9 @@ fn count_everything(metrics: &Metrics, labels: [&Labels; 2], figures: &Figures) 
         metrics.overhead(labels, Duration::from_micros(180));
         metrics.planned(labels, figures);
         let (prompt_tokens, completion_tokens, cached_tokens) = (Some(410), Some(20), Some(128));
-        metrics.answered(labels, &Answered { prompt_tokens, completion_tokens, cached_tokens, cost });
+        let answered =
+            Answered { prompt_tokens, completion_tokens, cached_tokens, cost, ..Answered::default() };
+        metrics.answered(labels, &answered);
         metrics.record_duration(labels, Duration::from_secs(1), Some(Duration::from_millis(300)), None);
         metrics.upstream_latency(labels, Duration::from_millis(250));
         let degraded = Some("store_timeout");
@@ -151,11 +161,14 @@ fn series_of_a_configured_route_start_at_zero() {
             r#"tidegate_edited_messages_total{edit="dropped",route="agents"} 0"#,
             r#"tidegate_edited_messages_total{edit="folded",route="agents"} 0"#,
             r#"tidegate_edited_messages_total{edit="masked",route="agents"} 0"#,
+            r#"tidegate_edited_messages_total{edit="recalled",route="agents"} 0"#,
+            r#"tidegate_edited_messages_total{edit="trimmed",route="agents"} 0"#,
             r#"tidegate_prompt_tokens_total{model="other",route="agents"} 0"#,
             r#"tidegate_refusals_total{code="context_budget_exceeded",route="agents"} 0"#,
             r#"tidegate_refusals_total{code="max_cost_exceeded",route="agents"} 0"#,
             r#"tidegate_refusals_total{code="max_turns_exceeded",route="agents"} 0"#,
             r#"tidegate_refusals_total{code="no_route",route="none"} 1"#,
+            r#"tidegate_refusals_total{code="overloaded",route="agents"} 0"#,
             r#"tidegate_refusals_total{code="store_unavailable",route="agents"} 0"#,
             r#"tidegate_refusals_total{code="upstream_timeout",route="agents"} 0"#,
             r#"tidegate_refusals_total{code="upstream_unreachable",route="agents"} 0"#,
@@ -166,6 +179,7 @@ fn series_of_a_configured_route_start_at_zero() {
             r#"tidegate_requests_total{outcome="rescued",route="agents"} 0"#,
             r#"tidegate_requests_total{outcome="upstream_broke",route="agents"} 0"#,
             r#"tidegate_requests_total{outcome="upstream_error",route="agents"} 0"#,
+            r#"tidegate_trimmed_tokens_total{model="other",route="agents"} 0"#,
             r#"tidegate_unpriced_requests_total{route="agents"} 0"#,
             r#"tidegate_upstream_rate_limited_total{route="agents"} 0"#,
             r#"tidegate_upstream_responses_total{route="agents",status="2xx"} 0"#,

@@ -10,9 +10,18 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Panics if an argument is not a flag, which is good enough for developer tools.
-    pub fn from_env() -> Self {
-        Self::parse(std::env::args().skip(1))
+    /// Prints `usage` and exits if `--help` is among the arguments. Panics if one is not a flag, which is good enough for
+    /// developer tools.
+    pub fn from_env(usage: &str) -> Self {
+        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        if arguments.iter().any(|argument| ["--help", "-h", "help"].contains(&argument.as_str())) {
+            #[expect(clippy::print_stdout, reason = "a person asked for it")]
+            {
+                println!("{usage}");
+            }
+            std::process::exit(0);
+        }
+        Self::parse(arguments.into_iter())
     }
 
     fn parse(arguments: impl Iterator<Item = String>) -> Self {

@@ -9,6 +9,7 @@
 //! - [`OtlpReceiver`]: a collector that keeps the spans and metrics it receives over gRPC and HTTP.
 //! - [`Unreachable`]: an address that never answers.
 //! - [`Trajectory`]: generated agent conversations, and [`Habit`]: how clients send them.
+//! - [`dialogue::Dialogue`]: generated dialogues in six languages, to measure what a memory keeps.
 //! - The binaries `mock-upstream` and `load`, for the SDK suites and `tests/bench`, and `trajectories`.
 //!
 //! The mock deliberately does not validate HTTP beyond finding the end of a request: that is up to the test. This crate
@@ -48,6 +49,7 @@ mod http1;
 mod http2;
 mod incoming;
 mod loopback;
+pub mod messages_api;
 mod multipart;
 mod openai;
 mod otlp;
@@ -55,6 +57,7 @@ mod override_header;
 mod postgres;
 mod recorded;
 mod redis;
+pub mod responses_api;
 mod schema;
 mod step;
 mod tcp_proxy;
@@ -63,6 +66,7 @@ mod trajectory;
 mod unreachable;
 mod upstream;
 
+pub mod dialogue;
 pub mod flags;
 
 pub use answer::Answer;

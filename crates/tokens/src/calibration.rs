@@ -1,153 +1,171 @@
-use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::fmt;
+use std::str::FromStr;
 
 use tidegate_engine::Tokens;
 
-/// Corrects our token counts of each model by the `usage` that the provider reports.
+/// Corrects our token counts of a model by the `usage` that the provider reports.
 ///
-/// Keeps a moving average of `reported / counted` per model. The first five reports are averaged; after that, each new one weighs a
-/// fifth, so the average follows a change of traffic within a few turns. Ratios are clamped to [`LOWEST`](Self::LOWEST) and
+/// Keeps a moving average of `reported / counted`. The first five reports are averaged; after that, each new one weighs a fifth, so
+/// the average follows a change of traffic within a few turns. Ratios are clamped to [`LOWEST`](Self::LOWEST) and
 /// [`HIGHEST`](Self::HIGHEST), and a report far outside is ignored, so wrong reports can neither disable the budget nor block the
 /// traffic. The same reports in the same order give the same factors.
 ///
-/// The caller chooses the key, usually the model's name. At most [`MODELS`](Self::MODELS) keys are kept, and the least recently
-/// reported one is evicted.
-#[derive(Debug, Default)]
+/// The factor follows the average only when they are [`TOLERANCE`](Self::TOLERANCE) apart. So it is written to a store a few times and
+/// not at every report, and every process that reads it decides the same.
+///
+/// Its text is the factor and the number of reports: `1.3 7`.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    learnt: RwLock<Learnt>,
-}
-
-#[derive(Debug, Default)]
-struct Learnt {
-    ratios: HashMap<String, Ratio>,
-    reports: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Ratio {
+    factor: f64,
     mean: f64,
     reports: u32,
-    /// The number of the last report, to find the least recently reported model.
-    last: u64,
 }
 
 impl Calibration {
     pub const LOWEST: f64 = 0.5;
     pub const HIGHEST: f64 = 2.0;
-    pub const MODELS: usize = 1_000;
+    /// How far the average may be from the factor, as a share of it.
+    pub const TOLERANCE: f64 = 0.02;
     /// Smaller requests are ignored: a few unknown delimiters would look like a large error.
     pub const SMALLEST: Tokens = Tokens(200);
 
+    /// The calibration before the first report.
     #[must_use]
     pub fn new() -> Calibration {
-        Calibration::default()
+        Calibration { factor: 1.0, mean: 1.0, reports: 0 }
     }
 
-    /// Learns from one request. `counted` is our own uncorrected count of what was forwarded, and `reported` the provider's
-    /// `prompt_tokens`.
-    pub fn observe(&self, model: &str, counted: Tokens, reported: Tokens) {
-        if counted < Self::SMALLEST || reported == Tokens::ZERO || model.len() > MAX_NAME_LENGTH {
-            return;
+    /// Learns from one request, and returns whether the factor has changed. `counted` is our own uncorrected count of what was
+    /// forwarded, and `reported` the provider's `prompt_tokens`.
+    pub fn observe(&mut self, counted: Tokens, reported: Tokens) -> bool {
+        let Some(ratio) = ratio(counted, reported) else { return false };
+        self.reports = self.reports.saturating_add(1);
+        let weight = (1.0 / f64::from(self.reports)).max(MIN_WEIGHT);
+        self.mean += weight * (ratio - self.mean);
+        let is_moved = (self.mean / self.factor - 1.0).abs() > Self::TOLERANCE;
+        if is_moved {
+            self.factor = self.mean;
         }
-        let ratio = reported.0 as f64 / counted.0 as f64;
-        if !(Self::LOWEST / 2.0..=Self::HIGHEST * 2.0).contains(&ratio) {
-            // No tokenizer is that far off, so the report is not about this request.
-            return;
-        }
-        let ratio = ratio.clamp(Self::LOWEST, Self::HIGHEST);
-        let mut learnt = self.learnt.write().unwrap_or_else(PoisonError::into_inner);
-        learnt.reports += 1;
-        let now = learnt.reports;
-        if let Some(known) = learnt.ratios.get_mut(model) {
-            known.reports = known.reports.saturating_add(1);
-            let weight = (1.0 / f64::from(known.reports)).max(MIN_WEIGHT);
-            known.mean += weight * (ratio - known.mean);
-            known.last = now;
-            return;
-        }
-        if learnt.ratios.len() >= Self::MODELS {
-            let oldest =
-                learnt.ratios.iter().min_by_key(|(_, ratio)| ratio.last).map(|(name, _)| name.clone());
-            if let Some(oldest) = oldest {
-                learnt.ratios.remove(&oldest);
-            }
-        }
-        learnt.ratios.insert(model.to_owned(), Ratio { mean: ratio, reports: 1, last: now });
+        is_moved
     }
 
-    /// The factor to multiply a count of this model with; 1 before the first report.
+    /// The factor to multiply a count with; 1 before the first report.
     #[must_use]
-    pub fn factor(&self, model: &str) -> f64 {
-        let learnt = self.learnt.read().unwrap_or_else(PoisonError::into_inner);
-        learnt.ratios.get(model).map_or(1.0, |ratio| ratio.mean)
+    pub fn factor(&self) -> f64 {
+        self.factor
     }
 
-    /// Corrects a count of this model, rounded to the nearest token.
+    /// How many reports it rests on: of two calibrations of a model, the one with more is the later one.
     #[must_use]
-    pub fn corrected(&self, model: &str, counted: Tokens) -> Tokens {
-        Tokens((counted.0 as f64 * self.factor(model)).round() as u64)
+    pub fn reports(&self) -> u32 {
+        self.reports
+    }
+
+    /// Corrects a count, rounded to the nearest token.
+    #[must_use]
+    pub fn corrected(&self, counted: Tokens) -> Tokens {
+        Tokens((counted.0 as f64 * self.factor).round() as u64)
     }
 }
 
 /// The minimum weight of a report.
 const MIN_WEIGHT: f64 = 0.2;
 
-/// Clients choose the names, so both their number and their length must be bounded.
-const MAX_NAME_LENGTH: usize = 256;
+/// `None` if the report says nothing about the tokenizer.
+fn ratio(counted: Tokens, reported: Tokens) -> Option<f64> {
+    const PLAUSIBLE: std::ops::RangeInclusive<f64> = Calibration::LOWEST / 2.0..=Calibration::HIGHEST * 2.0;
+    if counted < Calibration::SMALLEST || reported == Tokens::ZERO {
+        return None;
+    }
+    let ratio = reported.0 as f64 / counted.0 as f64;
+    // No tokenizer is further off, so such a report is not about this request.
+    PLAUSIBLE.contains(&ratio).then(|| ratio.clamp(Calibration::LOWEST, Calibration::HIGHEST))
+}
+
+impl Default for Calibration {
+    fn default() -> Calibration {
+        Calibration::new()
+    }
+}
+
+impl fmt::Display for Calibration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Rust prints as many digits as are needed to read the same number again.
+        write!(f, "{} {}", self.factor, self.reports)
+    }
+}
+
+impl FromStr for Calibration {
+    type Err = crate::Error;
+
+    fn from_str(text: &str) -> Result<Calibration, crate::Error> {
+        let invalid = || crate::Error::InvalidCalibration(text.to_owned());
+        let (factor, reports) = text.split_once(' ').ok_or_else(invalid)?;
+        let factor: f64 = factor.parse().map_err(|_| invalid())?;
+        let reports = reports.parse().map_err(|_| invalid())?;
+        if !(Self::LOWEST..=Self::HIGHEST).contains(&factor) {
+            return Err(invalid());
+        }
+        Ok(Calibration { factor, mean: factor, reports })
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn after(reports: &[(u64, u64)]) -> Calibration {
+        let mut calibration = Calibration::new();
+        for (counted, reported) in reports {
+            calibration.observe(Tokens(*counted), Tokens(*reported));
+        }
+        calibration
+    }
+
     #[test]
     fn learns_the_ratio_of_an_unknown_tokenizer() {
-        let calibration = Calibration::new();
-        assert_eq!(calibration.factor("m"), 1.0);
-        for turn in 1..=5 {
-            calibration.observe("m", Tokens(1_000 * turn), Tokens(1_300 * turn));
-        }
-        assert!((calibration.factor("m") - 1.3).abs() < 1e-9);
-        assert_eq!(calibration.corrected("m", Tokens(1_000)), Tokens(1_300));
-        assert_eq!(calibration.factor("other"), 1.0);
+        assert_eq!(Calibration::new().factor(), 1.0);
+        let learnt = after(&[(1_000, 1_300), (2_000, 2_600), (3_000, 3_900)]);
+        assert!((learnt.factor() - 1.3).abs() < 1e-9);
+        assert_eq!(learnt.corrected(Tokens(1_000)), Tokens(1_300));
     }
 
     #[test]
     fn later_reports_weigh_a_fifth() {
-        let calibration = Calibration::new();
-        for _ in 0..10 {
-            calibration.observe("m", Tokens(1_000), Tokens(1_000));
+        let mut learnt = after(&[(1_000, 1_000); 10]);
+        assert!(learnt.observe(Tokens(1_000), Tokens(1_500)));
+        assert!((learnt.factor() - 1.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_factor_follows_only_what_matters() {
+        let mut learnt = after(&[(1_000, 1_300); 10]);
+        let before = learnt.factor();
+        for reported in [1_310, 1_290, 1_320, 1_280, 1_315] {
+            assert!(!learnt.observe(Tokens(1_000), Tokens(reported)), "{learnt:?}");
+            assert_eq!(learnt.factor(), before);
         }
-        calibration.observe("m", Tokens(1_000), Tokens(1_500));
-        assert!((calibration.factor("m") - 1.1).abs() < 1e-9);
+        // A change that lasts is followed, however small each step is.
+        assert!((0..10).any(|_| learnt.observe(Tokens(1_000), Tokens(1_350))));
+        assert!((learnt.factor() / 1.35 - 1.0).abs() < Calibration::TOLERANCE * 1.5);
     }
 
     #[test]
     fn ratios_are_clamped_and_implausible_reports_ignored() {
-        let calibration = Calibration::new();
-        calibration.observe("high", Tokens(1_000), Tokens(3_000));
-        calibration.observe("low", Tokens(1_000), Tokens(300));
-        calibration.observe("absurd", Tokens(1_000), Tokens(u64::MAX));
-        calibration.observe("constant", Tokens(1_000_000), Tokens(10));
-        calibration.observe("tiny", Tokens(10), Tokens(19));
-        calibration.observe("silent", Tokens(1_000), Tokens::ZERO);
-        let factors = ["high", "low"].map(|model| calibration.factor(model));
-        assert_eq!(factors, [2.0, 0.5]);
-        for ignored in ["absurd", "constant", "tiny", "silent"] {
-            assert_eq!(calibration.factor(ignored), 1.0, "{ignored}");
+        assert_eq!(after(&[(1_000, 3_000)]).factor(), 2.0);
+        assert_eq!(after(&[(1_000, 300)]).factor(), 0.5);
+        for ignored in [(1_000, u64::MAX), (1_000_000, 10), (10, 19), (1_000, 0)] {
+            assert_eq!(after(&[ignored]), Calibration::new(), "{ignored:?}");
         }
     }
 
     #[test]
-    fn the_least_recently_reported_model_is_evicted() {
-        let calibration = Calibration::new();
-        for model in 0..Calibration::MODELS {
-            calibration.observe(&model.to_string(), Tokens(1_000), Tokens(2_000));
+    fn another_process_reads_the_same_factor() {
+        let learnt = after(&[(1_000, 1_301), (3_000, 3_337), (7_777, 9_999)]);
+        let read: Calibration = learnt.to_string().parse().unwrap();
+        assert_eq!((read.factor(), read.reports()), (learnt.factor(), 3));
+        for invalid in ["", "1.3", "1.3 x", "NaN 3", "inf 3", "17 3", "0.1 3", "1.3 7 7"] {
+            assert!(invalid.parse::<Calibration>().is_err(), "{invalid}");
         }
-        calibration.observe("0", Tokens(1_000), Tokens(2_000));
-        calibration.observe("new", Tokens(1_000), Tokens(2_000));
-        let factors = ["0", "1", "2", "new"].map(|model| calibration.factor(model));
-        assert_eq!(factors, [2.0, 1.0, 2.0, 2.0]);
-        calibration.observe(&"x".repeat(10_000), Tokens(1_000), Tokens(2_000));
-        assert_eq!(calibration.learnt.read().unwrap().ratios.len(), Calibration::MODELS);
     }
 }

@@ -108,6 +108,14 @@ fn legacy(
 
 const LONGEST_RUN: usize = 4096;
 
+/// Loads the vocabulary of an encoding, which takes a tenth of a second, before the first request needs it. Does nothing for
+/// encodings of tiktoken-rs, which few requests use and which would take memory for nothing.
+pub fn load(encoding: Encoding) {
+    if !matches!(encoding, Encoding::P50k | Encoding::R50k) {
+        let _ = count(encoding, "");
+    }
+}
+
 /// Whether texts can be counted at once: the first count loads the vocabulary, which takes a tenth of a second and is too long for
 /// a thread that serves requests. The encodings of tiktoken-rs are always too slow for one.
 #[must_use]

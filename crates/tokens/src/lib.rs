@@ -22,9 +22,9 @@
 //! let request = message + chat::REPLY_PRIMING;
 //! assert_eq!(request, Tokens(11));
 //!
-//! let calibration = Calibration::new();
-//! calibration.observe("my-model", Tokens(1_000), Tokens(1_100));
-//! assert_eq!(calibration.corrected("my-model", Tokens(2_000)), Tokens(2_200));
+//! let mut calibration = Calibration::new();
+//! calibration.observe(Tokens(1_000), Tokens(1_100));
+//! assert_eq!(calibration.corrected(Tokens(2_000)), Tokens(2_200));
 //! ```
 
 mod attachment;
@@ -41,7 +41,7 @@ mod tool_schema;
 
 pub use attachment::{audio_tokens, file_tokens};
 pub use calibration::Calibration;
-pub use encoding::{Encoding, count, estimate, is_loaded};
+pub use encoding::{Encoding, count, estimate, is_loaded, load};
 pub use image::{Detail, ImageRule, Pixels};
 pub use image_header::pixels_of_data_url;
 pub use model::{Caching, Fit, Model, ModelOverride, Prices};
@@ -55,4 +55,6 @@ pub enum Error {
         "unknown encoding `{0}`; expected one of: `o200k_base`, `o200k_harmony`, `cl100k_base`, `p50k_base`, `r50k_base`, `estimate`"
     )]
     UnknownEncoding(String),
+    #[error("invalid calibration `{0}`; expected a factor and a number of reports, such as `1.3 7`")]
+    InvalidCalibration(String),
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tidegate_engine::{Accuracy, AnswerRoom, ContextWindow, Tokens};
+use tidegate_engine::{Accuracy, AnswerRoom, CacheKind, ContextWindow, Tokens};
 
 use crate::{Encoding, ImageRule};
 
@@ -112,6 +112,7 @@ impl Prices {
 /// How a provider caches prompt prefixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caching {
+    pub kind: CacheKind,
     /// How long an unused prefix stays cached. If a provider states a range, this is its upper end: mistaking a warm cache for a
     /// cold one would make masking look free.
     pub ttl: Duration,
@@ -126,7 +127,17 @@ impl Caching {
     pub const DEFAULT: Caching = Caching::of(600, 1_024, 128);
 
     pub(crate) const fn of(seconds: u64, minimum: u64, step: u64) -> Caching {
-        Caching { ttl: Duration::from_secs(seconds), minimum: Tokens(minimum), step: Tokens(step) }
+        Caching {
+            kind: CacheKind::Automatic,
+            ttl: Duration::from_secs(seconds),
+            minimum: Tokens(minimum),
+            step: Tokens(step),
+        }
+    }
+
+    /// The same for a provider that caches only what stands before a breakpoint.
+    pub(crate) const fn explicit(self) -> Caching {
+        Caching { kind: CacheKind::Explicit, ..self }
     }
 }
 
@@ -140,6 +151,7 @@ pub struct ModelOverride {
     pub cached_input: Option<f64>,
     pub cache_write: Option<f64>,
     pub output: Option<f64>,
+    pub cache: Option<CacheKind>,
     pub cache_ttl: Option<Duration>,
 }
 
@@ -158,6 +170,7 @@ impl ModelOverride {
             model.encoding = encoding;
             model.fit = if encoding == Encoding::Estimate { Fit::Nearest } else { Fit::Exact };
         }
+        model.caching.kind = self.cache.unwrap_or(model.caching.kind);
         model.caching.ttl = self.cache_ttl.unwrap_or(model.caching.ttl);
         let known = match self.input {
             Some(input) => Some(Prices {

@@ -38,7 +38,9 @@ fn render(tools: &[Value]) -> String {
 }
 
 fn function(out: &mut String, name: &str, definition: &Value) {
-    let parameters = definition.get("parameters").and_then(Value::as_object);
+    // Anthropic's name for the same.
+    let schema = definition.get("parameters").or_else(|| definition.get("input_schema"));
+    let parameters = schema.and_then(Value::as_object);
     for section in ["$defs", "definitions"] {
         let named = parameters.and_then(|parameters| parameters.get(section)).and_then(Value::as_object);
         for (name, schema) in named.into_iter().flatten() {

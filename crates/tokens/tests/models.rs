@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tidegate_engine::Tokens;
-use tidegate_tokens::{Encoding, ImageRule, ModelOverride, ModelTable, Prices};
+use tidegate_engine::{CacheKind, Tokens};
+use tidegate_tokens::{Caching, Encoding, ImageRule, ModelOverride, ModelTable, Prices};
 
 /// Checks the row that matched, the window, and the prices as `[input, cached input, cache write, output]`.
 #[track_caller]
@@ -149,6 +149,13 @@ fn models_have_caching_and_image_rules() {
     assert_eq!((openai.minimum, openai.step), (Tokens(1_024), Tokens(128)));
     let claude = table.lookup("claude-sonnet-4-5").caching;
     assert_eq!((claude.ttl, claude.minimum), (Duration::from_secs(300), Tokens(1_024)));
+    assert_eq!((openai.kind, claude.kind), (CacheKind::Automatic, CacheKind::Explicit));
+    let named =
+        ["anthropic/claude-sonnet-4.5", "claude-opus-4-6", "claude-9", "us.anthropic.claude-sonnet-4-5-v1:0"];
+    assert_eq!(named.map(|name| table.lookup(name).caching.kind), [CacheKind::Explicit; 4]);
+    let cache = Some(CacheKind::None);
+    let table = table.with([("claude-*".to_owned(), ModelOverride { cache, ..ModelOverride::default() })]);
+    assert_eq!(table.lookup("claude-sonnet-4-5").caching, Caching { kind: CacheKind::None, ..claude });
     assert_eq!(table.lookup("gpt-4o-mini-2024-07-18").images, ImageRule::Tiles { base: 2_833, tile: 5_667 });
     assert_eq!(table.lookup("o4-mini").images, ImageRule::Patches { edge: 32, limit: 1_536, percent: 172 });
 }

@@ -21,6 +21,8 @@ pub struct Answer {
     pub(crate) members: Vec<(String, Member)>,
     /// The first choice's message as it came, if it came as a whole.
     pub(crate) whole: Option<String>,
+    /// The blocks of the answer, in dialects that have them.
+    pub(crate) blocks: Vec<AnswerBlock>,
     /// Whether the answer holds an error instead of, or after, its choices.
     pub failed: bool,
     /// Whether part of the answer was too long to keep.
@@ -39,12 +41,42 @@ pub struct AnswerCall {
     pub(crate) members: Vec<(String, Member)>,
 }
 
+/// A block of an answer, assembled from its deltas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AnswerBlock {
+    /// All members of the block, by name.
+    pub(crate) members: Vec<(String, Member)>,
+    /// The input of a call, if it came in deltas.
+    pub(crate) input: String,
+    /// The index of the call in the answer's list, if it is one.
+    pub(crate) call: Option<usize>,
+}
+
 /// The value of a member that has no meaning here, assembled from its deltas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Member {
     Text(String),
     /// Anything else, as JSON.
     Json(String),
+}
+
+impl Member {
+    pub(crate) fn json(&self) -> String {
+        match self {
+            Member::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
+            Member::Json(json) => json.clone(),
+        }
+    }
+}
+
+/// Adds a member to the inside of an object.
+pub(crate) fn push_member(object: &mut String, key: &str, json: &str) {
+    if !object.is_empty() {
+        object.push(',');
+    }
+    object.push_str(&serde_json::Value::from(key).to_string());
+    object.push(':');
+    object.push_str(json);
 }
 
 /// The upstream's own token counts.
@@ -54,6 +86,8 @@ pub struct Usage {
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
     pub cached_tokens: u64,
+    /// Tokens of the prompt that were written to the cache.
+    pub cache_write_tokens: u64,
     pub reasoning_tokens: u64,
 }
 

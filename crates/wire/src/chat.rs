@@ -16,14 +16,19 @@ pub(crate) use answer_message::answer_message;
 pub(crate) use error::{error_body, error_event};
 pub(crate) use facts::facts;
 pub(crate) use message::read_message;
-pub(crate) use own_message::{joined, own_message, own_text, with_breakpoint};
+pub(crate) use own_message::{joined, own_message, own_text, with_breakpoint, with_part};
+pub(crate) use usage::read_usage;
 
+use crate::content_pieces::PartSpelling;
 use crate::envelope::{ExtraKind, Meaning, MemberTable};
 
 /// `/v1/chat/completions`, and Azure's form with a deployment in front.
-pub(crate) const PATH_SUFFIX: &str = "/chat/completions";
+pub(crate) const PATH_SUFFIXES: &[&str] = &["/chat/completions"];
 
 pub(crate) const MESSAGES_KEY: &str = "messages";
+
+pub(crate) const TEXT_PART: PartSpelling =
+    PartSpelling { text: br#"{"type":"text","text":"#, marker: br#","cache_control":"# };
 
 /// The first output limit in the table wins: `max_completion_tokens` has replaced `max_tokens`.
 pub(crate) const MEMBERS: MemberTable = MemberTable::new(&[
@@ -34,8 +39,13 @@ pub(crate) const MEMBERS: MemberTable = MemberTable::new(&[
     ("tools", Meaning::Extra(ExtraKind::Tools)),
     ("functions", Meaning::Extra(ExtraKind::Tools)),
     ("response_format", Meaning::Extra(ExtraKind::ResponseFormat)),
+    ("session_id", Meaning::Session),
+    ("litellm_session_id", Meaning::Session),
+    ("metadata", Meaning::Metadata),
     ("prompt_cache_key", Meaning::Session),
+    ("cache_control", Meaning::Breakpoints),
     ("n", Meaning::Unused),
+    ("context_management", Meaning::Native),
     ("tool_choice", Meaning::Unused),
     ("stream_options", Meaning::Unused),
 ]);

@@ -4,9 +4,17 @@ use crate::{OwnText, Piece, Side, Span};
 use bytes::Bytes;
 use std::ops::Range;
 
+/// How a text part is spelled: what stands before its text, and before the value of its cache marker.
+#[derive(Debug)]
+pub(crate) struct PartSpelling {
+    pub(crate) text: &'static [u8],
+    pub(crate) marker: &'static [u8],
+}
+
 /// What an edit does to the content of one message.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct ContentChange<'a> {
+    pub(crate) spelling: &'static PartSpelling,
     /// The JSON string that replaces what the client wrote.
     pub(crate) placeholder: Option<&'a Bytes>,
     /// The value of a cache marker of the message.
@@ -31,9 +39,9 @@ pub(crate) fn content_pieces(
     let is_array = change.placeholder.is_none() && body.get(written.start) == Some(&b'[');
     let (texts, side) = change.texts.unwrap_or((&[], Side::Front));
     if is_array || marker.is_some() || texts.iter().any(|text| text.breakpoint.is_some()) {
-        let own: Vec<Vec<Piece>> = texts.iter().map(part_of).collect();
+        let own: Vec<Vec<Piece>> = texts.iter().map(|text| part_of(text, change.spelling)).collect();
         let own = own.join(&literal(b","));
-        let client = client_parts(change.placeholder, body, written, marker, is_array);
+        let client = client_parts(change, body, written, marker, is_array);
         pieces.push(literal(b"["));
         let (first, second) = in_order(own, client, side);
         let needs_comma = !first.is_empty() && !second.is_empty();
@@ -58,6 +66,22 @@ pub(crate) fn content_pieces(
     pieces.push(literal(b"\""));
 }
 
+/// Writes texts of our own as parts at one end of a list that goes on or has come before.
+pub(crate) fn own_blocks(
+    spelling: &PartSpelling,
+    (texts, side): (&[OwnText], Side),
+    is_alone: bool,
+    pieces: &mut Vec<Piece>,
+) {
+    let own: Vec<Vec<Piece>> = texts.iter().map(|text| part_of(text, spelling)).collect();
+    let own = own.join(&literal(b","));
+    let comma = (!is_alone).then(|| literal(b","));
+    match side {
+        Side::Front => pieces.extend(own.into_iter().chain(comma)),
+        Side::Back => pieces.extend(comma.into_iter().chain(own)),
+    }
+}
+
 fn in_order(own: Vec<Piece>, client: Vec<Piece>, side: Side) -> (Vec<Piece>, Vec<Piece>) {
     match side {
         Side::Front => (own, client),
@@ -66,10 +90,10 @@ fn in_order(own: Vec<Piece>, client: Vec<Piece>, side: Side) -> (Vec<Piece>, Vec
 }
 
 /// A text of our own as a part.
-fn part_of(text: &OwnText) -> Vec<Piece> {
-    let mut part = vec![literal(TEXT), Piece::New(text.json.0.clone())];
+fn part_of(text: &OwnText, spelling: &PartSpelling) -> Vec<Piece> {
+    let mut part = vec![literal(spelling.text), Piece::New(text.json.0.clone())];
     if let Some(marker) = &text.breakpoint {
-        part.extend([literal(MARKER), Piece::New(marker.clone())]);
+        part.extend([literal(spelling.marker), Piece::New(marker.clone())]);
     }
     part.push(literal(b"}"));
     part
@@ -77,7 +101,7 @@ fn part_of(text: &OwnText) -> Vec<Piece> {
 
 /// What the client wrote, or the placeholder, as parts.
 fn client_parts(
-    placeholder: Option<&Bytes>,
+    change: &ContentChange<'_>,
     body: &[u8],
     written: Range<usize>,
     marker: Option<Range<usize>>,
@@ -88,17 +112,15 @@ fn client_parts(
         let is_blank = body[inside.clone()].iter().all(u8::is_ascii_whitespace);
         return if is_blank { Vec::new() } else { vec![Piece::Client(inside)] };
     }
-    let text = placeholder.map_or(Piece::Client(written), |placeholder| Piece::New(placeholder.clone()));
-    let mut part = vec![literal(TEXT), text];
+    let text =
+        change.placeholder.map_or(Piece::Client(written), |placeholder| Piece::New(placeholder.clone()));
+    let mut part = vec![literal(change.spelling.text), text];
     if let Some(marker) = marker {
-        part.extend([literal(MARKER), Piece::Client(marker)]);
+        part.extend([literal(change.spelling.marker), Piece::Client(marker)]);
     }
     part.push(literal(b"}"));
     part
 }
-
-const TEXT: &[u8] = br#"{"type":"text","text":"#;
-const MARKER: &[u8] = br#","cache_control":"#;
 
 fn literal(bytes: &'static [u8]) -> Piece {
     Piece::New(Bytes::from_static(bytes))

@@ -32,6 +32,11 @@ impl<'a> Value<'a> {
         Value { bytes, start: 0, max_depth }
     }
 
+    /// Takes everything from `start` on as one value.
+    pub(crate) fn at(bytes: &'a [u8], start: usize, max_depth: usize) -> Value<'a> {
+        Value { bytes, start, max_depth }
+    }
+
     pub(crate) fn span(self) -> Span {
         Span::new(self.start, self.bytes.len())
     }
@@ -111,17 +116,43 @@ impl<'a> Value<'a> {
 
 /// Checks the size, encoding and first byte of a message that was cut out of a body.
 pub(crate) fn whole_message(raw: &[u8]) -> Result<Value<'_>, Unreadable> {
+    check_text(raw)?;
+    if raw.first() != Some(&b'{') {
+        return Err(Unreadable::NotJson { at: 0 });
+    }
+    // The body and its array of messages enclose every message.
+    Ok(Value::whole(raw, MAX_DEPTH - 2))
+}
+
+/// Checks the size and the encoding of what was cut out of a body.
+pub(crate) fn check_text(raw: &[u8]) -> Result<(), Unreadable> {
     if u32::try_from(raw.len()).is_err() {
         return Err(Unreadable::TooLarge);
     }
     if simdutf8::basic::from_utf8(raw).is_err() {
         return Err(Unreadable::NotUtf8);
     }
-    if raw.first() != Some(&b'{') {
-        return Err(Unreadable::NotJson { at: 0 });
+    Ok(())
+}
+
+/// Calls `each` with every object of a run that was cut out of an array, with the commas between them.
+pub(crate) fn run_of_objects<'a>(
+    raw: &'a [u8],
+    mut each: impl FnMut(Value<'a>) -> Result<(), Unreadable>,
+) -> Result<(), Unreadable> {
+    let mut cursor = Cursor { bytes: raw, at: 0, max_depth: MAX_DEPTH - 2, begun: false };
+    loop {
+        if cursor.peek() != Some(b'{') {
+            return Err(cursor.broken());
+        }
+        each(cursor.value()?)?;
+        cursor.at = skip_whitespace(raw, cursor.at);
+        match cursor.peek() {
+            None => return Ok(()),
+            Some(b',') => cursor.at = skip_whitespace(raw, cursor.at + 1),
+            Some(_) => return Err(cursor.broken()),
+        }
     }
-    // The body and its array of messages enclose every message.
-    Ok(Value::whole(raw, MAX_DEPTH - 2))
 }
 
 /// A place inside one object or array.

@@ -1,7 +1,13 @@
+use crate::content_pieces::PartSpelling;
 use crate::cursor::whole_message;
 use crate::envelope::MemberTable;
-use crate::{Answer, MessageFacts, MessageView, OwnText, Unreadable, chat};
+use crate::responses::Side;
+use crate::{
+    Answer, ExtraKind, MessageFacts, MessageView, Outline, OwnText, Unreadable, chat, messages, responses,
+    split,
+};
 use bytes::Bytes;
+use tidegate_engine::Role;
 
 /// An API that clients speak: the JSON shape of its requests, responses and event streams.
 ///
@@ -11,6 +17,10 @@ use bytes::Bytes;
 pub enum Dialect {
     /// OpenAI's chat completions, `POST …/chat/completions`.
     Chat,
+    /// Anthropic's messages, `POST …/v1/messages`.
+    Messages,
+    /// OpenAI's responses, `POST …/responses`.
+    Responses,
 }
 
 /// The role of a message that Tidegate writes itself: a summary, pinned notes, or a marker.
@@ -28,7 +38,7 @@ pub(crate) enum StreamState {
 }
 
 impl Dialect {
-    const ALL: [Dialect; 1] = [Dialect::Chat];
+    const ALL: [Dialect; 3] = [Dialect::Chat, Dialect::Messages, Dialect::Responses];
 
     /// Returns the dialect of a canonical path (lower case, no trailing slash), or `None` if requests to it are never edited.
     ///
@@ -39,19 +49,134 @@ impl Dialect {
     /// ```
     #[must_use]
     pub fn of_path(path: &str) -> Option<Dialect> {
-        Dialect::ALL.into_iter().find(|dialect| path.ends_with(dialect.path_suffix()))
+        Dialect::ALL
+            .into_iter()
+            .find(|dialect| dialect.path_suffixes().iter().any(|suffix| path.ends_with(suffix)))
     }
 
-    fn path_suffix(self) -> &'static str {
+    /// Guesses the dialect of a request whose path is not known. Only responses have `input`. Only Anthropic's messages have
+    /// instructions outside the messages, and results that name a `tool_use_id`.
+    #[must_use]
+    pub fn of_body(body: &[u8]) -> Dialect {
+        if split(Dialect::Responses, body).is_ok() {
+            return Dialect::Responses;
+        }
+        let has_instructions = |outline: Outline| {
+            outline.extras.iter().any(|extra| extra.kind == ExtraKind::Instructions)
+                || outline.messages.iter().any(|message| messages::has_own_blocks(message.of(body)))
+        };
+        let is_messages = split(Dialect::Messages, body).is_ok_and(has_instructions);
+        if is_messages { Dialect::Messages } else { Dialect::Chat }
+    }
+
+    /// The dialect with this [name](Dialect::name).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Dialect> {
+        Dialect::ALL.into_iter().find(|dialect| dialect.name() == name)
+    }
+
+    /// The name in records.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
-            Dialect::Chat => chat::PATH_SUFFIX,
+            Dialect::Chat => "chat",
+            Dialect::Messages => "messages",
+            Dialect::Responses => "responses",
+        }
+    }
+
+    /// The path that the dialect's own SDKs call.
+    #[must_use]
+    pub fn path(self) -> &'static str {
+        match self {
+            Dialect::Chat => "/v1/chat/completions",
+            Dialect::Messages => "/v1/messages",
+            Dialect::Responses => "/v1/responses",
+        }
+    }
+
+    fn path_suffixes(self) -> &'static [&'static str] {
+        match self {
+            Dialect::Chat => chat::PATH_SUFFIXES,
+            Dialect::Messages => messages::PATH_SUFFIXES,
+            Dialect::Responses => responses::PATH_SUFFIXES,
+        }
+    }
+
+    /// Whether user and assistant messages must alternate, so that a text of our own is a message only between two answers.
+    #[must_use]
+    pub fn alternates(self) -> bool {
+        match self {
+            Dialect::Chat | Dialect::Responses => false,
+            Dialect::Messages => true,
         }
     }
 
     /// Returns the member of the body that holds the messages.
-    pub(crate) fn messages_key(self) -> &'static str {
+    #[must_use]
+    pub fn messages_key(self) -> &'static str {
         match self {
             Dialect::Chat => chat::MESSAGES_KEY,
+            Dialect::Messages => messages::MESSAGES_KEY,
+            Dialect::Responses => responses::MESSAGES_KEY,
+        }
+    }
+
+    /// Whether a text can stand in place of the messages: the only one, a user's.
+    pub(crate) fn takes_text(self) -> bool {
+        match self {
+            Dialect::Chat | Dialect::Messages => false,
+            Dialect::Responses => true,
+        }
+    }
+
+    /// Whether an element of the messages is the model's, or part of what is.
+    #[must_use]
+    pub fn is_answer(self, element: &[u8]) -> bool {
+        match self.side(element) {
+            Some(side) => side == Side::Model,
+            None => self.read_facts(element).is_ok_and(|facts| facts.role == Role::Assistant),
+        }
+    }
+
+    /// Who has written an element of the messages. `None` if each is a message of its own; otherwise those of the model in a row are
+    /// one message.
+    pub(crate) fn side(self, element: &[u8]) -> Option<Side> {
+        match self {
+            Dialect::Chat | Dialect::Messages => None,
+            Dialect::Responses => Some(responses::side(element)),
+        }
+    }
+
+    /// How a part of a content is spelled that is a text of ours.
+    pub(crate) fn text_part(self) -> &'static PartSpelling {
+        match self {
+            Dialect::Chat | Dialect::Messages => &chat::TEXT_PART,
+            Dialect::Responses => &responses::TEXT_PART,
+        }
+    }
+
+    /// Returns a message that was cut out of a request as one JSON value, to be recorded.
+    #[must_use]
+    pub fn recorded(self, message: Bytes) -> Bytes {
+        match self {
+            Dialect::Chat | Dialect::Messages => message,
+            Dialect::Responses => responses::recorded(message),
+        }
+    }
+
+    /// Guesses the dialect of a recorded message. Only the items of responses have a type, and only runs of them are arrays.
+    #[must_use]
+    pub fn of_recorded(message: &[u8]) -> Dialect {
+        if responses::is_recorded_item(message) { Dialect::Responses } else { Dialect::Chat }
+    }
+
+    /// Returns a recorded message as it stands in a request, where others are before and after it.
+    #[must_use]
+    pub fn sent(self, recorded: &[u8]) -> &[u8] {
+        match self {
+            Dialect::Chat | Dialect::Messages => recorded,
+            Dialect::Responses => responses::sent(recorded),
         }
     }
 
@@ -59,6 +184,8 @@ impl Dialect {
     pub(crate) fn members(self) -> &'static MemberTable {
         match self {
             Dialect::Chat => &chat::MEMBERS,
+            Dialect::Messages => &messages::MEMBERS,
+            Dialect::Responses => &responses::MEMBERS,
         }
     }
 
@@ -71,9 +198,10 @@ impl Dialect {
     /// assert_eq!(view.content, Content::Text("42".into()));
     /// ```
     pub fn read_message(self, raw: &[u8]) -> Result<MessageView<'_>, Unreadable> {
-        let message = whole_message(raw)?;
         match self {
-            Dialect::Chat => chat::read_message(message),
+            Dialect::Chat => chat::read_message(whole_message(raw)?),
+            Dialect::Messages => messages::read_message(whole_message(raw)?),
+            Dialect::Responses => responses::read_message(raw),
         }
     }
 
@@ -82,6 +210,8 @@ impl Dialect {
     pub fn facts(self, view: &MessageView<'_>) -> MessageFacts {
         match self {
             Dialect::Chat => chat::facts(view),
+            Dialect::Messages => messages::facts(view),
+            Dialect::Responses => responses::facts(view),
         }
     }
 
@@ -94,7 +224,8 @@ impl Dialect {
     #[must_use]
     pub fn own_message(self, role: OwnRole, text: &str) -> Bytes {
         match self {
-            Dialect::Chat => chat::own_message(role, text),
+            Dialect::Chat | Dialect::Responses => chat::own_message(role, text),
+            Dialect::Messages => messages::own_message(role, text),
         }
     }
 
@@ -103,7 +234,7 @@ impl Dialect {
     #[must_use]
     pub fn own_text(self, own: &Bytes, marker: Option<Bytes>) -> Option<OwnText> {
         match self {
-            Dialect::Chat => chat::own_text(own, marker),
+            Dialect::Chat | Dialect::Messages | Dialect::Responses => chat::own_text(own, marker),
         }
     }
 
@@ -111,7 +242,7 @@ impl Dialect {
     #[must_use]
     pub fn joined(self, first: &Bytes, second: &Bytes) -> Bytes {
         match self {
-            Dialect::Chat => chat::joined(first, second),
+            Dialect::Chat | Dialect::Messages | Dialect::Responses => chat::joined(first, second),
         }
     }
 
@@ -119,7 +250,8 @@ impl Dialect {
     #[must_use]
     pub fn with_breakpoint(self, own: &Bytes, marker: &[u8]) -> Bytes {
         match self {
-            Dialect::Chat => chat::with_breakpoint(own, marker),
+            Dialect::Chat | Dialect::Messages => chat::with_breakpoint(own, marker),
+            Dialect::Responses => responses::with_breakpoint(own, marker),
         }
     }
 
@@ -129,6 +261,8 @@ impl Dialect {
         let mut answer = Answer::default();
         let is_read = match self {
             Dialect::Chat => chat::read_answer(body, &mut answer),
+            Dialect::Messages => messages::read_answer(body, &mut answer),
+            Dialect::Responses => responses::read_answer(body, &mut answer),
         };
         is_read.then_some(answer)
     }
@@ -137,6 +271,8 @@ impl Dialect {
     pub(crate) fn read_event(self, data: &[u8], answer: &mut Answer) -> StreamState {
         match self {
             Dialect::Chat => chat::read_event(data, answer),
+            Dialect::Messages => messages::read_event(data, answer),
+            Dialect::Responses => responses::read_event(data, answer),
         }
     }
 
@@ -147,6 +283,8 @@ impl Dialect {
     pub fn answer_message(self, answer: &Answer) -> Option<Vec<u8>> {
         match self {
             Dialect::Chat => chat::answer_message(answer),
+            Dialect::Messages => messages::answer_message(answer),
+            Dialect::Responses => responses::answer_message(answer),
         }
     }
 
@@ -163,7 +301,8 @@ impl Dialect {
     #[must_use]
     pub fn error_body(self, message: &str, kind: &str, param: Option<&str>, code: &str) -> Vec<u8> {
         match self {
-            Dialect::Chat => chat::error_body(message, kind, param, code),
+            Dialect::Chat | Dialect::Responses => chat::error_body(message, kind, param, code),
+            Dialect::Messages => messages::error_body(message, kind, code),
         }
     }
 
@@ -172,6 +311,8 @@ impl Dialect {
     pub fn error_event(self, message: &str, kind: &str, param: Option<&str>, code: &str) -> Vec<u8> {
         match self {
             Dialect::Chat => chat::error_event(message, kind, param, code),
+            Dialect::Messages => messages::error_event(message, kind, code),
+            Dialect::Responses => responses::error_event(message, kind, param, code),
         }
     }
 }
@@ -185,7 +326,23 @@ mod tests {
         for path in ["/v1/chat/completions", "/openai/deployments/x/chat/completions", "/chat/completions"] {
             assert_eq!(Dialect::of_path(path), Some(Dialect::Chat), "{path}");
         }
-        for path in ["/", "/v1/completions", "/v1/chat/completions/x", "/v1/responses"] {
+        for path in ["/v1/messages", "/proxy/v1/messages", "/anthropic/messages"] {
+            assert_eq!(Dialect::of_path(path), Some(Dialect::Messages), "{path}");
+        }
+        for path in ["/v1/responses", "/openai/v1/responses", "/responses"] {
+            assert_eq!(Dialect::of_path(path), Some(Dialect::Responses), "{path}");
+        }
+        for path in [
+            "/",
+            "/v1/completions",
+            "/v1/chat/completions/x",
+            "/v1/responses/compact",
+            "/v1/responses/resp_1/cancel",
+            "/v1/responses/input_tokens",
+            "/v1/messages/count_tokens",
+            "/v1/messages/batches",
+            "/v1/threads/t/messages",
+        ] {
             assert_eq!(Dialect::of_path(path), None, "{path}");
         }
     }

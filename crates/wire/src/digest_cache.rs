@@ -28,6 +28,10 @@ impl Default for DigestCache {
 }
 
 impl DigestCache {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.prefixes.weight()
+    }
+
     /// Returns the digest at each message. Instructions do not change the digest and have that of the message before.
     pub(crate) fn digests(
         &self,

@@ -1,3 +1,4 @@
+use crate::Span;
 use bytes::Bytes;
 use std::ops::Range;
 use thiserror::Error;
@@ -7,6 +8,9 @@ use thiserror::Error;
 pub enum Edit {
     /// Replaces the message's content with the placeholder and keeps its other members.
     Mask { message: usize, placeholder: Placeholder },
+    /// Replaces values inside the message with a text each, in order: whole results, or texts in them. The values are counted from
+    /// the message's first byte.
+    Shorten { message: usize, texts: Vec<(Span, Placeholder)> },
     /// Removes the message's `observation` tag.
     Untag { message: usize },
     /// Adds texts of our own to the message's content, each as a part of its own: before what the client wrote, or after it.
@@ -27,6 +31,11 @@ impl Placeholder {
     #[must_use]
     pub fn new(text: &str) -> Placeholder {
         Placeholder(serde_json::Value::from(text).to_string().into())
+    }
+
+    /// Its length as a JSON string.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -55,6 +64,12 @@ impl OwnText {
     pub fn text(&self) -> String {
         serde_json::from_slice(&self.json.0).unwrap_or_default()
     }
+
+    /// The value of the cache marker that it carries.
+    #[must_use]
+    pub fn breakpoint(&self) -> Option<&Bytes> {
+        self.breakpoint.as_ref()
+    }
 }
 
 /// A piece of the forwarded request.
@@ -73,7 +88,7 @@ pub enum BadEdit {
     NoSuchMessage { edit: usize },
     #[error("edit {edit} is out of order or overlaps the previous one")]
     OutOfOrder { edit: usize },
-    #[error("edit {edit} masks a message without content")]
+    #[error("edit {edit} masks or shortens a message without content")]
     NoContent { edit: usize },
     #[error("edit {edit} adds to a message without content")]
     NothingToExtend { edit: usize },

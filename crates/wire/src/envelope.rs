@@ -1,5 +1,6 @@
 use crate::cursor::Value;
-use crate::{Dialect, Span, Unreadable};
+use crate::session::{self, Session};
+use crate::{Dialect, MAX_DEPTH, Span, Unreadable};
 
 /// The meaning of a member of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,10 +9,18 @@ pub(crate) enum Meaning {
     Stream,
     /// A name by which the client groups requests.
     Session,
+    /// What the client notes for itself. It may name a session.
+    Metadata,
     /// The client's limit on output tokens. If several are set, the first in the table wins.
     OutputLimit,
     /// A value that costs prompt tokens.
     Extra(ExtraKind),
+    /// How the provider is to manage the context itself.
+    Native,
+    /// Where the provider finds the messages before those of the request.
+    Upstream,
+    /// Has the provider set cache breakpoints itself.
+    Breakpoints,
     /// Not used, but refused if it occurs twice.
     Unused,
 }
@@ -41,8 +50,57 @@ pub struct Extra {
 pub enum ExtraKind {
     /// Definitions of tools.
     Tools,
+    /// Instructions that stand outside the messages: a text, or a list of text blocks.
+    Instructions,
     /// The format or schema that the answer must have.
     ResponseFormat,
+}
+
+/// The words of instructions that stand outside the messages.
+pub(crate) fn instruction_text(raw: &[u8]) -> String {
+    let value = Value::whole(raw, MAX_DEPTH);
+    let mut texts = Vec::new();
+    let read = match value.first() {
+        Some(b'[') => value.elements(|block| {
+            block.members_of_object(|key, value| {
+                if key == "text" {
+                    texts.extend(value.text()?.map(|text| text.into_owned()));
+                }
+                Ok(())
+            })
+        }),
+        _ => value.text().map(|text| texts.extend(text.map(|text| text.into_owned()))),
+    };
+    // Blocks that cannot be read are counted as they are.
+    if read.is_ok() { texts.join("\n") } else { String::from_utf8_lossy(raw).into_owned() }
+}
+
+/// Whether the provider is asked to take parts of the conversation away. What it keeps of earlier thinking is no such part: Claude Code
+/// says that in every request.
+fn asks_native(value: Value<'_>) -> Result<bool, Unreadable> {
+    if value.first() != Some(b'{') {
+        return Ok(!matches!(value.raw(), b"null" | b"[]"));
+    }
+    let mut asks = false;
+    value.members_of_object(|key, value| {
+        if key != "edits" || value.first() != Some(b'[') {
+            asks |= value.raw() != b"null";
+            return Ok(());
+        }
+        value.elements(|edit| {
+            let mut is_of_thinking = false;
+            edit.members_of_object(|key, value| {
+                if key == "type" {
+                    let kind = value.text()?;
+                    is_of_thinking = kind.is_some_and(|kind| kind.starts_with("clear_thinking_"));
+                }
+                Ok(())
+            })?;
+            asks |= !is_of_thinking;
+            Ok(())
+        })
+    })?;
+    Ok(asks)
 }
 
 /// The client's limit on output tokens, and the member that sets it.
@@ -59,7 +117,11 @@ pub(crate) struct Envelope {
     values: [Option<Span>; MAX_MEMBERS],
     pub(crate) model: Option<String>,
     pub(crate) stream: bool,
-    pub(crate) session: Option<String>,
+    pub(crate) asks_native: bool,
+    pub(crate) continues_upstream: bool,
+    /// The names of sessions, each with its position in the table.
+    sessions: Vec<(usize, String)>,
+    pub(crate) sets_breakpoints: bool,
     /// The limit, with its position in the table.
     output_limit: Option<(usize, u64)>,
 }
@@ -71,7 +133,10 @@ impl Envelope {
             values: [None; MAX_MEMBERS],
             model: None,
             stream: false,
-            session: None,
+            asks_native: false,
+            continues_upstream: false,
+            sessions: Vec::new(),
+            sets_breakpoints: false,
             output_limit: None,
         }
     }
@@ -88,17 +153,36 @@ impl Envelope {
                 true
             }
             Meaning::Session => {
-                self.session = value.text()?.map(|text| text.into_owned());
+                let name = value.text()?.filter(|name| !name.is_empty());
+                self.sessions.extend(name.map(|name| (position, name.into_owned())));
                 true
+            }
+            Meaning::Metadata => {
+                self.sessions.extend(session::of_metadata(value)?.map(|name| (position, name)));
+                false
             }
             Meaning::Stream => {
                 value.check()?;
                 self.stream = value.raw() == b"true";
                 true
             }
+            Meaning::Breakpoints => {
+                value.check()?;
+                self.sets_breakpoints = value.raw() != b"null";
+                true
+            }
             Meaning::OutputLimit => {
                 let limit = value.integer()?.map(|tokens| (position, tokens));
                 self.output_limit = [self.output_limit, limit].into_iter().flatten().min();
+                true
+            }
+            Meaning::Native => {
+                self.asks_native = asks_native(value)?;
+                false
+            }
+            Meaning::Upstream => {
+                value.check()?;
+                self.continues_upstream |= value.raw().len() > 2 && value.raw() != b"null";
                 true
             }
             Meaning::Extra(_) | Meaning::Unused => false,
@@ -113,6 +197,14 @@ impl Envelope {
         self.output_limit.map(|(position, tokens)| OutputLimit { key: self.members[position].0, tokens })
     }
 
+    /// The names of sessions, in the order of the table.
+    pub(crate) fn sessions(&mut self) -> Vec<Session> {
+        let mut sessions = std::mem::take(&mut self.sessions);
+        sessions.sort_unstable();
+        let named = |(position, id): (usize, String)| Session { member: self.members[position].0, id };
+        sessions.into_iter().map(named).collect()
+    }
+
     /// The values that cost prompt tokens, in the order of the table, whatever their order in the body.
     pub(crate) fn extras(&self) -> Vec<Extra> {
         let members = self.members.iter().zip(self.values);
@@ -122,9 +214,46 @@ impl Envelope {
                 Meaning::Model
                 | Meaning::Stream
                 | Meaning::Session
+                | Meaning::Metadata
                 | Meaning::OutputLimit
+                | Meaning::Native
+                | Meaning::Upstream
+                | Meaning::Breakpoints
                 | Meaning::Unused => None,
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Dialect, split};
+
+    #[test]
+    fn only_what_takes_something_away_is_asked_of_the_provider() {
+        let asks = |value: &str| {
+            let body = format!(r#"{{"messages":[],"context_management":{value}}}"#);
+            split(Dialect::Messages, body.as_bytes()).unwrap().asks_native
+        };
+        for value in [
+            "null",
+            "{}",
+            "[]",
+            r#"{"edits":[]}"#,
+            r#"{"edits":null}"#,
+            r#"{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]}"#,
+        ] {
+            assert!(!asks(value), "{value}");
+        }
+        for value in [
+            r#"{"edits":[{"type":"clear_thinking_20251015"},{"type":"clear_tool_uses_20250919"}]}"#,
+            r#"{"edits":[{"type":"compact_20260112"}]}"#,
+            r#"{"edits":[5]}"#,
+            r#"{"new":1}"#,
+            r#"[{"type":"compaction"}]"#,
+            "5",
+        ] {
+            assert!(asks(value), "{value}");
+        }
     }
 }

@@ -16,6 +16,10 @@ pub struct MessageFacts {
     /// Each may be replaced with a JSON string. A chat message has at most one; in other dialects a message can hold several
     /// results.
     pub maskable: SmallVec<[Span; 1]>,
+    /// The content to which texts of our own can be added: a JSON string, or an array of parts.
+    pub extendable: Option<Span>,
+    /// Whether the message holds results as blocks of its content. They stand first, and a text must not stand before them.
+    pub results: Results,
     /// The value of a cache marker of the message or of its content. A mask keeps it: the provider caches only up to its markers.
     pub breakpoint: Option<Span>,
     /// The bytes to cut to remove the `observation` tag. `None` if the message is not tagged.
@@ -25,6 +29,35 @@ pub struct MessageFacts {
     /// The calls that the message answers.
     pub answers: SmallVec<[CallId; 1]>,
     pub name: Option<Box<str>>,
+    /// Whether the provider has put a summary of earlier messages here.
+    pub is_native: bool,
+    /// What ties the message to its neighbours, besides calls and results.
+    pub bond: Bond,
+}
+
+/// What ties a message to its neighbours, besides calls and results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bond {
+    #[default]
+    None,
+    /// It holds reasoning, which a provider may want back with all of the answer that it belongs to.
+    Reasons,
+    /// It is part of an answer that the provider has named, and holds no reasoning: that may stand in an earlier part.
+    MayRestOnReasons,
+    /// It holds something that only the provider understands, such as a reference to what it keeps itself.
+    Opaque,
+}
+
+/// Whether a message holds results as blocks of its content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Results {
+    /// None, or the whole message is one.
+    #[default]
+    None,
+    /// It holds nothing but results.
+    Only,
+    /// It holds results, and words of the user's own.
+    BesideSpeech,
 }
 
 /// The hash of a tool call's id. Equal ids have equal hashes in every process.

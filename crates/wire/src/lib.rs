@@ -8,6 +8,7 @@
 //! - [`Dialect::read_message`] reads and checks one slice; [`Dialect::facts`] extracts what is worth caching.
 //! - [`Reader`] does both for whole requests, and caches what it has read.
 //! - [`chain`] extends a conversation's digest by one message.
+//! - [`Substitutes`] are the placeholders and excerpts of an observation.
 //! - [`splice`](splice()) applies edits and returns the new body as pieces.
 //! - [`SideReader`], [`DocumentReader`] and [`Dialect::read_answer`] read answers.
 //!
@@ -16,7 +17,8 @@
 //! A [`Dialect`] is an API that clients speak. It knows the JSON: which paths it serves, where the messages are in a body, how one is
 //! read, masked and hashed, how a message or an error of our own is written, and where usage and the answer are in a response or a
 //! stream. Everything else (scanning, spans, splicing, caches, digest chains, token counts) is shared and asks the dialect. An
-//! [`Outline`] carries its dialect, so most callers need not name one. `chat` is the only dialect so far.
+//! [`Outline`] carries its dialect, so most callers need not name one. `chat`, `messages` and
+//! `responses` are the dialects so far.
 //!
 //! # Example
 //!
@@ -57,16 +59,23 @@ mod events;
 mod facts;
 mod field_hasher;
 mod fingerprint;
+mod json_hash;
 mod measure;
 mod message;
+mod messages;
 mod model_list;
 mod overflow;
 mod reader;
+mod responses;
 mod scan;
+mod session;
 mod skim;
 mod span;
 mod splice;
 mod split;
+mod substitute;
+mod substitute_cache;
+mod terms;
 mod text;
 mod unreadable;
 
@@ -77,16 +86,19 @@ pub use document::DocumentReader;
 pub use edit::{BadEdit, Edit, OwnText, Piece, Placeholder, Side};
 pub use envelope::{Extra, ExtraKind, OutputLimit};
 pub use events::SideReader;
-pub use facts::{Call, CallId, MessageFacts};
+pub use facts::{Bond, Call, CallId, MessageFacts, Results};
 pub use fingerprint::{Fingerprint, Fingerprinter};
 pub use measure::{Measure, Meter, Unit, words};
-pub use message::{Content, FunctionCall, MessageView, Part, ToolCall};
+pub use message::{Content, FunctionCall, MessageView, Part, ToolCall, ToolResult};
 pub use model_list::read_model_windows;
 pub use overflow::{Overflow, read_overflow};
 pub use reader::{BranchPoints, CacheLookup, ParsedMessage, ParsedRequest, Predicate, ReadOptions, Reader};
+pub use session::Session;
 pub use span::Span;
 pub use splice::{assemble, splice, spliced_len};
 pub use split::{Outline, split, split_and_fingerprint, split_envelope};
+pub use substitute::{Shortening, Substitutes, TextSpan, TrimLimits, identifiers, message_texts};
+pub use terms::{Posting, TermCount, Terms};
 pub use unreadable::Unreadable;
 
 /// The maximum nesting depth of objects and arrays, the body itself included.

@@ -44,14 +44,20 @@ pub struct Measure {
 impl Meter {
     #[must_use]
     pub fn measure(&self, view: &MessageView<'_>) -> Measure {
-        let content = self.content(&view.content);
+        let own = self.content(&view.content);
+        let results: Tokens = view.results.iter().map(|result| self.content(&result.content)).sum();
+        let maskable = view.results.iter().filter(|result| result.maskable.is_some());
+        let content = match view.results.is_empty() {
+            true => own,
+            false => maskable.map(|result| self.content(&result.content)).sum(),
+        };
         let frame =
             message_tokens(self.encoding, view.role.as_deref().unwrap_or_default(), view.name.as_deref());
         let refusal = view.refusal.as_deref().map_or(Tokens::ZERO, |text| count(self.encoding, text));
         let calls: Tokens =
             view.calls().map(|call| tool_call_tokens(self.encoding, &call.name, &call.arguments)).sum();
         let words = (self.unit == Unit::Words).then(|| message_words(view));
-        let tokens = frame + content + refusal + calls + unknown_members(view);
+        let tokens = frame + own + results + refusal + calls + unknown_members(view);
         Measure { tokens, content, words, estimated: self.estimated(view) }
     }
 
@@ -81,12 +87,12 @@ impl Meter {
             Part::Text(_) | Part::Refusal(_) => Tokens::ZERO,
             Part::Image { .. } | Part::Audio { .. } | Part::File { .. } | Part::Other(_) => self.part(part),
         };
-        let content = match &view.content {
+        let content = |content: &Content<'_>| match content {
             Content::Absent | Content::Null | Content::Text(_) => Tokens::ZERO,
             Content::Parts(parts) => parts.iter().map(part).sum(),
             Content::Unexpected(raw) => self.raw(raw),
         };
-        content + unknown_members(view)
+        view.contents().map(content).sum::<Tokens>() + unknown_members(view)
     }
 
     fn raw(&self, raw: &[u8]) -> Tokens {
@@ -99,11 +105,12 @@ fn message_words(view: &MessageView<'_>) -> Tokens {
         Part::Text(text) | Part::Refusal(text) => words(text),
         Part::Image { .. } | Part::Audio { .. } | Part::File { .. } | Part::Other(_) => Tokens::ZERO,
     };
-    let content = match &view.content {
+    let content = |content: &Content<'_>| match content {
         Content::Text(text) => words(text),
         Content::Parts(parts) => parts.iter().map(part).sum(),
         Content::Absent | Content::Null | Content::Unexpected(_) => Tokens::ZERO,
     };
+    let content: Tokens = view.contents().map(content).sum();
     let calls: Tokens = view.calls().map(|call| words(&call.name) + words(&call.arguments)).sum();
     content + view.refusal.as_deref().map_or(Tokens::ZERO, words) + calls
 }

@@ -1,4 +1,4 @@
-use crate::Span;
+use crate::{Bond, Span};
 use std::borrow::Cow;
 
 /// One message, read in full. Its texts are borrowed from the client's bytes unless they contain escapes.
@@ -23,6 +23,18 @@ pub struct MessageView<'a> {
     /// The bytes to cut to remove the member `"observation": {"type": "tool_output"}` and its comma. `None` if the message is
     /// not tagged.
     pub tag: Option<Span>,
+    /// The results that the message holds as blocks of its content. `content` does not include them.
+    pub results: Vec<ToolResult<'a>>,
+    /// The hash of what the message says, in dialects that find it while they read.
+    pub canonical: Option<[u8; 32]>,
+    /// Whether the content holds a summary that the provider has made.
+    pub is_native: bool,
+    /// What ties the message to its neighbours, besides calls and results.
+    pub bond: Bond,
+    /// Ids of further calls that the message depends on.
+    pub depends_on: Vec<Cow<'a, str>>,
+    /// Further ids of calls of the message, each with the tool.
+    pub call_aliases: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     /// The total size of the values of unknown members, such as `reasoning_content`.
     pub unknown_bytes: usize,
     /// Known members whose value has an unexpected type, each with its raw value.
@@ -34,6 +46,21 @@ impl<'a> MessageView<'a> {
     pub fn calls(&self) -> impl Iterator<Item = &FunctionCall<'a>> {
         self.tool_calls.iter().map(|call| &call.function).chain(&self.function_call)
     }
+
+    /// Returns the contents of the results in the message, and then its own.
+    pub fn contents(&self) -> impl Iterator<Item = &Content<'a>> {
+        self.results.iter().map(|result| &result.content).chain([&self.content])
+    }
+}
+
+/// The result of a call, as a block of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolResult<'a> {
+    /// The id of the call.
+    pub id: Option<Cow<'a, str>>,
+    pub content: Content<'a>,
+    /// The value of the content, if a placeholder can replace it.
+    pub maskable: Option<Span>,
 }
 
 /// The content of a message.

@@ -1,11 +1,16 @@
 use crate::digest_cache::DigestCache;
 use crate::engine_messages::{engine_messages, scale};
+use crate::envelope::instruction_text;
+use crate::substitute::text_spans;
+use crate::substitute_cache::{SubstituteCache, SubstituteRequest};
 use crate::{
     Content, Dialect, ExtraKind, Fingerprint, Fingerprinter, Measure, MessageFacts, MessageView, Meter,
-    Outline, Part, Unreadable, chain, split_and_fingerprint, split_envelope,
+    Outline, Part, Results, Shortening, Substitutes, Terms, TextSpan, Unreadable, chain,
+    split_and_fingerprint, split_envelope,
 };
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use smallvec::SmallVec;
 use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
@@ -19,7 +24,8 @@ use twox_hash::XxHash3_128;
 /// Reads requests and caches what it has read. Clients resend their whole history with every request, so nearly every message has been
 /// read, checked and counted before.
 ///
-/// The caches are keyed by the exact bytes of a message, hold no texts and are bounded.
+/// The caches are keyed by the exact bytes of a message or the digest of a conversation, and are bounded. They hold no texts, except for
+/// excerpts and placeholders.
 #[derive(Debug)]
 pub struct Reader {
     fingerprinter: Fingerprinter,
@@ -28,6 +34,7 @@ pub struct Reader {
     /// The role and the hash of a message.
     gist: Cache<(Fingerprint, Dialect), (Role, [u8; 32])>,
     digests: DigestCache,
+    substitutes: SubstituteCache,
     /// Large values of the envelope that are valid JSON.
     checked: Cache<Fingerprint, ()>,
     /// Token counts of values of the envelope and of texts of our own.
@@ -57,6 +64,10 @@ pub struct ParsedMessage {
     pub facts: MessageFacts,
     pub measure: Measure,
     pub kind: Kind,
+    /// The words of the message, if it may have to be found again.
+    pub terms: Option<Terms>,
+    /// The texts in the values that a placeholder can replace.
+    pub texts: SmallVec<[TextSpan; 1]>,
 }
 
 impl ParsedMessage {
@@ -82,10 +93,16 @@ pub struct ReadOptions<'a> {
     pub excluded_tools: Option<Predicate<'a>>,
     /// The cost of the placeholder.
     pub placeholder: Tokens,
+    /// How observations are shortened otherwise; `None` if one placeholder stands for each.
+    pub shortening: Option<Shortening<'a>>,
+    /// Matches the names of tools whose results are never trimmed.
+    pub untrimmed_tools: Option<Predicate<'a>>,
     /// The calibration factor of the model. All counts are multiplied by it.
     pub factor: f64,
     /// Whether to find out where the conversation can be cut. Only folding and windows need it.
     pub finds_cuts: bool,
+    /// Whether to index the words of the messages, so that those that leave the context can be found again.
+    pub indexes: bool,
 }
 
 impl std::fmt::Debug for ReadOptions<'_> {
@@ -113,6 +130,8 @@ pub struct ParsedRequest {
     pub parsed: Vec<Arc<ParsedMessage>>,
     /// The same messages as the engine sees them.
     pub messages: Vec<Message>,
+    /// What can stand for each message; empty if that is one placeholder for all.
+    pub substitutes: Vec<Option<Arc<Substitutes>>>,
     /// A hash of what the prompt begins with: tools, and the instructions before the first other message. The same in every process.
     pub head: u64,
     /// The cost of everything besides the messages: tool schemas, response format, reply priming.
@@ -120,6 +139,12 @@ pub struct ParsedRequest {
 }
 
 impl ParsedRequest {
+    /// The indexes of the messages with a cache breakpoint.
+    pub fn breakpoints(&self) -> impl Iterator<Item = usize> {
+        let marked = |(index, message): (usize, &Arc<ParsedMessage>)| message.facts.breakpoint.map(|_| index);
+        self.parsed.iter().enumerate().filter_map(marked)
+    }
+
     /// The tokens of parts that are counted by a rule of thumb.
     #[must_use]
     pub fn estimated(&self) -> Tokens {
@@ -145,6 +170,7 @@ impl Default for Reader {
             messages: Cache::with_weighter(16_384, MESSAGE_CACHE_BYTES, MessageWeight),
             gist: Cache::new(65_536),
             digests: DigestCache::default(),
+            substitutes: SubstituteCache::default(),
             checked: Cache::new(4_096),
             counts: Cache::new(4_096),
             hasher,
@@ -153,6 +179,13 @@ impl Default for Reader {
 }
 
 impl Reader {
+    /// About how many bytes the caches take. Those that are limited by their number of entries have entries of one size.
+    pub fn cache_bytes(&self) -> u64 {
+        const ENTRY: u64 = 96;
+        let entries = self.gist.len() + self.checked.len() + self.counts.len();
+        self.messages.weight() + self.digests.bytes() + entries as u64 * ENTRY
+    }
+
     /// Cuts a body into its messages.
     pub fn outline(&self, dialect: Dialect, body: &[u8]) -> Result<Outline, Unreadable> {
         let is_checked = |value| self.checked.get(&value).is_some();
@@ -254,10 +287,17 @@ impl Reader {
         });
         let parsed = parsed.collect::<Result<Vec<Arc<ParsedMessage>>, Unreadable>>()?;
         let digests = self.digests.digests(outline.dialect, &outline.fingerprints, &parsed);
-        let messages = engine_messages(&parsed, &digests, options);
+        let substitutes = match &options.shortening {
+            Some(shortening) => {
+                let request = SubstituteRequest { body, outline, parsed: &parsed, digests: &digests };
+                self.substitutes.get(&request, shortening, options.meter.encoding)
+            }
+            None => Vec::new(),
+        };
+        let messages = engine_messages(&parsed, &digests, &substitutes, options);
         let fixed = scale(self.fixed(body, outline, options, key), options.factor);
         let head = prompt_head(body, outline, &parsed);
-        Ok(ParsedRequest { parsed, messages, head, fixed })
+        Ok(ParsedRequest { parsed, messages, substitutes, head, fixed })
     }
 
     fn read_message(
@@ -277,7 +317,8 @@ impl Reader {
     }
 
     fn key(&self, dialect: Dialect, options: &ReadOptions<'_>) -> u64 {
-        self.hasher.hash_one((dialect, options.meter, options.user_observations.map(|(name, _)| name)))
+        let rule = options.user_observations.map(|(name, _)| name);
+        self.hasher.hash_one((dialect, options.meter, rule, options.indexes))
     }
 
     fn fixed(&self, body: &[u8], outline: &Outline, options: &ReadOptions<'_>, key: u64) -> Tokens {
@@ -287,6 +328,9 @@ impl Reader {
             let raw = extra.span.of(body);
             match extra.kind {
                 ExtraKind::Tools => self.cached_count(raw, key, || tools_tokens(encoding, &text(raw))),
+                ExtraKind::Instructions => {
+                    self.cached_count(raw, key ^ 2, || count(encoding, &instruction_text(raw)))
+                }
                 ExtraKind::ResponseFormat => self.cached_count(raw, key ^ 1, || count(encoding, &text(raw))),
             }
         });
@@ -326,11 +370,15 @@ fn parse(dialect: Dialect, raw: &[u8], options: &ReadOptions<'_>) -> Result<Pars
     let matches_rule = || options.user_observations.is_some_and(|(_, matches)| any_text(&view, matches));
     let kind = match Kind::of(facts.role) {
         Kind::Observation => Kind::Observation,
-        Kind::Speech if facts.tag.is_some() => Kind::Observation,
+        Kind::Speech if facts.tag.is_some() || facts.results == Results::Only => Kind::Observation,
         Kind::Speech if facts.role == Role::User && matches_rule() => Kind::Observation,
         Kind::Speech => Kind::Speech,
     };
-    Ok(ParsedMessage { measure: options.meter.measure(&view), facts, kind })
+    let terms = (options.indexes && !facts.role.is_instruction()).then(|| Terms::of(&view.text()));
+    // Nothing else is ever shortened.
+    let is_result = kind == Kind::Observation || facts.results == Results::BesideSpeech;
+    let texts = if is_result { text_spans(raw, &facts.maskable) } else { SmallVec::new() };
+    Ok(ParsedMessage { measure: options.meter.measure(&view), facts, kind, terms, texts })
 }
 
 /// Returns whether any text of the message's content matches.
@@ -351,7 +399,11 @@ impl Weighter<(Fingerprint, u64), Arc<ParsedMessage>> for MessageWeight {
         let calls = facts.calls.iter().map(|call| size_of_val(call) + call.tool.len());
         let name = facts.name.as_deref().map_or(0, str::len);
         // The cache entry and the allocator's overhead are each about as large as the key.
-        (size_of::<ParsedMessage>() + 2 * size_of::<(Fingerprint, u64)>() + calls.sum::<usize>() + name)
-            as u64
+        let terms = message.terms.as_ref().map_or(0, Terms::bytes);
+        (size_of::<ParsedMessage>()
+            + 2 * size_of::<(Fingerprint, u64)>()
+            + calls.sum::<usize>()
+            + name
+            + terms) as u64
     }
 }

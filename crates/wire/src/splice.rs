@@ -1,5 +1,5 @@
-use crate::content_pieces::{ContentChange, content_pieces};
-use crate::{BadEdit, Edit, MessageFacts, Outline, Piece, Span};
+use crate::content_pieces::{ContentChange, PartSpelling, content_pieces, own_blocks};
+use crate::{BadEdit, Edit, MessageFacts, Outline, OwnText, Piece, Placeholder, Side, Span};
 use bytes::Bytes;
 use std::borrow::Borrow;
 use std::ops::Range;
@@ -28,6 +28,10 @@ pub fn splice<F: Borrow<MessageFacts>>(
     facts: &[F],
     edits: &[Edit],
 ) -> Result<Vec<Piece>, BadEdit> {
+    let is_text = body.get(outline.array.range().start) == Some(&b'"');
+    if is_text && edits.iter().any(|edit| matches!(edit, Edit::Insert { .. })) {
+        return Ok(beside_text(body, outline, edits));
+    }
     let mut writer = PieceWriter {
         body,
         messages: &outline.messages,
@@ -43,7 +47,10 @@ pub fn splice<F: Borrow<MessageFacts>>(
     let mut at = 0;
     while let Some(edit) = edits.get(at) {
         match edit {
-            Edit::Mask { message, .. } | Edit::Untag { message } | Edit::Extend { message, .. } => {
+            Edit::Mask { message, .. }
+            | Edit::Shorten { message, .. }
+            | Edit::Untag { message }
+            | Edit::Extend { message, .. } => {
                 let changes = Changes::collect(*message, outline, facts, edits, &mut at)?;
                 writer.copy_until(*message, at - 1)?;
                 writer.change(*message, &changes);
@@ -71,6 +78,27 @@ pub fn splice<F: Borrow<MessageFacts>>(
     let last = outline.messages.last().map_or(array.start + 1, |span| span.range().end);
     writer.client(last..body.len());
     Ok(writer.pieces)
+}
+
+/// Puts messages of our own beside a text that stands in place of the messages: a list of both. Nothing else is ever done to such a
+/// request, whose only message is the user's last one.
+fn beside_text(body: &[u8], outline: &Outline, edits: &[Edit]) -> Vec<Piece> {
+    let text = outline.array.range();
+    let literal = |bytes: &'static [u8]| Piece::New(Bytes::from_static(bytes));
+    let own = |side: usize| {
+        edits.iter().filter_map(move |edit| match edit {
+            Edit::Insert { before, with } if *before == side => Some(Piece::New(with.clone())),
+            _ => None,
+        })
+    };
+    let mut pieces = vec![Piece::Client(0..text.start), literal(b"[")];
+    pieces.extend(own(0).flat_map(|own| [own, literal(b",")]));
+    pieces.push(literal(br#"{"role":"user","content":"#));
+    pieces.push(Piece::Client(text.clone()));
+    pieces.push(literal(b"}"));
+    pieces.extend(own(1).flat_map(|own| [literal(b","), own]));
+    pieces.extend([literal(b"]"), Piece::Client(text.end..body.len())]);
+    pieces
 }
 
 /// Joins the pieces in one buffer, for callers that cannot send them one by one.
@@ -102,7 +130,11 @@ pub fn spliced_len(pieces: &[Piece]) -> usize {
 struct Changes<'a> {
     /// The values to change, in order.
     places: &'a [Span],
+    /// The values to replace with a text each, in order, instead of `places`.
+    texts: &'a [(Span, Placeholder)],
     content: ContentChange<'a>,
+    /// The list of blocks around those values that gets texts of our own, with them.
+    around: Option<(Span, &'a [OwnText], Side)>,
     /// The tag to remove.
     tag: Option<Span>,
 }
@@ -120,7 +152,9 @@ impl<'a> Changes<'a> {
             return Err(BadEdit::NoSuchMessage { edit: *at });
         };
         let facts: &MessageFacts = facts.borrow();
-        let mut changes = Changes { places: &[], content: ContentChange::default(), tag: None };
+        let spelling = outline.dialect.text_part();
+        let content = ContentChange { spelling, placeholder: None, breakpoint: None, texts: None };
+        let mut changes = Changes { places: &[], texts: &[], content, around: None, tag: None };
         while let Some(edit) = edits.get(*at) {
             let is_repeated = match edit {
                 Edit::Mask { message: same, placeholder } if *same == message => {
@@ -131,12 +165,23 @@ impl<'a> Changes<'a> {
                     changes.content.breakpoint = facts.breakpoint;
                     changes.content.placeholder.replace(&placeholder.0).is_some()
                 }
-                Edit::Extend { message: same, texts, side } if *same == message => {
-                    if facts.maskable.len() != 1 {
-                        return Err(BadEdit::NothingToExtend { edit: *at });
+                Edit::Shorten { message: same, texts } if *same == message => {
+                    if texts.is_empty() {
+                        return Err(BadEdit::NoContent { edit: *at });
                     }
-                    changes.places = &facts.maskable;
-                    changes.content.texts.replace((texts.as_slice(), *side)).is_some()
+                    changes.content.breakpoint = facts.breakpoint;
+                    !std::mem::replace(&mut changes.texts, texts).is_empty()
+                }
+                Edit::Extend { message: same, texts, side } if *same == message => {
+                    let place = facts.extendable.ok_or(BadEdit::NothingToExtend { edit: *at })?;
+                    let is_within =
+                        changes.texts.is_empty() || matches!(changes.texts, [(text, _)] if *text == place);
+                    if facts.maskable[..] == [place] && is_within {
+                        changes.places = &facts.maskable;
+                        changes.content.texts.replace((texts.as_slice(), *side)).is_some()
+                    } else {
+                        changes.around.replace((place, texts.as_slice(), *side)).is_some()
+                    }
                 }
                 Edit::Untag { message: same } if *same == message => {
                     let tag = facts.tag.ok_or(BadEdit::NoTag { edit: *at })?;
@@ -150,6 +195,18 @@ impl<'a> Changes<'a> {
             *at += 1;
         }
         Ok(changes)
+    }
+
+    /// The values to change, and how.
+    fn values(&self) -> impl Iterator<Item = (Span, ContentChange<'a>)> {
+        let content = self.content;
+        let places = if self.texts.is_empty() { self.places } else { &[] };
+        let same = places.iter().map(move |place| (*place, content));
+        same.chain(
+            self.texts
+                .iter()
+                .map(move |(place, text)| (*place, ContentChange { placeholder: Some(&text.0), ..content })),
+        )
     }
 }
 
@@ -197,18 +254,38 @@ impl PieceWriter<'_> {
         let span = self.messages[message].range();
         let mut from = span.start;
         let mut tag = changes.tag;
-        for place in changes.places {
+        if let Some((place, texts, Side::Front)) = changes.around {
+            from = self.copy_to(from, span.start + place.range().start + 1);
+            self.blocks(changes.content.spelling, place, (texts, Side::Front), span.start);
+        }
+        for (place, content) in changes.values() {
             if let Some(tag) = tag.take_if(|tag| tag.start < place.start) {
                 from = self.skip(from, tag, span.start);
             }
-            from = self.skip(from, *place, span.start);
-            content_pieces(&changes.content, self.body, *place, span.start, &mut self.pieces);
+            from = self.skip(from, place, span.start);
+            content_pieces(&content, self.body, place, span.start, &mut self.pieces);
+        }
+        if let Some((place, texts, Side::Back)) = changes.around {
+            from = self.copy_to(from, span.start + place.range().end - 1);
+            self.blocks(changes.content.spelling, place, (texts, Side::Back), span.start);
         }
         if let Some(tag) = tag {
             from = self.skip(from, tag, span.start);
         }
         self.client(from..span.end);
         self.next = message + 1;
+    }
+
+    /// Writes texts of our own as blocks at one end of a list of the client's, whose bracket is the neighbour.
+    fn blocks(&mut self, spelling: &PartSpelling, list: Span, own: (&[OwnText], Side), base: usize) {
+        let inside = base + list.range().start + 1..base + list.range().end - 1;
+        let is_blank = self.body[inside].iter().all(u8::is_ascii_whitespace);
+        own_blocks(spelling, own, is_blank, &mut self.pieces);
+    }
+
+    fn copy_to(&mut self, from: usize, to: usize) -> usize {
+        self.client(from..to);
+        to
     }
 
     /// Copies from `from` up to a place inside the message that starts at `base`. Returns the index after that place.

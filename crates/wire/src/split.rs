@@ -1,6 +1,7 @@
 use crate::cursor::{Cursor, skip_whitespace};
 use crate::envelope::{Envelope, Extra, OutputLimit};
-use crate::{Dialect, Fingerprint, Fingerprinter, MAX_DEPTH, Span, Unreadable};
+use crate::responses::Side;
+use crate::{Dialect, Fingerprint, Fingerprinter, MAX_DEPTH, Session, Span, Unreadable};
 
 /// Values of the envelope from this size on are worth caching: checking them costs more than a lookup.
 const LARGE: usize = 512;
@@ -20,8 +21,14 @@ pub struct Outline {
     /// The model's name. Like every member of an unexpected type, a model that is not a string counts as absent.
     pub model: Option<String>,
     pub stream: bool,
-    /// The name by which the client groups requests for the provider's cache.
-    pub session: Option<String>,
+    /// Whether the request asks the provider to manage the context.
+    pub asks_native: bool,
+    /// Whether the provider keeps the messages before these.
+    pub continues_upstream: bool,
+    /// The names by which the client groups requests, the most telling first.
+    pub sessions: Vec<Session>,
+    /// Whether the request asks for cache breakpoints as a whole, beside those of its messages.
+    pub sets_breakpoints: bool,
     pub output_limit: Option<OutputLimit>,
     /// What the model reads besides the messages, in an order that does not depend on the body.
     pub extras: Vec<Extra>,
@@ -137,7 +144,7 @@ fn walk(
     let mut cursor = Cursor::enter(body, start, MAX_DEPTH);
     while let Some((key, _)) = cursor.next_key()? {
         if key == messages_key {
-            let found = cut_messages(&mut cursor, body, messages_key, fingerprints.of_messages());
+            let found = cut_messages(dialect, &mut cursor, body, fingerprints.of_messages());
             // A first value of the wrong type must not hide a second one.
             match (&messages, found) {
                 (Some(_), _) => return Err(Unreadable::DuplicateMessages { key: messages_key }),
@@ -172,10 +179,13 @@ fn walk(
         messages: spans,
         fingerprints,
         output_limit: envelope.output_limit(),
+        sessions: envelope.sessions(),
         extras: envelope.extras(),
         model: envelope.model,
         stream: envelope.stream,
-        session: envelope.session,
+        asks_native: envelope.asks_native,
+        continues_upstream: envelope.continues_upstream,
+        sets_breakpoints: envelope.sets_breakpoints,
         newly_checked,
     })
 }
@@ -186,30 +196,47 @@ struct Messages {
     fingerprints: Vec<Fingerprint>,
 }
 
-/// Cuts out each element of the array at the cursor, and moves the cursor past it.
+/// Cuts out each element of the array at the cursor, and moves the cursor past it. Elements that are one message are cut out as one.
 fn cut_messages(
+    dialect: Dialect,
     cursor: &mut Cursor<'_>,
     body: &[u8],
-    key: &'static str,
     fingerprinter: Option<&Fingerprinter>,
 ) -> Result<Messages, Unreadable> {
-    let start = cursor.at;
+    let (start, key) = (cursor.at, dialect.messages_key());
+    let (mut spans, mut fingerprints) = (Vec::new(), Vec::new());
+    if cursor.peek() == Some(b'"') && dialect.takes_text() {
+        let span = cursor.value()?.span();
+        fingerprints.extend(fingerprinter.map(|fingerprinter| fingerprinter.of(span.of(body))));
+        return Ok(Messages { array: span, spans: vec![span], fingerprints });
+    }
     if cursor.peek() != Some(b'[') {
         cursor.value()?.check()?;
         return Err(Unreadable::MessagesNotAnArray { key });
     }
-    let (mut spans, mut fingerprints) = (Vec::new(), Vec::new());
     let mut array = Cursor::enter(body, start, MAX_DEPTH - 1);
+    let (mut items, mut run) = (0, None);
     while array.next_element()? {
         if array.peek() != Some(b'{') {
             array.value()?.check()?;
-            return Err(Unreadable::MessageNotAnObject { key, index: spans.len() });
+            return Err(Unreadable::MessageNotAnObject { key, index: items });
         }
-        let message = array.value()?;
-        spans.push(message.span());
-        if let Some(fingerprinter) = fingerprinter {
-            fingerprints.push(fingerprinter.of(message.raw()));
+        let item = array.value()?;
+        items += 1;
+        let span = item.span();
+        if dialect.side(item.raw()) == Some(Side::Model) {
+            run = Some(run.map_or(span, |run: Span| Span::new(run.range().start, span.range().end)));
+            continue;
         }
+        // Each message is fingerprinted while it is still in the processor's cache.
+        for message in run.take().into_iter().chain([span]) {
+            fingerprints.extend(fingerprinter.map(|fingerprinter| fingerprinter.of(message.of(body))));
+            spans.push(message);
+        }
+    }
+    if let Some(message) = run {
+        fingerprints.extend(fingerprinter.map(|fingerprinter| fingerprinter.of(message.of(body))));
+        spans.push(message);
     }
     cursor.at = array.at;
     Ok(Messages { array: Span::new(start, array.at), spans, fingerprints })

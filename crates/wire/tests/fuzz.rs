@@ -42,13 +42,29 @@ fn the_undamaged_corpus_satisfies_the_oracle() {
 
 fn check(body: &[u8], seed: u64) {
     oracle::check(body, seed);
-    let _ = Dialect::Chat.read_answer(body);
-    let mut reader = SideReader::new(Dialect::Chat);
-    body.chunks(1 + (seed % 40) as usize).for_each(|chunk| reader.feed(chunk));
-    let mut at_once = SideReader::new(Dialect::Chat);
-    at_once.feed(body);
-    assert_eq!(reader.answer(), at_once.answer());
-    assert_eq!(reader.missing_end(), at_once.missing_end());
+    oracle::check(&renamed(body), seed);
+    for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
+        let _ = dialect.read_answer(body).map(|answer| dialect.answer_message(&answer));
+        let mut reader = SideReader::new(dialect);
+        body.chunks(1 + (seed % 40) as usize).for_each(|chunk| reader.feed(chunk));
+        let mut at_once = SideReader::new(dialect);
+        at_once.feed(body);
+        assert_eq!(reader.answer(), at_once.answer());
+        assert_eq!(reader.missing_end(), at_once.missing_end());
+    }
+}
+
+/// The same body with its messages where responses have their items.
+fn renamed(body: &[u8]) -> Vec<u8> {
+    let mut rest = body;
+    let mut renamed = Vec::with_capacity(body.len());
+    while let Some(at) = memchr::memmem::find(rest, b"\"messages\"") {
+        renamed.extend_from_slice(&rest[..at]);
+        renamed.extend_from_slice(b"\"input\"");
+        rest = &rest[at + b"\"messages\"".len()..];
+    }
+    renamed.extend_from_slice(rest);
+    renamed
 }
 
 /// Makes up to six random changes: JSON punctuation, pieces of other bodies, repetitions, truncations.

@@ -14,8 +14,11 @@ fn plain() -> ReadOptions<'static> {
         user_observations: None,
         excluded_tools: None,
         placeholder: Tokens(10),
+        shortening: None,
+        untrimmed_tools: None,
         factor: 1.0,
         finds_cuts: true,
+        indexes: false,
     }
 }
 

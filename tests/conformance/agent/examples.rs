@@ -1,6 +1,6 @@
 //! Section "Example configurations": both examples, as files of environment variables.
 
-use super::run::{result_at, run};
+use super::run::{Step, result_at, run, run_of};
 use crate::conformance::scene::{Scene, message};
 use crate::support::command::{self, command};
 use crate::support::reply::{edited, figure};
@@ -93,4 +93,25 @@ async fn the_deep_code_agent_masks_late_and_summarizes_by_turns_and_tokens() {
     for (turns, status) in [(119, 200), (120, 422)] {
         assert_eq!(scene.ask("end", &run(turns)).await.status, status, "{turns} turns");
     }
+}
+
+/// A summary that would be longer than the masked messages is made as soon as it would not be, however fast the turns are.
+#[tokio::test]
+async fn the_deep_code_agent_summarizes_fast_turns() {
+    let scene = Scene::start_with("agent", "", |setup| with(setup, DEEP_CODE)).await;
+    let short = |turns: usize| {
+        let step = |turn: usize| Step::new(format!("{{\"n\":{turn}}}"), format!("{turn} is fine"));
+        let mut messages = run_of((0..turns).map(step));
+        for thought in messages.iter_mut().filter(|message| message["role"] == "assistant") {
+            thought["content"] = "Next, please.".into();
+        }
+        messages
+    };
+    let mut folded = 0;
+    for turns in 1..=32 {
+        let (reply, _) = scene.send("c", &short(turns)).await;
+        assert_eq!(reply.header("x-tidegate-degraded"), None, "{turns} turns");
+        folded = edited(&reply, "folded");
+    }
+    assert!(folded >= 20, "{folded} messages are folded");
 }

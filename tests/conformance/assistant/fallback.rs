@@ -37,7 +37,8 @@ async fn a_model_with_a_tokenizer_logs_no_warning() {
 /// Without a summary the limit still holds, and a marker counts the missing turns.
 #[tokio::test]
 async fn without_a_summarizer_a_marker_replaces_the_excess_history() {
-    let assistant = Assistant::start(SCRIPTED).await;
+    // Too little for any summary, so that the built-in summarizer fails, too.
+    let assistant = Assistant::start(&format!("{SCRIPTED}max_tokens = 20\n")).await;
     assistant.summarizer.answer(Answer::error(500, "broken", "no summaries today"));
     let messages = history(&[100; 30]);
     // Once while the summarizer is called, and once during its back-off.
@@ -46,8 +47,9 @@ async fn without_a_summarizer_a_marker_replaces_the_excess_history() {
         // The task stays although it is the oldest message.
         let task = numbers(&sent).into_iter().filter(|&number| number < 5).collect::<Vec<_>>();
         assert_eq!(task, [0], "{:?}", sent.contents());
-        assert_eq!(numbers(&sent)[1..], (5..30).collect::<Vec<_>>());
-        assert_eq!((summary(&sent), edited(&reply, "dropped")), (None, 4));
+        // With it, 25 messages are 2,500 words. The last one is to be answered and does not count.
+        assert_eq!(numbers(&sent)[1..], (6..30).collect::<Vec<_>>());
+        assert_eq!((summary(&sent), edited(&reply, "dropped")), (None, 5));
         assert!(sent.has("earlier turns of this conversation are missing here"));
         assert!(reply.header("x-tidegate-degraded").is_some_and(|why| why.starts_with("summarizer_")));
     }

@@ -104,3 +104,44 @@ async fn the_built_in_summarizer_is_deterministic() {
     }
     assert!(bodies[0] == bodies[1], "two processes differ");
 }
+
+/// Four turns of the user stay, and the one that is being answered with all its tool calls.
+#[tokio::test]
+async fn the_unresolved_turn_is_never_summarized() {
+    let scene = Scene::start("budgeted-chat", "").await;
+    let mut messages = chat(8);
+    for call in 1..=8 {
+        let function = json!({ "name": "look", "arguments": json!({ "pier": call }).to_string() });
+        let calls = json!([{ "id": format!("call_{call}"), "type": "function", "function": function }]);
+        messages.push(json!({ "role": "assistant", "content": null, "tool_calls": calls }));
+        let result = format!("pier {call} {}", "is fine ".repeat(30));
+        messages.push(json!({ "role": "tool", "tool_call_id": format!("call_{call}"), "content": result }));
+    }
+    let (_, sent) = scene.send("c", &messages).await;
+    assert!(sent.summary().is_some());
+    let kept = messages.iter().position(|one| one["content"] == question(4)).unwrap();
+    assert_eq!(sent.messages()[2..], messages[kept..]);
+}
+
+/// A summary is as long as what it keeps, however short the messages were.
+#[tokio::test]
+async fn short_turns_lose_nothing_that_was_written_down() {
+    let facts = ["Her name is Ottoline.", "The ferry leaves on 14 August.", "The plan is in harbour.ods."];
+    let summarizer = Summarizer::start(&json!({ "key_facts": facts })).await;
+    let scene = Scene::start("budgeted-chat", &summarizer.settings("")).await;
+    let said = ["I am Ottoline.", "We take the ferry on 14 August.", "The plan is in harbour.ods."];
+    let mut messages = Vec::new();
+    for turn in 0..8 {
+        let text = said
+            .get(turn)
+            .map_or_else(|| format!("And the pier {turn}? I wonder about it."), ToString::to_string);
+        messages.push(message("user", &text));
+        messages.push(message(
+            "assistant",
+            "It is noted, and I will remember it from now on, of course. Anything else?",
+        ));
+    }
+    messages.pop();
+    let (_, sent) = scene.send("c", &messages).await;
+    assert!(facts.iter().all(|fact| sent.has(fact)), "{:?}", sent.contents());
+}

@@ -61,3 +61,14 @@ async fn every_message_is_folded_before_it_is_dropped() {
     }
     assert_eq!(summarizer.asked().len(), 5, "not exactly at turns 7, 10, 13, 16 and 19");
 }
+
+/// Ten is a limit, also for messages that are shorter than any summary of them.
+#[tokio::test]
+async fn short_messages_overflow_like_long_ones() {
+    let scene = Scene::start("rolling-memory", "").await;
+    scene.upstream.answer(completion("No."));
+    for number in 1..=22 {
+        let (_, sent) = scene.send("c", &[message("user", &format!("So, {number}?"))]).await;
+        assert!(recent(&sent).len() <= 10 + 1, "turn {number}: {:?}", sent.contents());
+    }
+}

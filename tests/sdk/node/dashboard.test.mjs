@@ -69,6 +69,17 @@ test('the overview has every figure with its plot, by route and by model', async
   assert.match(await page.locator('article[data-figure="billed"]').innerText(), /without a known price/);
   const plots = await page.locator('article[data-figure] canvas').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().height));
   assert.ok(plots.length === 13 && plots.every((height) => height > 60), String(plots));
+  // The first screen answers what an operator asks, savings first.
+  const answers = await page.locator('[data-answer]').evaluateAll((all) => all.map((one) => [one.dataset.answer, one.innerText, one.getBoundingClientRect().bottom]));
+  assert.deepEqual(answers.map(([name]) => name), ['saved', 'failing', 'slow', 'now']);
+  assert.ok(answers.every(([, , bottom]) => bottom < 900), String(answers));
+  assert.match(answers[0][1], /Saved \$\d+\.\d+ net, \d+\.\d % of \$/);
+  assert.match(answers[1][1], /1 request refused\./);
+  assert.match(answers[2][1], /Answers begin after .+ Tidegate adds /);
+  const left = (totals.masked + totals.folded + totals.dropped) / totals.requests;
+  assert.equal(await figure(page, 'edits').innerText(), String(+left.toFixed(1)), 'a message that stays masked is not counted again');
+  for (const caption of ['Figures by route', 'Figures by model', 'Conversations that were active last'])
+    assert.ok((await page.locator(`table:has(caption:text-is("${caption}")) thead th`).count()) <= 8, caption);
   const names = (what) => page.locator(`table:has(caption:text-is("Figures by ${what}")) tr[data-name]`).evaluateAll((all) => all.map((one) => one.dataset.name));
   assert.deepEqual(await names('route'), ['agents', 'chats', 'small']);
   assert.ok((await names('model')).includes('gpt-4o'));
@@ -134,6 +145,48 @@ test('conversations are listed, searched and filtered, without a trace in the ad
   known = Object.fromEntries((await traffic.counted()).map((one) => [one.name, one]));
 });
 
+test('conversations are sorted by column and filtered by what went wrong', async () => {
+  const { page, troubles } = await open('#/conversations');
+  const names = () => page.locator('tr[data-id] th').allInnerTexts();
+  await until('the list', async () => (await names()).length >= 6);
+  assert.ok((await page.locator('thead th').count()) <= 8);
+  await page.locator('th[data-sort="turns"] button').click();
+  await until('the longest first', async () => (await names())[0] === 'build-7');
+  assert.equal(await page.locator('th[aria-sort="descending"]').innerText(), 'Turns');
+  await page.locator('th[data-sort="last"] button').click();
+  await page.locator('#filter-trouble').selectOption('refusals');
+  await until('the refused one', async () => (await names()).join() === 'too-long');
+  await page.locator('#filter-trouble').selectOption('errors');
+  await page.locator('[data-empty="filtered"] button').click();
+  await page.locator('#filter-active').selectOption('3600000');
+  await until('all of the last hour', async () => (await names()).length >= 6);
+  assert.equal(page.url(), `${sides.admin}/#/conversations`);
+  await page.locator('#filter-active').selectOption('');
+  assert.deepEqual(troubles, []);
+});
+
+test('a conversation reads as one, with its edits collapsed in place', async () => {
+  const { page, troubles } = await open(`#/conversations/${known['build-7'].id}`);
+  const said = page.locator('.transcript .said-by');
+  await until('the transcript', async () => (await said.count()) === 17);
+  assert.match(await said.nth(1).innerText(), /^user #1\s+Find out why berth 7 floods\.$/);
+  assert.match(await said.nth(2).innerText(), /assistant[\s\S]*I read gauge 1\.[\s\S]*calls read_gauge[\s\S]*"berth":1/);
+  const masked = page.locator('.said-by[data-action="mask"]');
+  assert.equal(await masked.count(), 5);
+  assert.ok(!(await masked.first().innerText()).includes('gauge 1 reads'), 'what is masked is collapsed');
+  await masked.first().locator('summary').first().click();
+  assert.match(await masked.first().innerText(), /gauge 1 reads 3\.30/);
+  assert.match(await said.last().innerText(), /assistant[\s\S]*Noted\./, 'the last answer is there');
+
+  await page.goto(`${sides.admin}/#/conversations/${known['harbour-talk'].id}`);
+  await page.locator('.transcript [data-summary]').waitFor();
+  const kinds = await page.locator('.transcript > *').evaluateAll((all) => all.map((one) => one.className));
+  assert.deepEqual(kinds.slice(0, 3), ['said-by system', 'said-by summary-here', 'folded-run'], 'the summary stands where the messages stood');
+  await page.locator('.folded-run > summary').click();
+  assert.match(await page.locator('.folded-run').innerText(), /raise berth 0 by 2 centimetres/);
+  assert.deepEqual(troubles, []);
+});
+
 test('the strip of turns works by pointer and by keyboard', async () => {
   const { page, troubles } = await open(`#/conversations/${known['build-7'].id}`);
   const columns = page.locator('a[data-turn]');
@@ -174,6 +227,7 @@ test('a turn shows its plan with reasons, its budget and its diff', async () => 
   assert.match(await change.locator('h3').innerText(), /^messages\[3\]: masked/);
   assert.match(await change.locator('[data-op="+"]').innerText(), /OMITTED_OBSERVATION/);
   assert.ok((await change.locator('[data-op="-"]').count()) > 20);
+  assert.ok(!(await change.innerText()).includes('\\n'), 'line breaks are line breaks');
   await page.getByRole('link', { name: /Previous turn/ }).click();
   await until('the turn before', async () => (await page.locator('h1#title').innerText()) === 'Turn 7 of 8');
   assert.deepEqual(troubles, []);
@@ -181,10 +235,10 @@ test('a turn shows its plan with reasons, its budget and its diff', async () => 
 
 test('a summary is shown as it was forwarded', async () => {
   const { page, troubles } = await open(`#/conversations/${known['harbour-talk'].id}/turns/6`);
-  await page.locator('article.change[data-kind="inserted"]').first().waitFor();
+  await page.locator('article.change[data-kind="changed"]').filter({ hasText: 'a summary that stands for' }).first().waitFor();
   assert.match(await page.locator('.plan, section').first().innerText(), /Summary used in this turn[\s\S]*berth/);
   assert.ok((await page.locator('tr[data-action="fold"]').count()) > 0);
-  assert.match(await page.locator('article.change[data-kind="inserted"]').first().innerText(), /a summary that stands for/);
+  assert.match(await page.locator('article.change[data-kind="changed"]').filter({ hasText: 'a summary that stands for' }).first().innerText(), /a summary that stands for/);
   assert.deepEqual(troubles, []);
 });
 
@@ -192,6 +246,7 @@ test('a refused turn shows the reason', async () => {
   const { page, troubles } = await open(`#/conversations/${known['too-long'].id}/turns/1`);
   await page.locator('.verdict[data-ending="refused"]').waitFor();
   assert.match(await page.locator('[data-missing]').innerText(), /not recorded/);
+  assert.match(await page.locator('.cause.failed').innerText(), /context_budget_exceeded: [\d,]+ tokens do not fit the input budget of 60/);
   assert.deepEqual(troubles, []);
 });
 
@@ -280,6 +335,20 @@ test('the configuration shows the source of each value and the result of the las
   assert.deepEqual(troubles, []);
 });
 
+test('the configuration lists the windows that upstreams have named', async () => {
+  const list = { object: 'list', data: [{ id: 'harbour-1', object: 'model', context_length: 32768 }] };
+  const mock = JSON.stringify({ status: 200, headers: { 'content-type': 'application/json' }, body: list });
+  const { page, troubles } = await open('#/configuration');
+  const windows = page.locator('[data-part="windows"]');
+  await until('none to be there', async () => /No upstream has named/.test(await windows.innerText()));
+  assert.equal((await fetch(`${sides.through}/v1/models`, { headers: { 'x-mock': mock } })).status, 200);
+  await until('it to be learnt', async () => (await api('/api/windows')).windows.length === 1);
+  await page.reload();
+  await until('it to show', async () => /harbour-1\s+32,768/.test(await windows.innerText()));
+  assert.deepEqual(await violations(page, 'the windows'), []);
+  assert.deepEqual(troubles, []);
+});
+
 test('a conversation is exported and deleted', async () => {
   await traffic.agent('to-go', 2);
   const { id } = (await traffic.counted()).find((one) => one.name === 'to-go');
@@ -310,6 +379,16 @@ test('a lost connection is shown and restored', async () => {
   });
   await until('the page to be well again', async () => (await page.locator('#banner').innerText()) === '');
   await until('what was stored to be there', async () => (await page.locator('tr[data-id]').count()) > 5);
+});
+
+test('the overview survives a restart, which its plots mark', async () => {
+  const { page, troubles } = await open('#/');
+  await until('the figures of before', async () => Number((await figure(page, 'requests').innerText()).replace(/\D/g, '')) >= traffic.sent);
+  const { process } = await api('/api/overview');
+  const plot = page.locator('article[data-figure="requests"] .canvas');
+  // The plot has steps of ten seconds, and the process may have started in the last one.
+  await until('the mark', async () => Number(await plot.getAttribute('data-started')) === process.started, 30_000);
+  assert.deepEqual(troubles, []);
 });
 
 test('uPlot is the file of its package, with its licence', async () => {

@@ -61,13 +61,13 @@ for (const colorScheme of ['light', 'dark']) {
   test(`every plot is drawn without errors or network requests (${colorScheme})`, async () => {
     const { page, troubles } = await open(colorScheme);
     for (const plot of ['#size', '#cost']) {
-      assert.equal(await page.locator(`${plot} svg path`).count(), 7, plot);
+      assert.equal(await page.locator(`${plot} svg path`).count(), 9, plot);
     }
-    assert.equal(await page.locator('#window svg path').count(), 3);
-    assert.equal(await page.locator('#window svg circle').count(), 15);
+    assert.equal(await page.locator('#window svg path').count(), 5);
+    assert.equal(await page.locator('#window svg circle').count(), 25);
     const boxes = await page.locator('.plots svg').evaluateAll((all) => all.map((svg) => svg.getBoundingClientRect().height));
     assert.ok(boxes.every((height) => height > 100), String(boxes));
-    assert.equal(await page.locator('.strip').count(), 7);
+    assert.equal(await page.locator('.strip').count(), 9);
     assert.equal(await page.locator('.strip').first().locator('g').count(), 61, 'a column for each request of the dearest one');
     assert.ok((await page.locator('.strip rect[fill="var(--masked)"]').count()) > 20);
     assert.match(await page.locator('section.price:visible').innerText(), /masking:break_even[\s\S]*Recommended/);
@@ -76,6 +76,24 @@ for (const colorScheme of ['light', 'dark']) {
     assert.deepEqual(troubles, []);
   });
 }
+
+test('the cards and the recommendation agree, lines differ without colour, and strips have axes', async () => {
+  const { page, troubles } = await open('light');
+  const price = page.locator('section.price:visible');
+  const card = await price.locator('.cards div').nth(1).innerText();
+  const best = await price.locator('.recommended b').innerText();
+  assert.match(card, /^recommended/);
+  assert.ok(card.includes(`${best}:`), `${card} and ${best}`);
+  assert.match(await page.locator('header').innerText(), /3 conversations · \d+ requests/);
+  const dashes = await page.locator('#cost svg path').evaluateAll((all) => all.map((path) => path.getAttribute('stroke-dasharray')));
+  assert.equal(new Set(dashes).size, dashes.length, String(dashes));
+  assert.match(await page.locator('.strip').first().innerText(), /left out ↑[\s\S]*sent ↓[\s\S]*1[\s\S]*61 requests/);
+  for (const width of [375, 1280, 1920]) {
+    await page.setViewportSize({ width, height: 900 });
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${width} px`);
+  }
+  assert.deepEqual(troubles, []);
+});
 
 test('prices, conversations and lines can be selected, and the pointer shows values', async () => {
   const { page, troubles } = await open('light');
@@ -86,7 +104,7 @@ test('prices, conversations and lines can be selected, and the pointer shows val
   assert.match(await page.locator('section.price:visible h2').innerText(), /×0\.5/);
 
   await page.locator('#size .legend button', { hasText: 'masking:every_turn' }).click();
-  assert.equal(await page.locator('#size svg path').count(), 6);
+  assert.equal(await page.locator('#size svg path').count(), 8);
 
   await page.locator('#size svg').hover();
   assert.match(await page.locator('#tip').innerText(), /^request \d+\n[\s\S]*raw/);

@@ -1,6 +1,6 @@
-// The cards of the overview: each has a title, a number, a note and a plot over time.
+// The figures of the overview, by the question that they answer. Each has a title, a number, a note and a plot over time.
 import { element, setText } from '../dom.js';
-import { count, micros, money, percent, saving, share, short } from '../format.js';
+import { count, exactMoney, micros, money, percent, plural, saving, share, short } from '../format.js';
 import { plot } from '../plot.js';
 import { trend } from '../series.js';
 
@@ -9,6 +9,7 @@ const tone = dollars => (dollars === null ? '' : dollars < 0 ? 'more' : dollars 
 const axisMoney = dollars => money(dollars).replace(/(\.\d\d\d*?)0+$/, '$1');
 // What the plans of requests that were only observed would have done. They were not applied.
 const wouldForward = totals => `observed, not applied: would forward ${short(totals.would_tokens_after)} (${saving(totals.tokens_before, totals.would_tokens_after)})${totals.would_refuse > 0 ? `, refuse ${count(totals.would_refuse)}` : ''}`;
+const perRequest = (number, { requests }) => (requests > 0 ? short(+(number / requests).toFixed(1)) : '0');
 const unpriced = totals => (totals.unpriced > 0 ? `${count(totals.unpriced)} without a known price` : '');
 // Without losses there is no line, because it would cover the zero line of every plot.
 const losses = values => (values.some(value => value < 0) ? values.map(value => value && Math.min(0, value)) : values.map(() => null));
@@ -17,7 +18,7 @@ const sum = (...columns) => columns[0].map((_, index) => columns.reduce((total, 
 // `figure` is the number, `exact` its tooltip, `note` the line below, `lines` and `columns` the plot.
 const CARDS = [
   {
-    name: 'tokens', title: 'Prompt tokens', wide: true,
+    name: 'tokens', title: 'Prompt tokens',
     figure: totals => `${short(totals.tokens_before)} → ${short(totals.tokens_after)}`,
     exact: totals => `${count(totals.tokens_before)} sent by clients, ${count(totals.tokens_after)} forwarded`,
     note: totals => (totals.observed > 0 ? wouldForward(totals) : totals.tokens_before === 0 ? 'sent by clients → forwarded' : `sent by clients → forwarded: ${saving(totals.tokens_before, totals.tokens_after)}`),
@@ -30,9 +31,9 @@ const CARDS = [
     lines: [{ label: 'requests', color: '--kept', filled: true, stepped: true }], columns: series => [series.requests], value: short,
   },
   {
-    name: 'avoided', title: 'Cost avoided, net',
+    name: 'avoided', title: 'Cost avoided, net', wide: true,
     figure: totals => money(totals.avoided_usd), tone: totals => tone(totals.avoided_usd),
-    exact: totals => `${money(totals.unedited_cost_usd)} as sent, minus ${money(totals.cost_usd)} billed and ${money(totals.summarizer_cost_usd)} for summaries`,
+    exact: totals => `${exactMoney(totals.unedited_cost_usd)} as sent, minus ${exactMoney(totals.cost_usd)} billed and ${exactMoney(totals.summarizer_cost_usd)} for summaries`,
     note: totals => (totals.observed > 0 && totals.would_avoid_usd !== null ? `observed, not applied: would avoid ${money(totals.would_avoid_usd)}` : totals.avoided_usd === null ? 'no known price' : `of ${money(totals.unedited_cost_usd)} unedited`),
     // Two lines, so that a loss has its own colour.
     lines: [{ label: 'avoided', color: '--less', filled: true, stepped: true }, { label: 'lost', color: '--more', filled: true, stepped: true }],
@@ -59,12 +60,13 @@ const CARDS = [
     lines: [{ label: 'completion', color: '--c4', filled: true, stepped: true }], columns: series => [series.completion_tokens], value: short,
   },
   {
-    name: 'edits', title: 'Messages left out',
-    figure: totals => short(totals.masked + totals.folded + totals.dropped),
-    exact: totals => `${count(totals.masked)} masked, ${count(totals.folded)} folded, ${count(totals.dropped)} dropped`,
-    note: totals => `${short(totals.masked)} masked, ${short(totals.folded)} folded, ${short(totals.dropped)} dropped`,
-    lines: [{ label: 'masked', color: '--c2', stepped: true }, { label: 'folded', color: '--c4', stepped: true }, { label: 'dropped', color: '--more', stepped: true }],
-    columns: series => [series.masked, series.folded, series.dropped], value: short,
+    // A message that stays masked is left out of every request, so a sum over requests would count it again and again.
+    name: 'edits', title: 'Messages left out, per request',
+    figure: totals => perRequest(totals.masked + totals.trimmed + totals.folded + totals.dropped, totals),
+    exact: totals => `${count(totals.masked)} masked, ${count(totals.trimmed)} trimmed, ${count(totals.folded)} folded, ${count(totals.dropped)} dropped, in ${plural(totals.requests, 'request')}`,
+    note: totals => `${perRequest(totals.masked, totals)} masked, ${perRequest(totals.trimmed, totals)} trimmed, ${perRequest(totals.folded, totals)} folded, ${perRequest(totals.dropped, totals)} dropped`,
+    lines: [{ label: 'masked', color: '--c2', stepped: true }, { label: 'trimmed', color: '--c3', stepped: true }, { label: 'folded', color: '--c4', stepped: true }, { label: 'dropped', color: '--more', stepped: true }],
+    columns: series => ['masked', 'trimmed', 'folded', 'dropped'].map(edit => series[edit].map((number, at) => (number === null ? null : series.requests[at] > 0 ? number / series.requests[at] : 0))), value: short,
   },
   {
     name: 'folds', title: 'Summaries written',
@@ -72,18 +74,18 @@ const CARDS = [
     lines: [{ label: 'summaries', color: '--own', filled: true, stepped: true }], columns: series => [series.folds], value: short,
   },
   {
-    name: 'latency', title: 'Added latency, p50 and p99',
+    name: 'latency', title: 'Added by Tidegate, p50 and p99',
     figure: totals => (totals.overhead_p50_us === null && totals.overhead_p99_us === null ? micros(null) : `${micros(totals.overhead_p50_us)} · ${micros(totals.overhead_p99_us)}`),
     exact: totals => `half of the requests within ${micros(totals.overhead_p50_us)}, 99 % within ${micros(totals.overhead_p99_us)}`,
-    note: () => 'time spent in Tidegate',
+    note: () => 'before the request is forwarded',
     lines: [{ label: 'p50', color: '--kept' }, { label: 'p99', color: '--c1', dashed: true }],
     columns: series => [series.overhead_p50_us, series.overhead_p99_us], value: micros,
   },
   {
-    name: 'upstream', title: 'Upstream latency, p50 and p99',
+    name: 'upstream', title: 'Time to first byte, p50 and p99',
     figure: totals => (totals.latency_p50_us === null ? micros(null) : `${micros(totals.latency_p50_us)} · ${micros(totals.latency_p99_us)}`),
     exact: totals => `half of the answers began within ${micros(totals.latency_p50_us)}, 99 % within ${micros(totals.latency_p99_us)}`,
-    note: () => 'until the upstream began to answer',
+    note: () => 'of the upstream, once it was asked',
     lines: [{ label: 'p50', color: '--kept' }, { label: 'p99', color: '--c1', dashed: true }],
     columns: series => [series.latency_p50_us, series.latency_p99_us], value: micros,
   },
@@ -114,7 +116,7 @@ const card = (signal, spec) => {
   const drawing = plot(signal, spec.lines, spec.value, { whole: spec.value === short, max: spec.max });
   const node = element('article', { class: spec.wide ? 'card wide' : 'card', data: { figure: spec.name } },
     element('h2', {}, spec.title), figure, note, drawing.node);
-  const update = (totals, series, { step, range }) => {
+  const update = (totals, series, { step, range, started }) => {
     setText(figure, spec.figure(totals));
     figure.title = spec.exact(totals);
     figure.className = `figure ${spec.tone?.(totals) ?? ''}`;
@@ -122,16 +124,57 @@ const card = (signal, spec) => {
     const columns = spec.columns(series);
     const direction = trend(columns.length > 1 && spec.lines[0].stepped ? sum(...columns) : columns[0]);
     const [shown, exact] = [spec.figure(totals), spec.exact(totals)];
-    drawing.draw(series.t, columns, `${spec.title} over the last ${range}: ${shown === exact ? shown : `${shown}; ${exact}`}; ${direction}.`, spec.lines[0].stepped ? `per ${step}` : '');
+    drawing.draw(series.t, columns, `${spec.title} over the last ${range}: ${shown === exact ? shown : `${shown}; ${exact}`}; ${direction}.`, spec.lines[0].stepped ? `per ${step}` : '', started);
   };
   return { node, update };
 };
 
-/** All cards; `update(totals, series, { step, range })` takes the lengths in words. */
-export const cards = signal => {
-  const all = CARDS.map(spec => card(signal, spec));
-  return {
-    node: element('div', { class: 'figures' }, all.map(entry => entry.node)),
-    update: (totals, series, lengths) => all.forEach(entry => entry.update(totals, series, lengths)),
+// The order of the page: what an operator asks first comes first.
+const GROUPS = [
+  { name: 'saved', title: 'What did it save?', heading: 'Savings', cards: ['avoided', 'tokens', 'cached', 'billed'] },
+  { name: 'failing', title: 'Is anything failing?', heading: 'Failures', cards: ['errors', 'refusals', 'degraded'] },
+  { name: 'slow', title: 'How slow is it?', heading: 'Latency', cards: ['upstream', 'latency'] },
+  { name: 'now', title: 'What is happening?', heading: 'Traffic', cards: ['requests', 'edits', 'folds', 'completion'] },
+];
+
+const saved = ({ observed, avoided_usd: net, unedited_cost_usd: unedited, cost_usd: billed, would_avoid_usd: would, tokens_before: sent, tokens_after: forwarded, would_tokens_after: planned }) => {
+  if (observed > 0 && would !== null) return [`Would have saved ${money(would)} net: ${percent(would, billed)} of what was billed, and ${saving(sent, planned).replace(' saved', '')} of the tokens. Nothing was edited.`, tone(would)];
+  if (net === null) return [`${saving(sent, forwarded).replace('n/a', 'no tokens yet')}. What that is worth is unknown: the models have no known price.`, ''];
+  if (net === 0) return ['Nothing yet: no edit has paid so far, or there was nothing to edit.', ''];
+  return net > 0 ? [`Saved ${money(net)} net, ${percent(net, unedited)} of ${money(unedited)}.`, 'less'] : [`Cost ${money(-net)} more than without edits: recent edits broke the provider’s cache and have not paid yet.`, 'more'];
+};
+
+const failing = ({ errors, rate_limited: limited, refusals, degraded, would_refuse: would }, rescued) => {
+  const parts = [
+    errors > 0 && `${plural(errors, 'upstream error')}${limited > 0 ? ` (${count(limited)} rate limited)` : ''}`,
+    refusals > 0 && `${plural(refusals, 'request')} refused`, degraded > 0 && `${plural(degraded, 'request')} degraded`,
+    rescued > 0 && `${plural(rescued, 'request')} rescued from an overflow`, would > 0 && `${plural(would, 'request')} would have been refused`,
+  ].filter(Boolean);
+  return parts.length > 0 ? [`${parts.join(', ')}.`, errors + refusals > 0 ? 'more' : ''] : ['No errors, no refusals, no degradations.', 'less'];
+};
+
+const slow = totals => (totals.latency_p50_us === null ? ['No answers yet.', ''] : [`Answers begin after ${micros(totals.latency_p50_us)} (p99 ${micros(totals.latency_p99_us)}). Tidegate adds ${micros(totals.overhead_p50_us)} (p99 ${micros(totals.overhead_p99_us)}).`, '']);
+
+/** The cards of each question; `update(totals, series, { step, range, started, rescued })` takes the lengths in words, and when the process started. `more` has further nodes for a group. */
+export const cards = (signal, more = {}) => {
+  const all = Object.fromEntries(CARDS.map(spec => [spec.name, card(signal, spec)]));
+  const answers = Object.fromEntries(GROUPS.map(({ name }) => [name, element('p', { class: 'short-answer' })]));
+  // All answers are on the first screen; the figures behind them follow.
+  const node = element('div', {},
+    element('div', { class: 'answers' }, GROUPS.map(({ name, title }) => element('div', { class: `tile ${name}`, data: { answer: name } }, element('h2', {}, title), answers[name]))),
+    GROUPS.map(group => element('section', { class: `question ${group.name}`, data: { question: group.name }, 'aria-label': group.title },
+      element('h2', {}, group.heading),
+      element('div', { class: 'figures' }, group.cards.map(name => all[name].node)), more[group.name] ?? null)));
+  const update = (totals, series, lengths) => {
+    Object.values(all).forEach(entry => entry.update(totals, series, lengths));
+    const shown = {
+      saved: saved(totals), failing: failing(totals, lengths.rescued), slow: slow(totals),
+      now: [`${plural(totals.requests, 'request')} in the last ${lengths.range}, ${short(totals.tokens_after)} prompt tokens forwarded.`, ''],
+    };
+    for (const [name, [text, tone]] of Object.entries(shown)) {
+      setText(answers[name], text);
+      answers[name].className = `short-answer ${tone}`;
+    }
   };
+  return { node, update };
 };

@@ -9,8 +9,10 @@ const SIGNS = { '+': '+', '-': '−', ' ': ' ' };
 // Longer runs of added or removed lines are collapsed, so that the replacement of a thousand lines is visible at once.
 const MAX_RUN = 12, SHOWN = 8;
 
+// A long text is cut where its own lines end: the break itself is the end of the line here.
+const broken = text => text.replace(/(?<!\\)((?:\\\\)*)\\n$/, '$1');
 const line = ({ op, text }) => element('div', { class: 'line', data: { op } },
-  element('span', { class: 'gutter' }, SIGNS[op] ?? op), element(TAGS[op] ?? 'span', { class: 'words' }, text === '' ? ' ' : text));
+  element('span', { class: 'gutter' }, SIGNS[op] ?? op), element(TAGS[op] ?? 'span', { class: 'words' }, text === '' ? ' ' : broken(text)));
 
 const runsOf = lines => {
   const runs = [];

@@ -1,4 +1,4 @@
-// The active configuration: each value and its origin.
+// The active configuration: each value and its origin, and the context windows that upstreams have named.
 import { attempt, get, retryWhileUnreachable } from '../api.js';
 import { badge, check, element, field, setOptions, setText, scrollBox } from '../dom.js';
 import { count, timeOf } from '../format.js';
@@ -19,11 +19,13 @@ export const configuration = ({ signal }) => {
   const heading = element('h2');
   const routeValues = valueTable('Values of the route');
   const processValues = valueTable('Values of the process');
+  const windows = windowTable();
   const content = element('div', { hidden: true }, reload,
     element('div', { class: 'controls' }, field('Route', route), element('div', { class: 'grow' }, field('Filter', filter)), check('only non-default values', onlySet)),
     matches,
     element('div', { class: 'panel', data: { part: 'route' } }, heading, scrollBox('Values of the route', routeValues.node)),
-    element('div', { class: 'panel', data: { part: 'process' } }, element('h2', {}, 'Process'), scrollBox('Values of the process', processValues.node)));
+    element('div', { class: 'panel', data: { part: 'process' } }, element('h2', {}, 'Process'), scrollBox('Values of the process', processValues.node)),
+    windows.node);
   const section = element('section', { data: { view: 'configuration' }, 'aria-labelledby': 'title' },
     element('div', { class: 'heading' }, element('h1', { id: 'title', tabindex: -1 }, 'Configuration'), element('p', { class: 'sub' }, 'Every active value and its origin.')),
     notice, content);
@@ -42,6 +44,7 @@ export const configuration = ({ signal }) => {
 
   const read = () => attempt(signal, async () => {
     config = await retryWhileUnreachable(signal, () => get('/api/config', {}, signal));
+    windows.update((await get('/api/windows', {}, signal)).windows);
     setOptions(route, config.routes.map(({ name }) => [name, name]));
     showReload(reload, config);
     notice.replaceChildren();
@@ -63,6 +66,25 @@ const showReload = (place, { file, reload, warnings }) => {
     warnings.length === 0 ? element('p', { class: 'note' }, 'No warnings.')
       : element('div', {}, element('h3', {}, 'Warnings'), element('ul', { class: 'warnings' }, warnings.map(warning => element('li', {}, warning)))),
   ].filter(part => part !== null));
+};
+
+const windowTable = () => {
+  const rows = table({
+    caption: 'Learnt context windows', key: row => `${row.upstream} ${row.model}`,
+    columns: [
+      { label: 'Upstream', head: true, of: row => row.upstream },
+      { label: 'Model', of: row => row.model },
+      { label: 'Tokens', kind: 'number', of: row => count(row.window) },
+    ],
+  });
+  const empty = element('p', { class: 'note' }, 'No upstream has named a window yet, in an overflow error or in its list of models.');
+  const node = element('div', { class: 'panel', data: { part: 'windows' } }, element('h2', {}, 'Learnt context windows'), empty, scrollBox('Learnt context windows', rows.node));
+  const update = all => {
+    empty.hidden = all.length > 0;
+    rows.node.hidden = all.length === 0;
+    rows.update(all);
+  };
+  return { node, update };
 };
 
 const valueTable = caption => table({

@@ -2,13 +2,14 @@
 import { backToList, turnLink } from '../address.js';
 import { attempt, call, get, retryWhileUnreachable } from '../api.js';
 import { badge, element, scrollBox, setDisabled, setText } from '../dom.js';
-import { avoided, count, micros, money, percent, plural, saving, short, timeOf } from '../format.js';
+import { avoided, count, money, percent, plural, saving, short, timeOf } from '../format.js';
 import { follow, oneAtATime } from '../live.js';
 import { table } from '../table.js';
 import { notes, gainOrLoss } from './conversations.js';
 import { problem } from './notice.js';
 import { forwardedOf, strip } from './strip.js';
 import { folds } from './summary.js';
+import { transcript } from './transcript.js';
 
 const PAGE = 500;
 
@@ -24,6 +25,7 @@ export const conversation = ({ signal, parameters: [id] }) => {
   const columns = strip(id, signal);
   const turns = turnTable(id);
   const summaries = folds();
+  const told = transcript(id, signal);
   const memory = element('div', { class: 'panel', hidden: true });
   const range = element('p', { class: 'range' });
   const pageButton = (text, name, to) => element('button', { type: 'button', id: name, on: { click: () => { offset = to(); read(); } } }, text);
@@ -37,6 +39,7 @@ export const conversation = ({ signal, parameters: [id] }) => {
     element('button', { type: 'button', class: 'danger', id: 'delete', on: { click: dialog.open } }, 'Delete…'));
   const content = element('div', { hidden: true }, figures,
     element('div', { class: 'panel' }, element('h2', {}, 'Turn by turn'), columns.node),
+    element('div', { class: 'panel' }, element('h2', {}, 'Transcript'), told.node),
     element('div', { class: 'panel' }, element('h2', {}, 'Turns'), pager, scrollBox('Turns', turns.node, { tall: true })),
     memory, element('div', { class: 'panel' }, element('h2', {}, 'Summaries'), summaries.node));
 
@@ -60,6 +63,7 @@ export const conversation = ({ signal, parameters: [id] }) => {
     columns.update(page.turns, at);
     turns.update(page.turns.map((turn, index) => ({ ...turn, number: at + index + 1 })).reverse());
     summaries.update(page.summaries);
+    told.update(total);
     memory.hidden = page.memory === null;
     if (page.memory !== null) memory.replaceChildren(element('h2', {}, 'Pinned memory'), element('pre', { class: 'wrap' }, page.memory));
     pager.hidden = total <= PAGE;
@@ -98,11 +102,13 @@ const facts = one => [
   ['Turns', count(one.turns)],
   ['Tokens sent → forwarded', element('span', { title: `${count(one.tokens_before)} → ${count(one.tokens_after)}` }, `${short(one.tokens_before)} → ${short(one.tokens_after)}`), saving(one.tokens_before, one.tokens_after)],
   ['Billed', money(one.cost_usd), one.unedited_cost_usd === null ? null : `${money(one.unedited_cost_usd)} unedited`],
-  ['Avoided', gainOrLoss(avoided(one)), 'before the cost of summaries'],
+  one.tokens_planned > 0 && one.planned_cost_usd !== null && one.cost_usd !== null
+    ? ['Would have avoided', money(one.cost_usd - one.planned_cost_usd), `would have forwarded ${short(one.tokens_planned)}; nothing was edited`]
+    : ['Avoided', gainOrLoss(avoided(one)), 'before the cost of summaries'],
   ['Cached share', percent(one.cached_tokens, one.prompt_tokens), `${short(one.cached_tokens)} of ${short(one.prompt_tokens)} tokens`],
   ['Completion tokens', count(one.completion_tokens)],
   ['Last seen', timeOf(one.last), ['first ', timeOf(one.first)]],
-  ['Notes', one.stop_hint === null && one.refusals === 0 && one.degraded === 0 ? 'none' : notes(one), one.stop_hint === null ? null : `no progress for ${plural(one.stop_hint, 'turn')}`],
+  ['Notes', one.stop_hint === null && one.refusals === 0 && one.errors === 0 && one.degraded === 0 ? 'none' : notes(one), one.stop_hint === null ? null : `no progress for ${plural(one.stop_hint, 'turn')}`],
 ].map(([name, value, more]) => element('div', {}, element('dt', {}, name), element('dd', {}, value), more ? element('dd', { class: 'note' }, more) : null));
 
 export const outcomeBadge = turn => {
@@ -123,14 +129,18 @@ const turnTable = id => {
       { label: 'Time', sign: row => row.at, of: row => timeOf(row.at) },
       number('Sent', row => count(row.tokens_before)),
       number('Forwarded', row => (row.outcome === 'refused' ? 'nothing' : count(forwardedOf(row)))),
-      number('Masked', row => count(row.observed ? 0 : row.masked.length)), number('Folded', row => count(row.observed ? 0 : row.folded)), number('Dropped', row => count(row.observed ? 0 : row.dropped)),
+      { label: 'Edited', sign: row => `${row.observed} ${row.masked.length} ${row.trimmed.length} ${row.folded} ${row.dropped}`, of: editsOf },
       number('Cached', row => percent(row.cached_tokens, row.prompt_tokens), 'as counted by the provider'),
       number('Cost', row => money(row.cost_usd)),
-      number('Added', row => micros(row.overhead_us), 'latency added by Tidegate'),
-      { label: 'Trigger', of: row => row.trigger ?? '' },
       { label: 'Status', kind: 'notes', sign: row => `${row.status}${row.outcome}${row.degraded}${row.observed}`, of: row => [outcomeBadge(row), row.degraded ? badge(row.degraded, 'warn', 'degraded') : null, row.observed ? badge('observed only', '', 'nothing was edited') : null] },
     ],
   });
+};
+
+/** `12 masked, 30 folded`; with a plan that was only observed, what would have been. */
+const editsOf = row => {
+  const edits = [[row.masked.length, 'masked'], [row.trimmed.length, 'trimmed'], [row.folded, 'folded'], [row.dropped, 'dropped']].filter(([number]) => number > 0).map(([number, edit]) => `${count(number)} ${edit}`).join(', ');
+  return edits === '' ? 'nothing' : row.observed ? `would: ${edits}` : edits;
 };
 
 // The dialog that confirms deleting; Escape and Cancel close it.

@@ -2,7 +2,7 @@
 import { conversationLink } from '../address.js';
 import { attempt, get, retryWhileUnreachable } from '../api.js';
 import { badge, check, element, field, screenReaderOnly, setDisabled, setOptions, setText } from '../dom.js';
-import { ago, avoided, count, money, percent, plural, saving, shortened, timeOf } from '../format.js';
+import { ago, avoided, count, exactMoney, money, percent, plural, saving, shortened, timeOf } from '../format.js';
 import { follow, oneAtATime } from '../live.js';
 import { table } from '../table.js';
 import { nothingYet, problem } from './notice.js';
@@ -13,7 +13,10 @@ const MIN_RELOAD_MS = 8000;
 const STRATEGIES = ['passthrough', 'masking', 'summarization', 'hybrid', 'window'];
 
 // Module state, so that coming back from a conversation shows the same list. It never goes into the URL.
-const filters = { search: '', route: '', model: '', strategy: '', hint: false, pages: [0] };
+const NO_FILTER = { search: '', route: '', model: '', strategy: '', trouble: '', active: '', hint: false };
+const filters = { ...NO_FILTER, sort: 'last', pages: [0] };
+const TROUBLES = [['', 'any or none'], ['any', 'anything wrong'], ['errors', 'upstream errors'], ['refusals', 'refused'], ['degraded', 'degraded']];
+const ACTIVE = [['', 'any time'], ['3600000', 'last hour'], ['86400000', 'last day'], ['604800000', 'last week']];
 
 export const conversations = ({ signal }) => {
   let lastRead = 0, wait = 0, shown = [], next = null;
@@ -27,12 +30,16 @@ export const conversations = ({ signal }) => {
     wait = setTimeout(() => { filters.search = search.value.trim(); restart(); }, 250);
   });
   signal.addEventListener('abort', () => clearTimeout(wait), { once: true });
-  const [route, model, strategy] = ['route', 'model', 'strategy'].map(choose);
+  const [route, model, strategy, trouble, active] = ['route', 'model', 'strategy', 'trouble', 'active'].map(choose);
+  setOptions(trouble, TROUBLES);
+  setOptions(active, ACTIVE);
+  [trouble.value, active.value] = [filters.trouble, filters.active];
   const hint = element('input', { type: 'checkbox', id: 'filter-hint', on: { change: () => { filters.hint = hint.checked; restart(); } } });
   hint.checked = filters.hint;
   const known = { route: new Set(), model: new Set(), strategy: new Set(STRATEGIES) };
 
-  const list = rows();
+  const titles = openings(signal, () => list.update(shown));
+  const list = rows(titles, { current: () => filters.sort, choose: sort => { filters.sort = sort; restart(); } });
   const notice = element('div');
   const range = element('p', { class: 'range', role: 'status' });
   const earlier = element('button', { type: 'button', id: 'previous', on: { click: () => { filters.pages.pop(); read(); } } }, 'Previous');
@@ -43,7 +50,7 @@ export const conversations = ({ signal }) => {
     element('div', { class: 'heading' }, element('h1', { id: 'title', tabindex: -1 }, 'Conversations')),
     element('div', { class: 'controls', role: 'search', 'aria-label': 'Conversations' },
       element('div', { class: 'grow' }, field('Search', search)),
-      field('Route', route), field('Model', model), field('Strategy', strategy),
+      field('Route', route), field('Model', model), field('Strategy', strategy), field('Trouble', trouble), field('Active', active),
       check('only with a stop hint', hint)),
     notice, element('div', { class: 'panel flush' }, list.node), pager);
   list.node.parentNode.hidden = pager.hidden = true;
@@ -56,10 +63,10 @@ export const conversations = ({ signal }) => {
     }
   };
 
-  const isFiltered = () => filters.search !== '' || filters.route !== '' || filters.model !== '' || filters.strategy !== '' || filters.hint;
+  const isFiltered = () => filters.sort !== 'last' || Object.entries(NO_FILTER).some(([name, none]) => filters[name] !== none);
   const clear = () => {
-    Object.assign(filters, { search: '', route: '', model: '', strategy: '', hint: false });
-    search.value = '';
+    Object.assign(filters, NO_FILTER);
+    [search.value, trouble.value, active.value] = ['', '', ''];
     hint.checked = false;
     search.focus();
     restart();
@@ -79,6 +86,7 @@ export const conversations = ({ signal }) => {
     for (const summary of shown) for (const name of Object.keys(known)) known[name].add(summary[name]);
     showChoices();
     list.update(shown);
+    titles.read(shown);
     const empty = shown.length === 0;
     list.node.parentNode.hidden = empty;
     showNotice(empty ? (isFiltered() || filters.pages.length > 1 ? 'filtered' : 'none') : '');
@@ -92,8 +100,9 @@ export const conversations = ({ signal }) => {
 
   const read = () => {
     const thisRead = lastRead += 1;
-    const { search: words, route, model, strategy } = filters;
-    const parameters = { offset: filters.pages.at(-1), limit: PAGE, search: words, route, model, strategy, hint: filters.hint ? 1 : null };
+    const { search: words, route, model, strategy, trouble, active, sort } = filters;
+    const since = active === '' ? null : Date.now() - Number(active);
+    const parameters = { offset: filters.pages.at(-1), limit: PAGE, search: words, route, model, strategy, trouble, since, sort: sort === 'last' ? null : sort, hint: filters.hint ? 1 : null };
     return attempt(signal, async () => {
       const page = await retryWhileUnreachable(signal, () => get('/api/conversations', parameters, signal));
       if (thisRead === lastRead) show(page);
@@ -122,26 +131,50 @@ export const conversations = ({ signal }) => {
   return { section, title: 'Conversations' };
 };
 
-const rows = () => table({
-  caption: 'Conversations, newest first', key: row => row.id, cards: true,
+// A conversation without a name of its own is recognised by its first message.
+const AUTOMATIC = /^(auto|session)-[0-9a-f]{16}$/;
+
+/** The first user messages of conversations with automatic names, read one after the other. */
+const openings = (signal, changed) => {
+  const known = new Map();
+  const of = row => known.get(row.id) ?? null;
+  const read = oneAtATime(async (conversations = []) => {
+    for (const { id, name } of conversations) {
+      if (signal.aborted || known.has(id) || !AUTOMATIC.test(name)) continue;
+      known.set(id, null);
+      await attempt(signal, async () => {
+        const { messages } = await get(`/api/conversations/${id}/messages`, { limit: 5 }, signal);
+        const first = messages.map(entry => entry.message).find(message => message?.role === 'user');
+        const content = [first?.content ?? ''].flat().map(part => (typeof part === 'string' ? part : part?.text ?? '')).join(' ').trim();
+        known.set(id, content === '' ? null : content.slice(0, 120));
+        changed();
+      }, () => {});
+    }
+  });
+  return { of, read };
+};
+
+const model = row => [row.route, ' ', row.model, ' ', element('span', { class: 'note' }, row.strategy)];
+const isObserved = row => row.tokens_planned > 0;
+const planned = row => (isObserved(row) ? row.tokens_planned : row.tokens_after);
+
+const rows = (titles, order) => table({
+  caption: 'Conversations', key: row => row.id, cards: true, order,
   attributes: row => ({ data: { id: row.id } }),
   columns: [
-    { label: 'Name', head: true, kind: 'name', sign: row => row.name, of: row => element('a', { href: conversationLink(row.id), title: row.name }, row.name) },
-    { label: 'Route', of: row => row.route },
-    { label: 'Model', kind: 'word', of: row => row.model },
-    { label: 'Strategy', of: row => row.strategy },
-    { label: 'Turns', kind: 'number', of: row => count(row.turns) },
-    { label: 'Sent → forwarded', kind: 'number', sign: row => `${row.tokens_before} ${row.tokens_after}`, of: row => [shortened(row.tokens_before), ' → ', shortened(row.tokens_after)] },
-    { label: 'Saved', kind: 'gauge', sign: row => `${row.tokens_before} ${row.tokens_after}`, of: row => [gauge(row), saving(row.tokens_before, row.tokens_after).replace(' saved', '')] },
-    { label: 'Billed', kind: 'number', of: row => money(row.cost_usd) },
-    { label: 'Avoided', kind: 'number', title: 'cost as sent minus cost billed', sign: row => avoided(row), of: row => gainOrLoss(avoided(row)) },
-    { label: 'Last seen', sign: row => ago(row.last), of: row => timeOf(row.last, ago(row.last)) },
-    { label: 'Notes', kind: 'notes', sign: row => `${row.stop_hint} ${row.refusals} ${row.degraded}`, of: notes },
+    { label: 'Name', head: true, kind: 'name', sign: row => `${row.name} ${titles.of(row)}`, of: row => [element('a', { href: conversationLink(row.id), title: row.name }, row.name), titles.of(row) === null ? null : element('span', { class: 'note opening' }, titles.of(row))] },
+    { label: 'Route, model, strategy', kind: 'word', sign: row => `${row.route} ${row.model} ${row.strategy}`, of: model },
+    { label: 'Turns', kind: 'number', sort: 'turns', of: row => count(row.turns) },
+    { label: 'Sent → forwarded', kind: 'number', sort: 'sent', sign: row => `${row.tokens_before} ${planned(row)}`, of: row => [shortened(row.tokens_before), ' → ', shortened(planned(row)), isObserved(row) ? ' (would)' : null] },
+    { label: 'Saved', kind: 'gauge', sort: 'saved', sign: row => `${row.tokens_before} ${planned(row)}`, of: row => [gauge({ tokens_before: row.tokens_before, tokens_after: planned(row) }), saving(row.tokens_before, planned(row)).replace(' saved', isObserved(row) ? ' (would)' : '')] },
+    { label: 'Billed', kind: 'number', sort: 'billed', of: row => money(row.cost_usd) },
+    { label: 'Avoided', kind: 'number', sort: 'avoided', title: 'cost as sent minus cost billed', sign: row => `${avoided(row)} ${row.planned_cost_usd}`, of: row => (isObserved(row) && row.planned_cost_usd !== null && row.cost_usd !== null ? element('span', { title: 'would have been avoided; nothing was edited' }, `${money(row.cost_usd - row.planned_cost_usd)} (would)`) : gainOrLoss(avoided(row))) },
+    { label: 'Last seen', kind: 'notes', sort: 'last', sign: row => `${ago(row.last)} ${row.stop_hint} ${row.refusals} ${row.errors} ${row.degraded}`, of: row => [timeOf(row.last, ago(row.last)), ' ', notes(row)].flat() },
   ],
 });
 
 /** An amount saved or lost, coloured accordingly. */
-export const gainOrLoss = dollars => element('span', { class: dollars < 0 ? 'more' : dollars > 0 ? 'less' : '' }, money(dollars));
+export const gainOrLoss = dollars => element('span', { class: dollars < 0 ? 'more' : dollars > 0 ? 'less' : '', title: exactMoney(dollars) }, money(dollars));
 
 const gauge = ({ tokens_before: before, tokens_after: after }) => {
   const level = element('i', { class: after > before ? 'more' : '' });
@@ -150,10 +183,11 @@ const gauge = ({ tokens_before: before, tokens_after: after }) => {
 };
 
 /** Badges for a stop hint, refusals and degradations. */
-export const notes = ({ stop_hint: hint, refusals, degraded }) => {
+export const notes = ({ stop_hint: hint, refusals, errors, degraded }) => {
   const badges = [
     hint === null ? null : badge(`stop hint: ${hint}`, 'warn', `no progress for ${plural(hint, 'turn')}`),
     refusals > 0 ? badge(`${count(refusals)} refused`, 'bad') : null,
+    errors > 0 ? badge(plural(errors, 'error'), 'bad', 'of the upstream') : null,
     degraded > 0 ? badge(`${count(degraded)} degraded`, 'warn') : null,
   ].filter(entry => entry !== null);
   return badges.length > 0 ? badges : [screenReaderOnly('none')];

@@ -1,11 +1,12 @@
-// The overview: live figures of this process over a time range.
+// The overview: live figures over a time range.
 import { attempt, get, retryWhileUnreachable } from '../api.js';
 import { badge, element, field, setOptions, setText, scrollBox } from '../dom.js';
-import { count, fullTime, micros, money, percent, saving, share, span, timeOf } from '../format.js';
-import { follow, isPaused } from '../live.js';
-import { resample, stepOf, addPoint } from '../series.js';
+import { count, exactMoney, fullTime, money, percent, plural, saving, share, shortened, span, timeOf } from '../format.js';
+import { follow, isPaused, oneAtATime } from '../live.js';
+import { addPoint, resample, stepOf, withoutPast } from '../series.js';
 import { table } from '../table.js';
 import { cards } from './cards.js';
+import { recent } from './recent.js';
 import { nothingYet, problem } from './notice.js';
 
 const RANGES = [['15m', '15 min', '15 minutes'], ['1h', '1 h', 'hour'], ['6h', '6 h', '6 hours'], ['24h', '24 h', '24 hours']];
@@ -19,7 +20,7 @@ const chosen = { range: '15m', route: '', model: '' };
 
 export const overview = ({ signal }) => {
   const seen = { route: new Set(), model: new Set() };
-  let series = null, lastRead = 0, open = false;
+  let series = null, othersChanged = 0, lastRead = 0, open = false;
 
   const ranges = RANGES.map(([value, text]) => element('button', { type: 'button', 'data-range': value, on: { click: () => choose({ range: value }) } }, text));
   const route = element('select', { id: 'filter-route', on: { change: () => choose({ route: route.value }) } });
@@ -27,22 +28,24 @@ export const overview = ({ signal }) => {
   const state = element('span', { class: 'live' });
   const toggle = element('button', { type: 'button', id: 'pause', on: { click: () => { (isPaused() ? stream.resume : stream.pause)(); showState(); } } });
   const process = element('p', { class: 'process' });
+  const sub = element('p', { class: 'sub' }, 'Figures of the last day.');
   const notice = element('div');
-  const figures = cards(signal);
+  const latest = recent();
   const routes = breakdown('route', name => choose({ route: name }));
   const models = breakdown('model', name => choose({ model: name }));
   const reasons = reasonTable('Degradations by reason', 'No degradations.', 'reason', 'degraded');
   const codes = reasonTable('Refusals by code', 'No refusals.', 'code', 'refusals');
+  const statuses = reasonTable('Upstream answers by status', 'No answers.', 'status', 'statuses');
+  const figures = cards(signal, { failing: element('div', { class: 'trio' }, statuses.node, codes.node, reasons.node), now: latest.node });
   const content = element('div', { hidden: true },
     figures.node,
-    element('div', { class: 'panel dense' }, element('h2', {}, 'By route'), routes.node),
-    element('div', { class: 'panel dense' }, element('h2', {}, 'By model'), models.node),
-    element('div', { class: 'pair' }, reasons.node, codes.node));
+    element('div', { class: 'panel' }, element('h2', {}, 'By route'), routes.node),
+    element('div', { class: 'panel' }, element('h2', {}, 'By model'), models.node));
 
   const section = element('section', { data: { view: 'overview' }, 'aria-labelledby': 'title' },
     element('div', { class: 'heading' },
       element('h1', { id: 'title', tabindex: -1 }, 'Overview'),
-      element('p', { class: 'sub' }, 'Figures of this process since it started.')),
+      sub),
     element('div', { class: 'controls' },
       element('div', { class: 'field', role: 'group', 'aria-label': 'Range' }, element('span', { class: 'label', 'aria-hidden': 'true' }, 'Range'), element('div', { class: 'choice' }, ranges)),
       field('Route', route), field('Model', model),
@@ -69,6 +72,7 @@ export const overview = ({ signal }) => {
     for (const { name } of page.models) seen.model.add(name);
     showChoice();
     showProcess(process, page);
+    setText(sub, page.process.shares_figures ? 'Figures of the last day, of all processes that share the store.' : 'Figures of the last day.');
     const quiet = page.totals.requests === 0 && page.totals.refusals === 0;
     const filtered = chosen.route !== '' || chosen.model !== '';
     content.hidden = quiet;
@@ -79,9 +83,11 @@ export const overview = ({ signal }) => {
     }
     if (quiet) return;
     const step = stepOf(chosen.range);
-    figures.update(page.totals, resample(series, step), { step: span(step), range: rangeText(chosen.range) });
+    const rescued = page.outcomes.find(({ name }) => name === 'rescued')?.count ?? 0;
+    figures.update(page.totals, withoutPast(resample(series, step), page.process.started - step), { step: span(step), range: rangeText(chosen.range), started: page.process.started, rescued });
     routes.update(page.routes);
-    models.update(page.models);
+    models.update(page.models.map(row => ({ ...row, names: row.name === 'other' ? latest.unknown(seen.model) : [] })));
+    statuses.update(page.statuses);
     reasons.update(page.degraded);
     codes.update(page.refusals);
   };
@@ -97,9 +103,14 @@ export const overview = ({ signal }) => {
       // The filters may have changed while this was loading.
       if (thisRead !== lastRead) return;
       series = page.series;
+      othersChanged = page.others_changed;
       show(page);
+      readLatest();
     }, error => { notice.dataset.why = 'error'; notice.replaceChildren(problem(error, read)); });
   };
+
+  // The view works without the list, so errors are not shown.
+  const readLatest = oneAtATime(() => attempt(signal, async () => latest.update((await get('/api/conversations', { limit: 50 }, signal)).conversations), () => {}));
 
   const choose = change => {
     Object.assign(chosen, change);
@@ -115,6 +126,12 @@ export const overview = ({ signal }) => {
       if (series === null) return;
       addPoint(series, event.point);
       show(event);
+      if (event.point.requests > 0) readLatest();
+      // Other processes have told of minutes that are past.
+      if (event.others_changed !== othersChanged) {
+        othersChanged = event.others_changed;
+        read();
+      }
     },
     reconnected: read,
     change: isOpen => { open = isOpen; showState(); },
@@ -145,23 +162,24 @@ const breakdown = (dimension, choose) => {
   const rows = table({
     caption: `Figures by ${dimension}`, key: row => row.name, attributes: row => ({ data: { name: row.name } }),
     columns: [
-      { label: dimension, head: true, sign: row => row.name, of: row => element('button', { type: 'button', class: 'as-link', title: `Show only this ${dimension}`, on: { click: () => choose(row.name) } }, row.name) },
+      { label: dimension, head: true, sign: row => `${row.name} ${row.names ?? ''}`, of: row => [element('button', { type: 'button', class: 'as-link', title: `Show only this ${dimension}`, on: { click: () => choose(row.name) } }, row.name), row.names?.length > 0 ? element('span', { class: 'note' }, ` ${row.names.join(', ')}`) : null] },
       number('requests', row => count(row.requests)),
-      number('sent', row => count(row.tokens_before), 'prompt tokens as sent by clients'),
-      number('forwarded', row => count(row.tokens_after), 'prompt tokens as forwarded'),
-      number('saved', row => saving(row.tokens_before, row.tokens_after).replace(' saved', '')),
+      { label: 'sent → forwarded', kind: 'number', title: 'prompt tokens', sign: row => `${row.tokens_before} ${row.tokens_after}`, of: row => [shortened(row.tokens_before), ' → ', shortened(row.tokens_after)] },
+      number('saved', row => saving(row.tokens_before, row.observed > 0 ? row.would_tokens_after : row.tokens_after).replace(' saved', row.observed > 0 ? ' (would)' : ''), 'of the prompt tokens'),
       number('cached', row => percent(row.cached_tokens, row.prompt_tokens), 'cached share of the prompt, as counted by the provider'),
-      number('completion', row => count(row.completion_tokens), 'completion tokens'),
       number('billed', row => money(row.cost_usd)),
-      { label: 'avoided', kind: 'number', title: 'cost as sent minus cost billed and summaries', sign: row => row.avoided_usd, of: row => element('span', { class: row.avoided_usd < 0 ? 'more' : row.avoided_usd > 0 ? 'less' : '' }, money(row.avoided_usd)) },
-      number('masked', row => count(row.masked), 'messages'), number('folded', row => count(row.folded), 'messages'), number('dropped', row => count(row.dropped), 'messages'),
-      number('summaries', row => count(row.folds), 'summaries written'),
-      number('p50', row => micros(row.overhead_p50_us), 'added latency'), number('p99', row => micros(row.overhead_p99_us), 'added latency'),
-      number('degraded', row => count(row.degraded)), number('refused', row => count(row.refusals)),
+      { label: 'avoided', kind: 'number', title: 'cost as sent minus cost billed and summaries', sign: row => `${row.avoided_usd} ${row.would_avoid_usd}`, of: row => amount(row) },
+      { label: 'failed', kind: 'number', title: 'upstream errors, refusals and degradations', sign: row => `${row.errors} ${row.refusals} ${row.degraded}`, of: row => trouble(row) },
     ],
   });
   return { node: scrollBox(`Figures by ${dimension}`, rows.node), update: rows.update };
 };
+
+const amount = row => (row.observed > 0
+  ? element('span', { title: 'would have been avoided; nothing was edited' }, `${money(row.would_avoid_usd)} (would)`)
+  : element('span', { class: row.avoided_usd < 0 ? 'more' : row.avoided_usd > 0 ? 'less' : '', title: exactMoney(row.avoided_usd) }, money(row.avoided_usd)));
+
+const trouble = ({ errors, refusals, degraded }) => element('span', { class: errors + refusals > 0 ? 'more' : '', title: `${plural(errors, 'upstream error')}, ${plural(refusals, 'refusal')}, ${count(degraded)} degraded` }, count(errors + refusals + degraded));
 
 const reasonTable = (title, none, label, hook) => {
   const rows = table({

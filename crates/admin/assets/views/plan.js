@@ -60,12 +60,15 @@ const part = (title, facts) => {
     element('dl', { class: 'pairs' }, known.map(([name, value]) => [element('dt', {}, name), element('dd', {}, String(value))])));
 };
 
-const settings = ({ masking, folding, model, route, upstream, strategy, observe }) => element('div', { class: 'settings' },
+const settings = ({ masking, folding, recall, model, route, upstream, strategy, observe }) => element('div', { class: 'settings' },
   part('Policy', [['route', route], ['upstream', upstream], ['strategy', strategy], ['observe', observe ? 'yes: plans are reported, not applied' : null]]),
   masking ? part('Masking', [['keep', masking.keep], ['pace', masking.pace], ['cause', masking.cause], ['postponed', masking.postponed || null], ['note', masking.note]]) : null,
   folding ? part('Folding', [
     ['when', folding.when], ['keep', folding.keep], ['mode', folding.mode], ['summarizer', folding.summarizer], ['cause', folding.cause],
     ['covered', folding.covered ? plural(folding.covered, 'message') : null], ['summary', folding.summary_tokens ? plural(folding.summary_tokens, 'token') : null], ['note', folding.note],
+  ]) : null,
+  recall && recall.excerpts.length > 0 ? part('Recall', [
+    ...recall.excerpts.map(one => [`in ${one.message}`, `${one.quotes.join(', ')}: ${plural(one.tokens, 'token')}${one.new ? ', new' : ''}`]), ['note', recall.note],
   ]) : null,
   model ? part('Model', [
     ['requested', model.asked], ['matched', model.matched], ['window', model.window ? count(model.window) : null], ['encoding', model.encoding && `${model.encoding} (${model.fit})`],

@@ -1,5 +1,5 @@
 // The strip: one column per turn. The whole column is what the client sent; its lower part is what was forwarded, and
-// above it is what was masked, folded and dropped.
+// above it is what was masked, trimmed, folded and dropped.
 import { turnLink } from '../address.js';
 import { element, svg } from '../dom.js';
 import { count, percent, plural, short } from '../format.js';
@@ -8,7 +8,7 @@ const HEIGHT = 240, TOP = 22, BOTTOM = 24, AXIS = 54;
 // Wide enough for a finger, wider if there is room; longer conversations scroll.
 const NARROW = 24, WIDE = 44, GAP = 3;
 const LEGEND = [
-  ['kept', 'forwarded'], ['cached', 'forwarded, cached'], ['own', 'summary'], ['masked', 'masked'], ['folded', 'folded'], ['dropped', 'dropped'],
+  ['kept', 'forwarded'], ['cached', 'forwarded, cached'], ['own', 'summary'], ['masked', 'masked'], ['trimmed', 'trimmed'], ['folded', 'folded'], ['dropped', 'dropped'],
   ['refused', '✕ refused: nothing forwarded'], ['degraded', '▲ degraded'],
 ];
 
@@ -25,7 +25,7 @@ const partsOf = turn => {
   const hit = turn.prompt_tokens > 0 ? Math.min(1, turn.cached_tokens / turn.prompt_tokens) : 0;
   const cached = Math.min(hit * forwarded, forwarded - summary);
   const out = Math.max(0, turn.tokens_before - forwarded);
-  const reasons = [['masked', turn.saved_by_masking], ['folded', turn.folded_tokens], ['dropped', turn.dropped_tokens]];
+  const reasons = [['masked', turn.saved_by_masking], ['trimmed', turn.saved_by_trimming], ['folded', turn.folded_tokens], ['dropped', turn.dropped_tokens]];
   const total = reasons.reduce((sum, [, tokens]) => sum + tokens, 0);
   return [['cached', cached], ['kept', forwarded - summary - cached], ['own', summary],
     ...reasons.map(([name, tokens]) => [name, total > 0 ? out * tokens / total : 0])].filter(([, tokens]) => tokens > 0);
@@ -38,6 +38,7 @@ const describe = (turn, number) => [
   !turn.observed && turn.summary_tokens > 0 && `${count(turn.summary_tokens)} of them summary`,
   turn.cached_tokens > 0 && `${percent(turn.cached_tokens, turn.prompt_tokens)} cached`,
   !turn.observed && turn.masked.length > 0 && `${count(turn.masked.length)} masked`,
+  !turn.observed && turn.trimmed.length > 0 && `${count(turn.trimmed.length)} trimmed`,
   !turn.observed && turn.folded > 0 && `${count(turn.folded)} folded`,
   !turn.observed && turn.dropped > 0 && `${count(turn.dropped)} dropped`,
   turn.degraded && `degraded: ${turn.degraded}`,

@@ -26,11 +26,13 @@ export const turn = ({ signal, parameters: [id, digits] }) => {
     const { conversation, turn: record } = page;
     setText(heading, `Turn ${count(number)} of ${count(page.turns_total)}`);
     about.replaceChildren(conversation.name, ' · ', timeOf(record.at), ` · ${record.route} · ${record.model} · ${record.strategy} · `, outcomeBadge(record),
-      record.degraded ? badge(`degraded: ${record.degraded}`, 'warn') : '', record.observed ? badge('observed only', '', 'nothing was edited') : '');
+      record.degraded ? badge(`degraded: ${record.degraded}`, 'warn') : '', record.native ? badge('native', '', 'left to the provider, which was asked to manage the context') : '', record.observed ? badge('observed only', '', 'nothing was edited') : '');
     neighbours.replaceChildren(
       number > 1 ? element('a', { class: 'button', href: turnLink(id, number - 1), rel: 'prev' }, '← Previous turn') : '',
       number < page.turns_total ? element('a', { class: 'button', href: turnLink(id, number + 1), rel: 'next' }, 'Next turn →') : '');
-    const cause = page.cause === null ? null : element('p', { class: 'cause' }, element('b', {}, 'Why: '), page.cause);
+    const why = [failure(record) && element('p', { class: 'cause failed' }, element('b', {}, 'What happened: '), failure(record)),
+      page.cause === null ? null : element('p', { class: 'cause' }, element('b', {}, 'Why: '), page.cause)].filter(Boolean);
+    const cause = why.length > 0 ? element('div', {}, why) : null;
     const summary = page.summary === null ? null : element('div', { class: 'panel' }, element('h2', {}, 'Summary used in this turn'), summaryBody(page.summary));
     const times = element('div', { class: 'panel' }, element('h2', {}, 'Time and cost'), figures(record));
     const parts = [page.explanation ? planOf(page, read, cause) : recorded(page, cause), summary, times];
@@ -48,10 +50,22 @@ export const turn = ({ signal, parameters: [id, digits] }) => {
   return { section, title: `Turn ${number}, conversation ${id.slice(0, 8)}` };
 };
 
+// Why a turn has no answer, or half of one. The plan says what was decided, not what became of the request.
+const failure = record => {
+  const wait = record.retry_after_s === null ? '' : ` It asks the client to wait ${record.retry_after_s} s.`;
+  if (record.overflow_rejected) return `Tidegate refused it with context_budget_exceeded: ${count(record.tokens_after)} tokens do not fit the input budget of ${count(record.budget)}.`;
+  if (record.outcome === 'refused') return `Tidegate refused it with status ${record.status}; nothing was forwarded.`;
+  if (record.outcome === 'upstream_error') return record.status === 502 || record.status === 504 ? 'The upstream could not be reached, or did not answer in time.' : `The upstream answered with status ${record.status}.${wait}`;
+  if (record.outcome === 'upstream_broke') return 'The upstream broke off before its answer was complete.';
+  if (record.outcome === 'client_closed') return 'The client left before the answer was complete.';
+  return null;
+};
+
 const sentence = record => {
   if (isRefused(record)) return `${count(record.tokens_before)} tokens were sent and refused; nothing was forwarded.`;
   const edits = [
     record.masked.length > 0 && `${plural(record.masked.length, 'message')} masked`,
+    record.trimmed.length > 0 && `${plural(record.trimmed.length, 'message')} trimmed`,
     record.folded > 0 && `${plural(record.folded, 'message')} folded`,
     record.dropped > 0 && `${plural(record.dropped, 'message')} dropped`,
   ].filter(Boolean);
@@ -71,10 +85,12 @@ const recorded = ({ turn: record, missing }, cause) => element('div', { class: '
     element('div', { class: 'panel' }, element('h2', {}, 'Edits'), pairs([
       ['messages', count(record.messages)],
       ['masked', record.masked.length > 0 ? `${count(record.masked.length)} (${record.masked.join(', ')}), ${plural(record.saved_by_masking, 'token')} saved` : 'none'],
+      ['trimmed', record.trimmed.length > 0 ? `${count(record.trimmed.length)} (${record.trimmed.join(', ')}), ${plural(record.saved_by_trimming, 'token')} saved` : 'none'],
       ['postponed', record.postponed > 0 ? plural(record.postponed, 'message') : 'none'],
       ['folded', record.folded > 0 ? `${count(record.folded)}, ${plural(record.folded_tokens, 'token')}` : 'none'],
       ['dropped', record.dropped > 0 ? `${count(record.dropped)}, ${plural(record.dropped_tokens, 'token')}` : 'none'],
       ['summary', record.summary_tokens > 0 ? plural(record.summary_tokens, 'token') : 'none'],
+      ...record.recalled.map(one => ['recalled', `${one.messages.join(', ')} in ${plural(one.tokens, 'token')}${one.new ? ', new' : ''}`]),
     ]))));
 
 const pairs = facts => element('dl', { class: 'pairs' }, facts.map(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]));

@@ -51,7 +51,7 @@ async fn a_running_process_is_read_over_http() {
     let address = listener.local_addr().unwrap();
     let mut admin = admin(conversations);
     admin.token = Some(Token::new("s3cret"));
-    let server = tokio::spawn(serve(listener, admin));
+    let server = tokio::spawn(serve(listener, admin, std::future::pending()));
     let with = |token: &str| Source::Running { address, token: Some(token.to_owned()) };
     assert_eq!(with("s3cret").list(&Filter::default(), 0, 9).await.unwrap().total, Some(1));
     assert_eq!(with("s3cret").conversation("n", None, 0).await.unwrap().conversation.requests, 1);

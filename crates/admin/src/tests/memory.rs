@@ -144,7 +144,7 @@ async fn an_oversized_memory_gets_an_error_response_over_http() {
     record_turn(&conversations, 7, "t", "n", 10).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let server = tokio::spawn(serve(listener, admin(conversations)));
+    let server = tokio::spawn(serve(listener, admin(conversations), std::future::pending()));
     let source = Source::Running { address, token: None };
     source.pin("n", None, Some("Ours.")).await.unwrap();
     assert_eq!(source.pinned("n", None).await.unwrap().memory.as_deref(), Some("Ours."));

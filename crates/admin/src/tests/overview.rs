@@ -70,7 +70,7 @@ async fn figures_are_grouped_by_route_and_model() {
     let series = page["series"].as_object().unwrap();
     assert!(series.values().all(|column| column.as_array().unwrap().len() == 450), "equal columns");
     let sum: u64 = series["requests"].as_array().unwrap().iter().filter_map(Value::as_u64).sum();
-    assert_eq!((sum, page["step"].as_u64(), series.len()), (6, Some(2_000), 29));
+    assert_eq!((sum, page["step"].as_u64(), series.len()), (6, Some(2_000), 30));
 
     let chat = read("/api/overview?range=24h&route=chat&model=other").await;
     assert_eq!((&chat["totals"]["requests"], &chat["totals"]["cost_usd"]), (&json!(1), &Value::Null));
@@ -84,6 +84,45 @@ async fn figures_are_grouped_by_route_and_model() {
         let (status, text) = call(&router, Method::GET, &format!("/api/overview?{bad}")).await;
         assert_eq!((status, error_code(&text).as_str()), (400, "invalid_parameter"), "{bad}");
     }
+}
+
+/// What one process has counted, another one has after a restart, or at the same time.
+#[tokio::test]
+async fn figures_are_kept_in_the_store() {
+    let store = memory_store();
+    let process = |tally: Tally| {
+        let tallies = move || vec![counted("chat", "gpt-4o", tally.clone())];
+        test_router(admin_with(Conversations::new(store.clone(), options()), "", tallies))
+    };
+    let read = async |router, range| -> Value {
+        let (status, text) = call(router, Method::GET, &format!("/api/overview?range={range}")).await;
+        assert_eq!(status, 200, "{text}");
+        serde_json::from_str(&text).unwrap()
+    };
+    let first = process(priced());
+    first.save().await;
+    assert_eq!(read(&first, "1h").await["others_changed"], 0);
+    let second = process(Tally { requests: 1, unpriced: 1, ..Tally::default() });
+    second.sample();
+    assert_eq!(read(&second, "1h").await["totals"]["requests"], 1);
+    for _ in 0..2 {
+        second.share().await;
+        for range in ["15m", "1h", "6h", "24h"] {
+            let page = read(&second, range).await;
+            let totals = &page["totals"];
+            let figures =
+                [&totals["requests"], &totals["tokens_before"], &totals["folds"], &totals["degraded"]];
+            assert_eq!(figures, [&json!(5), &json!(9_000), &json!(1), &json!(2)], "{range}");
+            assert_eq!((&totals["cost_usd"], &totals["unpriced"]), (&json!(0.25), &json!(1)), "{range}");
+            let points = page["series"]["requests"].as_array().unwrap();
+            assert_eq!(points.iter().filter_map(Value::as_u64).sum::<u64>(), 5, "{range}");
+            assert!(page["others_changed"].as_u64().unwrap() > 0);
+        }
+    }
+    // Nothing of its own is counted twice.
+    first.share().await;
+    first.share().await;
+    assert_eq!(read(&first, "24h").await["totals"]["requests"], 5);
 }
 
 #[tokio::test]

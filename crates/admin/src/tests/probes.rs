@@ -60,6 +60,9 @@ impl FactStore for DownStore {
     fn published(&self, _: String) -> StoreFuture<'_, Vec<(String, bytes::Bytes)>> {
         unreachable_store()
     }
+    fn forget(&self, _: String) -> StoreFuture<'_, ()> {
+        unreachable_store()
+    }
 }
 
 impl Store for DownStore {
@@ -79,6 +82,9 @@ impl Store for DownStore {
         unreachable_store()
     }
     fn append(&self, _: ConversationKey, _: Generation, _: Append) -> StoreFuture<'_, Appended> {
+        unreachable_store()
+    }
+    fn undelivered(&self, _: ConversationKey, _: Generation, _: MessageId) -> StoreFuture<'_, Written> {
         unreachable_store()
     }
     fn pin(&self, _: ConversationKey, _: Option<bytes::Bytes>) -> StoreFuture<'_, ()> {

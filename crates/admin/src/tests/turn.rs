@@ -141,7 +141,7 @@ async fn a_turn_shows_the_summary_it_used() {
     assert_eq!(
         kinds,
         [
-            (&json!("inserted"), &json!("a summary that stands for 3 messages")),
+            (&json!("changed"), &json!("messages[0]: as sent, with a summary that stands for 3 messages")),
             (&json!("removed"), &json!("messages[1] to [2]: covered by the summary")),
         ]
     );

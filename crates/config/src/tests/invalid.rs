@@ -45,13 +45,13 @@ when = { budget_ratio = 0 }
 head_ratio = 0.5
 head_min = 30"#
     ), @r#"
-    proxy.toml:2: `context.mask.keep` is `{ turns = 3, messages = 4 }` but must set exactly one of `turns`, `user_turns`, `messages`, `tokens`
+    proxy.toml:2: `context.mask.keep` is `{ turns = 3, messages = 4 }` but must set exactly one of `turns`, `user_turns`, `messages`, `tokens`, `ratio`
       hint: for example, `{ turns = 10 }`
     proxy.toml:3: `context.mask.pace` is `{ batch = 0 }` but must be at least 1
       hint: use 1 or more
     proxy.toml:5: `context.fold.when` is `{}` but must set at least one of `budget_ratio`, `tokens`, `messages`, `turns`, `user_turns`
       hint: for example, `{ budget_ratio = 0.70, user_turns = 8 }`
-    proxy.toml:6: `context.fold.keep` is `{ days = 3 }` but must set exactly one of `turns`, `user_turns`, `messages`, `tokens`
+    proxy.toml:6: `context.fold.keep` is `{ days = 3 }` but must set exactly one of `turns`, `user_turns`, `messages`, `tokens`, `ratio`
       hint: for example, `{ turns = 10 }`
     proxy.toml:8: `context.prune.when` is `{ budget_ratio = 0 }` but must be more than 0 and at most 1
       hint: write 70 % as `0.70`
@@ -157,7 +157,7 @@ min_recent_messages = 0
 [archive]
 url = "mysql://me:secret@db/x""#
     ), @r#"
-    proxy.toml:2: `context.profile` is `"agents"` but must be one of `budgeted-chat`, `agent`, `story`, `assistant`, `rolling-memory`
+    proxy.toml:2: `context.profile` is `"agents"` but must be one of `budgeted-chat`, `agent`, `story`, `assistant`, `rolling-memory`, `coding-agent`
       hint: did you mean `agent`?
     proxy.toml:4: `context.blocks.memory_max` is `0` but must be at least 1
       hint: use 1 or more
@@ -167,6 +167,28 @@ url = "mysql://me:secret@db/x""#
       hint: use 1 or more
     proxy.toml:9: `archive.url` is `"mysql://***@db/x"` but must be the URL of a PostgreSQL database
       hint: for example, `postgres://tidegate@db.example.com/tidegate?sslmode=require`
+    "#);
+}
+
+#[test]
+fn invalid_trims_and_hints() {
+    assert_snapshot!(errors(
+        r#"[context.trim]
+after = { turns = 0 }
+min_tokens = 300
+keep_tokens = 300
+enable = false
+[context.mask]
+hint = { ids = 60 }"#
+    ), @r#"
+    proxy.toml:2: `context.trim.after` is `{ turns = 0 }` but must be at least 1
+      hint: use 1 or more
+    proxy.toml:4: `context.trim.keep_tokens` is `300` but `keep_tokens` must be at least 80 and less than `min_tokens`
+      hint: for example, `keep_tokens = 400` and `min_tokens = 1500`
+    proxy.toml:5: unknown key `context.trim.enable`
+      hint: did you mean `enabled`?
+    proxy.toml:7: `context.mask.hint` is `{ ids = 60 }` but must be `{ identifiers = n }` with n from 0 to 1000
+      hint: for example, `{ identifiers = 60 }`, or 0 for none
     "#);
 }
 

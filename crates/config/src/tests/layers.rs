@@ -1,7 +1,7 @@
 use super::{environment, loaded, shown, unset};
 use crate::{Flags, LogLevel, Source, StoreUrl, load};
 use std::num::NonZeroU32;
-use tidegate_engine::{Keep, Pace, Strategy, Tokens, Trigger};
+use tidegate_engine::{Keep, Pace, Strategy, SummaryLimit, Tokens, Trigger};
 
 fn count(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).unwrap()
@@ -102,14 +102,9 @@ fn a_condition_from_the_environment_is_added_to_the_defaults() {
     let env = environment(&[("AGENT_CONTEXT_SUMMARY_TOKENS", "5000"), ("CONTEXT_MAX_OUTPUT_TOKENS", "512")]);
     let settings = load(Source::none(), &Flags::default(), &env).unwrap();
     let context = &settings.routes[0].context;
-    let when = Trigger {
-        budget_ratio: Some(0.70),
-        user_turns: Some(count(8)),
-        tokens: Some(Tokens(5000)),
-        ..Trigger::default()
-    };
+    let when = Trigger { budget_ratio: Some(0.85), tokens: Some(Tokens(5000)), ..Trigger::default() };
     assert_eq!(context.fold.when, when);
-    let when = "{ budget_ratio = 0.7, tokens = 5000, user_turns = 8 } (AGENT_CONTEXT_SUMMARY_TOKENS)";
+    let when = "{ budget_ratio = 0.85, tokens = 5000 } (AGENT_CONTEXT_SUMMARY_TOKENS)";
     assert_eq!(shown(&settings, "routes[0].context.fold.when"), when);
     let reserve = context.budget.output_reserve;
     assert_eq!((reserve.cap, reserve.ratio), (Some(Tokens(512)), 0.20));
@@ -153,4 +148,16 @@ fn variables_expand_in_strings_numbers_and_booleans() {
     assert!(context.mask.placeholder.contains("[admin]"));
     assert_eq!(settings.admin.listen.to_string(), "127.0.0.1:9090");
     assert_eq!(shown(&settings, "log.level"), "\"${LEVEL}\" (proxy.toml:2)");
+}
+
+/// A number and a share are two ways to say the same thing, so a layer's replaces that of the layer below, whichever it is.
+#[test]
+fn a_share_overrides_the_number_of_a_profile() {
+    let share = "[context]\nprofile = \"agent\"\n[context.fold]\nmax_tokens = { ratio = 0.2, min = 300 }\n";
+    let number = "[context.fold]\nmax_tokens = { ratio = 0.2, min = 300 }\n[[routes]]\nname = \"r\"\n[routes.context.fold]\nmax_tokens = 700\n";
+    let limits = [share, number].map(|text| loaded(text).routes[0].context.fold.max_tokens);
+    assert_eq!(
+        limits,
+        [SummaryLimit::Share { ratio: 0.2, min: Tokens(300) }, SummaryLimit::Tokens(Tokens(700))]
+    );
 }

@@ -1,8 +1,9 @@
 use super::{loaded, unset};
-use crate::{AllowHeaders, Flags, JsonSchema, Source, StoreUrl, Summarizer, load};
+use crate::{AllowHeaders, Ceiling, Flags, JsonSchema, Source, StoreUrl, Summarizer, load};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tidegate_engine::{FoldPace, Strategy, Tokens};
+use tidegate_engine::{CacheKind, FoldPace, Keep, Strategy, SummaryLimit, Tokens};
 
 #[test]
 fn without_a_file_there_is_one_default_route() {
@@ -81,18 +82,60 @@ fn parses_allowed_headers() {
 #[test]
 fn parses_models_and_summarizers() {
     let settings = loaded(
-        "[models.\"a.b\"]\nwindow = 1000\ninput = 2\ncache_ttl = \"10m\"\n\
+        "[models.\"a.b\"]\nwindow = 1000\ninput = 2\ncache = \"explicit\"\ncache_ttl = \"10m\"\n\
         [summarizers.small]\nkind = \"llm\"\nmodel = \"m\"\n[summarizers.cheap]\nkind = \"extractive\"\n\
         [context.fold]\nsummarizer = \"small\"\n",
     );
     let model = &settings.models["a.b"];
     assert_eq!((model.input, model.cache_ttl), (Some(2.0), Some(Duration::from_secs(600))));
+    assert_eq!(model.cache, Some(CacheKind::Explicit));
     assert_eq!(settings.summarizers["cheap"], Summarizer::Extractive);
     let Summarizer::Llm(small) = &settings.summarizers["small"] else { panic!("expected an llm summarizer") };
     assert_eq!((small.name.as_str(), small.upstream.name.as_str()), ("small", "default"));
     assert_eq!((small.json_schema, small.forward_key), (JsonSchema::Auto, false));
     assert_eq!((small.window, small.max_tool_output.get()), (None, 4000));
+    assert_eq!((small.max_concurrent.get(), small.max_concurrent_per_tenant.get()), (32, 16));
+    assert_eq!((small.max_queued.get(), small.max_cost_usd_per_hour), (256, None));
     assert_eq!(settings.routes[0].context.fold.summarizer, "small");
+}
+
+#[test]
+fn parses_the_limits_of_summarizers() {
+    let settings = loaded(
+        "[summarizers.small]\nkind = \"llm\"\nmodel = \"m\"\nmax_concurrent = 3\nmax_concurrent_per_tenant = 2\n\
+        max_queued = 1\nmax_cost_usd_per_hour = 2.5\n",
+    );
+    let Summarizer::Llm(small) = &settings.summarizers["small"] else { panic!("expected an llm summarizer") };
+    assert_eq!((small.max_concurrent.get(), small.max_concurrent_per_tenant.get()), (3, 2));
+    assert_eq!((small.max_queued.get(), small.max_cost_usd_per_hour), (1, Some(Ceiling(2_500_000_000))));
+}
+
+#[test]
+fn trim_is_on_where_its_section_or_the_profile_has_it() {
+    let trim = |text: &str| loaded(text).routes[0].context.trim.clone();
+    assert_eq!(trim(""), None);
+    for profile in ["agent", "story", "assistant", "budgeted-chat", "rolling-memory"] {
+        assert_eq!(trim(&format!("[context]\nprofile = \"{profile}\"\n")), None, "{profile}");
+    }
+    let section = trim("[context.trim]\n").unwrap();
+    assert_eq!((section.min_tokens, section.keep_tokens), (Tokens(1500), Tokens(400)));
+    assert_eq!(trim("[context]\nprofile = \"coding-agent\"\n"), Some(section));
+    assert_eq!(trim("[context]\nprofile = \"coding-agent\"\n[context.trim]\nenabled = false\n"), None);
+    let own = trim("[context.trim]\nmin_tokens = 3000\nexclude_tools = \"plan\"\n").unwrap();
+    assert_eq!((own.min_tokens, own.exclude_tools.len()), (Tokens(3000), 1));
+}
+
+#[test]
+fn placeholders_have_hints_where_the_model_can_ask_for_the_result() {
+    let hint = |text: &str| loaded(text).routes[0].context.mask.hint;
+    assert_eq!(hint(""), 0);
+    assert_eq!(hint("[context.recall]\ntool = true\n"), 60);
+    assert_eq!(
+        hint("[context]\nprofile = \"agent\"\n[context.recall]\ntool = true\n"),
+        0,
+        "its text is fixed"
+    );
+    assert_eq!(hint("[context.mask]\nhint = { identifiers = 20 }\n"), 20);
 }
 
 #[test]
@@ -130,6 +173,32 @@ fn the_default_fold_pace_depends_on_whether_when_is_set() {
         pace("[context.fold]\nwhen = { user_turns = 3 }\npace = \"break_even\"\n"),
         FoldPace::BreakEven
     );
+}
+
+#[test]
+fn what_stays_by_default_is_less_than_what_fires() {
+    let keep = |text: &str| loaded(&format!("[context.fold]\n{text}\n")).routes[0].context.fold.keep;
+    assert_eq!(keep(""), Keep::Ratio(0.5));
+    assert_eq!(keep("when = { tokens = 9000 }"), Keep::Ratio(0.5));
+    assert_eq!(keep("when = { budget_ratio = 0.3 }"), Keep::Ratio(0.18));
+    assert_eq!(
+        keep("when = { budget_ratio = 0.9, user_turns = 3 }"),
+        Keep::Turns(NonZeroU32::new(4).unwrap())
+    );
+    assert_eq!(keep("keep = { ratio = 0.25 }"), Keep::Ratio(0.25));
+}
+
+#[test]
+fn a_summarys_size_is_a_number_or_a_share() {
+    let limit = |text: &str| loaded(&format!("[context.fold]\n{text}\n")).routes[0].context.fold.max_tokens;
+    assert_eq!(limit(""), SummaryLimit::Share { ratio: 0.10, min: Tokens(1500) });
+    assert_eq!(limit("max_tokens = 700"), SummaryLimit::Tokens(Tokens(700)));
+    let share = SummaryLimit::Share { ratio: 0.2, min: Tokens(100) };
+    assert_eq!(limit("max_tokens = { ratio = 0.2, min = 100 }"), share);
+    for wrong in ["{ ratio = 0.2 }", "{ min = 5 }", "{ ratio = 2.0, min = 5 }", "\"all\"", "0"] {
+        let text = format!("[context.fold]\nmax_tokens = {wrong}\n");
+        assert!(load(Source::new("p", text), &Flags::default(), &unset).is_err(), "{wrong}");
+    }
 }
 
 #[test]

@@ -20,6 +20,18 @@ pub(crate) struct Policy {
     pub(crate) window: u64,
     pub(crate) prices: Prices,
     pub(crate) max_input: Option<u64>,
+    pub(crate) trim: Option<Trim>,
+    hint: usize,
+    recall: bool,
+}
+
+/// How long results are trimmed.
+#[derive(Clone, Debug)]
+pub(crate) struct Trim {
+    after: u32,
+    min_tokens: u64,
+    keep_tokens: u64,
+    pace: String,
 }
 
 /// The model's prices per token, and the lifetime of its cache in milliseconds.
@@ -64,6 +76,12 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
         .prop_map(|(input, cached, write)| Prices { input, cached, write, cache_life: 300_000 });
     let window = prop_oneof![2 => 2_000u64..12_000, 3 => Just(200_000)];
     let figures = (window, prices, prop::option::weighted(0.1, 500u64..4_000));
+    let trim_pace = select(&["\"every_turn\"", "{ batch = 2 }", "\"break_even\"", "\"break_even\""][..]);
+    let trim = (1u32..4, 120u64..600, 80u64..400, trim_pace).prop_map(|(after, min_tokens, keep, pace)| {
+        Trim { after, min_tokens, keep_tokens: keep.min(min_tokens - 1), pace: pace.to_owned() }
+    });
+    let shortening =
+        (prop::option::weighted(0.6, trim), prop_oneof![Just(0), 1usize..80], prop::bool::weighted(0.4));
     (
         prop::bool::weighted(0.9),
         prop::bool::weighted(0.1),
@@ -72,20 +90,25 @@ pub(crate) fn policy() -> impl Strategy<Value = Policy> {
         placeholder,
         exclude,
         any::<bool>(),
-        figures,
+        (figures, shortening),
     )
-        .prop_map(|(masks, observe, keep, pace, placeholder, exclude, pattern, figures)| Policy {
-            masks,
-            observe,
-            keep,
-            pace,
-            placeholder,
-            exclude,
-            pattern,
-            window: figures.0,
-            prices: figures.1,
-            max_input: figures.2,
-        })
+        .prop_map(
+            |(masks, observe, keep, pace, placeholder, exclude, pattern, (figures, shortening))| Policy {
+                masks,
+                observe,
+                keep,
+                pace,
+                placeholder,
+                exclude,
+                pattern,
+                window: figures.0,
+                prices: figures.1,
+                max_input: figures.2,
+                trim: shortening.0,
+                hint: shortening.1,
+                recall: shortening.2,
+            },
+        )
 }
 
 impl Policy {
@@ -98,7 +121,8 @@ impl Policy {
              [models.\"tide-1\"]\nwindow = {}\nencoding = \"o200k_base\"\ninput = {input:?}\ncached_input = {cached:?}\n\
              cache_write = {write:?}\ncache_ttl = \"{}s\"\n\
              [context]\nstrategy = \"{}\"\nobserve = {}\n\
-             [context.mask]\nkeep = {}\npace = {}\nplaceholder = {}\nexclude_tools = [{}]\n",
+             [context.mask]\nkeep = {}\npace = {}\nplaceholder = {}\nexclude_tools = [{}]\n\
+             hint = {{ identifiers = {} }}\n[context.recall]\ntool = {}\n",
             self.window,
             cache_life / 1000,
             if self.masks { "masking" } else { "passthrough" },
@@ -107,7 +131,14 @@ impl Policy {
             self.pace,
             quoted(self.placeholder),
             self.exclude.iter().map(|glob| quoted(glob)).collect::<Vec<_>>().join(","),
+            self.hint,
+            self.recall,
         );
+        if let Some(Trim { after, min_tokens, keep_tokens, pace }) = &self.trim {
+            text.push_str(&format!(
+                "[context.trim]\nafter = {{ turns = {after} }}\nmin_tokens = {min_tokens}\nkeep_tokens = {keep_tokens}\npace = {pace}\n"
+            ));
+        }
         if self.pattern {
             text.push_str("[context.observations]\nuser_pattern = '^Observation:'\n");
         }

@@ -23,13 +23,14 @@ struct Last {
 }
 
 impl BreakEvenRule {
-    /// Checks a plan. Branched conversations and corrected counts are skipped: a branch has more than one history, and rounding is
-    /// not part of the rule.
+    /// Checks a plan. Branched conversations, corrected counts and policies that trim are skipped: a branch has more than one history,
+    /// rounding is not part of the rule, and excerpts change the prices.
     pub(crate) fn check(&mut self, exchange: &Exchange<'_>) -> Result<(), TestCaseError> {
         let plan = exchange.plan();
         let policy = &exchange.scenario.policy;
         if policy.pace != "\"break_even\""
             || !policy.masks
+            || policy.trim.is_some()
             || exchange.is_after_branch
             || exchange.factor != 1.0
         {

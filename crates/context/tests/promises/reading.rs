@@ -5,28 +5,102 @@ use proptest::prelude::TestCaseError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Returns whether each message was masked, by comparing both bodies. Fails at the first differing byte that is neither in the
-/// content of a masked message nor in a tag.
-pub(crate) fn masks(exchange: &Exchange<'_>) -> Result<Vec<bool>, TestCaseError> {
-    let placeholder = serde_json::to_string(exchange.scenario.policy.placeholder).unwrap();
+/// What became of the content of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shape {
+    Whole,
+    Trimmed,
+    Masked,
+}
+
+impl Shape {
+    pub(crate) fn is_whole(self) -> bool {
+        self == Shape::Whole
+    }
+}
+
+/// Returns the indexes of the messages of this shape.
+pub(crate) fn indexes(shapes: &[Shape], shape: Shape) -> Vec<usize> {
+    (0..shapes.len()).filter(|&index| shapes[index] == shape).collect()
+}
+
+/// Returns the shape of each message, by comparing both bodies. Fails at the first differing byte that is neither in the content of a
+/// masked message, nor in a text of a trimmed one, nor in a tag.
+pub(crate) fn shapes(exchange: &Exchange<'_>) -> Result<Vec<Shape>, TestCaseError> {
     let sent = &exchange.body.bytes;
     let mut rest = exchange.forwarded();
     let mut at = 0;
-    let mut masks = Vec::new();
+    let mut shapes = Vec::new();
     for (message, place) in exchange.sent.iter().zip(&exchange.body.messages) {
         rest = skip(rest, &sent[at..place.start])?;
-        let kept = message.spelled.edited(None);
-        let masked = message.spelled.content.is_some().then(|| message.spelled.edited(Some(&placeholder)));
-        let is_masked = !rest.starts_with(kept.as_bytes());
-        rest = skip(rest, if is_masked { masked.unwrap_or(kept) } else { kept }.as_bytes())?;
-        masks.push(is_masked);
         at = place.end;
+        let kept = message.spelled.edited(None);
+        if rest.starts_with(kept.as_bytes()) {
+            rest = &rest[kept.len()..];
+            shapes.push(Shape::Whole);
+            continue;
+        }
+        let Some(content) = message.spelled.content.clone() else {
+            skip(rest, kept.as_bytes())?;
+            continue;
+        };
+        let around = message.spelled.edited(Some(CONTENT));
+        let (before, after) = around.split_once(CONTENT).unwrap();
+        rest = skip(rest, before.as_bytes())?;
+        let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Box<RawValue>>();
+        let value = values.next().unwrap().map_err(|error| TestCaseError::fail(error.to_string()))?;
+        rest = skip(&rest[values.byte_offset()..], after.as_bytes())?;
+        shapes.push(shape(
+            &message.spelled.text[content],
+            value.get(),
+            exchange.scenario.policy.placeholder,
+        )?);
     }
     let end = skip(rest, &sent[at..])?;
     if !end.is_empty() {
         return Err(TestCaseError::fail(format!("{} extra bytes at the end", end.len())));
     }
-    Ok(masks)
+    Ok(shapes)
+}
+
+/// Stands for a content. No generated text has it.
+const CONTENT: &str = "\u{1}content\u{1}";
+
+/// What an excerpt says of itself.
+const MARKER: &str = "[TRIMMED_OBSERVATION: about ";
+
+fn shape(sent: &str, forwarded: &str, placeholder: &str) -> Result<Shape, TestCaseError> {
+    let fail = || TestCaseError::fail(format!("sent: {sent}\nforwarded: {forwarded}"));
+    let text = |json: &str| serde_json::from_str::<String>(json).ok();
+    if let Some(text) = text(forwarded) {
+        let hinted = text.strip_prefix(placeholder);
+        if hinted.is_some_and(|hints| hints.is_empty() || hints.starts_with(" [")) {
+            return Ok(Shape::Masked);
+        }
+        return if sent.starts_with('"') && text.contains(MARKER) { Ok(Shape::Trimmed) } else { Err(fail()) };
+    }
+    // The parts are the same, except for texts.
+    let parts = |json| serde_json::from_str::<Vec<Box<RawValue>>>(json).map_err(|_| fail());
+    let (sent_parts, parts) = (parts(sent)?, parts(forwarded)?);
+    for (before, after) in sent_parts.iter().zip(&parts).filter(|(before, after)| before.get() != after.get())
+    {
+        let text_of = |part: &str| -> Result<Box<RawValue>, TestCaseError> {
+            let Texts { text } = serde_json::from_str(part).map_err(|_| fail())?;
+            Ok(text)
+        };
+        let (old, new) = (text_of(before.get())?, text_of(after.get())?);
+        let is_excerpt = text(new.get()).is_some_and(|text| text.contains(MARKER));
+        if !is_excerpt || before.get().replacen(old.get(), new.get(), 1) != after.get() {
+            return Err(fail());
+        }
+    }
+    if sent_parts.len() == parts.len() { Ok(Shape::Trimmed) } else { Err(fail()) }
+}
+
+/// The text of a part.
+#[derive(Deserialize)]
+struct Texts {
+    text: Box<RawValue>,
 }
 
 fn skip<'a>(bytes: &'a [u8], expected: &[u8]) -> Result<&'a [u8], TestCaseError> {

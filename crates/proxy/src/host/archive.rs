@@ -43,7 +43,8 @@ fn turn(identity: &Identity, route: &str, message: &RawMessage) -> ArchivedTurn 
 }
 
 fn role(json: &[u8]) -> String {
-    let view = Dialect::Chat.read_message(json).ok();
+    let dialect = Dialect::of_recorded(json);
+    let view = dialect.read_message(dialect.sent(json)).ok();
     view.and_then(|view| view.role.map(|role| role.into_owned())).unwrap_or_default()
 }
 

@@ -1,6 +1,7 @@
 //! Drives a turn with this process's reader, store and summarizers.
 
 use crate::host::fold::Folder;
+use crate::host::heavy::Lane;
 use crate::host::shared::Gateway;
 use std::sync::Arc;
 use tidegate_context::{
@@ -9,8 +10,8 @@ use tidegate_context::{
 use tidegate_tokens::is_loaded;
 use tracing::warn;
 
-/// Larger requests are measured on a blocking thread, because they would block the worker for hundreds of microseconds.
-const MAX_UNREAD: usize = 4 * 1024;
+/// Larger requests are measured off the worker, because they would block the worker for hundreds of microseconds.
+pub(crate) const MAX_UNREAD: usize = 4 * 1024;
 const MAX_MESSAGES: usize = 2_000;
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 
@@ -20,10 +21,10 @@ pub(crate) async fn drive(mut turn: Turn, folder: &Folder) -> Result<Box<Outcome
     loop {
         event = match turn.advance(event) {
             Action::Measure(measurement) => {
-                Event::Measured(measure(&folder.worker.gateway, measurement).await)
+                Event::Measured(measure(&folder.worker.gateway, measurement, &folder.lane).await)
             }
             Action::Fold(request) => match folder.fold(&request).await {
-                Ok(fold) => Event::Folded(Box::new(fold)),
+                Ok(completed) => Event::Folded(Box::new(completed)),
                 Err(failure) => Event::FoldFailed(failure),
             },
             Action::Done(outcome) => return Ok(outcome),
@@ -32,20 +33,25 @@ pub(crate) async fn drive(mut turn: Turn, folder: &Folder) -> Result<Box<Outcome
     }
 }
 
-/// Measures a light request at once, and a heavy one on a blocking thread.
-async fn measure(gateway: &Arc<Gateway>, measurement: Measurement) -> Result<Box<Measured>, MeasureError> {
+/// Measures a light request at once, and a heavy one off the worker.
+async fn measure(
+    gateway: &Arc<Gateway>,
+    measurement: Measurement,
+    lane: &Lane,
+) -> Result<Box<Measured>, MeasureError> {
     let lookup = match is_light(measurement.input()).then(|| measurement.look_up(&gateway.reader)) {
         Some(lookup) if lookup.uncached_bytes <= MAX_UNREAD => {
             return measurement.run(&gateway.reader, lookup, Splice::Wanted);
         }
         lookup => lookup,
     };
+    let bytes = lookup.as_ref().map_or(measurement.input().body.len(), |lookup| lookup.uncached_bytes);
     let gateway = gateway.clone();
     let heavy = move || {
         let lookup = lookup.unwrap_or_else(|| measurement.look_up(&gateway.reader));
         measurement.run(&gateway.reader, lookup, Splice::Wanted)
     };
-    tokio::task::spawn_blocking(heavy).await.unwrap_or_else(|error| {
+    lane.run(bytes, heavy).await.unwrap_or_else(|error| {
         warn!(%error, "cannot rewrite a request; forwarding it untouched");
         Err(MeasureError::Crashed)
     })

@@ -1,23 +1,27 @@
 //! Claims a conversation, runs its summarizer and stores the result.
 //!
+//! A model that fails, whose answer is cut off or that writes more than it replaces is stood in for by the built-in summarizer.
+//!
 //! Across all processes there is one fold at a time per conversation: the holder of the lease summarizes, others wait for the result
 //! or go without.
 
 use crate::host::archive;
+use crate::host::heavy::Lane;
 use crate::host::identity::Identity;
 use crate::host::saved_fold;
 use crate::host::shared::Gateway;
 use crate::host::snapshot::Snapshot;
-use crate::host::summarize::{CallerKey, Spent, summarize};
+use crate::host::summarize::{CallerKey, Spent, Summarized, summarize};
+use crate::host::summary_limits::SummaryPermit;
 use crate::host::worker::Worker;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Fold, Route, Summarizer};
-use tidegate_context::{Author, FoldFailure, FoldRequest, SavedFold};
-use tidegate_engine::Tokens;
+use tidegate_context::{Author, CompletedFold, FoldFailure, FoldRequest, SavedFold};
+use tidegate_engine::{FoldJob, Need, Tokens};
 use tidegate_store::{ConversationKey, FoldWritten, Generation};
+use tidegate_telemetry::SpanParent;
 use tidegate_telemetry::names::{attribute, span};
-use tidegate_telemetry::{SpanParent, Summarized};
 use tidegate_wire::Usage;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
@@ -35,16 +39,24 @@ pub(crate) struct Folder {
     pub(crate) caller: CallerKey,
     /// The parent of the fold's span.
     pub(crate) parent_span: SpanParent,
+    /// Where the heavy work of the request is done.
+    pub(crate) lane: Lane,
 }
 
-/// How long a failed summary is not retried.
+/// How long a failed summarizer is not asked again.
 const COOL_DOWN: Duration = Duration::from_secs(60);
+
+/// How long the built-in summarizer may take where it stands in for another, whose deadline may have passed.
+const STAND_IN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How often a request that waits for another's summary looks for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How much longer than its deadline a lease lasts, so that it never ends before the work.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
+
+/// About the size of a summary.
+const SUMMARY_BYTES: usize = 16 * 1024;
 
 impl Folder {
     /// Whether the summarizer is the built-in one, which only needs CPU time.
@@ -53,10 +65,15 @@ impl Folder {
     }
 
     /// Makes the summary, or waits for whoever is making it.
-    pub(crate) async fn fold(&self, request: &FoldRequest) -> Result<SavedFold, FoldFailure> {
+    pub(crate) async fn fold(&self, request: &FoldRequest) -> Result<CompletedFold, FoldFailure> {
         let Some(key) = self.key() else { return Err(FoldFailure::NoConversation) };
-        if self.is_cooling_down(key) {
+        if self.is_built_in() && self.is_cooling_down(key) {
             return Err(FoldFailure::CoolingDown);
+        }
+        let FoldJob { need, worth, .. } = request.job;
+        let is_useless = || self.worker.gateway.conversations.is_fold_useless(key, worth.0);
+        if request.is_hopeless() || (need == Need::Gain && is_useless()) {
+            return Err(FoldFailure::NoGain);
         }
         let step = self.parent_span.step(span::FOLD);
         let folded = self.fold_with_lease(key, request).await;
@@ -65,16 +82,14 @@ impl Folder {
             step.set(attribute::MESSAGES, messages);
             step.set(attribute::TRIGGER, request.job.cause.name());
             step.set(attribute::SUMMARIZER, self.settings().summarizer.clone());
-            step.set(
-                attribute::FOLD_OUTCOME,
-                folded.as_ref().map_or_else(|error| error.reason(), |_| "made"),
-            );
+            step.set(attribute::FOLD_OUTCOME, folded.as_ref().map_or_else(|error| error.reason(), outcome));
         }
         folded
     }
 
     /// Makes a summary that no request waits for.
-    pub(crate) async fn fold_in_background(self, request: FoldRequest) {
+    pub(crate) async fn fold_in_background(mut self, request: FoldRequest) {
+        self.lane = self.lane.detached(request.input().body.len());
         // A failure is logged where it happens, and the next request wants the summary again.
         let _ = self.fold(&request).await;
     }
@@ -83,7 +98,7 @@ impl Folder {
         &self,
         key: ConversationKey,
         request: &FoldRequest,
-    ) -> Result<SavedFold, FoldFailure> {
+    ) -> Result<CompletedFold, FoldFailure> {
         let conversations = &self.worker.gateway.conversations;
         let deadline = Instant::now() + self.timeout();
         loop {
@@ -95,41 +110,144 @@ impl Folder {
                     if let Some(lease) = lease {
                         lease.release().await;
                     }
-                    return Ok(fold);
+                    return Ok(CompletedFold { fold, stands_in_for: None });
                 }
                 (None, Some(lease)) => {
                     let made = self.make(key, request, deadline).await;
-                    if let Err(failure) = made {
-                        self.start_cool_down(key, failure);
-                    }
                     // Only now: the next holder must know that it failed.
                     lease.release().await;
                     return made;
                 }
                 (None, None) => {}
             }
-            if !request.job.is_urgent() || self.is_cooling_down(key) || Instant::now() >= deadline {
+            if !request.job.is_urgent() || Instant::now() >= deadline {
                 return Err(FoldFailure::Busy);
             }
             sleep(POLL_INTERVAL).await;
         }
     }
 
+    /// Makes the summary with the configured summarizer or, if that fails, with the built-in one.
     async fn make(
         &self,
         key: ConversationKey,
         request: &FoldRequest,
         deadline: Instant,
+    ) -> Result<CompletedFold, FoldFailure> {
+        if self.is_built_in() {
+            let fold = self.extracted(key, request, deadline).await;
+            return self.noting_uselessness(
+                key,
+                request,
+                fold.map(|fold| CompletedFold { fold, stands_in_for: None }),
+            );
+        }
+        let failure = if self.is_cooling_down(key) {
+            FoldFailure::CoolingDown
+        } else {
+            match self.written(key, request, deadline).await {
+                Ok(fold) => return Ok(CompletedFold { fold, stands_in_for: None }),
+                Err(failure) => {
+                    self.start_cool_down(key, failure);
+                    warn!(
+                        reason = failure.reason(),
+                        "a summarizer failed; the built-in one stands in for a while"
+                    );
+                    failure
+                }
+            }
+        };
+        match self.extracted(key, request, Instant::now() + STAND_IN_TIMEOUT).await {
+            Ok(fold) => Ok(CompletedFold { fold, stands_in_for: Some(failure) }),
+            Err(FoldFailure::NoGain) => self.noting_uselessness(key, request, Err(failure)),
+            Err(also_failed) => Err(also_failed),
+        }
+    }
+
+    /// Has the configured model write the summary. One that does not shrink the request counts as failed.
+    async fn written(
+        &self,
+        key: ConversationKey,
+        request: &FoldRequest,
+        deadline: Instant,
     ) -> Result<SavedFold, FoldFailure> {
-        let (clients, material) = (&self.worker.clients, request.material());
-        let made =
-            summarize(clients, &self.snapshot, self.summarizer(), material, &self.caller, deadline).await;
-        let summarized = made.map_err(|failure| {
-            self.count(request, &failure.spent, false);
-            debug!(error = %failure.cause, "a summarizer failed");
-            failure.cause.fold_failure()
-        })?;
-        self.count(request, &summarized.spent, true);
+        let permit = self.admitted(deadline).await?;
+        let summarized = self.summarized(request, self.summarizer(), deadline).await?;
+        drop(permit);
+        self.finish(key, request, summarized).await
+    }
+
+    /// Waits for a place at the summarizer, for half of the time that there is.
+    async fn admitted(&self, deadline: Instant) -> Result<Option<SummaryPermit>, FoldFailure> {
+        let Summarizer::Llm(llm) = self.summarizer() else { return Ok(None) };
+        let tenant = self.identity.as_ref().map_or("", |identity| identity.tenant.as_str());
+        let patience = deadline.duration_since(Instant::now()) / 2;
+        let entered = self.worker.gateway.summaries.enter(llm, tenant, Instant::now() + patience);
+        entered.await.map(Some)
+    }
+
+    /// Makes the summary with the built-in summarizer.
+    async fn extracted(
+        &self,
+        key: ConversationKey,
+        request: &FoldRequest,
+        deadline: Instant,
+    ) -> Result<SavedFold, FoldFailure> {
+        let made = match self.summarized(request, &Summarizer::Extractive, deadline).await {
+            Ok(summarized) => self.finish(key, request, summarized).await,
+            Err(failure) => Err(failure),
+        };
+        match made {
+            Ok(_) | Err(FoldFailure::NoGain) => {}
+            Err(failure) => {
+                self.start_cool_down(key, failure);
+                warn!(reason = failure.reason(), "cannot summarize a conversation; retrying after a pause");
+            }
+        }
+        made
+    }
+
+    /// Remembers that no summary shrinks the request, so that it is tried again only when there is more to replace.
+    fn noting_uselessness<T>(
+        &self,
+        key: ConversationKey,
+        request: &FoldRequest,
+        made: Result<T, FoldFailure>,
+    ) -> Result<T, FoldFailure> {
+        if matches!(made, Err(FoldFailure::NoGain)) {
+            self.worker.gateway.conversations.note_useless_fold(key, request.job.worth.0);
+        }
+        made
+    }
+
+    async fn summarized(
+        &self,
+        request: &FoldRequest,
+        summarizer: &Summarizer,
+        deadline: Instant,
+    ) -> Result<Summarized, FoldFailure> {
+        let (clients, material) = ((&self.worker.clients, &self.lane), request.material());
+        let made = summarize(clients, &self.snapshot, summarizer, material, &self.caller, deadline).await;
+        match made {
+            Ok(summarized) => {
+                self.count(request, &summarized.spent, true);
+                Ok(summarized)
+            }
+            Err(failure) => {
+                self.count(request, &failure.spent, false);
+                debug!(error = %failure.cause, "a summarizer failed");
+                Err(failure.cause.fold_failure())
+            }
+        }
+    }
+
+    /// Caps the summary and stores it.
+    async fn finish(
+        &self,
+        key: ConversationKey,
+        request: &FoldRequest,
+        summarized: Summarized,
+    ) -> Result<SavedFold, FoldFailure> {
         let author = Author {
             model: summarized.model,
             calls: summarized.spent.calls,
@@ -137,7 +255,7 @@ impl Folder {
             completion_tokens: summarized.spent.usage.completion_tokens,
         };
         let (finishing, summary) = (request.clone(), summarized.summary);
-        let finished = tokio::task::spawn_blocking(move || finishing.finish(&summary, author)).await;
+        let finished = self.lane.run(SUMMARY_BYTES, move || finishing.finish(&summary, author)).await;
         let (fold, cost) = finished.map_err(|_| FoldFailure::Crashed)??;
         if request.prunes(&fold) {
             self.worker.gateway.metrics().pruned();
@@ -181,7 +299,6 @@ impl Folder {
         let until = Gateway::now().0 + u64::try_from(COOL_DOWN.as_millis()).unwrap_or(0);
         self.worker.gateway.conversations.suspend_folding(key, until);
         self.worker.gateway.metrics().summary_failed(failure.reason());
-        warn!(reason = failure.reason(), "cannot summarize a conversation; retrying after a pause");
     }
 
     fn count(&self, request: &FoldRequest, spent: &Spent, is_made: bool) {
@@ -198,8 +315,13 @@ impl Folder {
         };
         let (input, output) = (usage.prompt_tokens, usage.completion_tokens);
         let gateway = &self.worker.gateway;
+        if let (Summarizer::Llm(llm), Some(cost)) = (self.summarizer(), cost) {
+            gateway.summaries.spent(llm, cost);
+        }
         let labels = gateway.labels(&self.snapshot, self.route(), request.input().requested_model());
-        gateway.metrics().summarized(&labels, &Summarized { calls, input, output, cost, is_made });
+        gateway
+            .metrics()
+            .summarized(&labels, &tidegate_telemetry::Summarized { calls, input, output, cost, is_made });
     }
 
     fn key(&self) -> Option<ConversationKey> {
@@ -229,4 +351,9 @@ impl Folder {
     fn timeout(&self) -> Duration {
         self.summarizer().timeout(self.settings().timeout)
     }
+}
+
+/// What a finished fold is called in its span.
+fn outcome(completed: &CompletedFold) -> &'static str {
+    completed.stands_in_for.map_or("made", FoldFailure::reason)
 }

@@ -1,11 +1,13 @@
-//! A turn of a conversation whose history is kept here, from its beginning until it is in the log or abandoned.
+//! A turn of a conversation whose history is kept here, from its beginning until its client has its answer, or it is abandoned.
 
 use crate::host::archive;
 use crate::host::identity::Identity;
 use crate::host::shared::Gateway;
 use std::sync::Arc;
 use tidegate_engine::Waypoint;
-use tidegate_store::{Generation, LoggedTurn, MessageId, NewTurn, NotKept, RawMessage, TurnLease};
+use tidegate_store::{
+    ConversationKey, Generation, LoggedTurn, MessageId, NewTurn, NotKept, RawMessage, TurnLease,
+};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
@@ -33,6 +35,40 @@ pub(crate) struct Sent {
     /// Each with a hash of what it says.
     pub(crate) messages: Vec<([u8; 32], RawMessage)>,
     pub(crate) waypoint: Option<Waypoint>,
+}
+
+/// A turn that is in the log. No other runs before its client has the end of the answer. If this is dropped instead, the store is
+/// told: the client may say the same again, and must not have said it twice then.
+#[derive(Debug)]
+pub(crate) struct KeptTurn {
+    gateway: Arc<Gateway>,
+    tasks: TaskTracker,
+    key: ConversationKey,
+    generation: Generation,
+    head: MessageId,
+    /// Until the client has the answer.
+    lease: Option<TurnLease>,
+}
+
+impl KeptTurn {
+    /// The connection of the client has got the end of the answer.
+    pub(crate) fn delivered(mut self) {
+        self.lease = None;
+    }
+}
+
+impl Drop for KeptTurn {
+    fn drop(&mut self) {
+        let Some(lease) = self.lease.take() else { return };
+        // There is no runtime if the process ends while the answer is under way.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let (gateway, key, generation, head) = (self.gateway.clone(), self.key, self.generation, self.head);
+        let note = async move {
+            let _ = gateway.conversations.undelivered(key, generation, head).await;
+            drop(lease);
+        };
+        drop(self.tasks.spawn_on(note, &runtime));
+    }
 }
 
 /// A turn that has been decided. Unless it is kept, dropping it records its messages as abandoned.
@@ -77,7 +113,7 @@ impl HeldTurn {
         &mut self,
         hash: [u8; 32],
         answer: RawMessage,
-    ) -> Option<JoinHandle<Result<(), NotKept>>> {
+    ) -> Option<JoinHandle<Result<KeptTurn, NotKept>>> {
         let (open, sent) = self.open.take()?;
         let (gateway, identity) = (self.gateway.clone(), self.identity.clone());
         if let Some(archive) = &gateway.archive {
@@ -85,18 +121,27 @@ impl HeldTurn {
         }
         let OpenTurn { lease, generation, expected, parent, request, idempotency, .. } = open;
         let Sent { instructions, mut messages, waypoint } = sent;
+        let (tasks, key, head) = (self.tasks.clone(), identity.key, answer.id);
         Some(self.tasks.spawn(async move {
-            let head = answer.id;
             messages.push((hash, answer));
             let turn = LoggedTurn { parent, head, request, idempotency, instructions, messages };
             let sent = sent_messages(&turn);
             let new = NewTurn { generation, expected, turn, waypoint };
-            let kept = gateway.conversations.append(identity.key, new).await;
-            if let Err(NotKept::Conflict) = kept {
-                let _ = gateway.conversations.abandon(identity.key, generation, sent).await;
+            let appended = gateway.conversations.append(key, new).await;
+            if let Err(NotKept::Conflict) = appended {
+                let _ = gateway.conversations.abandon(key, generation, sent).await;
             }
-            drop(lease);
-            kept
+            let kept = KeptTurn { gateway, tasks, key, generation, head, lease: Some(lease) };
+            match appended {
+                Ok(()) => Ok(kept),
+                // Another turn is the last one.
+                Err(not_kept @ (NotKept::Conflict | NotKept::Gone)) => {
+                    kept.delivered();
+                    Err(not_kept)
+                }
+                // It may be in the log, but its client gets an error.
+                Err(NotKept::Unknown(degraded)) => Err(NotKept::Unknown(degraded)),
+            }
         }))
     }
 }

@@ -1,5 +1,4 @@
 use tidegate_store::{Branch, ConversationKey};
-use tidegate_tokens::Model;
 
 /// A conversation: its name for the client, and its key in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,12 +14,28 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
+    /// The id that the client gave, unless the name was derived from something else.
+    pub(crate) fn client_id(&self) -> Option<&str> {
+        let is_own = self.branch.is_none() && self.name != derived_name(&self.key);
+        is_own.then_some(self.name.as_str())
+    }
+
     /// Where summaries are made and stored, one at a time.
     pub(crate) fn fold_key(&self) -> ConversationKey {
         let branch = self.branch.as_ref();
         let folding = branch.and_then(|branch| branch.note.folding.or(branch.own.first().copied()));
         folding.unwrap_or(self.key)
     }
+}
+
+/// The name of a session whose own id cannot be shown.
+pub(crate) fn derived_name(key: &ConversationKey) -> String {
+    format!("session-{}", short(key))
+}
+
+/// The first digits of a key.
+pub(crate) fn short(key: &ConversationKey) -> String {
+    key.0[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The secret under which tenants and conversations are hashed. Processes that share a store must have the same.
@@ -40,10 +55,4 @@ impl Secret {
     pub fn new(given: Option<&str>) -> Secret {
         Secret(blake3::derive_key("tidegate tenants 1", given.unwrap_or_default().as_bytes()))
     }
-}
-
-/// The key of a model's calibration. Each tenant has its own, so that nobody's traffic moves another tenant's budget.
-pub(crate) fn calibration_key(identity: Option<&Identity>, model: &Model) -> String {
-    let tenant = identity.map_or("", |identity| identity.tenant.as_str());
-    format!("{tenant} {}", model.name)
 }

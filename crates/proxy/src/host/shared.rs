@@ -1,7 +1,12 @@
+use crate::host::calibrations::Calibrations;
+use crate::host::heavy::HeavyPool;
 use crate::host::identity::Secret;
 use crate::host::snapshot::{SetupError, Snapshot};
+use crate::host::summary_limits::SummaryLimits;
 use crate::host::windows::LearntWindows;
 use crate::observe::request::Sinks;
+use crate::transport::overload::Overload;
+use crate::transport::tls;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use tidegate_archive::Archive;
@@ -9,9 +14,8 @@ use tidegate_config::{Route, Settings};
 use tidegate_engine::Timestamp;
 use tidegate_store::{Conversations, wall_clock};
 use tidegate_telemetry::{
-    ArchiveCounts, Format, Labels, LogSink, Metrics, ModelTally, OTHER_MODEL, WindowFact, provider,
+    ArchiveCounts, Format, Labels, Load, LogSink, Metrics, ModelTally, OTHER_MODEL, WindowFact, provider,
 };
-use tidegate_tokens::Calibration;
 use tidegate_wire::Reader;
 
 /// What all workers share: the configuration in force, what has been learnt, and where requests are reported.
@@ -20,11 +24,14 @@ pub struct Gateway {
     current: ArcSwap<Snapshot>,
     pub(crate) sinks: Arc<Sinks>,
     pub(crate) reader: Reader,
-    pub(crate) calibration: Calibration,
+    pub(crate) calibrations: Calibrations,
     pub(crate) windows: LearntWindows,
     pub(crate) conversations: Arc<Conversations>,
     pub(crate) archive: Option<Archive>,
     pub(crate) secret: Secret,
+    pub(crate) overload: Arc<Overload>,
+    pub(crate) heavy: HeavyPool,
+    pub(crate) summaries: SummaryLimits,
 }
 
 impl Gateway {
@@ -36,6 +43,8 @@ impl Gateway {
         format: Format,
     ) -> Result<Gateway, SetupError> {
         let snapshot = Snapshot::prepare(settings, None)?;
+        let overload = Overload::new(&snapshot.settings.server);
+        let heavy = HeavyPool::start()?;
         let metrics = Arc::<Metrics>::default();
         snapshot.announce(&metrics);
         let sinks = Sinks { metrics, lines, format };
@@ -43,16 +52,20 @@ impl Gateway {
             current: ArcSwap::from_pointee(snapshot),
             sinks: Arc::new(sinks),
             reader: Reader::default(),
-            calibration: Calibration::new(),
+            calibrations: Calibrations::default(),
             windows: LearntWindows::default(),
             conversations,
             archive: None,
             secret,
+            overload,
+            heavy,
+            summaries: SummaryLimits::default(),
         })
     }
 
     /// Checks that a configuration could be applied: that keys are set and certificates can be read.
     pub fn check(settings: &Settings) -> Result<(), SetupError> {
+        settings.server.tls.as_ref().map(tls::server).transpose()?;
         Snapshot::prepare(settings.clone(), None).map(drop)
     }
 
@@ -89,6 +102,7 @@ impl Gateway {
         let before = self.current.load();
         let snapshot = Snapshot::prepare(settings, Some(&before))?;
         snapshot.announce(self.metrics());
+        self.overload.reload(&snapshot.settings.server);
         self.current.store(Arc::new(snapshot));
         Ok(())
     }
@@ -108,6 +122,31 @@ impl Gateway {
         let gateway = Arc::downgrade(self);
         self.metrics()
             .watch_windows(move || gateway.upgrade().map(|one| one.learnt_windows()).unwrap_or_default());
+    }
+
+    /// Adds what is in use of the limits to the metrics.
+    pub fn watch_load(self: &Arc<Self>) {
+        let gateway = Arc::downgrade(self);
+        self.metrics().watch_load(move || gateway.upgrade().map(|one| one.load()).unwrap_or_default());
+    }
+
+    fn load(&self) -> Load {
+        let Overload { memory, connections, .. } = &*self.overload;
+        let mut kinds = vec![("requests", memory.used()), ("messages", self.reader.cache_bytes())];
+        kinds.extend(self.conversations.cache_bytes());
+        Load {
+            memory: kinds,
+            memory_limit: memory.limit(),
+            requests: self.overload.requests() as u64,
+            connections: connections.open() as u64,
+            queued: self.heavy.queued() as u64,
+            refused: self.overload.refusals().collect(),
+        }
+    }
+
+    /// Whether requests are refused because a limit of the process is reached, or nearly so.
+    pub fn is_overloaded(&self) -> bool {
+        self.overload.is_overloaded()
     }
 
     /// The metrics since the start of the process, in the text format of Prometheus.

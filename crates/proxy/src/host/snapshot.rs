@@ -24,6 +24,8 @@ pub enum SetupError {
     Transport(#[from] TransportError),
     #[error("{0}")]
     SummarizerKey(String),
+    #[error("cannot start the threads for heavy work: {0}")]
+    Threads(#[from] std::io::Error),
 }
 
 impl Snapshot {

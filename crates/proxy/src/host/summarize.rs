@@ -25,6 +25,7 @@ use self::ask::{Endpoint, ask};
 use self::failure::Cause;
 use self::off_worker::off_worker;
 use self::passes::{Passes, Room};
+use crate::host::heavy::Lane;
 use crate::host::snapshot::Snapshot;
 use crate::transport::client::Clients;
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub(crate) struct Summarized {
 ///
 /// The summarizer must be one of the snapshot's. Must be called on the worker that owns the clients.
 pub(crate) async fn summarize(
-    clients: &Clients,
+    (clients, lane): (&Clients, &Lane),
     snapshot: &Snapshot,
     summarizer: &Summarizer,
     material: Material,
@@ -57,11 +58,11 @@ pub(crate) async fn summarize(
     let mut spent = Spent::default();
     let work = async {
         match summarizer {
-            Summarizer::Extractive => extractive(material).await,
+            Summarizer::Extractive => extractive(lane, material).await,
             Summarizer::Llm(llm) => {
                 let key = key::authorization(llm, snapshot.prepared(&llm.upstream), caller)?;
-                let endpoint =
-                    Endpoint { clients, upstream: snapshot.prepared(&llm.upstream), llm, key, deadline };
+                let upstream = snapshot.prepared(&llm.upstream);
+                let endpoint = Endpoint { clients, lane, upstream, llm, key, deadline };
                 with_model(&endpoint, snapshot, material, &mut spent).await
             }
         }
@@ -80,8 +81,8 @@ fn author(summarizer: &Summarizer) -> &str {
     }
 }
 
-async fn extractive(material: Material) -> Result<Summary, Cause> {
-    off_worker(move || material.extract()).await
+async fn extractive(lane: &Lane, material: Material) -> Result<Summary, Cause> {
+    off_worker(lane, move || material.extract()).await
 }
 
 /// Summarizes the material pass by pass. Each pass extends the summary of the previous one, and a failure in any pass fails the
@@ -94,12 +95,12 @@ async fn with_model(
 ) -> Result<Summary, Cause> {
     let room = room(endpoint.llm, snapshot);
     let mut state = material.previous.clone();
-    let passes = off_worker(move || Passes::new(material, room)).await?;
+    let passes = off_worker(endpoint.lane, move || Passes::new(material, room)).await?;
     let passes = Arc::new(passes);
     let mut from = 0;
     while from < passes.len() {
         let next = (passes.clone(), state.clone());
-        let pass = off_worker(move || next.0.pass(next.1, from)).await??;
+        let pass = off_worker(endpoint.lane, move || next.0.pass(next.1, from)).await??;
         from = pass.end;
         let made = ask(endpoint, &passes, Arc::new(pass), spent).await?;
         state = Some(match &state {

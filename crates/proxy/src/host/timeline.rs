@@ -28,7 +28,7 @@ pub(crate) fn unrecorded(
             parent: MessageId(before.0),
             position: u32::try_from(position).unwrap_or(u32::MAX),
             at,
-            json: body.slice(outline.messages[position].range()),
+            json: outline.dialect.recorded(body.slice(outline.messages[position].range())),
             standing: Standing::Kept,
         };
         if message.role.is_instruction() {
@@ -61,7 +61,7 @@ pub(crate) fn new_in_turn(
             parent: MessageId(before.0),
             position: u32::try_from(position).unwrap_or(u32::MAX),
             at,
-            json: body.slice(outline.messages[position].range()),
+            json: outline.dialect.recorded(body.slice(outline.messages[position].range())),
             standing: Standing::Kept,
         };
         if message.role.is_instruction() {

@@ -273,7 +273,7 @@ impl TurnLog {
             parent: MessageId(end.0),
             position: u32::try_from(self.record.messages).ok()?,
             at: Gateway::now().0,
-            json: json.into(),
+            json: self.dialect.recorded(json.into()),
             standing: Standing::Kept,
         };
         Some((canonical, message))
@@ -293,17 +293,19 @@ impl AnswerReports {
             prompt_tokens: usage.map(|usage| usage.prompt_tokens),
             completion_tokens: usage.map(|usage| usage.completion_tokens),
             cached_tokens: usage.map(|usage| usage.cached_tokens),
+            cache_write_tokens: usage.map(|usage| usage.cache_write_tokens),
+            reasoning_tokens: usage.map(|usage| usage.reasoning_tokens),
             cost,
         };
         gateway.metrics().answered(&self.labels, &answered);
         spans::cost(&self.span, answer, cost);
         if let Some((call, answer)) = self.call.as_ref().zip(answer) {
-            spans::answered(call, self.dialect, answer, self.with_content);
+            spans::answered(call, self.dialect, answer, gateway.metrics().semconv(), self.with_content);
         }
     }
 }
 
-/// The record of a request that was refused for its length. It is no turn of the conversation, but it is audited.
+/// The record of a request that was refused for its length or at a limit. It is no turn of the conversation, but it is audited.
 pub(crate) fn refused(
     (identity, generation): (Identity, Generation),
     route: &str,
@@ -311,7 +313,7 @@ pub(crate) fn refused(
     outcome: &TurnOutcome,
     facts: RequestFacts,
 ) -> Option<TurnLog> {
-    if outcome.ending != Ending::OverBudget {
+    if outcome.ending == Ending::Forward {
         return None;
     }
     let mut log = TurnLog::new((identity, generation), route, input, outcome, None);

@@ -3,6 +3,8 @@
 use crate::observe::request_id::RequestId;
 use crate::reply::refusal::Refusal;
 use crate::transport::body::Progress;
+use crate::transport::framing::ActiveRequest;
+use crate::transport::overload::{Charge, RequestPermit};
 use http::header::{HeaderMap, RETRY_AFTER};
 use http::{Method, Request, StatusCode};
 use std::sync::Arc;
@@ -33,6 +35,10 @@ pub(crate) struct RequestObserver {
     /// The span of the upstream call, until its answer has been read.
     pub(crate) call: Option<UpstreamSpan>,
     pub(crate) upload: Progress,
+    /// The memory that the request takes.
+    pub(crate) charge: Arc<Charge>,
+    /// Counts the request as one in flight, of the process and of its connection.
+    pub(crate) permit: Option<(RequestPermit, ActiveRequest)>,
     facts: Facts,
     ending: Ending,
 }
@@ -111,7 +117,12 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 const NO_ROUTE: &str = "none";
 
 impl RequestObserver {
-    pub(crate) fn begin<B>(sinks: &Arc<Sinks>, is_logged: bool, request: &Request<B>) -> RequestObserver {
+    pub(crate) fn begin<B>(
+        sinks: &Arc<Sinks>,
+        is_logged: bool,
+        request: &Request<B>,
+        charge: Charge,
+    ) -> RequestObserver {
         let (method, path) = (request.method(), request.uri().path());
         let id = RequestId::of(request.headers());
         let span = RequestSpan::begin(method.as_str(), path, well_known(path), request.headers());
@@ -125,6 +136,8 @@ impl RequestObserver {
             span,
             call: None,
             upload: Progress::start(),
+            charge: Arc::new(charge),
+            permit: None,
             facts: Facts::default(),
             // If nothing else is recorded, the client has left.
             ending: Ending {
@@ -153,10 +166,6 @@ impl RequestObserver {
 
     pub(crate) fn degraded(&self) -> Option<&'static str> {
         self.facts.degraded
-    }
-
-    pub(crate) fn outcome(&self) -> Outcome {
-        self.ending.outcome
     }
 
     pub(crate) fn routed(&mut self, route: &str) {
@@ -252,7 +261,7 @@ impl RequestObserver {
         }
         self.ending.status = status;
         self.ending.outcome = refusal.outcome();
-        self.ending.reason = Some(refusal.code());
+        self.ending.reason = Some(refusal.reason());
         self.ending.refusal = Some(refusal.code());
         if let Some(call) = &self.call {
             call.fail(refusal.code());
@@ -367,6 +376,8 @@ fn well_known(path: &str) -> Option<&'static str> {
     let is_deployment = || path.starts_with("/openai/deployments/") && path.ends_with("/chat/completions");
     match path {
         "/v1/chat/completions" => Some("/v1/chat/completions"),
+        "/v1/messages" => Some("/v1/messages"),
+        "/v1/responses" => Some("/v1/responses"),
         _ if is_deployment() => Some("/openai/deployments/{deployment}/chat/completions"),
         _ => None,
     }

@@ -7,7 +7,7 @@ use tidegate_config::strategy_name;
 use tidegate_context::{Cost, Figures, Outcome};
 use tidegate_engine::{FoldJob, Strategy, Verdict};
 use tidegate_telemetry::names::{attribute, event};
-use tidegate_telemetry::{KeyValue, RequestSpan, UpstreamSpan};
+use tidegate_telemetry::{KeyValue, RequestSpan, Semconv, UpstreamSpan, known_provider};
 use tidegate_wire::{Answer, Dialect};
 
 /// The most of a conversation that a span holds, where it may hold any.
@@ -48,7 +48,11 @@ fn describe(span: &RequestSpan, figures: &Figures) {
         (attribute::TOKENS_SUMMARY, figures.summary_tokens.0),
         (attribute::TOKENS_MASKED, figures.left_out.masked.0),
         (attribute::MASKED, figures.masked as u64),
+        (attribute::TOKENS_TRIMMED, figures.left_out.trimmed.0),
+        (attribute::TRIMMED, figures.trimmed.unwrap_or(0) as u64),
         (attribute::FOLDED, figures.folded as u64),
+        (attribute::RECALLED, figures.recalled as u64),
+        (attribute::TOKENS_RECALLED, figures.recalled_tokens.0),
         (attribute::DROPPED, figures.dropped as u64),
     ] {
         span.set(key, int(figure));
@@ -86,15 +90,20 @@ pub(crate) fn overhead(span: &RequestSpan, overhead_us: u64) {
     }
 }
 
-/// The upstream is about to be called. `content` is given only where spans may hold content.
+/// The upstream is about to be called. `conversation` is the client's own id, if it gave one: the conventions allow no other.
+/// `content` is given only where spans may hold content.
 pub(crate) fn asked(
     call: &UpstreamSpan,
     conversation: Option<String>,
     is_streamed: bool,
+    figures: Option<&Figures>,
     content: Option<&SendBody>,
 ) {
     if let Some(conversation) = conversation {
         call.set(attribute::CONVERSATION_ID, conversation);
+    }
+    if figures.is_some_and(|figures| figures.folded > 0 && !figures.observed) {
+        call.set(attribute::CONVERSATION_COMPACTED, true);
     }
     if is_streamed {
         call.set(attribute::REQUEST_STREAM, true);
@@ -104,8 +113,27 @@ pub(crate) fn asked(
     }
 }
 
+/// Which API was called. The name of a host that is not known does not say whose protocol it speaks.
+pub(crate) fn spoken(call: &UpstreamSpan, dialect: Dialect, authority: &str) {
+    let api = match dialect {
+        Dialect::Chat => "chat_completions",
+        Dialect::Responses => "responses",
+        Dialect::Messages => {
+            call.set(attribute::PROVIDER, known_provider(authority).unwrap_or("anthropic"));
+            return;
+        }
+    };
+    call.set(attribute::OPENAI_API, api);
+}
+
 /// The answer has been read.
-pub(crate) fn answered(call: &UpstreamSpan, dialect: Dialect, answer: &Answer, with_content: bool) {
+pub(crate) fn answered(
+    call: &UpstreamSpan,
+    dialect: Dialect,
+    answer: &Answer,
+    semconv: Semconv,
+    with_content: bool,
+) {
     if !call.is_enabled() {
         return;
     }
@@ -122,6 +150,16 @@ pub(crate) fn answered(call: &UpstreamSpan, dialect: Dialect, answer: &Answer, w
         call.set(attribute::INPUT_TOKENS, int(usage.prompt_tokens));
         call.set(attribute::OUTPUT_TOKENS, int(usage.completion_tokens));
         call.set(attribute::CACHE_READ_TOKENS, int(usage.cached_tokens));
+        let cache_writes = [
+            semconv.has_old().then_some(attribute::OLD_CACHE_WRITE_TOKENS),
+            semconv.has_new().then_some(attribute::CACHE_WRITE_TOKENS),
+        ];
+        for key in cache_writes.into_iter().flatten().filter(|_| usage.cache_write_tokens > 0) {
+            call.set(key, int(usage.cache_write_tokens));
+        }
+        if usage.reasoning_tokens > 0 && semconv.has_new() {
+            call.set(attribute::REASONING_TOKENS, int(usage.reasoning_tokens));
+        }
     }
     if answer.failed {
         call.fail("upstream_error");
@@ -151,7 +189,7 @@ pub(crate) fn cost(span: &RequestSpan, answer: Option<&Answer>, cost: Option<Cos
 fn messages(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Asked<'a> {
-        #[serde(borrow)]
+        #[serde(borrow, alias = "input")]
         messages: &'a RawValue,
     }
     let asked: Asked<'_> = serde_json::from_slice(body).ok()?;

@@ -1,6 +1,8 @@
 //! A chat completion on a route that manages it: identify → recall → restore → rewrite.
 
+use crate::host::drive::MAX_UNREAD;
 use crate::host::fold::Folder;
+use crate::host::heavy::Lane;
 use crate::host::identity::Identity;
 use crate::host::shared::Gateway;
 use crate::host::snapshot::Snapshot;
@@ -17,6 +19,7 @@ use crate::pipeline::rewrite::{Draft, Rewritten, rewrite};
 use crate::pipeline::route::{may_match, promises, route, strategy};
 use crate::pipeline::send::in_step;
 use crate::reply::refusal::Refusal;
+use crate::transport::overload::Limit;
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -78,6 +81,7 @@ impl<'a> Managed<'a> {
     pub(crate) async fn edit(
         &self,
         mut received: Received,
+        lane: Lane,
         observer: &mut RequestObserver,
     ) -> Result<Edited, Refusal> {
         let Managed { worker, route, strategy, .. } = *self;
@@ -90,7 +94,8 @@ impl<'a> Managed<'a> {
         });
         let spans = observer.span.clone();
         let mut folder =
-            in_step(&spans, span::IDENTIFY, self.identify(&received, is_edited, spans.parent())).await?;
+            in_step(&spans, span::IDENTIFY, self.identify(&received, is_edited, lane, spans.parent()))
+                .await?;
         if let Some(identity) = &folder.identity {
             observer.belongs_to(&identity.name);
         }
@@ -99,14 +104,18 @@ impl<'a> Managed<'a> {
             return Ok(Edited { head, sent, folder, rewritten: None });
         };
         let (recalled, spent) = in_step(&spans, span::RECALL, self.recall(&mut folder, &outline)).await?;
+        self.admit(&mut folder, &recalled, &outline)?;
         let mut turn = None;
         if self.holds_history() {
+            if outline.continues_upstream {
+                return Err(Refusal::TwoHistories);
+            }
             let settings = &self.snapshot.settings.conversation;
             let Some(identity) = &folder.identity else {
                 return Err(Refusal::NoConversation { header: settings.header.clone() });
             };
             let (gateway, wait) = (&worker.gateway, settings.turn_timeout);
-            let restoring = restore(gateway, identity, &head.headers, (body, outline), wait);
+            let restoring = restore(gateway, identity, &head.headers, (body, outline), wait, &folder.lane);
             let restored = in_step(&spans, span::RESTORE, restoring).await?;
             (body, outline, turn) = (restored.body, restored.outline, Some(restored.turn));
             (head, sent) = (with_readable_answer(uncompressed(head)), body.clone());
@@ -129,6 +138,22 @@ impl<'a> Managed<'a> {
         Ok(Edited { head, sent, folder, rewritten: Some(rewritten) })
     }
 
+    /// What is left of the process's limits is kept for conversations that are under way.
+    fn admit(&self, folder: &mut Folder, recalled: &Recalled, outline: &Outline) -> Result<(), Refusal> {
+        let is_under_way = recalled.is_under_way();
+        folder.lane = folder.lane.with_progress(is_under_way);
+        let gateway = &self.worker.gateway;
+        // A small request of a new conversation has its reserve of memory, but no place of its own.
+        let overload = &gateway.overload;
+        let is_crowded = overload.is_crowded() || (overload.memory.is_crowded() && folder.lane.is_large());
+        if is_crowded && !is_under_way && !recalled.is_unavailable {
+            return Err(Refusal::Overloaded(Limit::NewConversations));
+        }
+        let needs_work = || gateway.reader.unread_bytes(outline) > MAX_UNREAD;
+        let full = gateway.heavy.admit(self.snapshot.settings.server.max_queued_work, is_under_way);
+        full.or_else(|limit| if needs_work() { Err(Refusal::Overloaded(limit)) } else { Ok(()) })
+    }
+
     fn holds_history(&self) -> bool {
         self.route.context.history == History::Proxy
     }
@@ -138,12 +163,13 @@ impl<'a> Managed<'a> {
         &self,
         received: &Received,
         is_edited: bool,
+        lane: Lane,
         parent_span: SpanParent,
     ) -> Result<Folder, Refusal> {
         let Managed { worker, snapshot, index, route, .. } = *self;
         let Received { head, chat, .. } = received;
         let access = Access::of(worker);
-        let identity = self.identity(&head.headers, chat.as_ref(), is_edited, access).await?;
+        let identity = self.identity(&head.headers, chat.as_ref(), is_edited, access, &lane).await?;
         if chat.is_none() && promises(route) {
             return Err(Refusal::Unreadable);
         }
@@ -158,6 +184,7 @@ impl<'a> Managed<'a> {
             generation: Generation::default(),
             caller: CallerKey::of(&head.headers, &route.upstream),
             parent_span,
+            lane,
         })
     }
 
@@ -167,21 +194,22 @@ impl<'a> Managed<'a> {
         chat: Option<&(Bytes, Outline)>,
         is_edited: bool,
         access: Access,
+        lane: &Lane,
     ) -> Result<Option<Identity>, Refusal> {
         let (gateway, settings) = (&self.worker.gateway, &self.snapshot.settings.conversation);
-        // Where the history is ours, the request names its conversation: its content does not, and a key for the provider's cache
-        // may stand for many.
+        // Where the history is ours, the request names its conversation: its content does not, and what its body notes may
+        // stand for many.
         let Some((body, outline)) = chat.filter(|_| !self.holds_history()) else {
-            return identify(headers, settings, &gateway.secret, access, None, None);
+            return identify(headers, settings, &gateway.secret, access, &[], None);
         };
-        let session = outline.session.as_deref();
-        let named = identify(headers, settings, &gateway.secret, access, session, None)?;
+        let named = identify(headers, settings, &gateway.secret, access, &outline.sessions, None)?;
         // What is forwarded as it came has no state that would have to be found by its content.
         if named.is_some() || !is_edited {
             return Ok(named);
         }
-        let points = branch_points(gateway, body, outline).await;
-        identify(headers, settings, &gateway.secret, access, session, points.as_ref())
+        let most_queued = self.snapshot.settings.server.max_queued_work;
+        let points = branch_points(gateway, body, outline, lane, most_queued).await?;
+        identify(headers, settings, &gateway.secret, access, &outline.sessions, points.as_ref())
     }
 
     /// Brings what earlier requests have decided, and what the conversation has cost.
@@ -193,11 +221,13 @@ impl<'a> Managed<'a> {
         let (gateway, settings) = (&self.worker.gateway, &self.snapshot.settings);
         let limits = &self.route.context.limits;
         let named = folder.identity.clone().filter(|identity| identity.branch.is_none());
-        let window = self.snapshot.models.lookup(outline.model.as_deref().unwrap_or_default()).window;
-        let (recalled, spent, ()) = tokio::join!(
+        let model = self.snapshot.models.lookup(outline.model.as_deref().unwrap_or_default());
+        let tenant = folder.identity.as_ref().map(|identity| identity.tenant.clone());
+        let (recalled, spent, (), ()) = tokio::join!(
             recall(gateway, folder.identity.as_mut(), settings.store.on_failure),
             spent(gateway, named.as_ref(), limits),
-            gateway.windows.refresh(&gateway.conversations, window),
+            gateway.windows.refresh(&gateway.conversations, model.window),
+            gateway.calibrations.refresh(&gateway.conversations, tenant.as_deref(), model.fit),
         );
         let recalled = recalled?;
         folder.generation = recalled.generation;
@@ -208,7 +238,7 @@ impl<'a> Managed<'a> {
         Ok((recalled, spent))
     }
 
-    /// Records a request that is refused for its length, and describes its plan in its span.
+    /// Records a request that is refused for its length or at a limit, and describes the plan of the former in its span.
     fn audit(&self, folder: &Folder, rewritten: &Rewritten, refusal: &Refusal, observer: &RequestObserver) {
         let Rewritten { input, outcome, .. } = rewritten;
         if outcome.ending == Ending::OverBudget {

@@ -1,17 +1,18 @@
 //! Determines the conversation and the tenant of a request.
 
-use crate::host::identity::{Identity, Secret};
+use crate::host::heavy::Lane;
+use crate::host::identity::{Identity, Secret, derived_name, short};
 use crate::host::shared::Gateway;
 use crate::host::worker::Worker;
 use crate::reply::refusal::Refusal;
 use bytes::Bytes;
 use http::HeaderMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use tidegate_config::{Anonymous, Conversation};
 use tidegate_engine::Digest;
 use tidegate_store::{Branch, BranchNote, ConversationKey};
-use tidegate_wire::{BranchPoints, Outline};
-use tokio::task::spawn_blocking;
+use tidegate_wire::{BranchPoints, Outline, Session};
 
 const MAX_LENGTH: usize = 128;
 
@@ -25,7 +26,7 @@ pub(crate) fn identify(
     settings: &Conversation,
     secret: &Secret,
     access: Access,
-    session: Option<&str>,
+    sessions: &[Session],
     points: Option<&BranchPoints>,
 ) -> Result<Option<Identity>, Refusal> {
     if !is_known(headers, settings, access) {
@@ -48,11 +49,13 @@ pub(crate) fn identify(
         return Ok(Some(Identity { key, branch: None, name: name.to_owned(), tenant: owner() }));
     }
     let sent = settings.session_headers.iter().find_map(|name| headers.get(name));
-    let session = sent.map(|value| value.as_bytes()).or(session.map(str::as_bytes));
-    if let Some(session) = session.filter(|session| !session.is_empty()) {
+    let fields = &settings.session_fields;
+    let noted = sessions.iter().find(|session| fields.iter().any(|field| field == session.member));
+    let session = sent.map(|value| value.as_bytes()).filter(|session| !session.is_empty());
+    if let Some(session) = session.or(noted.map(|session| session.id.as_bytes())) {
         let key = key(b"session", session);
         let name = std::str::from_utf8(session).ok().filter(|name| is_valid(name));
-        let name = name.map_or_else(|| format!("session-{}", short(&key)), str::to_owned);
+        let name = name.map_or_else(|| derived_name(&key), str::to_owned);
         return Ok(Some(Identity { key, branch: None, name, tenant: owner() }));
     }
     Ok(points.map(|points| {
@@ -72,19 +75,37 @@ pub(crate) fn identify(
     }))
 }
 
-/// The digests by which a conversation is recognised. Many new messages are read on a blocking thread.
+/// Whether the headers name a conversation that this process has served before.
+pub(crate) fn is_under_way(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    settings: &Conversation,
+    access: Access,
+) -> bool {
+    let identity = identify(headers, settings, &gateway.secret, access, &[], None);
+    identity.ok().flatten().is_some_and(|identity| gateway.conversations.is_known(identity.key))
+}
+
+/// The digests by which a conversation is recognised. Many new messages are read off the worker.
 pub(crate) async fn branch_points(
     gateway: &Arc<Gateway>,
     body: &Bytes,
     outline: &Outline,
-) -> Option<BranchPoints> {
+    lane: &Lane,
+    most_queued: NonZeroU32,
+) -> Result<Option<BranchPoints>, Refusal> {
     const MAX_UNREAD: usize = 16 * 1024;
-    if gateway.reader.unread_bytes(outline) <= MAX_UNREAD {
-        return gateway.reader.branch_points(body, outline);
+    let unread = gateway.reader.unread_bytes(outline);
+    if unread <= MAX_UNREAD {
+        return Ok(gateway.reader.branch_points(body, outline));
     }
+    // Whose messages are mostly known is under way, whatever it is called.
+    let is_under_way = unread < body.len() / 2;
+    gateway.heavy.admit(most_queued, is_under_way).map_err(Refusal::Overloaded)?;
     let (gateway, body, outline) = (gateway.clone(), body.clone(), outline.clone());
-    let reading = spawn_blocking(move || gateway.reader.branch_points(&body, &outline));
-    reading.await.ok().flatten()
+    let lane = lane.with_progress(is_under_way);
+    let reading = lane.run(unread, move || gateway.reader.branch_points(&body, &outline));
+    Ok(reading.await.ok().flatten())
 }
 
 /// Whether a request says whose it is, or need not.
@@ -93,7 +114,7 @@ pub(crate) fn is_known(headers: &HeaderMap, settings: &Conversation, access: Acc
     !needs_credentials || credentials(headers, settings).is_some()
 }
 
-fn credentials<'a>(headers: &'a HeaderMap, settings: &Conversation) -> Option<&'a [u8]> {
+pub(crate) fn credentials<'a>(headers: &'a HeaderMap, settings: &Conversation) -> Option<&'a [u8]> {
     settings.tenant.iter().find_map(|name| headers.get(name)).map(|value| value.as_bytes())
 }
 
@@ -109,10 +130,6 @@ impl Access {
     pub(crate) fn of(worker: &Worker) -> Access {
         if worker.is_loopback { Access::Loopback } else { Access::Remote }
     }
-}
-
-fn short(key: &ConversationKey) -> String {
-    key.0[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn named<'a>(headers: &'a HeaderMap, settings: &Conversation) -> Result<Option<&'a str>, Refusal> {
@@ -138,6 +155,7 @@ mod tests {
         Conversation {
             header: "x-conversation-id".to_owned(),
             session_headers: vec!["session-id".to_owned()],
+            session_fields: vec!["metadata".to_owned(), "prompt_cache_key".to_owned()],
             tenant: vec!["authorization".to_owned(), "api-key".to_owned()],
             anonymous: Anonymous::Loopback,
             secret_env: String::new(),
@@ -150,12 +168,17 @@ mod tests {
         BranchPoints { opening: digest, end: digest, before_answers: vec![], answers: vec![] }
     }
 
+    fn noted() -> Vec<Session> {
+        let noted = [("session_id", "not asked for"), ("metadata", "noted"), ("prompt_cache_key", "cache")];
+        noted.map(|(member, id)| Session { member, id: id.to_owned() }).to_vec()
+    }
+
     fn identified(headers: &[(&'static str, &str)]) -> Result<Option<Identity>, Refusal> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
         }
-        identify(&map, &settings(), &Secret::new(None), Access::Loopback, Some("cache"), Some(&points()))
+        identify(&map, &settings(), &Secret::new(None), Access::Loopback, &noted(), Some(&points()))
     }
 
     fn key(headers: &[(&'static str, &str)]) -> ConversationKey {
@@ -187,13 +210,13 @@ mod tests {
     #[test]
     fn an_unnamed_conversation_is_identified_by_its_first_message() {
         let auto = |headers: &HeaderMap, access| {
-            identify(headers, &settings(), &Secret::new(None), access, None, Some(&points()))
+            identify(headers, &settings(), &Secret::new(None), access, &[], Some(&points()))
         };
         assert_eq!(auto(&HeaderMap::new(), Access::Remote), Ok(None), "nobody knows whose it is");
         let auto = auto(&HeaderMap::new(), Access::Loopback).unwrap().unwrap();
         assert!(auto.name.starts_with("auto-") && auto.name.len() == 21, "{}", auto.name);
         let nothing =
-            identify(&HeaderMap::new(), &settings(), &Secret::new(None), Access::Loopback, None, None);
+            identify(&HeaderMap::new(), &settings(), &Secret::new(None), Access::Loopback, &[], None);
         assert_eq!(nothing, Ok(None));
     }
 
@@ -207,7 +230,9 @@ mod tests {
             key(&[("x-conversation-id", "c"), ("session-id", "s1")]),
             key(&[("x-conversation-id", "c")])
         );
-        assert_eq!(identified(&[]).unwrap().unwrap().name, "cache");
+        for headers in [&[][..], &[("session-id", "")]] {
+            assert_eq!(identified(headers).unwrap().unwrap().name, "noted");
+        }
         let odd = identified(&[("session-id", "{\"id\": 1}")]).unwrap().unwrap().name;
         assert!(odd.starts_with("session-"), "{odd}");
     }
@@ -232,7 +257,7 @@ mod tests {
                 map.insert("authorization", tenant.parse().unwrap());
                 map.insert("x-conversation-id", name.parse().unwrap());
                 let secret = Secret::new(Some("s"));
-                identify(&map, &settings(), &secret, Access::Remote, None, None).unwrap().unwrap().key
+                identify(&map, &settings(), &secret, Access::Remote, &[], None).unwrap().unwrap().key
             };
             // Short, so that equal ones and prefixes of each other occur.
             let written = |number: u64| format!("{number:x}");

@@ -21,6 +21,7 @@ mod state;
 mod tunnel;
 mod unmanaged;
 
+use crate::host::identity::Identity;
 use crate::host::snapshot::Snapshot;
 use crate::host::turn_log::model_label;
 use crate::host::worker::Worker;
@@ -31,14 +32,16 @@ use crate::reply::refusal::{Refusal, refuse};
 use crate::transport::body::{SendBody, Upload};
 use crate::transport::framing::{REFUSED_METHOD, SharedState};
 use crate::transport::origin;
+use crate::transport::overload::Charge;
 use crate::transport::path::canonical;
 use crate::transport::server::Handler;
 use bytes::Bytes;
 use edit::{Edited, Managed, uncompressed};
 use http::{Method, Request, Response, Version};
 use hyper::body::Incoming;
+use identify::{Access, credentials, is_under_way};
 use model_list::{is_model_list, learn_windows};
-use receive::{dialect, receive};
+use receive::{Admission, dialect, receive};
 use relay::relay;
 use remember::PendingTurn;
 use reply_body::ReplyBody;
@@ -77,14 +80,16 @@ async fn handle(
 ) -> Response<ReplyBody> {
     let snapshot = worker.gateway.snapshot();
     let is_logged = snapshot.settings.log.access;
-    let mut observer = RequestObserver::begin(&worker.gateway.sinks, is_logged, &request);
+    let overload = &worker.gateway.overload;
+    let charge = Charge::new(&overload.memory);
+    let mut observer = RequestObserver::begin(&worker.gateway.sinks, is_logged, &request, charge);
     let is_http2 = request.version() == Version::HTTP_2;
     // Requests that are no LLM request get their errors in OpenAI's shape.
     let dialect = Dialect::of_path(request.uri().path()).unwrap_or(Dialect::Chat);
     let refusal = match dispatch(worker, &snapshot, connection, request, &mut observer).await {
         Ok(Dispatched::Forwarded(Forwarded { response, headers, upstream, turn })) => {
             let response = if is_http2 {
-                response.map(|body| body.paced(snapshot.settings.server.write_timeout))
+                response.map(|body| body.paced(snapshot.settings.server.write_timeout, connection))
             } else {
                 response
             };
@@ -104,6 +109,9 @@ async fn handle(
     let mut response = refuse(dialect, &refusal);
     if let Some(route) = observer.route() {
         put(response.headers_mut(), names::header::ROUTE, route);
+    }
+    if let Refusal::Overloaded(limit) = refusal {
+        overload.refused(limit);
     }
     observer.refused(&refusal, response.status());
     own(response, &observer)
@@ -136,6 +144,8 @@ async fn dispatch(
     if let Some(violation) = connection.violation().filter(|_| request.method() == REFUSED_METHOD) {
         return Err(Refusal::Framing(violation));
     }
+    let permit = worker.gateway.overload.enter().map_err(Refusal::Overloaded)?;
+    observer.permit = Some((permit, connection.enter()));
     if request.method() == Method::CONNECT {
         return Err(Refusal::Tunnel);
     }
@@ -169,7 +179,17 @@ async fn complete_chat(
 ) -> Result<Forwarded, Refusal> {
     let settings = &snapshot.settings;
     let wanted = (dialect, purpose(&settings.routes, path, request.headers()));
-    let reading = receive(request, wanted, &settings.server, &worker.gateway.reader, &observer.upload);
+    let tenant = credentials(request.headers(), &settings.conversation).unwrap_or_default();
+    let lane = worker.gateway.heavy.lane(tenant, observer.charge.clone());
+    let access = Access::of(worker);
+    let admission = Admission {
+        limits: &settings.server,
+        charge: &observer.charge,
+        progress: &observer.upload,
+        lane: &lane,
+        is_under_way: &|headers| is_under_way(&worker.gateway, headers, &settings.conversation, access),
+    };
+    let reading = receive(request, wanted, &worker.gateway.reader, &admission);
     let received = in_step(&observer.span, span::RECEIVE, reading).await?;
     let arrived = Instant::now();
     let Some(managed) = Managed::new(worker, snapshot, &received, path, observer)? else {
@@ -179,7 +199,7 @@ async fn complete_chat(
     };
     let requested_model = model_label(received.model());
     let is_streamed = received.chat.as_ref().is_some_and(|(_, outline)| outline.stream);
-    let Edited { head, sent, folder, rewritten } = managed.edit(received, observer).await?;
+    let Edited { head, sent, folder, rewritten } = managed.edit(received, lane, observer).await?;
     let Managed { route, strategy, .. } = managed;
     match &rewritten {
         Some(rewritten) => {
@@ -204,7 +224,9 @@ async fn complete_chat(
         observer.span.call(head.method.as_str(), Some(&requested_model), &upstream.settings.url.authority);
     if call.is_enabled() {
         let content = settings.telemetry.content.then_some(&body);
-        spans::asked(&call, conversation.map(str::to_owned), is_streamed, content);
+        let own_id = folder.identity.as_ref().and_then(Identity::client_id).map(str::to_owned);
+        spans::asked(&call, own_id, is_streamed, figures.as_ref(), content);
+        spans::spoken(&call, dialect, &upstream.settings.url.authority);
     }
     observer.call = Some(call);
     let attempt = rewritten.as_ref().map(|rewritten| Attempt::new(&folder, rewritten, &head));

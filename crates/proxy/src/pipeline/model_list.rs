@@ -34,7 +34,7 @@ pub(crate) async fn learn_windows(worker: &Worker, forwarded: Forwarded) -> Forw
                 .map_or_else(|_| Vec::new(), |plain| read_model_windows(&plain)),
         };
         // Parsing a long list takes milliseconds.
-        let windows = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+        let windows = worker.gateway.heavy.own_lane().run(MAX_LIST, read).await.unwrap_or_default();
         let (gateway, upstream) = (worker.gateway.clone(), upstream.clone());
         drop(worker.shutdown.tasks.spawn(async move {
             for (model, window) in windows {

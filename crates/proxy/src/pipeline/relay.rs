@@ -39,6 +39,9 @@ pub(crate) fn relay(
     }
     head.headers.extend(own);
     observer.upstream_answering(head.status, &head.headers);
+    if turn.as_ref().is_none_or(|turn| !turn.keeps_request()) {
+        observer.charge.shrink_to(STREAMING);
+    }
     let step = observer.span.step(names::span::RELAY);
     if let Some(reason) = turn.as_mut().and_then(PendingTurn::failure).map(Degraded::reason) {
         put(&mut head.headers, names::header::DEGRADED, reason);
@@ -63,6 +66,7 @@ pub(crate) fn relay(
         cut: cut.clone(),
         cutting: None,
         observer,
+        unpaid: 0,
         step: Some(step),
     };
     if relay.body.is_end_stream() {
@@ -70,6 +74,15 @@ pub(crate) fn relay(
     }
     Response::from_parts(head, relay)
 }
+
+/// How much of an answer is relayed before memory is taken for our copy, so that not every event of a stream counts on a shared counter.
+const PAY_STEP: usize = 16 * 1024;
+
+/// The longest answer of which a copy is kept.
+const MAX_KEPT: u64 = 4 << 20;
+
+/// What a request takes while its answer streams: buffers, and what is remembered of it.
+const STREAMING: u64 = 16 * 1024;
 
 /// Ends a connection in the middle of an answer, so that the client cannot take it for complete.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +110,8 @@ pub(crate) struct Relay {
     cut: CancellationToken,
     cutting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     observer: RequestObserver,
+    /// What the reader has kept since memory was last taken for it.
+    unpaid: usize,
     /// Until the last byte of the answer.
     step: Option<StepSpan>,
 }
@@ -130,6 +145,10 @@ impl Relay {
                 if let Some(data) = frame.data_ref() {
                     relay.observer.relayed(data.len());
                     relay.reader.feed(data);
+                    relay.unpaid += data.len();
+                    if relay.unpaid >= PAY_STEP {
+                        relay.pay();
+                    }
                 }
                 // A client that has seen the end may send its next request at once, to another process.
                 if relay.body.is_end_stream() || relay.reader.is_done() {
@@ -143,6 +162,7 @@ impl Relay {
                     return relay.fail(kind, cx);
                 }
                 relay.state = State::Ended;
+                relay.delivered();
                 relay.end();
                 Poll::Ready(None)
             }
@@ -168,6 +188,7 @@ impl Relay {
             self.held = None;
             return self.fail(kind, cx);
         }
+        self.delivered();
         // An answer of known length is not polled again after its last byte.
         if self.body.is_end_stream() {
             self.end();
@@ -179,6 +200,20 @@ impl Relay {
         match &mut self.turn {
             Some(turn) => turn.poll_settled(&self.reader, cx),
             None => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn delivered(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.delivered();
+        }
+    }
+
+    /// Takes memory for the copy of the answer. It cannot be refused any more, but the next request can.
+    fn pay(&mut self) {
+        let unpaid = std::mem::take(&mut self.unpaid);
+        if self.turn.is_some() && self.reader.passed() < MAX_KEPT {
+            self.observer.charge.grow_regardless(unpaid as u64);
         }
     }
 

@@ -4,9 +4,9 @@
 //! it is stored. Records and counts are written afterwards. A shutdown waits for both.
 
 use crate::host::archive;
+use crate::host::calibrations::Fact;
 use crate::host::fold::Folder;
-use crate::host::held_turn::HeldTurn;
-use crate::host::identity::calibration_key;
+use crate::host::held_turn::{HeldTurn, KeptTurn};
 use crate::host::shared::Gateway;
 use crate::host::turn_log::{AnswerRead, AnswerReports, TurnLog};
 use crate::observe::request::{RequestFacts, RequestObserver};
@@ -22,6 +22,7 @@ use tidegate_engine::Tokens;
 use tidegate_store::{Branch, BranchNote, Degraded, NotKept, StoredFold};
 use tidegate_telemetry::names::span;
 use tidegate_tokens::Fit;
+use tidegate_wire::Answer;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
@@ -38,7 +39,12 @@ pub(crate) struct PendingTurn {
     log: Option<Box<TurnLog>>,
     /// A summary to make when the answer is over.
     fold: Option<Box<(Folder, FoldRequest)>>,
-    calibration: Option<CalibrationSample>,
+    /// Until the answer is read.
+    sample: Option<CalibrationSample>,
+    /// The answer, once it was read for the sample.
+    read: Option<Box<Answer>>,
+    /// What the sample has taught, on its way to the other processes.
+    learning: Option<JoinHandle<()>>,
 }
 
 /// What the end of the answer waits for: the decision and the new messages.
@@ -55,15 +61,19 @@ enum AnswerWrite {
     /// The client will send the answer back.
     NotOurs,
     Waiting,
-    Running(JoinHandle<Result<(), NotKept>>),
-    Done(Result<(), FailureKind>),
+    Running(JoinHandle<Result<KeptTurn, NotKept>>),
+    Done(Result<Option<KeptTurn>, FailureKind>),
 }
 
 /// Our own count, to be compared with the upstream's. Only taken where the tokenizer is not the model's own.
 #[derive(Debug)]
 struct CalibrationSample {
-    key: String,
+    /// `None` if the tenant is not known, whose calibration then stays in this process.
+    tenant: Option<String>,
+    model: String,
     counted: Tokens,
+    /// Whether the request has waited for the store in vain. It does not wait again.
+    is_store_unavailable: bool,
 }
 
 impl PendingTurn {
@@ -104,10 +114,14 @@ impl PendingTurn {
                 let (conversations, key) = (gateway.conversations.clone(), identity.key);
                 let branch = identity.branch.as_ref().map(|branch| {
                     let note = branch_note(branch, carried.as_ref(), deferred.is_some());
-                    (branch.own.clone(), entries.waypoint, carried.clone(), note)
+                    (branch.own.clone(), entries.waypoint.clone(), carried.clone(), note)
                 });
+                // The messages are slices of the body, which may be released otherwise when the answer begins.
+                let kept = if entries.messages.is_empty() { 0 } else { input.body.len() };
+                let charge = observer.charge.another(kept as u64);
                 let write = async move {
                     conversations.journal(key, entries).await?;
+                    drop(charge);
                     match branch {
                         // Only now: the messages up to a waypoint must be recorded.
                         Some((own, waypoint, fold, note)) => {
@@ -120,7 +134,7 @@ impl PendingTurn {
             }
             Some(_) | None => JournalWrite::Done(Ok(())),
         };
-        let calibration_key = calibration_key(identity.as_ref(), &input.model);
+        let tenant = identity.as_ref().map(|identity| identity.tenant.clone());
         let log = identity.filter(|_| input.is_recorded()).map(|identity| {
             let reports = observer.labels().cloned().map(|labels| AnswerReports {
                 dialect: input.outline.dialect,
@@ -133,8 +147,12 @@ impl PendingTurn {
         });
         let counted = TurnLog::count_of(input, outcome);
         let is_only_observed = route.context.observe && outcome.figures.before != outcome.figures.after;
-        let calibration = (input.model.fit == Fit::Nearest && !is_only_observed)
-            .then_some(CalibrationSample { key: calibration_key, counted });
+        let sample = (input.model.fit == Fit::Nearest && !is_only_observed).then(|| CalibrationSample {
+            tenant,
+            model: input.model.name.clone(),
+            counted,
+            is_store_unavailable: *is_store_unavailable,
+        });
         PendingTurn {
             gateway: gateway.clone(),
             tasks: tasks.clone(),
@@ -143,8 +161,15 @@ impl PendingTurn {
             held,
             log,
             fold: start_fold(folder, deferred),
-            calibration,
+            sample,
+            read: None,
+            learning: None,
         }
+    }
+
+    /// Whether the request is kept in memory until the answer ends.
+    pub(crate) fn keeps_request(&self) -> bool {
+        self.held.is_some() || self.fold.is_some()
     }
 
     /// Ready when the journal is written or has failed, at the latest after the store's timeout.
@@ -163,42 +188,58 @@ impl PendingTurn {
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), FailureKind>> {
         ready!(self.poll_journaled(cx));
+        if let Some(sample) = self.sample.take() {
+            self.learning = self.learn(&sample, reader);
+        }
+        if let Some(task) = &mut self.learning {
+            let _ = ready!(Pin::new(task).poll(cx));
+            self.learning = None;
+        }
         if matches!(self.answer, AnswerWrite::Waiting) {
             self.answer = self.write_answer(reader);
         }
         if let AnswerWrite::Running(task) = &mut self.answer {
             let kept = ready!(Pin::new(task).poll(cx)).unwrap_or(Err(NotKept::Unknown(Degraded::Failed)));
-            self.answer = AnswerWrite::Done(kept.map_err(|not_kept| match not_kept {
+            self.answer = AnswerWrite::Done(kept.map(Some).map_err(|not_kept| match not_kept {
                 NotKept::Conflict | NotKept::Gone => FailureKind::Conflict,
                 NotKept::Unknown(_) => FailureKind::Unsaved,
             }));
         }
-        Poll::Ready(match self.answer {
-            AnswerWrite::Done(kept) => kept,
+        Poll::Ready(match &self.answer {
+            AnswerWrite::Done(kept) => kept.as_ref().map(|_| ()).map_err(|kind| *kind),
             AnswerWrite::NotOurs | AnswerWrite::Waiting | AnswerWrite::Running(_) => Ok(()),
         })
+    }
+
+    /// The client's connection has the end of the answer, so the next turn may begin.
+    pub(crate) fn delivered(&mut self) {
+        if let AnswerWrite::Done(Ok(kept)) = &mut self.answer
+            && let Some(kept) = kept.take()
+        {
+            kept.delivered();
+        }
     }
 
     /// The upstream has refused the request: where the history is ours, the turn is not part of it.
     pub(crate) fn not_answered(&mut self) {
         if self.held.take().is_some() {
-            self.answer = AnswerWrite::Done(Ok(()));
+            self.answer = AnswerWrite::Done(Ok(None));
         }
     }
 
     /// Appends the turn to the log, if its answer is complete. Otherwise the turn is abandoned.
     fn write_answer(&mut self, reader: &AnswerReader) -> AnswerWrite {
-        let (Some(log), Some(held)) = (&self.log, &mut self.held) else { return AnswerWrite::Done(Ok(())) };
+        let (Some(log), Some(held)) = (&self.log, &mut self.held) else { return AnswerWrite::Done(Ok(None)) };
         let Some(answer) = reader.answer() else { return AnswerWrite::Done(Err(FailureKind::Unsaved)) };
         let is_complete = reader.is_done() || !answer.finish_reasons.is_empty();
         match log.hashed_answer(&answer).filter(|_| is_complete) {
             Some((hash, message)) => {
-                held.keep(hash, message).map_or(AnswerWrite::Done(Ok(())), AnswerWrite::Running)
+                held.keep(hash, message).map_or(AnswerWrite::Done(Ok(None)), AnswerWrite::Running)
             }
             // The client must not rely on an answer that is too long to keep.
             None if answer.truncated => AnswerWrite::Done(Err(FailureKind::Unsaved)),
             // The upstream has failed, and the client sees that.
-            None => AnswerWrite::Done(Ok(())),
+            None => AnswerWrite::Done(Ok(None)),
         }
     }
 
@@ -218,15 +259,23 @@ impl PendingTurn {
         }
     }
 
-    /// The answer is over: learns from it, starts the deferred fold, and has the turn written.
+    /// Learns from the usage of a complete answer. Returns the write that the end of the answer waits for, so that the next request
+    /// is measured the same by whatever process gets it.
+    fn learn(&mut self, sample: &CalibrationSample, reader: &AnswerReader) -> Option<JoinHandle<()>> {
+        let answer = reader.answer()?;
+        let usage = answer.usage;
+        self.read = Some(Box::new(answer));
+        let reported = Tokens(usage?.prompt_tokens);
+        let (gateway, tenant) = (self.gateway.clone(), sample.tenant.as_deref());
+        let fact = gateway.calibrations.observe(tenant, &sample.model, sample.counted, reported);
+        let fact: Fact = fact.filter(|_| !sample.is_store_unavailable)?;
+        let publish = async move { gateway.calibrations.publish(&gateway.conversations, fact).await };
+        Some(self.tasks.spawn(publish))
+    }
+
+    /// The answer is over: starts the deferred fold, and has the turn written.
     pub(crate) fn finish(mut self, reader: AnswerReader, observer: &mut RequestObserver) {
-        let mut answer = None;
-        if let Some(sample) = self.calibration.take().filter(|_| observer.outcome().is_success()) {
-            answer = reader.answer();
-            if let Some(usage) = answer.as_ref().and_then(|answer| answer.usage) {
-                self.gateway.calibration.observe(&sample.key, sample.counted, Tokens(usage.prompt_tokens));
-            }
-        }
+        let answer = self.read.take().map(|answer| *answer);
         observer.degrade(self.failure().map(Degraded::reason));
         // There is no runtime if the process ends while the answer is under way.
         let Ok(runtime) = Handle::try_current() else { return };

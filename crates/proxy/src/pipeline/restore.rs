@@ -1,5 +1,6 @@
 //! Adds the stored history to a request whose client does not resend it. From here on the request is like any other.
 
+use crate::host::heavy::Lane;
 use crate::host::held_turn::OpenTurn;
 use crate::host::identity::Identity;
 use crate::host::shared::Gateway;
@@ -24,7 +25,7 @@ const RETRY_COUNT: &str = "x-stainless-retry-count";
 /// The header by which a client names its attempts at one turn.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// Larger histories are joined on a blocking thread.
+/// Larger histories are joined off the worker.
 const INLINE_BYTES: usize = 64 * 1024;
 
 /// Waits for the conversation's turn, for at most `wait`, and reads its history.
@@ -34,6 +35,7 @@ pub(crate) async fn restore(
     headers: &HeaderMap,
     (body, outline): (Bytes, Outline),
     wait: Duration,
+    lane: &Lane,
 ) -> Result<Restored, Refusal> {
     let lease =
         gateway.conversations.begin_turn(identity.key, wait).await.map_err(|no_turn| match no_turn {
@@ -50,7 +52,7 @@ pub(crate) async fn restore(
     let joined = if length <= INLINE_BYTES {
         work()
     } else {
-        tokio::task::spawn_blocking(work).await.map_err(|_| Refusal::Unreadable)?
+        lane.run(length, work).await.map_err(|_| Refusal::Unreadable)?
     }?;
     let Joined { body, outline, request, kept, idempotency } = joined;
     let turn = OpenTurn {
@@ -81,10 +83,11 @@ impl Attempt {
         }
     }
 
-    /// Whether this is another attempt at a turn that was kept. The client has said so: people do say the same thing twice.
-    fn repeats(&self, turn: &LoggedTurn, request: &[u8; 32]) -> bool {
+    /// Whether this is another attempt at the last turn of the log. People do say the same thing twice, so the same messages are
+    /// that only if the client says so, or if it did not get the answer to the end.
+    fn repeats(&self, log: &Log, turn: &LoggedTurn, request: &[u8; 32]) -> bool {
         let is_same_key = self.idempotency.is_some() && self.idempotency == turn.idempotency;
-        is_same_key || (self.is_retry && turn.request == *request)
+        is_same_key || ((self.is_retry || log.is_undelivered) && turn.request == *request)
     }
 }
 
@@ -141,7 +144,7 @@ fn earlier(log: &Log, new: &[&[u8; 32]], attempt: &Attempt) -> (usize, usize) {
     let before_last = known.len() - last.map_or(0, |turn| turn.messages.len());
     if let Some(last) = last {
         let resent = if sends_all(&known[..before_last]) { before_last } else { 0 };
-        if attempt.repeats(last, &fingerprint(&new[resent..])) {
+        if attempt.repeats(log, last, &fingerprint(&new[resent..])) {
             return (log.turns.len() - 1, resent);
         }
     }
@@ -164,21 +167,27 @@ fn joined(
     instructions: &[RawMessage],
     before: &[&RawMessage],
 ) -> Bytes {
-    let array = outline.array.range();
+    let (array, dialect) = (outline.array.range(), outline.dialect);
     let own = sent.iter().take_while(|one| one.role.is_instruction()).count();
-    let span = |index: usize| outline.messages[index].of(body);
-    let leading = (0..own).map(span).chain(instructions.iter().map(|one| &one.json[..]));
-    let all = leading.chain(before.iter().map(|one| &one.json[..])).chain((own..sent.len()).map(span));
+    // In some dialects, a text can stand in place of the messages.
+    let is_text = body[array.start] == b'"';
+    let text = is_text.then(|| dialect.recorded(Bytes::copy_from_slice(&body[array.clone()])));
+    let span = |index: usize| text.as_deref().unwrap_or_else(|| outline.messages[index].of(body));
+    let leading = (0..own).map(span).chain(instructions.iter().map(|one| dialect.sent(&one.json)));
+    let all =
+        leading.chain(before.iter().map(|one| dialect.sent(&one.json))).chain((own..sent.len()).map(span));
     let mut whole =
         BytesMut::with_capacity(body.len() + before.iter().map(|one| one.json.len() + 1).sum::<usize>());
-    whole.put_slice(&body[..=array.start]);
+    whole.put_slice(&body[..array.start]);
+    whole.put_u8(b'[');
     for (number, message) in all.enumerate() {
         if number > 0 {
             whole.put_u8(b',');
         }
         whole.put_slice(message);
     }
-    whole.put_slice(&body[array.end - 1..]);
+    whole.put_u8(b']');
+    whole.put_slice(&body[array.end..]);
     whole.freeze()
 }
 

@@ -3,7 +3,7 @@
 use crate::host::drive::{drive, is_light};
 use crate::host::fold::Folder;
 use crate::host::held_turn::{HeldTurn, OpenTurn, Sent};
-use crate::host::identity::{Identity, calibration_key};
+use crate::host::identity::Identity;
 use crate::host::saved_fold::conversation_state;
 use crate::host::timeline::{new_in_turn, unrecorded};
 use crate::host::turn_log::model_label;
@@ -15,7 +15,6 @@ use tidegate_context::{Ending, MeasureError, Outcome, Turn, TurnInput, summaries
 use tidegate_engine::{Strategy, Timestamp, Tokens, Waypoint};
 use tidegate_store::{Entries, Generation, Recalled, StoredFold};
 use tidegate_wire::{Outline, ParsedRequest, Piece};
-use tokio::task::spawn_blocking;
 use tracing::warn;
 
 /// A chat completion to rewrite.
@@ -90,7 +89,7 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
         learnt_window,
         names_deployment: deployment.is_some(),
         ceiling,
-        factor: gateway.calibration.factor(&calibration_key(identity, &model)),
+        factor: gateway.calibrations.factor(identity, &model),
         spent: spent.map(|spent| spent + summaries_cost(state.folds(), &snapshot.models)),
         now,
         ..TurnInput::new(body, outline, context, model)
@@ -161,7 +160,8 @@ async fn hold(
     let restored = open.restored;
     let (request, chat) = (input.clone(), chat.clone());
     let collect = move || new_in_turn((&request.body, &*request.outline), &chat, restored);
-    let sent = if is_light(input) { collect() } else { spawn_blocking(collect).await.ok()? };
+    let sent =
+        if is_light(input) { collect() } else { folder.lane.run(input.body.len(), collect).await.ok()? };
     let (worker, sent) = (&folder.worker, Sent { waypoint, ..sent });
     let route = &folder.snapshot.settings.routes[folder.route].name;
     Some(HeldTurn::new(&worker.gateway, &worker.shutdown.tasks, identity, route, open, sent))
@@ -185,6 +185,7 @@ async fn entries(
         let request = (&request.body, &*request.outline);
         unrecorded(&gateway.conversations, key, &recalled, request, &chat)
     };
-    let entries = if is_light(input) { collect() } else { spawn_blocking(collect).await.ok()? };
+    let entries =
+        if is_light(input) { collect() } else { folder.lane.run(input.body.len(), collect).await.ok()? };
     Some(Entries { waypoint, ..entries })
 }

@@ -33,7 +33,7 @@ pub(crate) async fn answer(
     if !is_known(headers, conversation, access) {
         return Err(Refusal::NoCredentials);
     }
-    let identity = identify(headers, conversation, &gateway.secret, access, None, None)?;
+    let identity = identify(headers, conversation, &gateway.secret, access, &[], None)?;
     let Some(identity) = identity else {
         return Err(Refusal::NoConversation { header: settings.conversation.header.clone() });
     };

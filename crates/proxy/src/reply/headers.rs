@@ -1,5 +1,6 @@
 //! The response headers that say what was done to a request.
 
+use crate::reply::policy_code;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tidegate_config::strategy_name;
 use tidegate_context::Figures;
@@ -36,18 +37,38 @@ pub(crate) fn turn_headers(
 }
 
 pub(crate) fn figure_headers(headers: &mut HeaderMap, figures: &Figures) {
-    let Figures { before, after, budget, masked, folded, dropped, .. } = figures;
+    let Figures {
+        before,
+        after,
+        budget,
+        masked,
+        trimmed,
+        folded,
+        dropped,
+        recalled,
+        is_native,
+        continues_upstream,
+        ..
+    } = figures;
     put(headers, header::TOKENS_BEFORE, &before.to_string());
     put(headers, header::TOKENS_AFTER, &after.to_string());
     put(headers, header::BUDGET, &budget.input.map_or_else(|| "none".to_owned(), |input| input.to_string()));
-    put(headers, header::EDITS, &format!("masked={masked},folded={folded},dropped={dropped}"));
+    if *is_native {
+        put(headers, header::EDITS, "native");
+    } else {
+        // Only where there are any, so that a client that knows the three others is not surprised.
+        let recalled = if *recalled > 0 { format!(",recalled={recalled}") } else { String::new() };
+        let trimmed = trimmed.map_or_else(String::new, |trimmed| format!("trimmed={trimmed},"));
+        let edits = format!("masked={masked},{trimmed}folded={folded},dropped={dropped}{recalled}");
+        put(headers, header::EDITS, &edits);
+    }
+    if *continues_upstream {
+        put(headers, header::HISTORY, "upstream");
+    }
     if let Some(cause) = figures.trigger {
         put(headers, header::TRIGGER, cause.name());
     }
 }
-
-/// The value of `x-tidegate-would-refuse`.
-const CONTEXT_BUDGET_EXCEEDED: &str = "context_budget_exceeded";
 
 /// Marks a plan that was not applied.
 fn observe_headers(headers: &mut HeaderMap, figures: &Figures) {
@@ -55,7 +76,8 @@ fn observe_headers(headers: &mut HeaderMap, figures: &Figures) {
         put(headers, header::OBSERVE, "1");
     }
     if figures.would_refuse() {
-        put(headers, header::WOULD_REFUSE, CONTEXT_BUDGET_EXCEEDED);
+        let code = figures.limit.as_ref().map_or(policy_code::OVER_BUDGET, policy_code::of_limit);
+        put(headers, header::WOULD_REFUSE, code);
     }
 }
 

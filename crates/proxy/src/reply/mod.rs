@@ -2,4 +2,5 @@
 
 pub(crate) mod headers;
 mod over_budget;
+mod policy_code;
 pub(crate) mod refusal;

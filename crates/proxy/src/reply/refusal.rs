@@ -1,10 +1,11 @@
 //! Every response that Tidegate gives itself: status, code and text, in one place.
 
 use crate::reply::headers::{figure_headers, put};
-use crate::reply::over_budget;
+use crate::reply::{over_budget, policy_code};
 use crate::transport::body::UploadError;
 use crate::transport::framing::Violation;
 use crate::transport::origin::Foreign;
+use crate::transport::overload::Limit;
 use crate::transport::path::BadPath;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER};
@@ -30,6 +31,8 @@ pub(crate) enum Refusal {
         limit: u64,
     },
     BodyTooSlow,
+    /// A limit of the process is reached.
+    Overloaded(Limit),
     /// The body has malformed framing.
     BodyBroken,
     /// The client disconnected before its body was complete. hyper needs a response that nobody will read.
@@ -59,6 +62,8 @@ pub(crate) enum Refusal {
     History(Degraded),
     /// Nothing below `/tidegate/` is forwarded, and this is none of our own endpoints, or there is no such conversation.
     NotFound,
+    /// The route keeps the history, and cannot keep one in the dialect of this request.
+    TwoHistories,
     /// Another turn of the conversation is running.
     Busy,
     /// The route promises something that needs the request to be read, and it cannot be.
@@ -105,6 +110,17 @@ impl Refusal {
         self.parts().0
     }
 
+    /// Why, for the access log. More telling than the code where one code stands for several limits.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Refusal::Overloaded(Limit::Memory) => "overloaded_memory",
+            Refusal::Overloaded(Limit::Requests) => "overloaded_requests",
+            Refusal::Overloaded(Limit::Queue) => "overloaded_queue",
+            Refusal::Overloaded(Limit::NewConversations) => "overloaded_new_conversations",
+            _ => self.code(),
+        }
+    }
+
     /// How a request ends that is answered with this.
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
@@ -129,21 +145,18 @@ impl Refusal {
             Refusal::NoCredentials => (StatusCode::UNAUTHORIZED, "credentials_required"),
             Refusal::Tunnel => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Refusal::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
+            Refusal::Overloaded(_) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Refusal::BodyBroken | Refusal::ClientLeft => (StatusCode::BAD_REQUEST, "malformed_request"),
             Refusal::Encoding => (StatusCode::BAD_REQUEST, "invalid_content_encoding"),
             Refusal::ConversationId { .. } => (StatusCode::BAD_REQUEST, "invalid_conversation_id"),
             Refusal::Ambiguous { .. } => (StatusCode::BAD_REQUEST, "ambiguous_request"),
             Refusal::Strategy { .. } => (StatusCode::BAD_REQUEST, "invalid_strategy"),
-            Refusal::OverBudget(_) => (StatusCode::UNPROCESSABLE_ENTITY, "context_budget_exceeded"),
+            Refusal::OverBudget(_) => (StatusCode::UNPROCESSABLE_ENTITY, policy_code::OVER_BUDGET),
             Refusal::NoConversation { .. } => (StatusCode::BAD_REQUEST, "conversation_id_required"),
-            Refusal::Limit(LimitReached::Turns { .. }) => {
-                (StatusCode::UNPROCESSABLE_ENTITY, "max_turns_exceeded")
-            }
-            Refusal::Limit(LimitReached::Cost { .. }) => {
-                (StatusCode::UNPROCESSABLE_ENTITY, "max_cost_exceeded")
-            }
+            Refusal::Limit(limit) => (StatusCode::UNPROCESSABLE_ENTITY, policy_code::of_limit(limit)),
             Refusal::Store(_) | Refusal::History(_) => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
             Refusal::NotFound => (StatusCode::NOT_FOUND, "not_found"),
+            Refusal::TwoHistories => (StatusCode::BAD_REQUEST, "history_not_supported"),
             Refusal::Busy => (StatusCode::CONFLICT, "conversation_busy"),
             Refusal::Unreadable => (StatusCode::BAD_REQUEST, "unreadable_request"),
             Refusal::Upstream(failure) => failure.parts(),
@@ -192,8 +205,20 @@ impl Refusal {
                  Send less, or raise the limit."
             ),
             Refusal::BodyTooSlow => {
-                "The request body stopped arriving for longer than `server.body_timeout`.".to_owned()
+                "The request body stopped arriving for longer than `server.body_timeout`, or arrived more slowly than \
+                 `server.min_body_rate` and `server.request_timeout` allow."
+                    .to_owned()
             }
+            Refusal::Overloaded(limit) => format!(
+                "This gateway is overloaded ({}). Nothing was sent. Try again soon.",
+                match limit {
+                    Limit::Memory => "`server.max_memory` is in use",
+                    Limit::Requests => "`server.max_requests` are in flight",
+                    Limit::Queue => "`server.max_queued_work` requests wait",
+                    Limit::NewConversations => "what is left is kept for conversations under way",
+                    Limit::Connections | Limit::AddressConnections => "too many connections",
+                }
+            ),
             Refusal::BodyBroken => "The request body is not valid chunked encoding.".to_owned(),
             Refusal::ClientLeft => "The request body ended before it was complete.".to_owned(),
             Refusal::Encoding => "The request body does not match its Content-Encoding.".to_owned(),
@@ -234,6 +259,10 @@ impl Refusal {
                 degraded.reason()
             ),
             Refusal::NotFound => "There is no such endpoint or conversation: paths below `/tidegate/` are not forwarded.".to_owned(),
+            Refusal::TwoHistories => "This route keeps the history of conversations (`context.history = \"proxy\"`), and the request \
+                                      continues one that the provider keeps. Leave out `previous_response_id` and `conversation`, or \
+                                      send the request to a route with `history = \"client\"`."
+                .to_owned(),
             Refusal::Busy => "Another request of this conversation is still running. Turns of a conversation whose history is kept \
                               here run one after another (`conversation.turn_timeout`). Try again when it has ended."
                 .to_owned(),
@@ -248,7 +277,7 @@ impl Refusal {
     fn kind(&self) -> &'static str {
         match self {
             Refusal::Upstream(_) => "upstream_error",
-            Refusal::Store(_) | Refusal::History(_) => "server_error",
+            Refusal::Store(_) | Refusal::History(_) | Refusal::Overloaded(_) => "server_error",
             _ => "invalid_request_error",
         }
     }
@@ -269,6 +298,7 @@ impl Refusal {
             Refusal::Framing(_)
             | Refusal::TooLarge { .. }
             | Refusal::BodyTooSlow
+            | Refusal::Overloaded(_)
             | Refusal::BodyBroken
             | Refusal::ClientLeft => true,
             Refusal::Path(_)
@@ -284,6 +314,7 @@ impl Refusal {
             | Refusal::Limit(_)
             | Refusal::History(_)
             | Refusal::NotFound
+            | Refusal::TwoHistories
             | Refusal::Busy
             | Refusal::Unreadable
             | Refusal::Store(_)
@@ -374,7 +405,9 @@ impl From<&UploadError> for Refusal {
 /// The response to a refused request, in the dialect's own error shape.
 pub(crate) fn refuse(dialect: Dialect, refusal: &Refusal) -> Response<Bytes> {
     let (status, code) = refusal.parts();
-    let body = dialect.error_body(&refusal.message(), refusal.kind(), refusal.param(), code);
+    // Each API has its own name for what is too long.
+    let param = refusal.param().map(|param| if param == "messages" { dialect.messages_key() } else { param });
+    let body = dialect.error_body(&refusal.message(), refusal.kind(), param, code);
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -386,6 +419,9 @@ pub(crate) fn refuse(dialect: Dialect, refusal: &Refusal) -> Response<Bytes> {
         Refusal::OverBudget(figures) => figure_headers(headers, figures),
         Refusal::Store(degraded) | Refusal::History(degraded) => {
             put(headers, DEGRADED, degraded.reason());
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        Refusal::Overloaded(_) => {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         Refusal::Busy => drop(headers.insert(RETRY_AFTER, HeaderValue::from_static("1"))),

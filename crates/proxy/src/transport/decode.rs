@@ -20,6 +20,8 @@ pub(crate) enum Coding {
 pub(crate) enum DecodeError {
     TooLarge,
     Corrupt,
+    /// The memory for the result was refused.
+    Unpaid,
 }
 
 pub(crate) fn coding(headers: &HeaderMap) -> Coding {
@@ -40,18 +42,28 @@ pub(crate) fn coding(headers: &HeaderMap) -> Coding {
 
 /// Decompresses `body`. Fails if the result is larger than `limit`, since a few bytes can decompress to gigabytes.
 pub(crate) fn decode(coding: Coding, body: &[u8], limit: u64) -> Result<Vec<u8>, DecodeError> {
+    decode_paid(coding, body, limit, |_| true)
+}
+
+/// Decompresses `body`, and asks `pay` before each piece of the result is kept.
+pub(crate) fn decode_paid(
+    coding: Coding,
+    body: &[u8],
+    limit: u64,
+    pay: impl FnMut(u64) -> bool,
+) -> Result<Vec<u8>, DecodeError> {
     match coding {
-        Coding::Identity | Coding::Unknown => read(body, limit),
-        Coding::Gzip => read(flate2::read::MultiGzDecoder::new(body), limit),
-        Coding::Deflate if is_zlib(body.first()) => read(flate2::read::ZlibDecoder::new(body), limit),
-        Coding::Deflate => read(flate2::read::DeflateDecoder::new(body), limit),
-        Coding::Brotli => read(brotli::Decompressor::new(body, 4096), limit),
+        Coding::Identity | Coding::Unknown => read(body, limit, pay),
+        Coding::Gzip => read(flate2::read::MultiGzDecoder::new(body), limit, pay),
+        Coding::Deflate if is_zlib(body.first()) => read(flate2::read::ZlibDecoder::new(body), limit, pay),
+        Coding::Deflate => read(flate2::read::DeflateDecoder::new(body), limit, pay),
+        Coding::Brotli => read(brotli::Decompressor::new(body, 4096), limit, pay),
         Coding::Zstd => {
             let decoder = zstd::stream::read::Decoder::new(body).and_then(|mut decoder| {
                 decoder.window_log_max(MAX_ZSTD_WINDOW_LOG)?;
                 Ok(decoder)
             });
-            read(decoder.map_err(|_| DecodeError::Corrupt)?, limit)
+            read(decoder.map_err(|_| DecodeError::Corrupt)?, limit, pay)
         }
     }
 }
@@ -64,15 +76,31 @@ pub(super) fn is_zlib(first: Option<&u8>) -> bool {
     first.is_some_and(|first| first & 0x0f == 8)
 }
 
-fn read(decoder: impl Read, limit: u64) -> Result<Vec<u8>, DecodeError> {
+fn read(
+    mut decoder: impl Read,
+    limit: u64,
+    mut pay: impl FnMut(u64) -> bool,
+) -> Result<Vec<u8>, DecodeError> {
     let mut plain = Vec::new();
-    let read: io::Result<usize> = decoder.take(limit.saturating_add(1)).read_to_end(&mut plain);
-    match read {
-        Ok(length) if length as u64 > limit => Err(DecodeError::TooLarge),
-        Ok(_) => Ok(plain),
-        Err(_) => Err(DecodeError::Corrupt),
+    loop {
+        let before = plain.len() as u64;
+        let step: io::Result<usize> =
+            decoder.by_ref().take(STEP.min(limit.saturating_add(1) - before)).read_to_end(&mut plain);
+        let read = step.map_err(|_| DecodeError::Corrupt)?;
+        if plain.len() as u64 > limit {
+            return Err(DecodeError::TooLarge);
+        }
+        if !pay(read as u64) {
+            return Err(DecodeError::Unpaid);
+        }
+        if read == 0 {
+            return Ok(plain);
+        }
     }
 }
+
+/// How much is decompressed between two payments.
+const STEP: u64 = 256 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -12,14 +12,16 @@ pub(crate) mod headers;
 mod http1;
 mod http2;
 pub(crate) mod origin;
+pub(crate) mod overload;
 mod paced;
 pub(crate) mod path;
 pub(crate) mod peek;
+mod refused;
 pub(crate) mod response_body;
 pub(crate) mod server;
 pub(crate) mod stream;
 pub(crate) mod stream_decode;
-mod tls;
+pub(crate) mod tls;
 pub(crate) mod tunnel;
 pub(crate) mod upstream;
 

@@ -4,6 +4,7 @@
 //! an HTTP/2 stream is not: the stream's body is not even polled. So a task of its own reads the upstream.
 
 use crate::transport::BoxError;
+use crate::transport::framing::SharedState;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -30,13 +31,13 @@ struct Paced {
 
 impl PacedBody {
     /// Must be called on the worker's runtime.
-    pub(super) fn new<B>(body: B, write_timeout: Duration) -> PacedBody
+    pub(super) fn new<B>(body: B, write_timeout: Duration, connection: SharedState) -> PacedBody
     where
         B: Body<Data = Bytes, Error = BoxError> + Unpin + Send + 'static,
     {
         let (sender, frames) = channel(1);
         let (is_end, size_hint) = (body.is_end_stream(), body.size_hint());
-        tokio::spawn(read(body, sender, write_timeout));
+        tokio::spawn(read(body, sender, write_timeout, connection));
         PacedBody { frames, is_end, size_hint }
     }
 
@@ -65,8 +66,12 @@ impl PacedBody {
 
 /// Reads a frame whenever the client has taken the one before. Ends, and with it the upstream's stream, if the client has left or
 /// takes nothing for too long.
-async fn read<B>(mut body: B, sender: Sender<Result<Paced, BoxError>>, write_timeout: Duration)
-where
+async fn read<B>(
+    mut body: B,
+    sender: Sender<Result<Paced, BoxError>>,
+    write_timeout: Duration,
+    connection: SharedState,
+) where
     B: Body<Data = Bytes, Error = BoxError> + Unpin,
 {
     loop {
@@ -84,6 +89,7 @@ where
         }
     }
     drop(body);
+    let _stalled = connection.stall();
     // For when the client reads again.
     let stalled = io::Error::new(io::ErrorKind::TimedOut, "the client read nothing");
     let _ = sender.send(Err(stalled.into())).await;

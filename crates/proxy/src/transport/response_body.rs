@@ -1,6 +1,7 @@
 //! The body of an upstream's response.
 
 use crate::transport::BoxError;
+use crate::transport::framing::SharedState;
 use crate::transport::http1::response::Http1Body;
 use crate::transport::http2::response::Http2Body;
 use crate::transport::paced::PacedBody;
@@ -23,8 +24,8 @@ pub(crate) enum ResponseBody {
 
 impl ResponseBody {
     /// Limits how long an HTTP/2 client may leave the response unread.
-    pub(crate) fn paced(self, write_timeout: Duration) -> ResponseBody {
-        ResponseBody::Paced(PacedBody::new(self, write_timeout))
+    pub(crate) fn paced(self, write_timeout: Duration, connection: &SharedState) -> ResponseBody {
+        ResponseBody::Paced(PacedBody::new(self, write_timeout, connection.clone()))
     }
 
     /// Reads up to `limit` bytes ahead. Returns the body, to be relayed unchanged, and its bytes if it was complete within that and

@@ -4,6 +4,8 @@
 
 use crate::transport::error::TransportError;
 use crate::transport::framing::{Guard, Limits, Opening, SharedState};
+use crate::transport::overload::{ConnectionPermit, Overload};
+use crate::transport::refused;
 use crate::transport::tls;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -64,6 +66,7 @@ pub(crate) struct Shutdown {
 struct Worker<H> {
     handler: Arc<H>,
     shutdown: Shutdown,
+    overload: Arc<Overload>,
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
     tls: Option<TlsAcceptor>,
@@ -73,11 +76,13 @@ struct Worker<H> {
 /// The maximum idle time of a connection between two requests.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
-/// The number of blocking threads per worker, which count tokens and decompress. More would take cores from the workers.
+/// The number of blocking threads per worker. They look up names and encode what is stored; heavy work and the store have threads of their
+/// own.
 const MAX_BLOCKING_THREADS: usize = 4;
 
-/// The minimum size limit of a connection's read buffer. It grows with `max_header`.
-const MIN_BUFFER_LIMIT: usize = 416 * 1024;
+/// The minimum size limit of a connection's buffers. It grows with `max_header`. A client that uploads fills one before its body is accounted
+/// for, so hyper's own 416 KiB would let a thousand of them take as much as large bodies do.
+const MIN_BUFFER_LIMIT: usize = 128 * 1024;
 
 /// How long connections have to close after their error events are sent.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -86,6 +91,7 @@ impl Server {
     /// Starts accepting on `listener`. `handler` is called once per worker, on the calling thread.
     pub(crate) fn start<H: Handler>(
         settings: &tidegate_config::Server,
+        overload: &Arc<Overload>,
         listener: StdListener,
         handler: impl Fn(&Shutdown) -> H,
     ) -> Result<Server, StartError> {
@@ -98,8 +104,9 @@ impl Server {
             let worker = Worker {
                 handler: Arc::new(handler(&server.shutdown)),
                 shutdown: server.shutdown.clone(),
+                overload: overload.clone(),
                 http1: http1_server(settings.max_header),
-                http2: http2_server(settings.max_header),
+                http2: http2_server(settings),
                 tls: tls.clone(),
                 limits: Limits {
                     max_head: usize::try_from(settings.max_header).unwrap_or(usize::MAX),
@@ -116,7 +123,7 @@ impl Server {
                 .build()?;
             server.threads.push(thread.spawn(move || runtime.block_on(Arc::new(worker).run(connections)))?);
         }
-        server.start_accepting(listener, inboxes)?;
+        server.start_accepting(listener, inboxes, overload.clone())?;
         Ok(server)
     }
 
@@ -141,7 +148,8 @@ impl Server {
     fn start_accepting(
         &mut self,
         listener: StdListener,
-        inboxes: Vec<UnboundedSender<StdStream>>,
+        inboxes: Vec<UnboundedSender<Accepted>>,
+        overload: Arc<Overload>,
     ) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let draining = self.shutdown.draining.clone();
@@ -151,7 +159,7 @@ impl Server {
             runtime.block_on(async {
                 match TcpListener::from_std(listener) {
                     Ok(listener) => {
-                        draining.run_until_cancelled(accept(listener, inboxes)).await;
+                        draining.run_until_cancelled(accept(listener, inboxes, &overload)).await;
                     }
                     Err(error) => warn!(%error, "cannot accept connections"),
                 }
@@ -174,19 +182,37 @@ fn available_cores() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
+/// A connection on its way to a worker.
+struct Accepted {
+    stream: StdStream,
+    permit: ConnectionPermit,
+}
+
 /// Distributes connections to the workers in turn. The kernel's own balancing (`SO_REUSEPORT`) is uneven with few connections, and
 /// would let a second Tidegate take the same port without an error.
-async fn accept(listener: TcpListener, inboxes: Vec<UnboundedSender<StdStream>>) {
+async fn accept(listener: TcpListener, inboxes: Vec<UnboundedSender<Accepted>>, overload: &Arc<Overload>) {
     let mut turn = 0;
+    let mut refusals = refused::Refusals::default();
     loop {
         let accepted = match listener.accept().await {
-            Ok((stream, _)) => stream.set_nodelay(true).and_then(|()| stream.into_std()),
+            Ok((stream, peer)) => stream.set_nodelay(true).map(|()| (stream, peer)),
             Err(error) => Err(error),
         };
-        match accepted {
-            Ok(stream) => {
+        let admitted = match accepted {
+            Ok((stream, peer)) => match overload.connections.admit(peer.ip()) {
+                Ok(permit) => stream.into_std().map(|stream| Accepted { stream, permit }),
+                Err(limit) => {
+                    overload.refused(limit);
+                    refusals.refuse(&stream, limit);
+                    continue;
+                }
+            },
+            Err(error) => Err(error),
+        };
+        match admitted {
+            Ok(accepted) => {
                 // A worker is only gone when the process is shutting down.
-                let _ = inboxes[turn % inboxes.len()].send(stream);
+                let _ = inboxes[turn % inboxes.len()].send(accepted);
                 turn += 1;
             }
             Err(error) => {
@@ -212,11 +238,11 @@ fn http1_server(max_header: u64) -> http1::Builder {
     http
 }
 
-fn http2_server(max_header: u64) -> http2::Builder<TokioExecutor> {
+fn http2_server(settings: &tidegate_config::Server) -> http2::Builder<TokioExecutor> {
     let mut http = http2::Builder::new(TokioExecutor::new());
     http.timer(TokioTimer::new())
-        .max_header_list_size(u32::try_from(max_header).unwrap_or(u32::MAX))
-        .max_concurrent_streams(256)
+        .max_header_list_size(u32::try_from(settings.max_header).unwrap_or(u32::MAX))
+        .max_concurrent_streams(settings.max_concurrent_streams.get())
         .initial_stream_window_size(256 * 1024)
         .initial_connection_window_size(1024 * 1024)
         .keep_alive_interval(Duration::from_secs(30))
@@ -225,10 +251,10 @@ fn http2_server(max_header: u64) -> http2::Builder<TokioExecutor> {
 }
 
 impl<H: Handler> Worker<H> {
-    async fn run(self: Arc<Self>, mut connections: UnboundedReceiver<StdStream>) {
-        while let Some(stream) = connections.recv().await {
+    async fn run(self: Arc<Self>, mut connections: UnboundedReceiver<Accepted>) {
+        while let Some(Accepted { stream, permit }) = connections.recv().await {
             match TcpStream::from_std(stream) {
-                Ok(stream) => drop(self.shutdown.tasks.spawn(self.clone().serve(stream))),
+                Ok(stream) => drop(self.shutdown.tasks.spawn(self.clone().serve(stream, permit))),
                 Err(error) => warn!(%error, "cannot register an accepted connection"),
             }
         }
@@ -236,13 +262,22 @@ impl<H: Handler> Worker<H> {
         self.shutdown.tasks.wait().await;
     }
 
-    async fn serve(self: Arc<Self>, stream: TcpStream) {
+    async fn serve(self: Arc<Self>, stream: TcpStream, _permit: ConnectionPermit) {
         let Some(acceptor) = &self.tls else { return self.drive(stream).await };
         match timeout(self.limits.head_timeout, acceptor.accept(stream)).await {
             // Boxed, so that plain connections do not reserve the size of a TLS one.
             Ok(Ok(stream)) => Box::pin(self.drive(stream)).await,
             Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
             Err(_) => debug!("TLS handshake timed out"),
+        }
+    }
+
+    /// How long a connection may be open before its first request.
+    fn opening_timeout(&self) -> Duration {
+        if self.overload.connections.is_crowded() {
+            self.limits.head_timeout.min(KEEP_ALIVE)
+        } else {
+            KEEP_ALIVE
         }
     }
 
@@ -254,10 +289,10 @@ impl<H: Handler> Worker<H> {
         let opening = tokio::select! {
             // A request that has arrived when the drain begins is still served.
             biased;
-            opening = timeout(KEEP_ALIVE, guard.opening()) => opening,
+            opening = timeout(self.opening_timeout(), guard.opening()) => opening,
             () = self.shutdown.draining.cancelled() => return,
         };
-        let handler = self.handler.clone();
+        let (handler, connection_state) = (self.handler.clone(), state.clone());
         let service = service_fn(move |request| {
             let (handler, state) = (handler.clone(), state.clone());
             // Boxed, because hyper reserves the future's size for the life of the connection, even while a response streams.
@@ -279,6 +314,9 @@ impl<H: Handler> Worker<H> {
                 let mut connection = Box::pin(self.http2.serve_connection(io, service));
                 tokio::select! {
                     ended = connection.as_mut() => ended,
+                    () = connection_state.abandoned() => {
+                        return debug!("connection ended: the client takes no responses");
+                    }
                     () = self.shutdown.draining.cancelled() => {
                         connection.as_mut().graceful_shutdown();
                         connection.await

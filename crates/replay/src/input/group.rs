@@ -57,7 +57,7 @@ impl Groups {
         let hint = "a request is the body of a chat completion: `{\"model\", \"messages\": [{\"role\", \"content\"}, …]}`";
         let outline = self
             .reader
-            .outline(Dialect::Chat, &logged.body)
+            .outline(Dialect::of_body(&logged.body), &logged.body)
             .map_err(|error| logged.line.error(error.to_string(), hint))?;
         let (mut digest, mut digests) = (Digest::default(), Vec::new());
         for (span, fingerprint) in outline.messages.iter().zip(&outline.fingerprints) {

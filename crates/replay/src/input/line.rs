@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use tidegate_wire::Dialect;
 
 /// Overrides for every line.
 #[derive(Clone, Debug, Default)]
@@ -40,14 +41,21 @@ struct ConversationLine<'a> {
     model: Option<Cow<'a, str>>,
     memory: Option<Cow<'a, str>>,
     messages: Option<Vec<&'a RawValue>>,
+    /// The items of OpenAI's responses.
+    input: Option<Vec<&'a RawValue>>,
     /// When each message was recorded. Only exports have this; in them, every message was part of a request.
     times: Option<Vec<u64>>,
     tools: Option<&'a RawValue>,
     functions: Option<&'a RawValue>,
     tool_choice: Option<&'a RawValue>,
     response_format: Option<&'a RawValue>,
+    text: Option<&'a RawValue>,
+    system: Option<&'a RawValue>,
+    instructions: Option<&'a RawValue>,
+    max_output_tokens: Option<&'a RawValue>,
     max_tokens: Option<&'a RawValue>,
     max_completion_tokens: Option<&'a RawValue>,
+    cache_control: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -66,12 +74,19 @@ struct WrappedRequest<'a> {
     conversation_id: Option<&'a RawValue>,
 }
 
+impl ConversationLine<'_> {
+    fn dialect(&self) -> Dialect {
+        if self.input.is_some() { Dialect::Responses } else { Dialect::Chat }
+    }
+}
+
 impl InputLine {
     /// Detects the format of a file from its first line.
     pub(super) fn detect_format(&self) -> Result<Format, InputError> {
         let members = self.members(&self.text)?;
         let has = |name: &str| members.iter().any(|(member, _)| member == name);
-        if !has("messages") {
+        let has_messages = has("messages") || has("input");
+        if !has_messages {
             if has("body") || has("request") {
                 return Ok(Format::Requests);
             }
@@ -82,16 +97,18 @@ impl InputLine {
         }
         // Without an id, it is a conversation only if the last message is the assistant's; no request ends
         // like that.
-        let line = self.parse()?;
-        let last = line.messages.and_then(|messages| messages.last().copied());
-        let role = last.and_then(|last| serde_json::from_str::<MessageRole<'_>>(last.get()).ok()?.role);
-        Ok(if role.as_deref() == Some("assistant") { Format::Conversations } else { Format::Requests })
+        let Ok(line) = self.parse() else { return Ok(Format::Requests) };
+        let (messages, dialect) = (line.messages.as_ref().or(line.input.as_ref()), line.dialect());
+        let last = messages.and_then(|messages| messages.last().copied());
+        let ends_with_answer = last.is_some_and(|last| dialect.is_answer(last.get().as_bytes()));
+        Ok(if ends_with_answer { Format::Conversations } else { Format::Requests })
     }
 
     /// Parses the line as a conversation.
     pub fn conversation(&self, defaults: &Defaults) -> Result<Recorded, InputError> {
         let line = self.parse()?;
-        let Some(messages) = line.messages else {
+        let dialect = line.dialect();
+        let Some(messages) = line.messages.or(line.input) else {
             return Err(self.error("there are no `messages`", FORMAT_HINT));
         };
         if line.times.as_ref().is_some_and(|times| times.len() != messages.len()) {
@@ -109,20 +126,28 @@ impl InputLine {
             ("model", model.as_deref()),
             ("max_tokens", line.max_tokens.map(RawValue::get)),
             ("max_completion_tokens", line.max_completion_tokens.map(RawValue::get)),
+            ("cache_control", line.cache_control.map(RawValue::get)),
             ("tools", line.tools.map(RawValue::get)),
             ("functions", line.functions.map(RawValue::get)),
             ("tool_choice", line.tool_choice.map(RawValue::get)),
             ("response_format", line.response_format.map(RawValue::get)),
+            ("text", line.text.map(RawValue::get)),
+            ("system", line.system.map(RawValue::get)),
+            ("instructions", line.instructions.map(RawValue::get)),
+            ("max_output_tokens", line.max_output_tokens.map(RawValue::get)),
         ];
         for (name, value) in others.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             text.extend_from_slice(format!("\"{name}\":{value},").as_bytes());
         }
-        text.extend_from_slice(b"\"messages\":[");
+        text.extend_from_slice(format!("\"{}\":[", dialect.messages_key()).as_bytes());
         let (mut ends, mut times, mut latest, mut is_open) = (Vec::new(), Vec::new(), None, false);
+        let mut follows_answer = false;
         for (number, message) in messages.iter().enumerate() {
-            let (role, at) = self.role_and_time(number, message)?;
-            is_open = role != "assistant";
-            if !is_open && number > 0 {
+            let (is_answer, at) = self.side_and_time(dialect, number, message)?;
+            // The items of one answer follow each other.
+            let begins = is_answer && !(follows_answer && dialect == Dialect::Responses);
+            (is_open, follows_answer) = (!is_answer, is_answer);
+            if begins && number > 0 {
                 ends.push(text.len());
                 times.push(std::mem::take(&mut latest));
             }
@@ -151,7 +176,7 @@ impl InputLine {
             .iter()
             .filter(|(name, _)| TIME_MEMBERS.contains(&name.as_ref()))
             .find_map(|(_, at)| milliseconds(at));
-        let is_plain = members.iter().any(|(name, _)| name == "messages");
+        let is_plain = members.iter().any(|(name, _)| name == "messages" || name == "input");
         let (body, conversation) = if is_plain {
             (Bytes::copy_from_slice(self.text.trim_ascii()), None)
         } else {
@@ -194,27 +219,28 @@ impl InputLine {
             .map_err(|error| self.error(format!("not a JSON object: {error}"), FORMAT_HINT))
     }
 
-    /// The role and time of a message.
-    fn role_and_time<'a>(
+    /// Whether a message is an answer of the model's, and its time.
+    fn side_and_time(
         &self,
+        dialect: Dialect,
         number: usize,
-        message: &'a RawValue,
-    ) -> Result<(Cow<'a, str>, Option<u64>), InputError> {
+        message: &RawValue,
+    ) -> Result<(bool, Option<u64>), InputError> {
         let bytes = message.get().as_bytes();
-        let parsed: Result<MessageRole<'a>, _> = serde_json::from_str(message.get());
-        let role = parsed.ok().and_then(|message| message.role);
-        let role = role.ok_or_else(|| {
-            self.error(
+        let parsed: Result<MessageRole<'_>, _> = serde_json::from_str(message.get());
+        if dialect != Dialect::Responses && parsed.ok().and_then(|message| message.role).is_none() {
+            return Err(self.error(
                 format!("message {number} has no `role`"),
                 "a message is an object with `role` and `content`",
-            )
-        })?;
+            ));
+        }
+        let is_answer = dialect.is_answer(bytes);
         if !mentions_time(bytes) {
-            return Ok((role, None));
+            return Ok((is_answer, None));
         }
         let members = self.members(bytes)?;
         let mut times = members.iter().filter(|(name, _)| TIME_MEMBERS.contains(&name.as_ref()));
-        Ok((role, times.find_map(|(_, at)| milliseconds(at))))
+        Ok((is_answer, times.find_map(|(_, at)| milliseconds(at))))
     }
 
     /// Writes a message as the client sent it, without the time that the recorder added.

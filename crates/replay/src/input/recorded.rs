@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use std::sync::Arc;
+use tidegate_wire::Dialect;
 
 /// A recorded conversation: its requests, as a client would have sent them.
 #[derive(Clone, Debug)]
@@ -60,6 +61,13 @@ impl Recorded {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.times.is_empty()
+    }
+
+    /// The dialect of its requests, by the longest of them: a first request may not tell.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        let last = self.len().checked_sub(1).map(|last| self.body(last));
+        last.map_or(Dialect::Chat, |body| Dialect::of_body(&body))
     }
 
     /// The body of the request with this number.

@@ -53,6 +53,7 @@ fn conversation(setup: &Setup, detail: &ConversationDetail) -> Value {
             fate.kept + placeholders,
             fate.own,
             fate.masked.saturating_sub(placeholders),
+            fate.trimmed,
             fate.folded,
             fate.dropped,
             mark

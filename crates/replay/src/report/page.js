@@ -5,6 +5,20 @@
   const data = JSON.parse(document.getElementById('data').textContent);
   const byId = id => document.getElementById(id);
   const color = index => `var(--c${index < 8 ? index : index % 7 + 1})`;
+  // Lines often coincide, so each has a pattern of its own, too.
+  const DASHES = ['', '7 4', '2 3', '10 3 2 3', '5 2', '1 4', '12 4', '4 2 1 2', '14 3 3 3 3 3', '4 8'];
+  const dash = index => DASHES[index % DASHES.length];
+  // The same pattern for the legend.
+  const sampleOf = index => {
+    if (dash(index) === '') return color(index);
+    let at = 0;
+    const stops = dash(index).split(' ').map((length, place) => {
+      const from = at;
+      at += Number(length);
+      return `${place % 2 === 0 ? color(index) : 'transparent'} ${from}px ${at}px`;
+    });
+    return `repeating-linear-gradient(90deg, ${stops.join(', ')})`;
+  };
   const hidden = new Set();
   let price = 0;
 
@@ -71,7 +85,7 @@
     // The first lines are drawn on top, because later ones often coincide with them.
     for (const line of [...shown].reverse()) {
       const path = line.points.map(([px, py], i) => `${i ? 'L' : 'M'}${x(px).toFixed(1)} ${y(py).toFixed(1)}`).join('');
-      element(svg, 'path', { d: path, fill: 'none', stroke: color(line.index), 'stroke-width': 2, 'stroke-linejoin': 'round' });
+      element(svg, 'path', { d: path, fill: 'none', stroke: color(line.index), 'stroke-width': 2, 'stroke-linejoin': 'round', 'stroke-dasharray': dash(line.index) });
       if (marks) for (const [px, py] of line.points) element(svg, 'circle', { cx: x(px), cy: y(py), r: 3.5, fill: color(line.index) });
     }
     const pointer = element(svg, 'line', { class: 'axis', y1: TOP, y2: HEIGHT - BOTTOM, visibility: 'hidden' });
@@ -93,7 +107,7 @@
     for (const line of lines) {
       const button = html(legend, 'button', undefined, { type: 'button' });
       button.setAttribute('aria-pressed', String(!hidden.has(line.name)));
-      html(button, 'i').style.background = color(line.index);
+      html(button, 'i', undefined, { className: 'sample' }).style.background = sampleOf(line.index);
       html(button, 'span', line.name);
       button.addEventListener('click', () => {
         if (!hidden.delete(line.name)) hidden.add(line.name);
@@ -121,7 +135,7 @@
   };
 
   // --- the messages of one conversation, by what happened to them ---
-  const ACTIONS = [['kept', 'sent unchanged'], ['own', 'summary or marker'], ['masked', 'masked'], ['folded', 'folded'], ['dropped', 'dropped']];
+  const ACTIONS = [['kept', 'sent unchanged'], ['own', 'summary or marker'], ['masked', 'masked'], ['trimmed', 'trimmed'], ['folded', 'folded'], ['dropped', 'dropped']];
   const MOVED = 1, REFUSED = 2;
 
   const strips = () => {
@@ -131,7 +145,7 @@
     if (!conversation) return;
     const sum = (turn, from, to) => turn.slice(from, to).reduce((total, tokens) => total + tokens, 0);
     const turns = conversation.turns.flat();
-    const [sent, leftOut] = [[0, 2], [2, 5]].map(([from, to]) => Math.max(1, ...turns.map(turn => sum(turn, from, to))));
+    const [sent, leftOut] = [[0, 2], [2, 6]].map(([from, to]) => Math.max(1, ...turns.map(turn => sum(turn, from, to))));
     const width = 960, unit = 78 / (sent + leftOut), line = 6 + leftOut * unit, height = 90;
     conversation.turns.forEach((requests, number) => {
       const row = html(container, 'div', undefined, { className: 'strip' });
@@ -139,7 +153,8 @@
       html(name, 'b', data.policies[number].name);
       const total = requests.reduce((total, turn) => total + sum(turn, 0, 2), 0);
       html(name, 'small', `${short(total)} tokens sent`);
-      const svg = element(row, 'svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', height: 90 });
+      const drawing = html(row, 'div', undefined, { className: 'drawing' });
+      const svg = element(drawing, 'svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', height: 90 });
       const size = Math.min(26, width / requests.length);
       requests.forEach((turn, index) => {
         const x = index * size, wide = Math.max(0.5, size - (size > 4 ? 1.5 : 0));
@@ -152,15 +167,22 @@
           if (action < 2) below += tall; else above -= tall;
           element(column, 'rect', { x, y: top, width: wide, height: tall, fill: `var(--${key})` });
         });
-        if (turn[5] === REFUSED) element(column, 'rect', { x, y: line, width: wide, height: 6, fill: 'var(--more)' });
-        if (turn[5] === MOVED) element(column, 'circle', { cx: x + wide / 2, cy: above - 3.5, r: Math.min(2.5, size / 3), fill: 'var(--ink)' });
+        if (turn[6] === REFUSED) element(column, 'rect', { x, y: line, width: wide, height: 6, fill: 'var(--more)' });
+        if (turn[6] === MOVED) element(column, 'circle', { cx: x + wide / 2, cy: above - 3.5, r: Math.min(2.5, size / 3), fill: 'var(--ink)' });
         const rows = ACTIONS.map(([, text], action) => [turn[action], text]).filter(([tokens]) => tokens > 0);
-        const more = turn[5] === MOVED ? ['cache miss after the edit'] : turn[5] === REFUSED ? ['refused'] : [];
+        const more = turn[6] === MOVED ? ['cache miss after the edit'] : turn[6] === REFUSED ? ['refused'] : [];
         const text = [`request ${index + 1}`, ...rows.map(([tokens, text]) => `${tokens.toLocaleString('en').padStart(9)}  ${text}`), ...more];
         column.addEventListener('pointermove', event => show(event, text.join('\n')));
         column.addEventListener('pointerleave', hide);
       });
       element(svg, 'line', { class: 'axis', x1: 0, x2: width, y1: line, y2: line });
+      // Beside and below the drawing, because texts in it would be stretched with it.
+      const scale = html(drawing, 'div', undefined, { className: 'scale' });
+      html(scale, 'span', `${short(leftOut)} left out ↑`);
+      html(scale, 'span', `${short(sent)} sent ↓`);
+      const axis = html(row, 'div', undefined, { className: 'requests' });
+      html(axis, 'span', '1');
+      html(axis, 'span', requests.length === 1 ? 'request' : `${requests.length} requests`).style.left = `${Math.min(100, size * requests.length / width * 100)}%`;
     });
   };
 

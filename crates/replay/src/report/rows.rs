@@ -11,9 +11,9 @@ pub(super) fn heading(setup: &Setup, comparison: &Comparison, notes: &[String]) 
     let requests = comparison.totals.first().and_then(|totals| totals.first()).map_or(0, |raw| raw.requests);
     let models: Vec<String> = comparison.models.iter().map(|model| escaped(model)).collect();
     let mut text = format!(
-        "<header><h1>Tidegate replay</h1><p>{} conversations · {} requests · {}</p></header>\n",
-        grouped(comparison.conversations.len() as u64),
-        grouped(requests),
+        "<header><h1>Tidegate replay</h1><p>{} · {} · {}</p></header>\n",
+        plural(comparison.conversations.len() as u64, "conversation"),
+        plural(requests, "request"),
         models.join(", ")
     );
     if !notes.is_empty() {
@@ -42,8 +42,12 @@ pub(super) fn price(
 ) -> String {
     let totals = &comparison.totals[regime];
     let mut text = format!("<section class=\"price\" data-price=\"{regime}\">\n");
-    let _ =
-        write!(text, "<h2>{}</h2>\n{}", escaped(&setup.regimes[regime].to_string()), cards(setup, totals));
+    let _ = write!(
+        text,
+        "<h2>{}</h2>\n{}",
+        escaped(&setup.regimes[regime].to_string()),
+        cards(setup, totals, recommended)
+    );
     text += "<div class=\"scroll\"><table>\n<thead><tr><th>policy</th><th>requests</th><th>tokens sent</th><th>cached</th>\
              <th>input cost</th><th>/ raw</th><th></th><th>worst conversation</th><th>refused</th><th>edited</th><th>moves</th>\
              <th>summaries</th></tr></thead>\n<tbody>\n";
@@ -95,8 +99,8 @@ pub(super) fn price(
     text + "</section>\n"
 }
 
-/// The three most important figures.
-fn cards(setup: &Setup, totals: &[Figures]) -> String {
+/// The three most important figures. With a recommendation, that is the cheap one: the cheapest of all may be out of bounds.
+fn cards(setup: &Setup, totals: &[Figures], recommended: Option<&Recommendation>) -> String {
     let raw = &totals[0];
     let others = || {
         setup
@@ -119,8 +123,12 @@ fn cards(setup: &Setup, totals: &[Figures]) -> String {
             escaped(more)
         );
     };
-    card("without edits", &cost(raw), &format!("{} tokens", grouped(raw.sent)));
-    if let Some((policy, figures)) = others().min_by(by) {
+    card("without edits", &cost(raw), &plural(raw.sent, "token"));
+    if let Some(best) = recommended {
+        let (policy, figures) = (&setup.policies[best.policy], &totals[best.policy]);
+        let saved = (1.0 - ratio(figures)) * 100.0;
+        card("recommended", &cost(figures), &format!("{policy}: {} %", signed(-saved)));
+    } else if let Some((policy, figures)) = others().min_by(by) {
         let saved = (1.0 - ratio(figures)) * 100.0;
         card("cheapest", &cost(figures), &format!("{policy}: {} %", signed(-saved)));
     }
@@ -143,6 +151,10 @@ fn cost(figures: &Figures) -> String {
         Some(usd) => format!("${usd:.4}"),
         None => "n/a".to_owned(),
     }
+}
+
+fn plural(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 fn grouped(number: u64) -> String {

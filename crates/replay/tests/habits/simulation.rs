@@ -1,5 +1,6 @@
 //! Clients with every habit against the model of a provider's cache, at defaults, where the budget forces nothing.
 
+use std::ops::Range;
 use tidegate_config::{Flags, Settings, Source, load};
 use tidegate_replay::{Policy, Recorded, Regime, Setup, Stage};
 use tidegate_testkit::{Habit, Trajectory};
@@ -10,10 +11,11 @@ pub(crate) const PRICES: [&str; 5] = ["1", "0.5", "0.25", "0.1", "0.1/1.25"];
 /// Every strategy at its defaults. The first is the client that goes direct.
 pub(crate) const POLICIES: [&str; 5] = ["raw", "masking", "summarization", "hybrid", "window"];
 
-/// How many runs, and how long they are.
-#[derive(Clone, Copy, Debug)]
+/// Which runs, and how long they are.
+#[derive(Clone, Debug)]
 pub(crate) struct Scale {
-    pub(crate) runs: u64,
+    /// One run each.
+    pub(crate) seeds: Range<u64>,
     pub(crate) turns: (usize, usize),
     /// The mean length of a tool output in tokens.
     pub(crate) output: f64,
@@ -44,11 +46,11 @@ impl Bill {
 }
 
 /// The bills of one habit, by price and then by policy. The first policy is the client that goes direct.
-pub(crate) fn bills(habit: Habit, scale: Scale) -> Vec<Vec<Bill>> {
+pub(crate) fn bills(habit: Habit, scale: &Scale) -> Vec<Vec<Bill>> {
     let setup = setup();
     let mut stage = Stage::new(&setup);
     let mut bills = vec![vec![Bill::default(); POLICIES.len()]; PRICES.len()];
-    for seed in 1..=scale.runs {
+    for seed in scale.seeds.clone() {
         let bodies = habit.requests(&trajectory(seed, scale), seed).into_iter().map(Into::into).collect();
         let replayed = stage.replay(&Recorded::from_bodies(format!("{habit:?}-{seed}"), bodies));
         for (price, figures) in replayed.figures.iter().enumerate() {
@@ -63,7 +65,7 @@ pub(crate) fn bills(habit: Habit, scale: Scale) -> Vec<Vec<Bill>> {
 }
 
 /// Lengths are spread evenly. Every other run is a chat with a question every few turns.
-fn trajectory(seed: u64, scale: Scale) -> Trajectory {
+fn trajectory(seed: u64, scale: &Scale) -> Trajectory {
     let (shortest, longest) = scale.turns;
     let share = (seed as f64 * 0.618_034).fract();
     let turns = shortest + (share * (longest - shortest + 1) as f64) as usize;

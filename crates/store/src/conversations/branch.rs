@@ -94,7 +94,7 @@ impl Conversations {
             if let Some(fold) = &fold {
                 self.fold(*key, GENERATION, fold.clone()).await?;
             }
-            let entries = super::Entries { waypoint, ..super::Entries::default() };
+            let entries = super::Entries { waypoint: waypoint.clone(), ..super::Entries::default() };
             self.journal(*key, entries).await?;
         }
         Ok(())
@@ -124,7 +124,7 @@ impl Conversations {
     pub fn keep_branch_locally(&self, own: &[ConversationKey], waypoint: Waypoint, note: BranchNote) {
         for key in own {
             self.local.pin(*key, Some(note.to_text().into()));
-            self.local.add(*key, GENERATION, waypoint, false);
+            self.local.add(*key, GENERATION, waypoint.clone(), false);
         }
     }
 }

@@ -16,6 +16,11 @@ impl Conversations {
         self.with_deadline(self.store.published(topic.to_owned())).await
     }
 
+    /// Removes all facts of a topic.
+    pub async fn forget(self: &Arc<Self>, topic: &str) -> Result<(), Degraded> {
+        self.with_deadline(self.store.forget(topic.to_owned())).await
+    }
+
     /// Whether other processes may publish facts here.
     #[must_use]
     pub fn is_shared(&self) -> bool {

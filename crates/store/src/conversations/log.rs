@@ -15,6 +15,8 @@ use tokio::time::{Instant, sleep};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
     pub generation: Generation,
+    /// Whether the client did not get the end of the last turn, as far as is known.
+    pub is_undelivered: bool,
     pub turns: Vec<Arc<LoggedTurn>>,
 }
 
@@ -68,12 +70,13 @@ impl Conversations {
             return Ok(None);
         }
         if read.turns.is_empty() {
-            let log = Log { generation: read.generation, turns: known.turns.clone() };
+            let LogRead { generation, is_undelivered, .. } = read;
+            let log = Log { generation, is_undelivered, turns: known.turns.clone() };
             return Ok((known.head() == read.head).then(|| Arc::new(log)));
         }
-        let (generation, head) = (read.generation, read.head);
+        let LogRead { generation, head, is_undelivered, .. } = read;
         let turns = self.decode_turns(key, read).await?;
-        let mut log = Log { generation, turns: known.turns.clone() };
+        let mut log = Log { generation, is_undelivered, turns: known.turns.clone() };
         for turn in turns {
             if turn.parent != log.head() {
                 return Ok(None);
@@ -130,6 +133,22 @@ impl Conversations {
             }
             Appended::Conflict => Err(NotKept::Conflict),
             Appended::Gone => Err(NotKept::Gone),
+        }
+    }
+
+    /// Notes that the client did not get the end of the turn that the log ends with. The store may be unavailable for a while.
+    pub async fn undelivered(
+        self: &Arc<Self>,
+        key: ConversationKey,
+        generation: Generation,
+        head: MessageId,
+    ) -> Result<Written, Degraded> {
+        let deadline = Instant::now() + self.options.timeout * HISTORY_TIMEOUT_FACTOR;
+        loop {
+            match self.with_deadline(self.store.undelivered(key, generation, head)).await {
+                Err(_) if Instant::now() < deadline => sleep(APPEND_PAUSE).await,
+                written => return written,
+            }
         }
     }
 

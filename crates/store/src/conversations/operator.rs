@@ -87,6 +87,7 @@ impl Conversations {
         self.local.remove(key);
         self.logs.remove(&key);
         self.cooling.remove(&key);
+        self.useless.remove(&key);
         deleted
     }
 }

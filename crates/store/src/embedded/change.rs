@@ -13,6 +13,8 @@ pub(super) enum Change {
     Journal(ConversationKey, Generation, Journal),
     Fold(ConversationKey, Generation, MessageId, Bytes),
     Append(ConversationKey, Generation, Append),
+    /// Notes that the client did not get the end of the turn with this head.
+    Undelivered(ConversationKey, Generation, MessageId),
     Pin(ConversationKey, Option<Bytes>),
     Count(ConversationKey, Generation, Turn),
     /// Extends the life of a conversation, if it exists.
@@ -20,7 +22,25 @@ pub(super) enum Change {
     Delete(ConversationKey, Generation),
     /// A fact under its key in the table of facts.
     Publish(Vec<u8>, Bytes),
+    /// Removes the facts of a topic.
+    Forget(Vec<u8>),
     Probe,
+}
+
+impl Change {
+    /// About how much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let all = |messages: &[(MessageId, Bytes)]| messages.iter().map(|(_, record)| record.len()).sum();
+        match self {
+            Change::Journal(_, _, journal) => all(&journal.messages),
+            Change::Append(_, _, append) => all(&append.messages) + append.record.len(),
+            Change::Fold(_, _, _, record) | Change::Publish(_, record) => record.len(),
+            Change::Count(_, _, turn) => turn.record.len(),
+            Change::Pin(_, record) => record.as_ref().map_or(0, Bytes::len),
+            Change::Touch(_) | Change::Delete(..) | Change::Probe => 0,
+            Change::Undelivered(..) | Change::Forget(_) => 0,
+        }
+    }
 }
 
 /// The outcome of one change, or why this change alone was refused. An error of the database itself is not an outcome: it aborts
@@ -53,6 +73,7 @@ pub(super) fn apply<'c>(
             Change::Journal(key, generation, _)
             | Change::Fold(key, generation, _, _)
             | Change::Append(key, generation, _)
+            | Change::Undelivered(key, generation, _)
             | Change::Count(key, generation, _)
                 if generation_of(&tables.tombstones, *key)? != *generation =>
             {
@@ -61,11 +82,13 @@ pub(super) fn apply<'c>(
             Change::Journal(key, _, journal) => tables.journal(*key, journal, moment)?,
             Change::Fold(key, _, covers, record) => tables.fold(*key, *covers, record, moment)?,
             Change::Append(key, _, append) => tables.append(*key, append, moment)?,
+            Change::Undelivered(key, _, head) => tables.undelivered(*key, *head, moment)?,
             Change::Pin(key, record) => tables.pin(*key, record.as_ref(), moment)?,
             Change::Count(key, _, turn) => tables.count(*key, turn, moment)?,
             Change::Touch(key) => tables.extend_life(*key, moment)?,
             Change::Delete(key, next) => tables.delete(*key, *next, moment)?,
             Change::Publish(key, fact) => facts::publish(transaction, key, fact, moment)?,
+            Change::Forget(topic) => facts::forget(transaction, topic)?,
             Change::Probe => {
                 transaction.open_table(META)?.insert("probed", moment.now)?;
                 Ok(Effect::Done)
@@ -128,8 +151,22 @@ impl Tables<'_> {
             }
             Some(_) | None => return Ok(Ok(Effect::Appended(Appended::Conflict))),
         };
+        self.undelivered.remove(&key.0[..])?;
         self.touch(key, moment)?;
         Ok(Ok(Effect::Appended(appended)))
+    }
+
+    fn undelivered(
+        &mut self,
+        key: ConversationKey,
+        head: MessageId,
+        moment: Moment,
+    ) -> Result<Outcome, StorageError> {
+        self.clear_expired(key, moment)?;
+        if log_head(&self.log_heads, key)? == Some(head) {
+            self.undelivered.insert(&key.0[..], &head.0[..])?;
+        }
+        Ok(Ok(Effect::Done))
     }
 
     fn extend_life(&mut self, key: ConversationKey, moment: Moment) -> Result<Outcome, StorageError> {
@@ -260,6 +297,7 @@ impl Tables<'_> {
             &mut self.folds,
             &mut self.log,
             &mut self.log_heads,
+            &mut self.undelivered,
             &mut self.pins,
             &mut self.messages,
             &mut self.turns,

@@ -5,10 +5,12 @@ use super::change::{Change, Effect, Outcome};
 use super::lifetime::Moment;
 use super::tables::Definition;
 use crate::StoreError;
-use crate::facts::{FactStore, MAX_FACTS};
+use crate::facts::{FactStore, MAX_ALL_FACTS, MAX_FACTS};
 use crate::store::StoreFuture;
 use bytes::Bytes;
-use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
+use redb::{
+    ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition, TableError, WriteTransaction,
+};
 
 const FACT: Definition = TableDefinition::new("fact");
 
@@ -20,6 +22,11 @@ impl FactStore for EmbeddedStore {
 
     fn published(&self, topic: String) -> StoreFuture<'_, Vec<(String, Bytes)>> {
         self.read(move |transaction, moment| published(transaction, &topic, moment))
+    }
+
+    fn forget(&self, topic: String) -> StoreFuture<'_, ()> {
+        let prefix = key(&topic, "");
+        Box::pin(async move { self.writer.write(Change::Forget(prefix)).await.map(drop) })
     }
 }
 
@@ -41,10 +48,17 @@ pub(super) fn publish(
         }
         count += 1;
     }
-    if !is_new || count < MAX_FACTS {
+    if !is_new || (count < MAX_FACTS && table.len()? < MAX_ALL_FACTS as u64) {
         let row = [&moment.now.to_be_bytes()[..], fact].concat();
         table.insert(key, &row[..])?;
     }
+    Ok(Ok(Effect::Done))
+}
+
+/// Removes the facts whose keys begin with a topic.
+pub(super) fn forget(transaction: &WriteTransaction, topic: &[u8]) -> Result<Outcome, StoreError> {
+    let mut table = transaction.open_table(FACT)?;
+    table.retain_in::<&[u8], _>(topic.., |key, _| !key.starts_with(topic))?;
     Ok(Ok(Effect::Done))
 }
 

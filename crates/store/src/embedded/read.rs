@@ -5,7 +5,7 @@ use super::head;
 use super::lifetime::Moment;
 use super::tables::{
     BY_LAST, BY_TOUCHED, Definition, FOLD, HEAD, LOG, LOG_HEAD, MESSAGE, PIN, TOMBSTONE, TOUCHED, TURN,
-    WAYPOINT, parse_at, range_of,
+    UNDELIVERED, WAYPOINT, parse_at, range_of,
 };
 use crate::store::{FOLDS, Generation, Listing, LogRead, MessageId, WAYPOINTS};
 use crate::{ConversationKey, Head, StoreError};
@@ -68,9 +68,12 @@ pub(super) fn log(
     let turns = in_conversation(transaction, LOG, key, moment, |rows| {
         rows.skip(from).map(|row| Ok(copy(row?.1.value()))).collect()
     })?;
-    let is_alive = is_alive(transaction, key, moment)?;
-    let head = if is_alive { log_head(&transaction.open_table(LOG_HEAD)?, key)? } else { None };
-    Ok(LogRead { generation, head, turns })
+    if !is_alive(transaction, key, moment)? {
+        return Ok(LogRead { generation, turns, ..LogRead::default() });
+    }
+    let head = log_head(&transaction.open_table(LOG_HEAD)?, key)?;
+    let is_undelivered = head.is_some() && head == log_head(&transaction.open_table(UNDELIVERED)?, key)?;
+    Ok(LogRead { generation, head, is_undelivered, turns })
 }
 
 pub(super) fn turns(transaction: &ReadTransaction, key: ConversationKey, moment: Moment) -> Read<Vec<Bytes>> {

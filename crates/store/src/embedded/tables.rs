@@ -15,6 +15,8 @@ pub(super) const FOLD: Definition = TableDefinition::new("fold");
 pub(super) const LOG: Definition = TableDefinition::new("log");
 /// Conversation to the head of its log.
 pub(super) const LOG_HEAD: Definition = TableDefinition::new("log_head");
+/// Conversation to the head of its log, if the client did not get the end of its last turn.
+pub(super) const UNDELIVERED: Definition = TableDefinition::new("undelivered");
 /// Conversation to its generation, for conversations that were deleted. Outlives the conversation.
 pub(super) const TOMBSTONE: Definition = TableDefinition::new("tombstone");
 /// The time of a deletion and conversation to nothing. One row for each in `TOMBSTONE`.
@@ -44,6 +46,7 @@ pub(super) struct Tables<'t> {
     pub(super) folds: Rows<'t>,
     pub(super) log: Rows<'t>,
     pub(super) log_heads: Rows<'t>,
+    pub(super) undelivered: Rows<'t>,
     pub(super) tombstones: Rows<'t>,
     pub(super) by_buried: Rows<'t>,
     pub(super) pins: Rows<'t>,
@@ -64,6 +67,7 @@ impl<'t> Tables<'t> {
             folds: transaction.open_table(FOLD)?,
             log: transaction.open_table(LOG)?,
             log_heads: transaction.open_table(LOG_HEAD)?,
+            undelivered: transaction.open_table(UNDELIVERED)?,
             tombstones: transaction.open_table(TOMBSTONE)?,
             by_buried: transaction.open_table(BY_BURIED)?,
             pins: transaction.open_table(PIN)?,

@@ -11,7 +11,8 @@ use std::future::ready;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tables::{
-    BY_LAST, BY_TOUCHED, END, FOLD, HEAD, LOG, LOG_HEAD, MESSAGE, META, PIN, TOUCHED, TURN, WAYPOINT,
+    BY_LAST, BY_TOUCHED, END, FOLD, HEAD, LOG, LOG_HEAD, MESSAGE, META, PIN, TOUCHED, TURN, UNDELIVERED,
+    WAYPOINT,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -224,7 +225,7 @@ pub(super) fn turn(number: u8) -> Turn {
 /// The number of rows in all tables of conversations.
 pub(super) fn rows_in(database: &Database) -> u64 {
     let transaction = database.begin_read().unwrap();
-    [WAYPOINT, FOLD, LOG, LOG_HEAD, PIN, MESSAGE, TURN, END, HEAD, TOUCHED, BY_LAST, BY_TOUCHED]
+    [WAYPOINT, FOLD, LOG, LOG_HEAD, UNDELIVERED, PIN, MESSAGE, TURN, END, HEAD, TOUCHED, BY_LAST, BY_TOUCHED]
         .into_iter()
         .map(|table| transaction.open_table(table).unwrap().len().unwrap())
         .sum()

@@ -9,13 +9,15 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::{self, Runtime};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 #[derive(Debug)]
 pub(super) struct Writer {
     /// `None` once the store is being dropped. The thread ends when the queue is empty.
     queue: Option<mpsc::Sender<Job>>,
+    /// What may wait in the queue, in units of [`UNIT`] bytes. A disk that stalls must not fill the memory.
+    room: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -23,10 +25,15 @@ pub(super) struct Writer {
 struct Job {
     change: Change,
     reply: oneshot::Sender<Outcome>,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 /// The maximum number of waiting changes, and of changes in one commit. Callers wait if the queue is full.
 const QUEUE: usize = 256;
+
+/// The most that waiting changes hold, and its unit. A change that is larger waits until it is alone.
+const ROOM: usize = 64 << 20;
+const UNIT: usize = 4096;
 
 /// The pause after a sweep that removed everything.
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);
@@ -46,7 +53,7 @@ impl Writer {
             .name("store-writer".to_owned())
             .spawn(move || run(&file, lifetime, jobs, &timer))
             .map_err(failed)?;
-        Ok(Writer { queue: Some(queue), thread: Some(thread) })
+        Ok(Writer { queue: Some(queue), room: Arc::new(Semaphore::new(ROOM / UNIT)), thread: Some(thread) })
     }
 
     /// Completes when the change is on disk.
@@ -54,7 +61,12 @@ impl Writer {
         let stopped = || StoreError::Failed("the writer thread has stopped".to_owned());
         let (reply, replied) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
-        queue.send(Job { change, reply }).await.map_err(|_| stopped())?;
+        let units = u32::try_from((change.bytes() / UNIT).min(ROOM / UNIT)).unwrap_or(0);
+        let room = match units {
+            0 => None,
+            units => Some(self.room.clone().acquire_many_owned(units).await.map_err(|_| stopped())?),
+        };
+        queue.send(Job { change, reply, _room: room }).await.map_err(|_| stopped())?;
         replied.await.map_err(|_| stopped())?
     }
 

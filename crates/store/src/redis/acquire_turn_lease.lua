@@ -1,5 +1,5 @@
 -- Acquires or renews the lease on a turn, and extends the life of the conversation.
--- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, generation, lease.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, generation, lease.
 -- ARGV: time to live, that of the generation, holder, duration in milliseconds.
 local lease = KEYS[#KEYS]
 local holder = redis.call('GET', lease)

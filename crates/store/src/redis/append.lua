@@ -1,6 +1,6 @@
 -- Appends a turn to the log, with its messages and a waypoint, if the head is the expected one.
 -- Returns 1 if it is there, 0 if another turn was first, -1 if the conversation was deleted since.
--- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, generation.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, generation.
 -- ARGV: time to live, that of the generation, generation, expected head (empty if none), new head,
 --       whether it replaces the last turn (1 or 0), the turn, number of waypoints to keep,
 --       whether there is a waypoint (1 or 0), the waypoint, then id and record of each message.
@@ -27,6 +27,7 @@ if head ~= ARGV[5] then
     redis.call('LTRIM', KEYS[1], -tonumber(ARGV[8]), -1)
   end
 end
+redis.call('DEL', KEYS[11])
 for i = 1, #KEYS - 1 do
   redis.call('PEXPIRE', KEYS[i], ARGV[1])
 end

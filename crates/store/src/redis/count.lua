@@ -1,5 +1,5 @@
 -- Adds a turn and its counts, unless a turn with this id exists.
--- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, generation.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, generation.
 -- ARGV: time to live, that of the generation, generation, id, record, milliseconds since the epoch,
 --       end (empty if none), number of counters, then name and amount of each counter, then name and value of each label.
 if (redis.call('GET', KEYS[#KEYS]) or '0') ~= ARGV[3] then

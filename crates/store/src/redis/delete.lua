@@ -1,5 +1,5 @@
 -- Deletes a conversation and begins another generation. Returns the number of deleted keys.
--- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, generation.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, generation.
 -- ARGV: the time to live of the generation, the generation.
 -- The deletion comes first: a full server refuses a script whose first write needs memory.
 local deleted = 0

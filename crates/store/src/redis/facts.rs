@@ -35,4 +35,13 @@ impl FactStore for RedisStore {
             Ok(facts.into_iter().map(|(name, fact)| (name, fact.into())).collect())
         })
     }
+
+    fn forget(&self, topic: String) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let key = key(&topic);
+            let mut command = redis::cmd("DEL");
+            command.arg(&key);
+            self.within(self.timeout, self.send::<u64>(&key, &command)).await.map(drop)
+        })
+    }
 }

@@ -23,6 +23,8 @@ pub(super) enum Part {
     Log,
     /// The head of the log.
     LogHead,
+    /// The head of the log, if the client did not get the end of its last turn.
+    Undelivered,
     /// The generation of the conversation. It outlives the conversation.
     Generation,
     /// The holder of the lease on folding.
@@ -33,7 +35,7 @@ pub(super) enum Part {
 
 /// The keys in the order in which the scripts take them: those that live as long as the conversation, and its generation. The
 /// leases are not among them: they have their own expiry, which no write may extend.
-pub(super) const PARTS: [Part; 11] = [
+pub(super) const PARTS: [Part; 12] = [
     Part::Waypoints,
     Part::Messages,
     Part::Turns,
@@ -44,6 +46,7 @@ pub(super) const PARTS: [Part; 11] = [
     Part::Pin,
     Part::Log,
     Part::LogHead,
+    Part::Undelivered,
     Part::Generation,
 ];
 
@@ -59,6 +62,7 @@ pub(super) fn key(conversation: ConversationKey, part: Part) -> String {
         Part::Pin => 'p',
         Part::Log => 'l',
         Part::LogHead => 'n',
+        Part::Undelivered => 'u',
         Part::Generation => 'g',
         Part::FoldLease => 'c',
         Part::TurnLease => 'r',

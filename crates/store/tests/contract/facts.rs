@@ -23,6 +23,13 @@ pub(crate) async fn everything(store: &dyn Store) {
     assert_eq!(facts, expected.map(|(name, fact)| (name.to_owned(), Bytes::from_static(fact))));
     // A topic whose name begins like another's is another.
     assert_eq!(store.published(format!("{here}x")).await.unwrap(), []);
+    publish(&format!("{here}x"), "a", b"1").await;
+    for _ in 0..2 {
+        store.forget(here.clone()).await.unwrap();
+    }
+    assert_eq!(store.published(here.clone()).await.unwrap(), []);
+    assert_eq!(store.published(format!("{here}x")).await.unwrap().len(), 1);
+    assert_eq!(store.published(there).await.unwrap().len(), 1);
 }
 
 pub(crate) async fn facts_expire(store: &dyn Store) {

@@ -3,13 +3,14 @@
 use crate::suite::{FIRST, id, key, messages, next, until};
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_store::{Append, Appended, ConversationKey, Journal, MessageId, Store};
+use tidegate_store::{Append, Appended, ConversationKey, Journal, MessageId, Store, Written};
 use tokio::task::JoinSet;
 
 pub(crate) async fn everything(store: &Arc<dyn Store>) {
     a_turn_follows_the_head(&**store).await;
     a_retry_replaces_the_last_turn(&**store).await;
     a_turn_is_appended_once(&**store).await;
+    a_turn_is_undelivered_until_the_next(&**store).await;
     one_of_many_concurrent_turns_is_appended(store).await;
     a_refused_turn_leaves_nothing(&**store).await;
     kept_messages_replace_those_of_failed_attempts(&**store).await;
@@ -71,6 +72,29 @@ async fn a_turn_is_appended_once(store: &dyn Store) {
         assert_eq!(append(store, key, replacing.clone()).await, Appended::Done);
     }
     assert_eq!(log(store, key).await, (Some(id(2)), vec!["turn 2\0".into()]));
+}
+
+async fn a_turn_is_undelivered_until_the_next(store: &dyn Store) {
+    let key = key();
+    let is_undelivered = async || store.log(key, 0).await.unwrap().is_undelivered;
+    store.undelivered(key, FIRST, id(1)).await.unwrap();
+    crate::suite::assert_empty(store, key).await;
+    append(store, key, turn(None, 1)).await;
+    assert!(!is_undelivered().await);
+    assert_eq!(store.undelivered(key, FIRST, id(9)).await.unwrap(), Written::Done, "of another turn");
+    assert!(!is_undelivered().await);
+    store.undelivered(key, FIRST, id(1)).await.unwrap();
+    assert!(is_undelivered().await && store.log(key, 1).await.unwrap().is_undelivered);
+    // The retry has the same answer.
+    append(store, key, Append { replaces: true, ..turn(Some(1), 1) }).await;
+    assert!(!is_undelivered().await);
+    store.undelivered(key, FIRST, id(1)).await.unwrap();
+    append(store, key, turn(Some(1), 2)).await;
+    assert!(!is_undelivered().await);
+    // A deleted conversation stays empty.
+    store.delete(key, next()).await.unwrap();
+    assert_eq!(store.undelivered(key, FIRST, id(2)).await.unwrap(), Written::Gone);
+    crate::suite::assert_empty(store, key).await;
 }
 
 async fn one_of_many_concurrent_turns_is_appended(store: &Arc<dyn Store>) {

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::candidate::Origin;
-use super::reading::without_numbers;
+use super::unit::Origin;
+use super::without_numbers;
 use crate::excerpt::head;
 use crate::fence::clean_line;
 use crate::word::phrases;
@@ -93,9 +93,9 @@ impl Artifacts {
     }
 
     /// The most telling ones that fit, in the order in which they first came up.
-    pub(super) fn best(self, max_entries: usize, max_chars: usize) -> Vec<Entry> {
-        let mut ranked: Vec<(usize, Named)> =
-            self.named.into_iter().enumerate().filter(|(_, named)| named.score() > 0).collect();
+    pub(super) fn best(&self, max_entries: usize, max_chars: usize) -> Vec<Entry> {
+        let mut ranked: Vec<(usize, &Named)> =
+            self.named.iter().enumerate().filter(|(_, named)| named.score() > 0).collect();
         ranked.sort_by_key(|(place, named)| std::cmp::Reverse((named.score(), *place)));
         let mut room = max_chars;
         // Of commands that differ only in their numbers one tells of all.
@@ -111,7 +111,7 @@ impl Artifacts {
         });
         ranked.truncate(max_entries);
         ranked.sort_by_key(|(place, _)| *place);
-        ranked.into_iter().map(|(_, named)| Entry::new(named.text, named.rests_on)).collect()
+        ranked.into_iter().map(|(_, named)| Entry::new(named.text.clone(), named.rests_on.clone())).collect()
     }
 
     fn add(&mut self, text: String, weight: i32, rests_on: &[MessageRef]) {

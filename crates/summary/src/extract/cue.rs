@@ -1,213 +1,231 @@
-//! The words by which English tells what a sentence is for.
+//! The words by which people decide, correct, ask and agree.
 //!
-//! Phrases are in lower case and match whole words. They are hints: a sentence without any of them can still
-//! be kept as a fact.
+//! One table per language, for the few things that cannot be told without knowing the language. Without a table, statements are
+//! still selected by what they say; only decisions and corrections are not told from other facts.
 
-use super::claim::Claim;
-use crate::sentence::Sentence;
-use crate::word::Kind;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
-/// Whether the sentence settles something.
-pub(super) fn settles(sentence: &Sentence<'_>, claim: &Claim, from_user: bool) -> bool {
-    if sentence.is_question() || sentence.says(HEDGES) {
-        return false;
-    }
-    let rule = from_user && (sentence.says(RULES) || sentence.starts_with(ORDERS));
-    sentence.says(DECISIONS) || rule || (from_user && claim.is_change && gives_something(claim))
+use crate::word::phrases;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cue {
+    /// Something is no longer what it was.
+    Change,
+    /// Something that is named is given up.
+    Revoke,
+    /// What follows corrects something, if it comes first.
+    Reject,
+    Decide,
+    Goal,
+    Todo,
+    /// Thanks, greetings, agreement.
+    Filler,
+    /// The speaker does not know.
+    Unsure,
+    /// Connects two statements.
+    And,
+    /// Grammar.
+    Function,
 }
 
-/// Whether the sentence takes back or replaces something said before.
-pub(super) fn changes(sentence: &Sentence<'_>) -> bool {
-    sentence.says(CHANGES) && !sentence.starts_with("don't, do not, please don't, please do not, never, only")
-}
+/// A set of cues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cues(u16);
 
-/// Whether the sentence may replace something said before, if it is about the same thing and gives the same
-/// sort of value.
-pub(super) fn may_change(sentence: &Sentence<'_>) -> bool {
-    sentence
-        .says("now, again, earlier, previous, previously, before, sorry, wrong, mistake, new, other, better")
-}
-
-/// Whether the sentence sets out to correct what was just said.
-pub(super) fn hesitates(sentence: &Sentence<'_>) -> bool {
-    let is_short = sentence.words.len() < 6;
-    !sentence.starts_with("never mind")
-        && (sentence.starts_with("no, nope, nah, wait, sorry, rather, better")
-            || (is_short && sentence.starts_with("hm, hmm, oh, or, well, ah"))
-            || sentence
-                .says("typo, i meant, i mean, let's say, should be, should read, is better, on reflection"))
-}
-
-/// Whether the sentence speaks of what somebody wants or takes.
-pub(super) fn chooses(sentence: &Sentence<'_>) -> bool {
-    sentence.says(
-        "want, wants, prefer, prefers, rather, take, takes, took, pick, picked, choose, chose, happy, vote, voted, go, going, \
-         use, using, put, treat, consider, settle, settled, decided, plan, make, keep, have, having, like",
-    )
-}
-
-/// Whether the sentence asks for or promises something that is still to be done.
-pub(super) fn is_pending(sentence: &Sentence<'_>) -> bool {
-    !sentence.is_question() && sentence.says(PENDING)
-}
-
-/// Whether an assistant announces its next step.
-pub(super) fn announces(sentence: &Sentence<'_>) -> bool {
-    !sentence.is_question() && sentence.says(PROMISES)
-}
-
-/// Whether a user asks for something now.
-pub(super) fn requests(sentence: &Sentence<'_>) -> bool {
-    sentence.starts_with(REQUESTS) || sentence.says("please")
-}
-
-/// Whether a question is an order in disguise.
-pub(super) fn asks_politely(sentence: &Sentence<'_>) -> bool {
-    sentence.starts_with("could, can, may, might")
-        || sentence.says("could you, can you, would you, may i, might i, can we, could we")
-}
-
-/// Whether a user says what it is all for.
-pub(super) fn aims(sentence: &Sentence<'_>) -> bool {
-    !sentence.is_question() && sentence.says(AIMS)
-}
-
-/// Whether the sentence says that something is not known or decided yet.
-pub(super) fn leaves_open(sentence: &Sentence<'_>) -> bool {
-    sentence.says(OPEN)
-}
-
-/// Whether the sentence only keeps the conversation going.
-pub(super) fn is_chatter(sentence: &Sentence<'_>) -> bool {
-    let words = sentence.words.len();
-    let names_nothing = sentence.count(Kind::Plain) == words;
-    words < 2 && names_nothing
-        || (words < 12 && names_nothing && sentence.starts_with(CHATTER))
-        || sentence.says(SMALL_TALK)
-}
-
-/// Whether there is something that a change can be about or lead to: `I switched it off and on again` has
-/// neither.
-fn gives_something(claim: &Claim) -> bool {
-    !claim.values.is_empty()
-        || !claim.disowned.is_empty()
-        || claim.topics.iter().any(|topic| topic.head.is_some())
-}
-
-const DECISIONS: &str = "\
-    let's use, lets use, let's go with, let's go for, lets go with, let's stick, let's keep, let's make, let's have, let's call, \
-    let's do, let's switch, let's pick, let us, we'll use, we will use, we'll go, we will go, i'll take, \
-    we'll take, decided, decision, decide on, we agreed, agreed to, agreed on, agree on, go with, going \
-    with, went with, settle on, settled on, settle for, settled, stick with, sticking with, stick to, opt \
-    for, opted for, opting for, chose, chosen, we choose, i choose, picked, from now on, going forward, \
-    final answer, instead of, rather than, switch to, switched to, switching to, change it to, change that \
-    to, changed it to, make it, make that, it's settled, approved, signed off, we're using, we are using, \
-    ruled out, rejected, conclusion";
-
-const RULES: &str = "\
-    must, must not, mustn't, don't want, do not want, never, always, should be, should not, shouldn't, has to be, \
-    have to be, needs to be, need to be, only use, no more than, at most, at least, make sure, prefer, i'd \
-    rather, we'd rather, avoid, not allowed, required, forbidden, will be, is to be";
-
-/// How a user tells what to do once and for all.
-const ORDERS: &str = "\
-    don't, do not, please don't, please do not, use, keep, set, call it, name it, stick, go, leave, limit, drop, remove, replace, switch";
-
-const CHANGES: &str = "\
-    actually, instead, instead of, rather than, change, changed, changes, changing, switch, switched, \
-    switching, move to, moved, moving to, replace, replaced, replacing, no longer, not anymore, any more, \
-    anymore, scratch that, scratch, on second thought, second thoughts, correction, i was wrong, we were \
-    wrong, update, updated, revised, revise, revert, reverted, reconsidered, changed my mind, change of \
-    plan, change of plans, change of heart, forget, scrap, ditch, drop, dropped, abandon, abandoned, bump, \
-    bumped, raise, raised, lower, lowered, increase, increased, reduce, reduced, cut to, postponed, \
-    postpone, pushed, push, brought forward, delayed, after all, in the end, turns out, overruled, \
-    overrule, rename, renamed, new plan, but now, now it's, is now, are now, should now, will now, make \
-    that, make it, take back, took back, no more, swap, swapped, swapping, out with, rethink, rethought, not going to be, won't be, \
-    supersedes, extended, extension, move, cut, slip, slips, slipped, takes over, took over, off the table, \
-    shift, shifted, shifting, rescheduled, amended, amend, overridden, out of the question, from now on, from \
-    here on, henceforth, mistyped, misspoke, misread, meant, typo, in place of, cancel, cancelled, topped up, goes up, \
-    went up, goes down, went down, on reflection, fell through, nah, nope, ->, →, replaces, succeeds, withdrawn, \
-    corrected, is out, are out, wrong, mistaken, migrate, migrated, migrating, convert, converted, upgrade, \
-    upgraded, downgrade, downgraded, delay, reschedule, extend, shorten, shortened, doubled, halved, \
-    reassigned, relocate, relocated, retarget, redo";
-
-const HEDGES: &str = "\
-    could use, might use, maybe we, perhaps, what if, how about, we could, you could, should we, shall we, \
-    i suggest, one option, another option, options are, haven't decided, not decided, undecided, yet to \
-    decide, before we decide, let me know, if you want, if you like, would you like, to be decided";
-
-const PENDING: &str = "\
-    todo, to-do, fixme, next step, next steps, remember to, don't forget, do not forget, follow up, \
-    follow-up, action item, still need, still needs, still have to, still has to, still missing, left to \
-    do, remains to, needs to be done, i owe, remind me, later we, after that we, once that is done, \
-    waiting for, waiting on, blocked on, blocked by, has to send, will send, will call, will deliver, get \
-    back to";
-
-const PROMISES: &str = "\
-    i'll, i will, i am going to, i'm going to, next i, my next step, then i";
-
-const REQUESTS: &str = "\
-    please, can you, could you, would you, add, fix, write, create, implement, update, run, check, send";
-
-const AIMS: &str = "\
-    the goal, our goal, my goal, the aim, our aim, my aim, objective, purpose, i want to, i want you, we \
-    want to, i'd like to, we'd like to, i would like, help me, i need to, i need you, your task, the task, \
-    new task, trying to, i'm building, we're building, i am building, we are building, i'm writing, i'm \
-    planning, we're planning, i am planning, the plan is to";
-
-const OPEN: &str = "\
-    open question, unclear, tbd, to be decided, to be determined, to be confirmed, tbc, undecided, not \
-    sure yet, not decided, haven't decided, don't know yet, still don't know, do not know yet, need to \
-    find out, remains open, yet to decide, no idea yet, pending confirmation, needs clarification, wonder \
-    whether, wonder if";
-
-const CHATTER: &str = "\
-    hi, hello, hey, thanks, thank you, great, perfect, ok, okay, sure, yes, no, yep, nope, cool, nice, \
-    awesome, sounds good, looks good, got it, understood, alright, of course, certainly, absolutely, \
-    you're welcome, no problem, good morning, good afternoon, good evening, i see, makes sense, right, \
-    good point, fair enough, excellent, wonderful, here is, here's, here are, one moment, let me, sorry, \
-    continue, go on, carry on, go ahead, well done, good job, never mind";
-
-const SMALL_TALK: &str = "\
-    let me know if, feel free to, happy to help, hope this helps, hope that helps, anything else, how are \
-    you, have a nice, have a great, as you can see, is there anything";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn settles(text: &str, from_user: bool) -> bool {
-        let sentence = Sentence::new(text);
-        super::settles(&sentence, &Claim::of(&sentence), from_user)
+impl Cues {
+    pub(super) fn has(self, cue: Cue) -> bool {
+        self.0 & 1 << cue as u16 != 0
     }
 
-    #[test]
-    fn decisions_are_told_from_proposals() {
-        for text in [
-            "Let's use Kafka.",
-            "We agreed on four weeks.",
-            "Never push to main.",
-            "Use tabs.",
-            "It should be blue.",
-        ] {
-            assert!(settles(text, true), "{text}");
-        }
-        for text in
-            ["Should we use Kafka?", "Maybe we go with Kafka.", "We could use Kafka.", "The sky is blue."]
-        {
-            assert!(!settles(text, true), "{text}");
+    pub(super) fn add(&mut self, cue: Cue) {
+        self.0 |= 1 << cue as u16;
+    }
+}
+
+/// The words of one language. Members of a list are separated as in a sentence.
+struct Language {
+    change: &'static str,
+    revoke: &'static str,
+    reject: &'static str,
+    decide: &'static str,
+    goal: &'static str,
+    todo: &'static str,
+    filler: &'static str,
+    unsure: &'static str,
+    and: &'static str,
+    function: &'static str,
+}
+
+impl Language {
+    fn lists(&self) -> [(Cue, &'static str); 10] {
+        [
+            (Cue::Change, self.change),
+            (Cue::Revoke, self.revoke),
+            (Cue::Reject, self.reject),
+            (Cue::Decide, self.decide),
+            (Cue::Goal, self.goal),
+            (Cue::Todo, self.todo),
+            (Cue::Filler, self.filler),
+            (Cue::Unsure, self.unsure),
+            (Cue::And, self.and),
+            (Cue::Function, self.function),
+        ]
+    }
+}
+
+const ALPHABETIC: [Language; 4] = [
+    Language {
+        change: "instead, change, changed, changes, switch, switched, switching, moved, \
+                 move, moving, moves, scrap, forget, drop, dropped, correction, update, updated, scratch that, second thought, make it, make \
+                 that, changed my mind, take back, replace, replaces, replaced, takes over, off the table, cancelled, canceled, cancel, postponed, no more, \
+                 revert, go with, supersedes, bump, shifted, revised, rescheduled",
+        revoke: "scrap, forget, drop, dropped, ditch, instead of, rather than, no longer, no more, not anymore, any more, replace, replaces, replaced, takes over, off the \
+                 table, cancelled, canceled, cancel, supersedes, moving from, move from, switch from, switched from, won't, kill, resigned, declined, withdrew, fell through",
+        reject: "no, nope, wait, hold on, sorry, scratch, actually, correction",
+        decide: "let's, lets, use, we'll, decided, decide, decision, agreed, settled, settle, go with, choose, chose, pick, picked, prefer, must, \
+                 never, always, should, keep, take, going with, stick",
+        goal: "help me, i want, i'd like, i need, goal, aim, task, please, we want, we need, objective, trying to, help us, can you, could you",
+        todo: "todo, to do, remember to, don't forget, remind me, need to, have to, next step, action item",
+        filler: "thanks, thank you, thank, thx, cool, great, awesome, nice, ok, okay, sure, hello, hi, hey, understood, noted, got it, sounds \
+                 good, perfect, haha, lol, wow, yes, yeah, yep, alright, good morning, bye, welcome, happy to help, of course, no problem, i see, \
+                 interesting, wonderful, glad, absolutely, certainly, exactly, fantastic, makes sense, will do, done, hm, hmm, uh, um",
+        unsure: "don't know, do not know, not sure, unclear, unknown, clarification, to be decided, tbd, no idea",
+        and: "and, but",
+        function: "a, an, the, of, to, in, on, at, for, with, from, by, as, is, are, was, were, be, been, am, it, its, it's, this, that, these, those, \
+                   i, i'm, i've, i'll, i'd, you, he, she, we, they, my, your, our, his, her, their, me, us, them, do, does, did, has, have, had, will, \
+                   would, can, could, should, not, or, so, if, then, than, there, here, what, which, who, how, when, where, just, also, very, \
+                   really, about, into, out, up, now, too, only, some, any, all, because, while, we're, don't, that's, let, and, but",
+    },
+    Language {
+        change: "eigentlich, stattdessen, doch, lieber, nicht mehr, ändern, ändere, geändert, änderung, wechseln, wechsle, wechselt, gewechselt, umgestellt, \
+                 verschoben, verschieben, verlegt, verworfen, vergiss, streiche, gestrichen, korrektur, korrigiere, aktualisiert, statt, anstatt, \
+                 ersetzt, ersetzen, abgesagt, zurückgenommen, überlegt, neu, neuer, neues, neue, umgezogen, hinfällig, gilt nicht",
+        revoke: "nicht mehr, verworfen, vergiss, streiche, gestrichen, statt, anstatt, anstelle, ersetzt, ersetzen, abgesagt, hinfällig, gilt nicht, weg von, kein, \
+                 keine, nicht, raus",
+        reject: "nein, nee, halt, moment, warte, doch nicht, entschuldigung, sorry",
+        decide: "wir nehmen, nehmen wir, nimm, verwenden, verwende, benutzen, benutze, nutzen wir, entschieden, entscheiden, entscheidung, beschlossen, \
+                 vereinbart, festgelegt, muss, müssen, soll, sollen, immer, niemals, nie, bevorzugen, bevorzuge, wählen, bleiben bei, einigen",
+        goal: "hilf mir, helfen sie, ich möchte, ich will, wir wollen, wir möchten, ich brauche, ziel, aufgabe, bitte, kannst du, können sie",
+        todo: "todo, nicht vergessen, denk daran, denken sie daran, erinnere mich, zu erledigen, nächster schritt",
+        filler: "danke, vielen dank, hallo, guten tag, guten morgen, gut, super, toll, prima, ok, okay, klar, gerne, gern, verstanden, notiert, perfekt, \
+                 haha, ja, genau, alles klar, tschüss, natürlich, kein problem, schön, wunderbar, in ordnung, freut mich",
+        unsure: "weiß nicht, weiß ich nicht, unklar, unbekannt, nicht sicher, zu klären, noch offen, keine ahnung",
+        and: "und, aber",
+        function: "der, die, das, den, dem, des, ein, eine, einen, einem, einer, eines, und, oder, aber, von, zu, zum, zur, in, im, an, am, auf, für, mit, aus, bei, \
+                   nach, über, unter, um, vor, als, wie, ist, sind, war, waren, sein, bin, es, er, sie, wir, ihr, ich, du, mein, meine, unser, unsere, dein, deine, \
+                   ihre, mir, mich, uns, sich, nicht, auch, nur, noch, schon, sehr, so, dann, wenn, dass, daß, hat, haben, habe, hatte, wird, werden, wurde, kann, \
+                   können, man, jetzt, hier, da, was, wer, wo, wann",
+    },
+    Language {
+        change: "en realidad, mejor, en vez, en lugar, ya no, cambia, cambiar, cambio, cambié, cambiado, cambiamos, cambiaron, cambió, pasa, pasó, movió, mueve, \
+                 movido, trasladó, traslada, olvida, descarta, descartado, corrección, corrijo, actualiza, actualizado, reemplaza, reemplazar, sustituye, cancelado, \
+                 cancela, aplazado, aplaza, pospuesto, ahora, nuevo, nueva, retrasa, adelanta",
+        revoke: "en vez de, en lugar de, ya no, olvida, descarta, descartado, reemplaza, reemplazar, sustituye, cancelado, cancela, deja de, dejamos",
+        reject: "no, espera, perdón, perdona, al final",
+        decide: "usemos, usamos, usaremos, usa, usar, vamos a usar, decidimos, decidido, hemos decidido, acordamos, acordado, elegimos, elijo, debe, debemos, hay que, \
+                 siempre, nunca, prefiero, preferimos, nos quedamos, quedamos",
+        goal: "ayúdame, quiero, queremos, necesito, necesitamos, objetivo, meta, tarea, por favor, me gustaría, puedes, podrías",
+        todo: "pendiente, recuerda, no olvides, recuérdame, por hacer, próximo paso",
+        filler: "gracias, muchas gracias, hola, buenos días, buenas, bien, genial, vale, ok, claro, perfecto, entendido, anotado, jaja, sí, estupendo, de nada, de \
+                 acuerdo, por supuesto, adiós, excelente, qué bien, con gusto",
+        unsure: "no sé, no lo sé, no está claro, desconocido, por aclarar, no estoy seguro",
+        and: "y, pero",
+        function: "el, la, los, las, un, una, unos, unas, de, del, a, al, en, con, por, para, que, y, o, pero, es, son, era, está, están, ser, fue, se, lo, le, les, su, sus, mi, \
+                   mis, tu, tus, nuestro, nuestra, nos, me, te, yo, él, ella, nosotros, no, sí, como, más, muy, ya, también, si, cuando, donde, este, esta, ese, esa, eso, \
+                   esto, ha, han, he, hemos, hay, todo",
+    },
+    Language {
+        change: "en fait, finalement, plutôt, au lieu, à la place, ne plus, change, changer, changé, changeons, changement, passe, passons, passé, déplacé, déplace, \
+                 repoussé, reporté, reporte, avancé, oublie, oublions, abandonne, correction, corrige, mise à jour, remplace, remplacer, remplacé, annulé, annule, \
+                 désormais, maintenant, nouveau, nouvelle",
+        revoke: "au lieu de, à la place de, ne plus, oublie, oublions, abandonne, remplace, remplacer, remplacé, annulé, annule, laisse tomber",
+        reject: "non, attends, attendez, pardon, désolé",
+        decide: "utilisons, on utilise, nous utilisons, utilise, utiliser, prenons, on prend, décidé, avons décidé, j'ai décidé, convenu, choisi, choisissons, doit, devons, il faut, \
+                 toujours, jamais, préfère, préférons, restons, on garde",
+        goal: "aide-moi, aidez-moi, je veux, je voudrais, nous voulons, j'ai besoin, objectif, but, tâche, s'il te plaît, s'il vous plaît, peux-tu, pouvez-vous",
+        todo: "à faire, n'oublie pas, n'oubliez pas, rappelle-moi, rappelez-moi, prochaine étape",
+        filler: "merci, merci beaucoup, bonjour, salut, bien, super, génial, d'accord, ok, bien sûr, parfait, compris, noté, haha, oui, très bien, de rien, au revoir, \
+                 excellent, avec plaisir, entendu",
+        unsure: "ne sais pas, sais pas, pas clair, inconnu, à clarifier, pas sûr",
+        and: "et, mais",
+        function: "le, la, les, l, un, une, des, de, du, d, à, au, aux, en, dans, avec, pour, par, sur, que, qui, et, ou, mais, est, sont, était, être, c'est, ce, cette, ces, il, elle, \
+                   ils, elles, je, j, tu, nous, vous, on, mon, ma, mes, ton, ta, tes, notre, nos, votre, son, sa, ses, leur, me, te, se, ne, pas, plus, très, aussi, si, comme, quand, \
+                   où, a, ai, as, avons, ont, y, tout",
+    },
+];
+
+/// Written without spaces, so that a phrase is found anywhere.
+const UNSPACED: [Language; 2] = [
+    Language {
+        change: "改成, 改为, 改到, 改用, 换成, 换到, 更正, 取消, 不再, 推迟到, 推迟, 提前到, 提前, 其实, 算了, 变更, 调整为, 调整到, 而不是, 搬到",
+        revoke: "不再, 取消, 而不是, 不用, 放弃, 别用, 代替",
+        reject: "不, 等等, 等一下, 抱歉",
+        decide: "决定, 就用, 我们用, 使用, 选择, 定为, 定在, 必须, 一定, 不要用, 采用, 约定",
+        goal: "帮我, 请帮, 我想, 我要, 目标, 我需要, 希望, 我们要",
+        todo: "记得, 别忘, 提醒我, 待办, 下一步",
+        filler: "谢谢, 好的, 你好, 您好, 哈哈, 太好了, 明白, 收到, 没问题, 不客气, 当然, 可以的, 知道了, 真棒, 再见, 已记录, 记下了",
+        unsure: "不知道, 不清楚, 不确定, 待定, 未知",
+        and: "",
+        function: "的, 了, 是, 在, 我们, 我, 你, 他, 她, 它, 们, 和, 与, 也, 都, 就, 这, 那, 有, 会, 要, 到, 把, 被, 给, 对, 为, 吗, 呢, 吧, 啊, 很, 还",
+    },
+    Language {
+        change: "変更, に変え, 変わり, やっぱり, やはり, 訂正, ではなく, じゃなく, 取り消, 延期, 中止, 移動, 移り, 切り替え, 代わりに, に直し, 前倒し, 更新",
+        revoke: "ではなく, じゃなく, 取り消, 中止, やめ, の代わりに, 廃止",
+        reject: "いいえ, いや, 違います, 違う, 待って, すみません",
+        decide: "決め, 決定, にします, にしましょう, にしよう, を使い, を使う, 使用, 必ず, ことにし, 採用, 選び",
+        goal: "手伝って, したいです, したい, 目標, 欲しい, ほしい, お願い, 目的",
+        todo: "忘れず, 忘れないで, リマインド, やること, 覚えておいて",
+        filler: "ありがとう, はい, こんにちは, おはよう, 了解, わかりました, 分かりました, すごい, なるほど, よろしく, 承知, 素晴らしい, もちろん, 大丈夫, 記録しました",
+        unsure: "わかりません, 分かりません, 不明, 未定, 確認が必要",
+        and: "",
+        function: "です, ます, でした, ました, ください, して, した, する, これ, それ, あれ, この, その, から, まで, ので, という, ある, いる, なる, は, が, を, に, の, と, で, も, へ, や, か, ね, よ",
+    },
+];
+
+/// The words of a phrase.
+type Phrase = (Vec<&'static str>, Cue);
+
+/// Which cues a phrase of several words is, by its first word.
+static BY_FIRST_WORD: LazyLock<HashMap<&'static str, Vec<Phrase>>> = LazyLock::new(|| {
+    let mut found: HashMap<&str, Vec<Phrase>> = HashMap::new();
+    for (cue, list) in ALPHABETIC.iter().flat_map(Language::lists) {
+        for phrase in phrases(list) {
+            let words: Vec<&'static str> = phrase.split(' ').collect();
+            found.entry(words[0]).or_default().push((words, cue));
         }
     }
+    found
+});
 
-    #[test]
-    fn rules_are_for_users_to_make() {
-        assert!(!settles("It should be ready now.", false));
-        assert!(settles("I went with redb rather than sled.", false));
+/// Returns the cues among the words of a sentence, given in lower case, and marks the words that they consist of.
+pub(super) fn among(words: &[&str], mut mark: impl FnMut(usize, Cue)) -> Cues {
+    let mut cues = Cues::default();
+    for at in 0..words.len() {
+        let Some(known) = BY_FIRST_WORD.get(words[at]) else { continue };
+        for (phrase, cue) in known {
+            let is_here = words[at..].len() >= phrase.len() && words[at..at + phrase.len()] == phrase[..];
+            if is_here && (*cue != Cue::Reject || at == 0) {
+                cues.add(*cue);
+                (at..at + phrase.len()).for_each(|place| mark(place, *cue));
+            }
+        }
     }
+    cues
+}
 
-    #[test]
-    fn chatter_is_known() {
-        assert!(is_chatter(&Sentence::new("Great, thanks a lot!")));
-        assert!(!is_chatter(&Sentence::new("The invoice is due on 3 May.")));
+/// Returns the cues in a text without spaces, and the text with a gap in the place of each.
+pub(super) fn within(text: &str) -> (Cues, String) {
+    let mut cues = Cues::default();
+    let mut rest = text.to_owned();
+    for (cue, list) in UNSPACED.iter().flat_map(Language::lists) {
+        for phrase in phrases(list).filter(|phrase| !phrase.is_empty()) {
+            let is_here = if cue == Cue::Reject { text.starts_with(phrase) } else { text.contains(phrase) };
+            if is_here {
+                cues.add(cue);
+                rest = rest.replace(phrase, " ");
+            }
+        }
     }
+    (cues, rest)
 }

@@ -52,23 +52,19 @@ fn people_who_talk_otherwise_are_understood_too() {
 fn measure(name: &str, book: &'static Book, turns_at_once: usize) {
     let (kept, all) = count(book, turns_at_once, |_| true);
     println!("{name}: {kept} of {all} planted facts survive ({} %)", kept * 100 / all);
-    assert!(kept * 100 >= all * 80);
+    assert!(kept * 100 >= all * 95);
     let wrong: Vec<String> =
         (1..=CONVERSATIONS).filter_map(|seed| wrong_decision(book, seed, turns_at_once)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// What is wrong with the summary's word on the matter that was settled twice.
+/// The later decision on the matter that was settled twice, if the summary does not show it.
 fn wrong_decision(book: &'static Book, seed: u64, turns_at_once: usize) -> Option<String> {
     let conversation = Conversation::generate(book, seed);
     let text = fold(&conversation, turns_at_once);
     let changed = &conversation.changed;
-    if !shows(&text, &changed.new, changed.matter) {
-        return Some(format!("conversation {seed} lost the later decision: {changed:?}"));
-    }
-    let says = |line: &str, value: &str| line.to_lowercase().contains(&value.to_lowercase());
-    let stale = text.lines().find(|line| says(line, &changed.old) && !says(line, &changed.new))?;
-    Some(format!("conversation {seed} still says `{stale}`: {changed:?}"))
+    let is_lost = !shows(&text, &changed.new, changed.matter);
+    is_lost.then(|| format!("conversation {seed} lost `{}`, which was `{}`", changed.new, changed.old))
 }
 
 fn count(book: &'static Book, turns_at_once: usize, wanted: impl Fn(&Planted) -> bool) -> (usize, usize) {

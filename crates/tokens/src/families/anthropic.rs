@@ -1,7 +1,7 @@
 use super::Family;
 use crate::{Caching, ImageRule};
 
-/// Writing to the prompt cache costs 1.25 times the input price (for five minutes), and reading about a tenth of it.
+/// Only what stands before a `cache_control` is cached. Writing to the prompt cache costs 1.25 times the input price (for five minutes), and reading about a tenth of it.
 #[rustfmt::skip]
 pub(super) const FAMILIES: &[Family] = &[
     claude("claude-3-opus",     200_000,   4_096).usd(15.0, 75.0).cached(1.5).written(18.75),
@@ -33,13 +33,13 @@ const fn claude(pattern: &'static str, window: u64, max_output: u64) -> Family {
     // A beta header gives some of them a larger window.
     super::family(pattern, window, max_output)
         .typical()
-        .caching(Caching::of(300, 1_024, 1))
+        .caching(Caching::of(300, 1_024, 1).explicit())
         .images(ImageRule::Patches { edge: 28, limit: 1_568, percent: 100 })
 }
 
 /// The minimum length of a cached prompt differs between models.
-const HAIKU: Caching = Caching::of(300, 2_048, 1);
-const LARGE: Caching = Caching::of(300, 4_096, 1);
+const HAIKU: Caching = Caching::of(300, 2_048, 1).explicit();
+const LARGE: Caching = Caching::of(300, 4_096, 1).explicit();
 
 /// Newer models see images at a higher resolution.
 const FINE: ImageRule = ImageRule::Patches { edge: 28, limit: 4_784, percent: 100 };

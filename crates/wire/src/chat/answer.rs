@@ -1,5 +1,5 @@
 use super::usage::read_usage;
-use crate::answer::{LIST_CAP, Member};
+use crate::answer::{LIST_CAP, Member, push_member};
 use crate::cursor::Value;
 use crate::dialect::StreamState;
 use crate::{Answer, AnswerCall, MAX_DEPTH, Unreadable};
@@ -103,16 +103,6 @@ fn is_empty_array(raw: &str) -> bool {
     raw.strip_prefix('[').is_some_and(|rest| rest.trim_start() == "]")
 }
 
-/// Adds a member to the inside of an object.
-pub(super) fn push_member(object: &mut String, key: &str, json: &str) {
-    if !object.is_empty() {
-        object.push(',');
-    }
-    object.push_str(&serde_json::Value::from(key).to_string());
-    object.push(':');
-    object.push_str(json);
-}
-
 fn read_message(message: Value<'_>, answer: &mut Answer) -> Result<(), Unreadable> {
     message.members_of_object(|key, value| match key {
         "content" => append_optional(value, answer, |answer| &mut answer.content),
@@ -176,13 +166,6 @@ impl Member {
                 }
             }
             (before, new) => *before = new,
-        }
-    }
-
-    pub(super) fn json(&self) -> String {
-        match self {
-            Member::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
-            Member::Json(json) => json.clone(),
         }
     }
 }
@@ -300,7 +283,13 @@ mod tests {
         assert_eq!((answer.content.as_deref(), answer.refusal), (Some("a\nb"), None));
         assert_eq!(answer.finish_reasons, ["tool_calls", "stop"]);
         assert_eq!((&*answer.tool_calls[1].id, &*answer.tool_calls[1].name), ("y", "g"));
-        let usage = Usage { prompt_tokens: 10, completion_tokens: 2, cached_tokens: 8, reasoning_tokens: 1 };
+        let usage = Usage {
+            prompt_tokens: 10,
+            completion_tokens: 2,
+            cached_tokens: 8,
+            reasoning_tokens: 1,
+            ..Usage::default()
+        };
         assert_eq!(answer.usage, Some(usage));
         assert!(!answer.failed && !answer.truncated);
     }

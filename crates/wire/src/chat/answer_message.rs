@@ -1,4 +1,4 @@
-use super::answer::push_member;
+use crate::answer::push_member;
 use crate::{Answer, AnswerCall};
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
 use super::canonical::canonical_hash;
-use crate::{Call, CallId, Content, MessageFacts, MessageView};
+use crate::{Bond, Call, CallId, Content, MessageFacts, MessageView, Results};
 use smallvec::SmallVec;
 use tidegate_engine::Role;
 
@@ -26,11 +26,15 @@ pub(crate) fn facts(view: &MessageView<'_>) -> MessageFacts {
         role,
         canonical: canonical_hash(view),
         maskable: SmallVec::from_iter(maskable),
+        extendable: maskable,
+        results: Results::None,
         breakpoint: view.breakpoint,
         tag: view.tag,
         calls: calls.chain(legacy).collect(),
         answers: SmallVec::from_iter(answers),
         name: view.name.as_deref().map(Into::into),
+        is_native: false,
+        bond: Bond::None,
     }
 }
 

@@ -1,3 +1,5 @@
+use super::TEXT_PART;
+use crate::content_pieces::PartSpelling;
 use crate::{OwnRole, OwnText, Placeholder};
 use bytes::Bytes;
 use serde::Serialize;
@@ -44,9 +46,14 @@ pub(crate) fn joined(first: &Bytes, second: &Bytes) -> Bytes {
 
 /// The same message with a cache marker, which needs a text part to stand in. `json` is one of [`own_message`]'s.
 pub(crate) fn with_breakpoint(json: &Bytes, marker: &[u8]) -> Bytes {
+    with_part(json, marker, &TEXT_PART)
+}
+
+/// The same in another spelling of the part.
+pub(crate) fn with_part(json: &Bytes, marker: &[u8], spelling: &PartSpelling) -> Bytes {
     let Some((text, role_at)) = text_of(json) else { return json.clone() };
     let text = &text[..];
-    let part = [br#"[{"type":"text","text":"#, text, br#","cache_control":"#, marker, b"}]"].concat();
+    let part = [b"[", spelling.text, text, spelling.marker, marker, b"}]"].concat();
     [CONTENT, &part, &json[role_at..]].concat().into()
 }
 

@@ -47,12 +47,15 @@ const DETAILS: &[&str] =
     &["prompt_tokens_details", "completion_tokens_details", "input_tokens_details", "output_tokens_details"];
 
 /// Reads the value of `usage`. Returns `None` if it is not an object.
-pub(super) fn read_usage(value: Value<'_>) -> Result<Option<Usage>, Unreadable> {
+pub(crate) fn read_usage(value: Value<'_>) -> Result<Option<Usage>, Unreadable> {
     if value.first() != Some(b'{') {
         return Ok(None);
     }
     let mut counts = [0; 6];
+    let mut includes_cached = false;
     value.members_of_object(|key, value| {
+        // Only OpenAI's responses have it, whose `input_tokens` are all of them.
+        includes_cached |= key == "input_tokens_details";
         if DETAILS.contains(&key) {
             return value.members_of_object(|key, value| read_count(key, value, &mut counts));
         }
@@ -61,6 +64,7 @@ pub(super) fn read_usage(value: Value<'_>) -> Result<Option<Usage>, Unreadable> 
     let count = |wanted: Count| counts[wanted as usize];
     let (read, written) = (count(Count::CacheRead), count(Count::CacheWrite));
     let prompt_tokens = match count(Count::Prompt) {
+        0 if includes_cached => count(Count::PlainPrompt),
         0 => count(Count::PlainPrompt).saturating_add(read).saturating_add(written),
         prompt => prompt,
     };
@@ -68,6 +72,7 @@ pub(super) fn read_usage(value: Value<'_>) -> Result<Option<Usage>, Unreadable> 
         prompt_tokens,
         completion_tokens: count(Count::Completion),
         cached_tokens: read.min(prompt_tokens),
+        cache_write_tokens: written.min(prompt_tokens),
         reasoning_tokens: count(Count::Reasoning),
     }))
 }
@@ -90,7 +95,7 @@ mod tests {
     fn read(usage: &str) -> (u64, u64, u64, u64) {
         let body = format!(r#"{{"choices":[],"usage":{usage}}}"#);
         let answer = Dialect::Chat.read_answer(body.as_bytes()).unwrap();
-        let Usage { prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens } =
+        let Usage { prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, .. } =
             answer.usage.unwrap();
         (prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens)
     }

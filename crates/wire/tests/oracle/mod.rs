@@ -4,7 +4,8 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 use tidegate_wire::{
-    Dialect, Edit, MAX_DEPTH, MessageFacts, Outline, Placeholder, Unreadable, assemble, splice, split,
+    Dialect, Edit, MAX_DEPTH, MessageFacts, Outline, OwnText, Placeholder, Side, Unreadable, assemble,
+    splice, split,
 };
 
 const PLACEHOLDER: &str = "[\"gone\"]";
@@ -25,10 +26,39 @@ pub(crate) fn check(body: &[u8], seed: u64) {
     if let Ok((outline, facts)) = ours {
         check_splice(body, &outline, &facts, seed);
     }
+    check_in(Dialect::Messages, body, seed);
+    check_in(Dialect::Responses, body, seed);
 }
 
 pub(crate) fn read_all(body: &[u8]) -> Result<(Outline, Vec<MessageFacts>), Unreadable> {
-    let outline = split(Dialect::Chat, body)?;
+    read_all_in(Dialect::Chat, body)
+}
+
+/// Checks in the other dialects what holds without a reference for their messages: what is accepted is valid JSON, and stays valid with
+/// as many messages when everything in it is edited.
+fn check_in(dialect: Dialect, body: &[u8], seed: u64) {
+    let Ok((outline, facts)) = read_all_in(dialect, body) else { return };
+    assert!(serde_json::from_slice::<IgnoredAny>(body).is_ok(), "accepted, but invalid");
+    let mut edits = Vec::new();
+    for (message, facts) in facts.iter().enumerate() {
+        if !facts.maskable.is_empty() {
+            edits.push(Edit::Mask { message, placeholder: Placeholder::new(PLACEHOLDER) });
+        }
+        if facts.extendable.is_some() {
+            let side = if seed.is_multiple_of(2) { Side::Front } else { Side::Back };
+            edits.push(Edit::Extend { message, texts: vec![OwnText::new("\"ours\"", None)], side });
+        }
+    }
+    let edited = assemble(body, &splice(body, &outline, &facts, &edits).unwrap());
+    assert!(serde_json::from_slice::<IgnoredAny>(&edited).is_ok(), "edited, and no longer valid");
+    let (after, _) = read_all_in(dialect, &edited).unwrap();
+    assert_eq!(after.messages.len(), outline.messages.len());
+    let without = assemble(body, &splice(body, &outline, &facts, &[]).unwrap());
+    assert_eq!(without, body);
+}
+
+fn read_all_in(dialect: Dialect, body: &[u8]) -> Result<(Outline, Vec<MessageFacts>), Unreadable> {
+    let outline = split(dialect, body)?;
     let read = outline.messages.iter().map(|span| outline.dialect.read_facts(span.of(body)));
     let facts = read.collect::<Result<_, Unreadable>>()?;
     Ok((outline, facts))

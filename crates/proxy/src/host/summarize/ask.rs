@@ -5,6 +5,7 @@ use super::failure::Cause;
 use super::off_worker::off_worker;
 use super::passes::{Pass, Passes};
 use super::spent::Spent;
+use crate::host::heavy::Lane;
 use crate::transport::body::SendBody;
 use crate::transport::client::Clients;
 use crate::transport::upstream::Prepared;
@@ -25,6 +26,7 @@ use tokio::time::{Instant, sleep};
 #[derive(Debug)]
 pub(super) struct Endpoint<'a> {
     pub(super) clients: &'a Clients,
+    pub(super) lane: &'a Lane,
     pub(super) upstream: &'a Arc<Prepared>,
     pub(super) llm: &'a LlmSummarizer,
     pub(super) key: Option<HeaderValue>,
@@ -90,7 +92,7 @@ async fn attempt(
     let mut dialect = known;
     loop {
         let (model, passes_asked, asked) = (llm.model.clone(), passes.clone(), pass.clone());
-        let body = off_worker(move || {
+        let body = off_worker(endpoint.lane, move || {
             let Passes { limits, answer: max_tokens, .. } = *passes_asked;
             dialect.request(Question {
                 model: &model,
@@ -108,7 +110,8 @@ async fn attempt(
             }
             let (passes, pass) = (passes.clone(), pass.clone());
             let bounds = dialect.bounds(passes.limits);
-            let (summary, usage) = off_worker(move || passes.read(&pass, &body, bounds)).await?;
+            let (summary, usage) =
+                off_worker(endpoint.lane, move || passes.read(&pass, &body, bounds)).await?;
             spent.add(usage);
             return summary.map_err(|nonsense| Cause::from(nonsense).into());
         }

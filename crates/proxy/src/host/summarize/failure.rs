@@ -52,6 +52,7 @@ impl Cause {
             Cause::Nonsense(Nonsense::NoJson) => FoldFailure::NoJson,
             Cause::Nonsense(Nonsense::NothingInIt) => FoldFailure::NothingInIt,
             Cause::Nonsense(Nonsense::TooLong) => FoldFailure::TooLong,
+            Cause::Nonsense(Nonsense::CutOff) => FoldFailure::CutOff,
             Cause::Nonsense(Nonsense::LooksLikeAnError) => FoldFailure::LooksLikeAnError,
             Cause::WindowTooSmall => FoldFailure::WindowTooSmall,
             Cause::Key(_) => FoldFailure::NoKey,

@@ -1,9 +1,13 @@
 use super::failure::Cause;
-use tokio::task::spawn_blocking;
+use crate::host::heavy::Lane;
 
-/// Runs CPU-bound work on a blocking thread. A panic there fails the summary, not the request.
+/// Runs CPU-bound work off the worker. A panic there fails the summary, not the request.
 pub(super) async fn off_worker<T: Send + 'static>(
+    lane: &Lane,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Cause> {
-    spawn_blocking(work).await.map_err(|_| Cause::Crashed)
+    lane.run(PASS_BYTES, work).await.map_err(|_| Cause::Crashed)
 }
+
+/// About the size of what one pass reads.
+const PASS_BYTES: usize = 128 * 1024;

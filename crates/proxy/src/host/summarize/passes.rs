@@ -170,8 +170,12 @@ impl Passes {
             ..Usage::default()
         });
         let is_error = answer.failed || (content.is_empty() && answer.refusal.is_some());
+        let is_cut_off = answer.finish_reasons.iter().any(|reason| reason == "length");
         let summary = if is_error {
             Err(Nonsense::LooksLikeAnError)
+        } else if is_cut_off {
+            // What a model did not get to write, nobody would miss until it is needed.
+            Err(Nonsense::CutOff)
         } else {
             parse(&content, |number| self.known.contains(&number))
                 .and_then(|summary| within_bounds(summary, bounds))

@@ -15,6 +15,7 @@ impl Spent {
         sum.prompt_tokens = sum.prompt_tokens.saturating_add(usage.prompt_tokens);
         sum.completion_tokens = sum.completion_tokens.saturating_add(usage.completion_tokens);
         sum.cached_tokens = sum.cached_tokens.saturating_add(usage.cached_tokens);
+        sum.cache_write_tokens = sum.cache_write_tokens.saturating_add(usage.cache_write_tokens);
         sum.reasoning_tokens = sum.reasoning_tokens.saturating_add(usage.reasoning_tokens);
     }
 }

@@ -25,7 +25,10 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// A configured summarizer.
 struct Fixture {
     clients: Clients,
+    lane: Lane,
     snapshot: Arc<Snapshot>,
+    /// Its threads do the work.
+    _gateway: Gateway,
 }
 
 impl Fixture {
@@ -35,7 +38,8 @@ impl Fixture {
         let conversations = Conversations::new(Arc::new(MemoryStore::new(TIMEOUT)), options);
         let (lines, _) = LogSink::to_memory();
         let gateway = Gateway::new(settings, conversations, Secret::new(None), lines, Format::Json).unwrap();
-        Fixture { clients: Clients::default(), snapshot: gateway.snapshot() }
+        let (lane, snapshot) = (gateway.heavy.own_lane(), gateway.snapshot());
+        Fixture { clients: Clients::default(), lane, snapshot, _gateway: gateway }
     }
 
     /// The summarizer `small` at the upstream `default`. Accepted dialects are remembered per process, so each test uses a model of
@@ -54,7 +58,15 @@ impl Fixture {
         timeout: Duration,
     ) -> Result<Summarized, Failure> {
         let summarizer = &self.snapshot.settings.summarizers["small"];
-        summarize(&self.clients, &self.snapshot, summarizer, material, caller, Instant::now() + timeout).await
+        summarize(
+            (&self.clients, &self.lane),
+            &self.snapshot,
+            summarizer,
+            material,
+            caller,
+            Instant::now() + timeout,
+        )
+        .await
     }
 
     async fn summarize(&self, material: Material) -> Result<Summarized, Failure> {

@@ -52,6 +52,9 @@ impl FactStore for Flaky {
     fn published(&self, topic: String) -> StoreFuture<'_, Vec<(String, Bytes)>> {
         self.unless_failing(|| self.inner.published(topic))
     }
+    fn forget(&self, topic: String) -> StoreFuture<'_, ()> {
+        self.unless_failing(|| self.inner.forget(topic))
+    }
 }
 
 impl Store for Flaky {
@@ -85,6 +88,14 @@ impl Store for Flaky {
         append: Append,
     ) -> StoreFuture<'_, Appended> {
         self.unless_failing(|| self.inner.append(key, generation, append))
+    }
+    fn undelivered(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        head: MessageId,
+    ) -> StoreFuture<'_, Written> {
+        self.unless_failing(|| self.inner.undelivered(key, generation, head))
     }
     fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
         self.unless_failing(|| self.inner.pin(key, record))

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::report::Report;
+use crate::requests::Requests;
 use crate::response::{Progress, ResponseReader};
 use crate::target::Target;
 
@@ -32,7 +33,7 @@ pub(crate) fn run(
         .map(|worker| {
             let share = connections / threads + usize::from(worker < connections % threads);
             let run = run.clone();
-            std::thread::spawn(move || work(run, share))
+            std::thread::spawn(move || work(run, worker, share))
         })
         .collect();
     let mut total = Report::new();
@@ -51,13 +52,14 @@ struct Run {
 }
 
 /// Runs one thread's connections on their own runtime, so that no work moves between threads.
-fn work(run: Arc<Run>, connections: usize) -> io::Result<Report> {
+fn work(run: Arc<Run>, worker: usize, connections: usize) -> io::Result<Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let shared = Arc::new(Mutex::new(Report::new()));
     runtime.block_on(async {
         let mut tasks = JoinSet::new();
-        for _ in 0..connections {
-            tasks.spawn(drive(run.clone(), shared.clone()));
+        for connection in 0..connections {
+            let lane = (worker as u64) << 16 | connection as u64;
+            tasks.spawn(drive(run.clone(), shared.clone(), lane));
         }
         let limit = tokio::time::Instant::from_std(run.until + GRACE);
         let all = async { while tasks.join_next().await.is_some() {} };
@@ -71,9 +73,10 @@ fn work(run: Arc<Run>, connections: usize) -> io::Result<Report> {
 }
 
 /// Keeps one connection busy, and reconnects when it breaks.
-async fn drive(run: Arc<Run>, report: Arc<Mutex<Report>>) {
+async fn drive(run: Arc<Run>, report: Arc<Mutex<Report>>, lane: u64) {
+    let mut requests = Requests::of(&run.target, lane);
     while Instant::now() < run.until {
-        if converse(&run, &report).await.is_ok() {
+        if converse(&run, &report, &mut requests).await.is_ok() {
             return;
         }
         lock(&report).error();
@@ -82,16 +85,17 @@ async fn drive(run: Arc<Run>, report: Arc<Mutex<Report>>) {
     }
 }
 
-async fn converse(run: &Run, report: &Mutex<Report>) -> io::Result<()> {
+async fn converse(run: &Run, report: &Mutex<Report>, requests: &mut Requests<'_>) -> io::Result<()> {
     let mut stream = TcpStream::connect(run.target.address).await?;
     stream.set_nodelay(true)?;
     let mut reader = ResponseReader::default();
     loop {
+        let request = requests.next(0);
         let started = Instant::now();
         if started >= run.until {
             return Ok(());
         }
-        stream.write_all(&run.target.request).await?;
+        stream.write_all(request).await?;
         let (status, events) = loop {
             reader.buffer.reserve(16 * 1024);
             if stream.read_buf(&mut reader.buffer).await? == 0 {

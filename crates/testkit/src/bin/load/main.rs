@@ -8,7 +8,8 @@
 //! - Holding: `… --hold 5000 --seconds 10`. Opens this many streams, reports when each has its first event, and keeps them
 //!   open.
 //!
-//! Common flags: `--body FILE` or `--body-bytes N`, `--stream`, `--header "name: value"`, `--threads N`, `--json`,
+//! Common flags: `--body FILE`, `--body-bytes N` or `--growing TURNS` (every lane runs conversations that grow by a call and a result of 1.2 KB per
+//! request, each different), `--stream`, `--header "name: value"`, `--threads N`, `--json`,
 //! `--warmup-ms N`, `--count N` (stop after this many requests).
 
 #![allow(clippy::print_stdout, reason = "the report on standard output is this program's purpose")]
@@ -17,6 +18,7 @@ mod closed_loop;
 mod hold;
 mod open_loop;
 mod report;
+mod requests;
 mod response;
 mod target;
 
@@ -24,8 +26,14 @@ use std::time::Duration;
 
 use tidegate_testkit::flags::Flags;
 
+const USAGE: &str = "\
+A small load generator for loopback addresses.
+
+Usage: load --url URL [--connections N] [--seconds S] [--rate N | --hold N] [--body FILE | --body-bytes N]
+            [--stream] [--header 'name: value'] [--threads N] [--warmup-ms N] [--count N] [--json]";
+
 fn main() -> std::io::Result<()> {
-    let mut flags = Flags::from_env();
+    let mut flags = Flags::from_env(USAGE);
     let target = target::Target::from_flags(&mut flags)?;
     let duration = Duration::from_secs_f64(flags.value("seconds").unwrap_or(5.0));
     let warmup = Duration::from_millis(flags.value("warmup-ms").unwrap_or(300));

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::report::Report;
+use crate::requests::Requests;
 use crate::response::{Progress, ResponseReader};
 use crate::target::Target;
 
@@ -53,7 +54,7 @@ fn drive(target: &Target, schedule: Schedule, lane: u32, count: u64) -> io::Resu
     let mut stream = connect(target)?;
     let mut reader = ResponseReader::default();
     let mut measured = 0;
-    let mut request = target.request.clone();
+    let mut requests = Requests::of(target, u64::from(lane));
     // Later runs have different numbers.
     let first = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64 * 1000;
     for number in (lane..).step_by(LANES as usize) {
@@ -61,9 +62,9 @@ fn drive(target: &Target, schedule: Schedule, lane: u32, count: u64) -> io::Resu
         if due >= schedule.until || measured >= count {
             break;
         }
-        target.number(&mut request, first + u64::from(number));
+        let request = requests.next(first + u64::from(number));
         wait_until(due);
-        match exchange(&mut stream, &mut reader, &request) {
+        match exchange(&mut stream, &mut reader, request) {
             Ok((status, events)) if due >= schedule.from => {
                 report.answer(status, events, due.elapsed());
                 measured += 1;

@@ -1,14 +1,22 @@
-//! The address under load, and the request that is sent repeatedly.
+//! The address under load, and what is sent to it.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tidegate_testkit::flags::Flags;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
+    /// The request that is sent repeatedly, unless conversations grow.
     pub(crate) request: Vec<u8>,
+    /// Up to the value of `content-length`.
+    head: String,
+    /// The turns of a growing conversation.
+    pub(crate) turns: Option<usize>,
+    /// Makes the conversations of this run different from those of other runs.
+    pub(crate) seed: u64,
     /// The position of the unique number of an open-loop request.
     number_at: Option<usize>,
 }
@@ -25,7 +33,17 @@ impl Target {
             (None, bytes) => chat_request(bytes.unwrap_or(1000), stream).into_bytes(),
         };
         let header: Option<String> = flags.value("header");
-        Self::new(&url, &body, header.as_deref())
+        let mut target = Self::new(&url, &body, header.as_deref())?;
+        target.turns = flags.value("growing");
+        target.seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+        Ok(target)
+    }
+
+    /// Puts a request with this body at the end of a buffer.
+    pub(crate) fn write(&self, request: &mut Vec<u8>, body: &[u8]) {
+        request.extend_from_slice(self.head.as_bytes());
+        request.extend_from_slice(format!("{}\r\n\r\n", body.len()).as_bytes());
+        request.extend_from_slice(body);
     }
 
     fn new(url: &str, body: &[u8], header: Option<&str>) -> io::Result<Self> {
@@ -42,10 +60,18 @@ impl Target {
         if let Some(header) = header {
             head += &format!("{header}\r\n");
         }
-        head += &format!("content-length: {}\r\n\r\n", body.len());
-        let request = [head.as_bytes(), body].concat();
-        let number_at = request.windows(NUMBER.len()).position(|window| window == NUMBER);
-        Ok(Target { address, request, number_at })
+        head += "content-length: ";
+        let mut target = Target { address, request: Vec::new(), head, turns: None, seed: 0, number_at: None };
+        let mut request = Vec::new();
+        target.write(&mut request, body);
+        target.number_at = request.windows(NUMBER.len()).position(|window| window == NUMBER);
+        target.request = request;
+        Ok(target)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn growing(url: &str, turns: usize, seed: u64) -> io::Result<Self> {
+        Ok(Target { turns: Some(turns), seed, ..Self::new(url, b"", None)? })
     }
 
     /// Makes a request unique, if its body has the placeholder.

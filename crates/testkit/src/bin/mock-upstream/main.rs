@@ -14,8 +14,15 @@ use std::path::PathBuf;
 use tidegate_testkit::flags::Flags;
 use tidegate_testkit::{Coding, Listen, MockUpstream, Recording};
 
+const USAGE: &str = "\
+The mock upstream as a separate process, on loopback only. Prints its address.
+
+Usage: mock-upstream [--listen ADDR] [--threads N] [--kind http1|h2c|tls|tls-http1] [--ca FILE]
+                     [--coding gzip|deflate|br|zstd] [--chunked]
+                     [--bench-response BYTES] [--bench-events N]";
+
 fn main() -> std::io::Result<()> {
-    let mut flags = Flags::from_env();
+    let mut flags = Flags::from_env(USAGE);
     let address: SocketAddr = flags.value("listen").unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
     let threads: usize = flags.value("threads").unwrap_or(2);
     let listen: Listen = flags.value("kind").unwrap_or(Listen::Http1);

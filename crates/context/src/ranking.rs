@@ -1,0 +1,133 @@
+//! Ranks passages by the words that they share with a query (BM25).
+//!
+//! A word counts the more, the fewer passages use it, and the more often a short passage uses it. Nothing is indexed across messages: the
+//! words of each are sorted, so a query is merged with them, in time proportional to the length of the conversation.
+
+use tidegate_wire::Terms;
+
+/// A passage with the weight of the words that it shares with the query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Hit {
+    /// The index of the text among those that were searched.
+    pub(crate) text: usize,
+    /// The index of the passage in it.
+    pub(crate) passage: usize,
+    pub(crate) score: f64,
+}
+
+/// How fast further uses of a word lose weight, and how much long passages are held back.
+const SATURATION: f64 = 1.2;
+const LENGTH: f64 = 0.75;
+
+/// A word that more than this share of the passages use says nothing about which one is meant.
+const COMMON: f64 = 0.25;
+
+/// The share of the best score below which a passage is only there by chance.
+const MIN_SHARE: f64 = 0.25;
+
+/// Returns the passages that share a telling word with the query, the best first. Of equal ones, the later goes first. `query` is sorted.
+pub(crate) fn rank(texts: &[&Terms], query: &[u32]) -> Vec<Hit> {
+    let starts: Vec<usize> = texts
+        .iter()
+        .scan(0, |next, terms| Some(std::mem::replace(next, *next + terms.passages.len())))
+        .collect();
+    let lengths =
+        || texts.iter().flat_map(|terms| terms.passages.iter().map(|passage| f64::from(passage.words)));
+    let count = lengths().count();
+    let average = lengths().sum::<f64>() / count.max(1) as f64;
+
+    let mut uses = vec![0u32; query.len()];
+    let mut matches = Vec::new();
+    for (terms, start) in texts.iter().zip(&starts) {
+        merge(terms, query, |word, posting| {
+            uses[word] += 1;
+            matches.push((start + usize::from(posting.passage), word, posting.count));
+        });
+    }
+    let weight = |uses: u32| (1.0 + (count as f64 - f64::from(uses) + 0.5) / (f64::from(uses) + 0.5)).ln();
+    let weights: Vec<f64> = uses.iter().map(|uses| weight(*uses)).collect();
+    let is_telling = |word: usize| f64::from(uses[word]) <= (count as f64 * COMMON).max(2.0);
+    let lengths: Vec<f64> = lengths().collect();
+    let mut scores = vec![(0.0f64, false); count];
+    for (passage, word, times) in matches {
+        let times = f64::from(times);
+        let held_back = SATURATION * (1.0 - LENGTH + LENGTH * lengths[passage] / average);
+        scores[passage].0 += weights[word] * times * (SATURATION + 1.0) / (times + held_back);
+        scores[passage].1 |= is_telling(word);
+    }
+    let best =
+        scores.iter().filter(|(_, is_telling)| *is_telling).map(|(score, _)| *score).fold(0.0, f64::max);
+    let mut hits = Vec::new();
+    for (text, start) in starts.iter().enumerate() {
+        for passage in 0..texts[text].passages.len() {
+            let (score, is_telling) = scores[start + passage];
+            if is_telling && score >= best * MIN_SHARE {
+                hits.push(Hit { text, passage, score });
+            }
+        }
+    }
+    hits.sort_by(|one, other| {
+        other.score.total_cmp(&one.score).then_with(|| other.place().cmp(&one.place()))
+    });
+    hits
+}
+
+impl Hit {
+    fn place(&self) -> (usize, usize) {
+        (self.text, self.passage)
+    }
+}
+
+/// Calls `found` with each word of the query that the text uses, and where.
+fn merge(terms: &Terms, query: &[u32], mut found: impl FnMut(usize, &tidegate_wire::Posting)) {
+    let mut word = 0;
+    for posting in &terms.postings {
+        while query.get(word).is_some_and(|query| *query < posting.word) {
+            word += 1;
+        }
+        match query.get(word) {
+            Some(query) if *query == posting.word => found(word, posting),
+            Some(_) => {}
+            None => break,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranked(texts: &[&str], query: &str) -> Vec<usize> {
+        let terms: Vec<Terms> = texts.iter().map(|text| Terms::of(text)).collect();
+        let terms: Vec<&Terms> = terms.iter().collect();
+        rank(&terms, &Terms::words(query)).iter().map(|hit| hit.text).collect()
+    }
+
+    #[test]
+    fn a_rare_word_finds_its_passage() {
+        let texts = [
+            "The weather is nice today.",
+            "The database password is swordfish.",
+            "The weather was worse yesterday.",
+            "What is the plan for the week?",
+            "The plan is to rest.",
+        ];
+        assert_eq!(ranked(&texts, "what was the password of the database?")[0], 1);
+        assert_eq!(
+            ranked(&texts, "tell me about the weather"),
+            [2, 0],
+            "of equal ones, the later goes first"
+        );
+        assert_eq!(ranked(&texts, "thanks a lot"), Vec::<usize>::new());
+        assert_eq!(ranked(&[], "password"), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn common_words_alone_find_nothing() {
+        let texts: Vec<String> =
+            (0..40).map(|number| format!("yes, we can do number{number} please")).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        assert_eq!(ranked(&texts, "yes please"), Vec::<usize>::new());
+        assert_eq!(ranked(&texts, "yes please, number17"), [17]);
+    }
+}

@@ -1,0 +1,191 @@
+//! Brings back what has left the request: chooses the passages that bear on the newest user message.
+//!
+//! A summary cannot hold everything, but the client resends the messages that it stands for. Of those, the passages that share the
+//! most telling words with the newest user message are put into it as excerpts. An excerpt is a decision like any other: the waypoint
+//! holds it, and it is repeated with its message until that message leaves the request, too.
+
+use crate::ranking::{Hit, rank};
+use crate::{PlacedExcerpt, RecalledExcerpt, TurnInput};
+use std::collections::{BTreeSet, HashSet};
+use tidegate_engine::{Excerpt, MAX_EXCERPTS, Memory, Message, Passage, Plan, Strategy, Tokens, places};
+use tidegate_wire::{ParsedRequest, Reader, Terms};
+
+/// Excerpts take at most this share of the room that is free, so that they never bring the next summary much closer.
+const FREE_SHARE: f64 = 0.5;
+
+/// Less room than this holds no excerpt that is worth its frame.
+const MIN_ROOM: Tokens = Tokens(120);
+
+/// The frame around the passages, and around each.
+const FRAME: Tokens = Tokens(70);
+const HEADING: Tokens = Tokens(12);
+
+/// The most passages of one excerpt.
+const MAX_PASSAGES: usize = 24;
+
+impl TurnInput {
+    /// Whether messages that have left the request are brought back.
+    pub(crate) fn recalls(&self) -> bool {
+        let may_leave = match self.strategy {
+            Strategy::Summarization | Strategy::Hybrid | Strategy::Window => true,
+            Strategy::Passthrough | Strategy::Masking => false,
+        };
+        self.context.recall.auto && !self.context.observe && may_leave
+    }
+
+    /// The excerpts of earlier requests in messages of this one.
+    pub(crate) fn earlier_excerpts(
+        &self,
+        memory: &Memory,
+        chat: &ParsedRequest,
+        reader: &Reader,
+    ) -> Vec<PlacedExcerpt> {
+        let earlier = memory.excerpts(&chat.messages, chat.head);
+        if earlier.is_empty() {
+            return Vec::new();
+        }
+        let places = places(&chat.messages);
+        let placed = |(message, excerpt)| self.placed_excerpt(message, excerpt, &places, reader);
+        earlier.into_iter().filter(|(message, _)| takes_text(chat, *message)).filter_map(placed).collect()
+    }
+
+    /// The excerpts that a past request had.
+    pub(crate) fn recorded_excerpts(
+        &self,
+        chat: &ParsedRequest,
+        recorded: &[RecalledExcerpt],
+        reader: &Reader,
+    ) -> Vec<PlacedExcerpt> {
+        let places = places(&chat.messages);
+        let placed = |recalled: &RecalledExcerpt| {
+            let message = *places.get(usize::try_from(recalled.into).ok()?)?;
+            let placed = self.placed_excerpt(message, recalled.excerpt(), &places, reader)?;
+            takes_text(chat, message).then_some(PlacedExcerpt { is_new: recalled.new, ..placed })
+        };
+        recorded.iter().filter_map(placed).collect()
+    }
+
+    /// Chooses what to bring back for the newest user message. `held` are the excerpts that the request has already, and `summary` is what
+    /// it says of the messages that have left.
+    pub(crate) fn new_excerpt(
+        &self,
+        memory: &Memory,
+        chat: &ParsedRequest,
+        plan: &Plan,
+        held: &[PlacedExcerpt],
+        summary: Option<&str>,
+        reader: &Reader,
+    ) -> Option<PlacedExcerpt> {
+        let message = memory.takes_excerpt(&chat.messages, chat.head, plan)?;
+        let is_taken = held.iter().any(|excerpt| excerpt.message == message);
+        let room = self.room(plan);
+        if is_taken || held.len() >= MAX_EXCERPTS || room < MIN_ROOM || !takes_text(chat, message) {
+            return None;
+        }
+        let mut view = self.view(message)?;
+        // The results beside it are no question of the user's.
+        view.results.clear();
+        let query = Terms::words(&view.text());
+        let places = places(&chat.messages);
+        let search = Search { chat, plan, held, summary };
+        let candidates = search.candidates(&places, message);
+        let terms: Vec<&Terms> = candidates.iter().map(|(_, _, terms)| *terms).collect();
+        let mut chosen = Vec::new();
+        let mut left = room.saturating_sub(FRAME);
+        for Hit { text, passage, .. } in rank(&terms, &query) {
+            let (place, index, terms) = candidates[text];
+            let Some(found) = terms.passages.get(passage) else { continue };
+            let cost = HEADING + share(chat, index, terms, passage);
+            let place = Passage { message: place, start: found.start, end: found.end };
+            if cost > left || !search.is_missing(self, index, &place) {
+                continue;
+            }
+            left = left.saturating_sub(cost);
+            chosen.push(place);
+            if chosen.len() == MAX_PASSAGES {
+                break;
+            }
+        }
+        let at = u32::try_from(places.binary_search(&message).ok()?).ok()?;
+        // What a passage costs was estimated. If all of them are too many, the least telling go.
+        while !chosen.is_empty() {
+            let passages: BTreeSet<Passage> = chosen.iter().copied().collect();
+            let excerpt = Excerpt { message: at, passages: passages.into_iter().collect() };
+            let placed = self.placed_excerpt(message, excerpt, &places, reader)?;
+            if placed.tokens <= room {
+                return Some(PlacedExcerpt { is_new: true, ..placed });
+            }
+            chosen.pop();
+        }
+        None
+    }
+
+    /// The room for a new excerpt.
+    fn room(&self, plan: &Plan) -> Tokens {
+        let max = self.context.recall.max_tokens;
+        let free = plan.budget.input.map(|input| input.saturating_sub(plan.after).share(FREE_SHARE));
+        free.map_or(max, |free| free.min(max))
+    }
+}
+
+/// The messages of a request whose passages can be brought back.
+struct Search<'a> {
+    chat: &'a ParsedRequest,
+    plan: &'a Plan,
+    held: &'a [PlacedExcerpt],
+    summary: Option<&'a str>,
+}
+
+impl<'a> Search<'a> {
+    /// The messages before `until` that have left the request and say nothing that a message in it says: the place of each among those
+    /// that are not instructions, its index and its words.
+    fn candidates(&self, places: &[usize], until: usize) -> Vec<(u32, usize, &'a Terms)> {
+        let parsed = &self.chat.parsed;
+        let has_left = |index: usize| is_gone(self.plan, index);
+        let staying: HashSet<[u8; 32]> = (0..parsed.len())
+            .filter(|index| !has_left(*index))
+            .map(|index| parsed[index].facts.canonical)
+            .collect();
+        let candidate = |(place, &index): (usize, &usize)| {
+            let message = &parsed[index];
+            let is_new = has_left(index) && !staying.contains(&message.facts.canonical);
+            let terms = message.terms.as_ref().filter(|_| is_new)?;
+            Some((u32::try_from(place).ok()?, index, terms))
+        };
+        places.iter().take_while(|index| **index < until).enumerate().filter_map(candidate).collect()
+    }
+
+    /// Whether neither an excerpt nor the summary has the passage already.
+    fn is_missing(&self, input: &TurnInput, index: usize, passage: &Passage) -> bool {
+        let is_held = |held: &PlacedExcerpt| held.excerpt.passages.contains(passage);
+        if self.held.iter().any(is_held) {
+            return false;
+        }
+        let Some(summary) = self.summary else { return true };
+        let Some(view) = input.view(index) else { return false };
+        let text = view.text();
+        let quoted = usize::try_from(passage.start).ok().zip(usize::try_from(passage.end).ok());
+        quoted
+            .and_then(|(start, end)| text.get(start..end))
+            .is_some_and(|quoted| !summary.contains(quoted.trim()))
+    }
+}
+
+/// Whether a message is not in the request as planned.
+pub(crate) fn is_gone(plan: &Plan, index: usize) -> bool {
+    plan.folded.as_ref().is_some_and(|folded| folded.removed.binary_search(&index).is_ok())
+        || plan.dropped.binary_search(&index).is_ok()
+}
+
+/// What a passage costs, by its share of its message.
+fn share(chat: &ParsedRequest, index: usize, terms: &Terms, passage: usize) -> Tokens {
+    let Message { tokens, .. } = chat.messages[index];
+    let length = |passage: &tidegate_wire::TermCount| u64::from(passage.end - passage.start);
+    let whole: u64 = terms.passages.iter().map(length).sum();
+    Tokens((tokens.0 * length(&terms.passages[passage])).div_ceil(whole.max(1)))
+}
+
+/// Whether a text of our own can be put into the message.
+fn takes_text(chat: &ParsedRequest, message: usize) -> bool {
+    chat.parsed.get(message).is_some_and(|parsed| parsed.facts.extendable.is_some())
+}

@@ -1,0 +1,205 @@
+//! What has been replaced by something said later.
+//!
+//! A statement is taken as replaced only if a later one of the user says so and is about the same matter: it has a cue for a change
+//! (`instead`, `verschoben`, `改成`), shares most of its subject with the earlier one, and names another value of the same kind. If
+//! in doubt, both stay: the rendering says that the later of two holds. A correction that cannot stand alone (`Make it 45.`) is kept
+//! together with what it corrects.
+
+use std::collections::HashMap;
+
+use super::cue::Cue;
+use super::term::{Lexicon, TermId};
+use super::unit::{Origin, Unit};
+use crate::Section;
+
+/// Of the statements with a common term, only this many of the latest are compared.
+const MAX_COMPARED: usize = 48;
+/// A bare correction is about one of this many statements of the user before it.
+const REACH: usize = 4;
+/// The share of the subject that two statements about one matter have in common.
+const SAME_MATTER: f64 = 0.5;
+/// The same in relation to the longer of the two.
+const LEAST_COMMON: f64 = 0.2;
+const SAME_STATEMENT: f64 = 0.6;
+/// A longer statement says more than what is given up of it.
+const MAX_REVOKED_WORDS: usize = 10;
+
+/// Marks what is gone, and returns for each statement the latest one that says the same of another value.
+pub(super) fn resolve(units: &mut [Unit], lexicon: &Lexicon) -> Vec<Option<usize>> {
+    let mut newer = vec![None; units.len()];
+    let mut with_term: HashMap<TermId, Vec<usize>> = HashMap::new();
+    let mut assigned: HashMap<String, usize> = HashMap::new();
+    for at in 0..units.len() {
+        if units[at].origin == Origin::Tool || units[at].is_question {
+            continue;
+        }
+        let related = related(units, at, &with_term);
+        if units[at].is_by_user() {
+            let is_correction = units[at].origin == Origin::User
+                && units[at].section == Section::Decisions
+                && [Cue::Change, Cue::Revoke, Cue::Reject].iter().any(|cue| units[at].terms.found.has(*cue));
+            let replaced = is_correction && replace(units, at, &related, lexicon);
+            if is_correction && !replaced {
+                attach(units, at);
+            }
+            if let Some(name) = assigned_name(&units[at].text)
+                && let Some(before) = assigned.insert(name, at)
+            {
+                units[before].is_gone = true;
+            }
+        }
+        for &before in &related {
+            if units[before].is_by_user() && is_restated(units, before, at, lexicon) {
+                newer[before] = Some(at);
+            }
+        }
+        if units[at].origin == Origin::Assistant && corrects(&units[at]) {
+            for before in replaced_by(units, at, &related, lexicon) {
+                newer[before] = Some(at);
+            }
+        }
+        for id in &units[at].terms.content {
+            let list = with_term.entry(*id).or_default();
+            list.push(at);
+        }
+    }
+    newer
+}
+
+/// Returns the earlier statements that share a term, the latest first.
+fn related(units: &[Unit], at: usize, with_term: &HashMap<TermId, Vec<usize>>) -> Vec<usize> {
+    let mut related: Vec<usize> = Vec::new();
+    for id in &units[at].terms.content {
+        let list = with_term.get(id).map_or(&[][..], Vec::as_slice);
+        related.extend(list.iter().rev().take(MAX_COMPARED));
+    }
+    related.sort_unstable_by(|one, other| other.cmp(one));
+    related.dedup();
+    related.retain(|&before| !units[before].is_gone);
+    related
+}
+
+fn corrects(unit: &Unit) -> bool {
+    [Cue::Change, Cue::Revoke].iter().any(|cue| unit.terms.found.has(*cue))
+}
+
+/// The earlier statements that this one corrects. An assistant's correction stands beside them.
+fn replaced_by(units: &[Unit], at: usize, related: &[usize], lexicon: &Lexicon) -> Vec<usize> {
+    let later = &units[at];
+    let is_replaced = |before: &usize| {
+        let earlier = &units[*before];
+        overlap(earlier, later, lexicon, units.len(), f64::min) >= SAME_MATTER
+            && overlap(earlier, later, lexicon, units.len(), f64::max) >= LEAST_COMMON
+            && earlier.section != Section::Goals
+            && conflicts(earlier, later, lexicon)
+    };
+    related.iter().copied().filter(is_replaced).collect()
+}
+
+/// Marks the earlier statements that this one corrects, and what others have echoed of them. Returns whether there are any.
+fn replace(units: &mut [Unit], at: usize, related: &[usize], lexicon: &Lexicon) -> bool {
+    let texts = units.len();
+    let mut replaced = replaced_by(units, at, related, lexicon);
+    replaced.retain(|&before| units[before].is_by_user());
+    for &before in &replaced {
+        for &echo in related {
+            let is_echo = units[echo].origin == Origin::Assistant
+                && overlap(&units[echo], &units[before], lexicon, texts, f64::min) > SAME_STATEMENT;
+            let is_news =
+                units[echo].terms.numbers.iter().any(|number| !units[before].terms.numbers.contains(number));
+            units[echo].is_gone |= is_echo && !is_news;
+        }
+        units[before].is_gone = true;
+    }
+    !replaced.is_empty()
+}
+
+/// Keeps a correction that says nothing of its subject together with what it corrects.
+fn attach(units: &mut [Unit], at: usize) {
+    let later = &units[at];
+    let is_bare = later.terms.content.len() <= later.terms.numbers.len() + 1
+        || (later.terms.found.has(Cue::Reject) && later.terms.words <= 6 && later.terms.content.len() <= 3);
+    if !is_bare {
+        return;
+    }
+    let is_target = |unit: &&usize| {
+        let earlier = &units[**unit];
+        let settles = earlier.section == Section::Decisions || !earlier.terms.numbers.is_empty();
+        earlier.origin == Origin::User
+            && !earlier.is_gone
+            && !earlier.is_question
+            && settles
+            && earlier.place < later.place
+    };
+    let by_user: Vec<usize> = (at.saturating_sub(MAX_COMPARED)..at)
+        .rev()
+        .filter(|&one| units[one].origin == Origin::User)
+        .take(REACH)
+        .collect();
+    let Some(&before) = by_user.iter().find(is_target) else { return };
+    let shares_cue = units[before].terms.cues.iter().any(|cue| later.terms.cues.contains(cue));
+    let (text, rests_on) = (units[before].text.clone(), units[before].rests_on.clone());
+    // `Use tabs.`, then `No, use spaces.`: it stands alone.
+    let stands_alone = later.terms.found.has(Cue::Reject) && shares_cue && !later.terms.content.is_empty();
+    units[before].is_gone = true;
+    if stands_alone {
+        return;
+    }
+    let content = units[before].terms.content.clone();
+    let later = &mut units[at];
+    later.text = format!("{} (before: {})", later.text, text.trim_end_matches(['.', '。']));
+    later.rests_on.extend(rests_on);
+    later.terms.content.extend(content);
+    later.terms.content.sort_unstable();
+    later.terms.content.dedup();
+}
+
+/// The share of the subject that two statements have in common, in relation to the lesser or the greater of the two.
+fn overlap(one: &Unit, other: &Unit, lexicon: &Lexicon, texts: usize, of: fn(f64, f64) -> f64) -> f64 {
+    let subject = |unit: &Unit| -> Vec<TermId> {
+        unit.terms.content.iter().copied().filter(|id| !lexicon.is_number(*id)).collect()
+    };
+    let weigh = |ids: &[TermId]| -> f64 { ids.iter().map(|id| lexicon.distinction(*id, texts)).sum() };
+    let (one, other) = (subject(one), subject(other));
+    let common: Vec<TermId> = one.iter().copied().filter(|id| other.contains(id)).collect();
+    let whole = of(weigh(&one), weigh(&other));
+    if whole > 0.0 { weigh(&common) / whole } else { 0.0 }
+}
+
+/// Whether the later statement names another value of the same kind: a number for a number, a choice for a choice.
+fn conflicts(earlier: &Unit, later: &Unit, lexicon: &Lexicon) -> bool {
+    let (old, new) = (&earlier.terms.numbers, &later.terms.numbers);
+    if !old.is_empty() {
+        let revokes = later.terms.found.has(Cue::Revoke) && old.iter().all(|number| new.contains(number));
+        return revokes || new.iter().any(|number| !old.contains(number));
+    }
+    let is_value = |id: &TermId| lexicon.is_name(*id) || lexicon.is_identifier(*id);
+    let common = |id: &&TermId| later.terms.content.contains(id);
+    // What is given up is named, or the subject is, with another choice.
+    if later.terms.found.has(Cue::Revoke) && earlier.terms.words <= MAX_REVOKED_WORDS {
+        let named = earlier.terms.content.iter().filter(common).count();
+        return named * 2 >= earlier.terms.content.len();
+    }
+    let shares_subject = earlier.terms.content.iter().filter(common).any(|id| !is_value(id));
+    let is_news = later.terms.content.iter().any(|id| !earlier.terms.content.contains(id));
+    let chooses = earlier.section == Section::Decisions || earlier.terms.content.iter().any(is_value);
+    new.is_empty() && shares_subject && is_news && chooses
+}
+
+/// Whether two statements differ in little more than a value.
+fn is_restated(units: &[Unit], before: usize, at: usize, lexicon: &Lexicon) -> bool {
+    let (earlier, later) = (&units[before], &units[at]);
+    earlier.place < later.place
+        && later.is_by_user()
+        && earlier.terms.content != later.terms.content
+        && overlap(earlier, later, lexicon, units.len(), f64::max) >= SAME_STATEMENT
+}
+
+/// The name in an assignment such as `timeout = 45s`, which a later one replaces without a word.
+fn assigned_name(text: &str) -> Option<String> {
+    let (name, value) = text.split_once('=')?;
+    let name = name.trim();
+    let is_name =
+        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '`'));
+    (is_name && !value.trim().is_empty()).then(|| name.to_lowercase())
+}

@@ -1,0 +1,128 @@
+//! What a lane sends: one request again and again, or conversations that grow.
+
+use crate::target::Target;
+use tidegate_testkit::Trajectory;
+
+/// The requests of one lane, in order.
+pub(crate) enum Requests<'t> {
+    Same(&'t Target, Vec<u8>),
+    Growing(Growing<'t>),
+}
+
+/// An agent at work: each request is the previous one with another call and its result. After the last turn, another
+/// conversation begins. No two conversations are the same.
+pub(crate) struct Growing<'t> {
+    target: &'t Target,
+    turns: usize,
+    seed: u64,
+    /// The messages of the conversation, as JSON, and the number of them in the last request.
+    messages: Vec<String>,
+    sent: usize,
+    /// The messages of the last request, as they stand in its body.
+    list: String,
+    request: Vec<u8>,
+}
+
+/// A result has about 1.2 KB.
+const RESULT_TOKENS: f64 = 290.0;
+
+impl<'t> Requests<'t> {
+    /// `lane` makes the conversations of each lane different.
+    pub(crate) fn of(target: &'t Target, lane: u64) -> Requests<'t> {
+        match target.turns {
+            None => Requests::Same(target, target.request.clone()),
+            Some(turns) => Requests::Growing(Growing {
+                target,
+                turns,
+                seed: target.seed.wrapping_add(lane << 32),
+                messages: Vec::new(),
+                sent: 0,
+                list: String::new(),
+                request: Vec::new(),
+            }),
+        }
+    }
+
+    /// The next request. `number` makes it unique if its body has the placeholder for a number.
+    pub(crate) fn next(&mut self, number: u64) -> &[u8] {
+        match self {
+            Requests::Same(target, request) => {
+                target.number(request, number);
+                request
+            }
+            Requests::Growing(growing) => growing.next(),
+        }
+    }
+}
+
+impl Growing<'_> {
+    fn next(&mut self) -> &[u8] {
+        // A turn is a call and its result; the instructions and the task come before the first.
+        let until = if self.sent == 0 { 2 } else { self.sent + 2 };
+        if until > self.messages.len() {
+            self.begin();
+            return self.next();
+        }
+        for message in &self.messages[self.sent..until] {
+            if !self.list.is_empty() {
+                self.list.push(',');
+            }
+            self.list.push_str(message);
+        }
+        self.sent = until;
+        let body = format!(r#"{{"model":"gpt-4.1","messages":[{}]}}"#, self.list);
+        self.request.clear();
+        self.target.write(&mut self.request, body.as_bytes());
+        &self.request
+    }
+
+    fn begin(&mut self) {
+        self.seed += 1;
+        let shape = Trajectory {
+            turns: self.turns.saturating_sub(1),
+            output: RESULT_TOKENS,
+            spread: 0.0,
+            system: 300,
+            ..Trajectory::default()
+        };
+        let messages = shape.messages(self.seed);
+        // The last one is the answer to the last request. The task is unique, as a conversation's first words are.
+        self.messages = messages[..messages.len() - 1].iter().map(ToString::to_string).collect();
+        self.messages[1] = format!(r#"{{"role":"user","content":"Task {}: mend berth 7."}}"#, self.seed);
+        self.sent = 0;
+        self.list.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn body(request: &[u8]) -> Value {
+        let end = request.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+        serde_json::from_slice(&request[end + 4..]).unwrap()
+    }
+
+    #[test]
+    fn each_request_is_the_previous_one_and_a_turn() {
+        let target = Target::growing("http://127.0.0.1:80/v1", 4, 1).unwrap();
+        let mut requests = Requests::of(&target, 0);
+        let bodies: Vec<Value> = (0..5).map(|number| body(requests.next(number))).collect();
+        let lists: Vec<&Vec<Value>> =
+            bodies.iter().map(|body| body["messages"].as_array().unwrap()).collect();
+        assert_eq!(lists.iter().map(|list| list.len()).collect::<Vec<_>>(), [2, 4, 6, 8, 2]);
+        for pair in lists[..4].windows(2) {
+            assert_eq!(pair[0][..], pair[1][..pair[0].len()]);
+            assert_eq!(pair[1].last().unwrap()["role"], "tool");
+        }
+        assert_ne!(lists[0][1], lists[4][1]);
+    }
+
+    #[test]
+    fn lanes_have_different_conversations() {
+        let target = Target::growing("http://127.0.0.1:80/v1", 2, 1).unwrap();
+        let [first, second] = [0, 1].map(|lane| body(Requests::of(&target, lane).next(0)));
+        assert_ne!(first, second);
+    }
+}

@@ -1,0 +1,71 @@
+//! What the tests of this suite share.
+
+use crate::support::client::{CHAT, Client, admin, exchange, post};
+use crate::support::metrics::value;
+use crate::support::reply::Reply;
+use crate::support::tidegate::Tidegate;
+use std::time::Duration;
+
+/// A chat completion of about this many bytes whose text repeats in no other, for a model whose window nobody knows.
+pub(super) fn large(bytes: usize, name: &str) -> String {
+    let mut text = String::with_capacity(bytes);
+    for number in 0.. {
+        if text.len() >= bytes {
+            break;
+        }
+        text.push_str(&format!("{name} {number} bollard pier {} ", number * 7919 % 104_729));
+    }
+    format!(r#"{{"model":"large","messages":[{{"role":"user","content":"{text}"}}]}}"#)
+}
+
+pub(super) fn small(name: &str) -> Vec<u8> {
+    let body = format!(r#"{{"model":"gpt-4o","messages":[{{"role":"user","content":"hi from {name}"}}]}}"#);
+    post(CHAT, &[("x-conversation-id", name)], body)
+}
+
+/// Begins a request with a body of this length and sends this many bytes of it.
+pub(super) async fn begun(tidegate: &Tidegate, length: usize, sent: usize) -> Client {
+    let mut client = Client::connect(tidegate.address).await;
+    client.send(post(CHAT, &[("content-length", &length.to_string())], "x".repeat(sent))).await;
+    client
+}
+
+pub(super) fn assert_overloaded(reply: &Reply) {
+    assert_eq!((reply.status, reply.error_code().as_str()), (503, "overloaded"), "{}", reply.text());
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    assert!(reply.text().contains("server_error"), "{}", reply.text());
+}
+
+/// A figure of `/metrics`; 0 if there is none.
+pub(super) async fn metric(tidegate: &Tidegate, name: &str, labels: &[&str]) -> f64 {
+    value(&admin(tidegate.admin, "/metrics").await.text(), name, labels).unwrap_or(0.0)
+}
+
+/// The memory that requests take, by Tidegate's own account.
+pub(super) async fn in_use(tidegate: &Tidegate) -> f64 {
+    metric(tidegate, "tidegate_memory_bytes", &["kind=\"requests\""]).await
+}
+
+/// Waits until requests take as much memory as `is_enough` says.
+pub(super) async fn until_in_use(tidegate: &Tidegate, is_enough: impl Fn(f64) -> bool) {
+    let what = "requests take or release memory";
+    crate::support::until(
+        what,
+        Duration::from_secs(30),
+        async || in_use(tidegate).await,
+        |used| is_enough(*used),
+    )
+    .await;
+}
+
+/// Sends small requests one after another and returns how long the slowest took.
+pub(super) async fn slowest_of(tidegate: &Tidegate, count: usize, name: &str) -> Duration {
+    let mut slowest = Duration::ZERO;
+    for number in 0..count {
+        let started = std::time::Instant::now();
+        let reply = exchange(tidegate.address, small(&format!("{name}-{number}"))).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        slowest = slowest.max(started.elapsed());
+    }
+    slowest
+}
