@@ -1,5 +1,6 @@
 //! The `tidegate` command.
 
+mod allocator;
 mod args;
 mod check;
 mod conversations;
@@ -20,6 +21,7 @@ use crate::exit::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    allocator::configure();
     match run(&args::parse()) {
         Ok(Exit::Success) => ExitCode::SUCCESS,
         Ok(Exit::Cancelled | Exit::Unhealthy) => ExitCode::FAILURE,

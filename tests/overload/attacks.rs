@@ -15,7 +15,7 @@ use tokio::time::timeout;
 const MIB: usize = 1024 * 1024;
 
 /// What the process may take beyond the budget: its caches, buffers of sockets, and the code itself, which unoptimized is large.
-const BASE: u64 = 96 << 20;
+const BASE: u64 = 48 << 20;
 
 /// How long a well-behaved request may take at most while an attack runs: this finds those that are not
 /// served, on however busy a machine.

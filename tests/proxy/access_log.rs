@@ -2,14 +2,11 @@
 
 use crate::support::chat::{body, chat as messages};
 use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post};
-use crate::support::command::command;
 use crate::support::http2::Http2Client;
 use crate::support::tidegate::{Setup, Tidegate};
 use crate::support::within;
 use serde_json::json;
 use std::net::SocketAddr;
-use std::process::Stdio;
-use tempfile::TempDir;
 use tidegate_testkit::{Answer, Ending, MockUpstream};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -186,20 +183,8 @@ async fn the_access_log_can_be_turned_off() {
 #[tokio::test]
 async fn lines_for_people_fit_the_terminal_and_say_only_what_happened() {
     let upstream = MockUpstream::start().await;
-    let directory = TempDir::new().unwrap();
     let config = "[log]\nformat = \"human\"\n[store]\nurl = \"memory:\"\n[context.mask]\nkeep = { turns = 1 }\npace = \"every_turn\"\n";
-    std::fs::write(directory.path().join("proxy.toml"), config).unwrap();
-    let mut command = command(directory.path());
-    command.args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "127.0.0.1:0",
-        "--upstream",
-        &upstream.url(),
-    ]);
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let (mut child, _directory) = Setup::new(config).before(&upstream).spawn();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut line = async || within("a line of the log", lines.next_line()).await.unwrap().unwrap();
     assert!(line().await.ends_with(" is listening"));
@@ -207,7 +192,7 @@ async fn lines_for_people_fit_the_terminal_and_say_only_what_happened() {
     let address = base_url.split_once("base URL   http://").unwrap().1.split_once("/v1 ").unwrap().0;
     let address: SocketAddr = address.parse().unwrap();
     for rest in
-        ["dashboard  http://127.0.0.1:", "upstream   http://", "store      memory:", "config     proxy.toml"]
+        ["dashboard  http://127.0.0.1:", "upstream   http", "store      memory:", "config     proxy.toml"]
     {
         let line = line().await;
         assert!(line.trim_start().starts_with(rest), "{line}");

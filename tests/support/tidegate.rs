@@ -92,9 +92,15 @@ impl Setup {
         self.directory.path()
     }
 
-    pub(crate) async fn start(self) -> Tidegate {
+    /// Starts the process for a test that reads standard error itself. Its directory must outlive it.
+    pub(crate) fn spawn(self) -> (Child, TempDir) {
         let Setup { directory, mut command } = self;
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        (child, directory)
+    }
+
+    pub(crate) async fn start(self) -> Tidegate {
+        let (mut child, directory) = self.spawn();
         let mut output = BufReader::new(child.stderr.take().unwrap()).lines();
         let (sender, mut lines) = watch::channel(Vec::new());
         tokio::spawn(async move {
