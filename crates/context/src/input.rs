@@ -2,7 +2,7 @@ use crate::renderer::unit;
 use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_config::{Context, History, Limits, Mask};
-use tidegate_engine::{Strategy, Timestamp, Tokens};
+use tidegate_engine::{RefuseAt, Strategy, Timestamp, Tokens};
 use tidegate_tokens::Model;
 use tidegate_wire::{CacheLookup, Meter, Outline, ReadOptions, Reader, Shortening, TrimLimits};
 
@@ -22,7 +22,7 @@ pub struct TurnInput {
     pub names_deployment: bool,
     /// The most input tokens that the upstream takes, as it has just said; `None` unless a request is planned again because of that.
     pub ceiling: Option<Tokens>,
-    /// The correction of this model's token counts, learnt from the usage that upstreams report.
+    /// The correction of this model's token counts: learnt from the usage that upstreams report, or typical of its family.
     pub factor: f64,
     pub limits: Limits,
     /// What the conversation has cost so far in USD; `None` if that is unknown or unlimited.
@@ -37,7 +37,7 @@ pub fn needs_turn(strategy: Strategy, body: &[u8]) -> bool {
 }
 
 impl TurnInput {
-    /// A request under the strategy and limits of its context, with uncorrected counts, at time zero.
+    /// A request under the strategy and limits of its context, with counts that no report has corrected, at time zero.
     #[must_use]
     pub fn new(
         body: Bytes,
@@ -50,12 +50,12 @@ impl TurnInput {
             outline: outline.into(),
             strategy: context.strategy,
             limits: context.limits.clone(),
+            factor: typical_factor(&context, &model),
             context,
             model,
             learnt_window: None,
             names_deployment: false,
             ceiling: None,
-            factor: 1.0,
             spent: None,
             now: Timestamp(0),
         }
@@ -129,5 +129,15 @@ impl TurnInput {
     /// Corrects a count by what this model's counts have been wrong by before.
     pub(crate) fn scaled(&self, tokens: Tokens) -> Tokens {
         if self.factor == 1.0 { tokens } else { Tokens((tokens.0 as f64 * self.factor).ceil() as u64) }
+    }
+}
+
+/// The correction of counts before the upstream has reported any usage.
+///
+/// It is a guess, so it steers edits only. A policy that refuses at its budget counts as its document says, without it.
+fn typical_factor(context: &Context, model: &Model) -> f64 {
+    match context.budget.refuse_at {
+        RefuseAt::Window => model.typical_factor,
+        RefuseAt::Budget => 1.0,
     }
 }

@@ -130,19 +130,12 @@ impl Conversation {
         let context = self.context.clone();
         // A proxy that has nothing to edit checks no limits either.
         let is_limited = needs_turn(context.strategy, request.body);
+        let limits = if is_limited { context.limits.clone() } else { Limits::default() };
+        let (body, outline) = (request.body.clone(), request.outline.clone());
         TurnInput {
-            body: request.body.clone(),
-            outline: request.outline.clone(),
-            strategy: context.strategy,
-            limits: if is_limited { context.limits.clone() } else { Limits::default() },
-            context,
-            model: request.model.clone(),
-            learnt_window: None,
-            names_deployment: false,
-            ceiling: None,
-            factor: 1.0,
-            spent: None,
+            limits,
             now: request.now,
+            ..TurnInput::new(body, outline, context, request.model.clone())
         }
     }
 

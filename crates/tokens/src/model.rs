@@ -22,6 +22,9 @@ pub struct Model {
     pub max_output: Option<Tokens>,
     pub encoding: Encoding,
     pub fit: Fit,
+    /// How many tokens the model typically has where [`encoding`](Self::encoding) has one. Corrects its counts until the upstream has
+    /// reported a usage.
+    pub typical_factor: f64,
     /// `None` if unknown: no cost is better than a guessed one.
     pub prices: Option<Prices>,
     pub caching: Caching,
@@ -39,6 +42,7 @@ impl Model {
             max_output: None,
             encoding: Encoding::O200k,
             fit: Fit::Nearest,
+            typical_factor: 1.0,
             prices: None,
             caching: Caching::DEFAULT,
             images: ImageRule::DEFAULT,
@@ -169,6 +173,7 @@ impl ModelOverride {
         if let Some(encoding) = self.encoding {
             model.encoding = encoding;
             model.fit = if encoding == Encoding::Estimate { Fit::Nearest } else { Fit::Exact };
+            model.typical_factor = 1.0;
         }
         model.caching.kind = self.cache.unwrap_or(model.caching.kind);
         model.caching.ttl = self.cache_ttl.unwrap_or(model.caching.ttl);

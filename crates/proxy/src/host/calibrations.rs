@@ -63,15 +63,16 @@ const MAX_NAME_LENGTH: usize = 256;
 const REPEAT: u64 = 10 * 60 * 1_000;
 
 impl Calibrations {
-    /// The factor to multiply a count of this model with; 1 before the first report.
-    pub(crate) fn factor(&self, identity: Option<&Identity>, model: &Model) -> f64 {
+    /// The factor to multiply a count of this model with; `None` before the first report.
+    pub(crate) fn factor(&self, identity: Option<&Identity>, model: &Model) -> Option<f64> {
         if model.fit == Fit::Exact {
-            return 1.0;
+            return None;
         }
         let tenant = identity.map_or("", |identity| identity.tenant.as_str());
         let learnt = self.learnt.read().unwrap_or_else(PoisonError::into_inner);
         let entry = learnt.tenants.get(tenant).and_then(|tenant| tenant.models.get(&model.name));
-        entry.map_or(1.0, |entry| entry.calibration.factor())
+        let reported = entry.filter(|entry| entry.calibration.reports() > 0);
+        reported.map(|entry| entry.calibration.factor())
     }
 
     /// Learns from one request. Returns what has to be published then.
@@ -214,7 +215,12 @@ mod tests {
         assert_eq!(["a", "b", "c"].map(|tenant| factor(&calibrations, tenant, "m")), [1.5, 0.8, 1.0]);
         let exact = ModelTable::builtin().lookup("gpt-4o");
         calibrations.observe(None, &exact.name, Tokens(1_000), Tokens(1_500));
-        assert_eq!(calibrations.factor(None, &exact), 1.0, "its tokenizer is known");
+        assert_eq!(calibrations.factor(None, &exact), None, "its tokenizer is known");
+        let claude = ModelTable::builtin().lookup("claude-opus-4-7");
+        calibrations.observe(None, &claude.name, Tokens(10), Tokens(13));
+        assert_eq!(calibrations.factor(None, &claude), None, "too short to learn from");
+        calibrations.observe(None, &claude.name, Tokens(1_000), Tokens(1_300));
+        assert_eq!(calibrations.factor(None, &claude), Some(1.3));
     }
 
     #[test]

@@ -84,15 +84,17 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
     let folds = matches!(strategy, Strategy::Summarization | Strategy::Hybrid);
     // What summaries have cost counts toward the limit under any strategy.
     let state = conversation_state(&recalled, folds || spent.is_some());
+    let reported_factor = gateway.calibrations.factor(identity, &model);
+    let default = TurnInput::new(body, outline, context, model);
     let input = TurnInput {
         strategy,
         learnt_window,
         names_deployment: deployment.is_some(),
         ceiling,
-        factor: gateway.calibrations.factor(identity, &model),
+        factor: reported_factor.unwrap_or(default.factor),
         spent: spent.map(|spent| spent + summaries_cost(state.folds(), &snapshot.models)),
         now,
-        ..TurnInput::new(body, outline, context, model)
+        ..default
     };
     let turn = Turn::new(input, state);
     let input = turn.input().clone();

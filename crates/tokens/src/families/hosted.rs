@@ -64,23 +64,23 @@ pub(super) const FAMILIES: &[Family] = &[
     family("zai-glm-4.6",         131_072, 128_000).usd(2.25, 2.75),
     family("zai-glm-4.7",         128_000, 128_000).usd(2.25, 2.75),
 
-    family("qwen-3-32b",             128_000, 128_000).usd(0.4, 0.8),
-    family("qwen-3-235b*",           131_072,  32_768),
-    family("qwen-coder",           1_000_000,  16_384).usd(0.3, 1.5),
-    family("qwen-max",                30_720,   8_192).usd(1.6, 6.4),
-    family("qwen-plus",              129_024,  16_384).usd(0.4, 1.2),
-    family("qwen-plus-2025-01-25",   129_024,   8_192).usd(0.4, 1.2),
-    family("qwen-turbo",             129_024,  16_384).usd(0.05, 0.2),
-    family("qwen-turbo-2024-11-01", 1_000_000,  8_192).usd(0.05, 0.2),
-    family("qwen-turbo-2025-04-28", 1_000_000, 16_384).usd(0.05, 0.2),
-    family("qwen-turbo-latest",     1_000_000, 16_384).usd(0.05, 0.2),
-    family("qwen3-32b",              131_000, 131_000).usd(0.29, 0.59).caching(LONG),
-    family("qwen3-next-80b-a3b*",    262_144,  65_536).usd(0.15, 1.2),
-    family("qwen3-vl-235b-a22b-instruct", 131_072, 32_768).usd(0.4, 1.6),
-    family("qwen3-vl-235b-a22b-thinking", 131_072, 32_768).usd(0.4, 4.0),
-    family("qwen3-vl-32b-instruct",  131_072,  32_768).usd(0.16, 0.64),
-    family("qwen3-vl-32b-thinking",  131_072,  32_768).usd(0.16, 2.87),
-    family("qwen3.7-max",            991_808,  65_536).usd(2.5, 7.5).cached(0.5),
+    qwen("qwen-3-32b",             128_000, 128_000).usd(0.4, 0.8),
+    qwen("qwen-3-235b*",           131_072,  32_768),
+    qwen("qwen-coder",           1_000_000,  16_384).usd(0.3, 1.5),
+    qwen("qwen-max",                30_720,   8_192).usd(1.6, 6.4),
+    qwen("qwen-plus",              129_024,  16_384).usd(0.4, 1.2),
+    qwen("qwen-plus-2025-01-25",   129_024,   8_192).usd(0.4, 1.2),
+    qwen("qwen-turbo",             129_024,  16_384).usd(0.05, 0.2),
+    qwen("qwen-turbo-2024-11-01", 1_000_000,  8_192).usd(0.05, 0.2),
+    qwen("qwen-turbo-2025-04-28", 1_000_000, 16_384).usd(0.05, 0.2),
+    qwen("qwen-turbo-latest",     1_000_000, 16_384).usd(0.05, 0.2),
+    qwen("qwen3-32b",              131_000, 131_000).usd(0.29, 0.59).caching(LONG),
+    qwen("qwen3-next-80b-a3b*",    262_144,  65_536).usd(0.15, 1.2),
+    qwen("qwen3-vl-235b-a22b-instruct", 131_072, 32_768).usd(0.4, 1.6),
+    qwen("qwen3-vl-235b-a22b-thinking", 131_072, 32_768).usd(0.4, 4.0),
+    qwen("qwen3-vl-32b-instruct",  131_072,  32_768).usd(0.16, 0.64),
+    qwen("qwen3-vl-32b-thinking",  131_072,  32_768).usd(0.16, 2.87),
+    qwen("qwen3.7-max",            991_808,  65_536).usd(2.5, 7.5).cached(0.5),
     family("qwq-plus",                98_304,   8_192).usd(0.8, 2.4),
 
     // Cerebras uses the bare name, and serves half the window of the others.
@@ -102,7 +102,11 @@ const fn family(pattern: &'static str, window: u64, max_output: u64) -> Family {
 
 /// DeepSeek caches on disk, for hours, in units of 64 tokens.
 const fn deepseek(pattern: &'static str, window: u64, max_output: u64) -> Family {
-    family(pattern, window, max_output).caching(Caching::of(7_200, 64, 64))
+    family(pattern, window, max_output).factor(1.06).caching(Caching::of(7_200, 64, 64))
+}
+
+const fn qwen(pattern: &'static str, window: u64, max_output: u64) -> Family {
+    family(pattern, window, max_output).factor(1.07)
 }
 
 /// Groq keeps prefixes for two hours.

@@ -1,4 +1,4 @@
-use super::{Family, family};
+use super::Family;
 
 #[rustfmt::skip]
 pub(super) const FAMILIES: &[Family] = &[
@@ -44,3 +44,7 @@ pub(super) const FAMILIES: &[Family] = &[
     family("pixtral-12b",           128_000, 128_000).usd(0.15, 0.15),
     family("pixtral-large",         128_000, 128_000).usd(2.0, 6.0),
 ];
+
+const fn family(pattern: &'static str, window: u64, max_output: u64) -> Family {
+    super::family(pattern, window, max_output).factor(1.13)
+}

@@ -256,6 +256,15 @@ mod tests {
     }
 
     #[test]
+    fn interim_responses_have_a_bound() {
+        let text = |count| {
+            "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(count) + "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+        };
+        assert_eq!(read_head(&text(MAX_INTERIM)).unwrap().unwrap().head.status, 200);
+        assert!(matches!(read_head(&text(MAX_INTERIM + 1)), Err(Http1Error::TooManyInterim)));
+    }
+
+    #[test]
     fn malformed_heads_are_an_error() {
         for text in [
             "GARBAGE\r\n\r\n",
