@@ -3,6 +3,7 @@
 mod caching;
 mod calibration;
 mod calibration_shared;
+mod changed_answers;
 mod conversations;
 mod hostile;
 mod latency;

@@ -16,6 +16,9 @@ use tidegate_wire::{BranchPoints, Outline, Session};
 
 const MAX_LENGTH: usize = 128;
 
+/// How many answers a client may change when it sends them again: some trim the last one, and some send the reasoning of the last two.
+const ANCHOR: usize = 2;
+
 /// Identifies the conversation that a request continues: the one that its header names, else the one of the session that the client
 /// names anyway, else the one of this tenant with the same content (`points`). Returns `None` for a request without any of them, and for
 /// one whose tenant is not known.
@@ -63,10 +66,13 @@ pub(crate) fn identify(
             |kind: &[u8], digests: &[Digest]| digests.iter().map(|digest| key(kind, &digest.0)).collect();
         let mut own: Vec<ConversationKey> = all(b"branch", &[points.end]);
         own.extend(points.answers.first().map(|answer| key(b"stem", &answer.0)));
+        let anchors = points.answers.get(ANCHOR..).unwrap_or_default();
         let branch = Branch {
             own,
+            own_anchor: anchors.first().map(|answer| key(b"anchor", &answer.0)),
             previous: all(b"branch", &points.before_answers),
             stems: all(b"stem", &points.answers),
+            anchors: all(b"anchor", anchors),
             note: BranchNote::default(),
         };
         let key = key(b"opening", &points.opening.0);

@@ -114,7 +114,7 @@ impl PendingTurn {
                 let (conversations, key) = (gateway.conversations.clone(), identity.key);
                 let branch = identity.branch.as_ref().map(|branch| {
                     let note = branch_note(branch, carried.as_ref(), deferred.is_some());
-                    (branch.own.clone(), entries.waypoint.clone(), carried.clone(), note)
+                    (branch.clone(), entries.waypoint.clone(), carried.clone(), note)
                 });
                 // The messages are slices of the body, which may be released otherwise when the answer begins.
                 let kept = if entries.messages.is_empty() { 0 } else { input.body.len() };
@@ -124,8 +124,8 @@ impl PendingTurn {
                     drop(charge);
                     match branch {
                         // Only now: the messages up to a waypoint must be recorded.
-                        Some((own, waypoint, fold, note)) => {
-                            conversations.save_branch(&own, waypoint, fold, note).await
+                        Some((branch, waypoint, fold, note)) => {
+                            conversations.save_branch(&branch, waypoint, fold, note).await
                         }
                         None => Ok(()),
                     }

@@ -10,16 +10,21 @@ use crate::store::Generation;
 use crate::{ConversationKey, Degraded, Recalled};
 use std::sync::Arc;
 use tidegate_engine::{Digest, Waypoint};
+use tokio::task::JoinSet;
 
 /// Where the state of a request is, and where that of the request before it may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// Where this request stores its state.
     pub own: Vec<ConversationKey>,
+    /// Where it stores its decisions alone, for clients that change their last answers: strangers may have the same beginning.
+    pub own_anchor: Option<ConversationKey>,
     /// Where the state of the previous request may be, the most likely first.
     pub previous: Vec<ConversationKey>,
     /// The same for clients that have changed the end of that request since.
     pub stems: Vec<ConversationKey>,
+    /// Where there may be decisions for clients that have changed the last answers of that request since.
+    pub anchors: Vec<ConversationKey>,
     /// What rides on the state of the previous request.
     pub note: BranchNote,
 }
@@ -58,11 +63,9 @@ impl Conversations {
             !recalled.memory.waypoints().is_empty() && note.generation == generation
         };
         let mut found = [own, previous].into_iter().find(is_found);
-        for key in branch.previous.iter().skip(1).chain(&branch.stems) {
-            if found.is_some() {
-                break;
-            }
-            found = Some(self.recall(*key).await).filter(is_found);
+        if found.is_none() {
+            let elsewhere = branch.previous.iter().skip(1).chain(&branch.stems).chain(&branch.anchors);
+            found = self.recall_all(elsewhere.copied()).await.into_iter().find(is_found);
         }
         let Some(mut found) = found else {
             let Recalled { degraded, is_unavailable, .. } = recorded;
@@ -81,23 +84,53 @@ impl Conversations {
         (Recalled { generation, pinned: None, degraded, is_unavailable, ..found }, note)
     }
 
+    /// Recalls several conversations at once, so that they take no longer than one.
+    async fn recall_all(self: &Arc<Self>, keys: impl Iterator<Item = ConversationKey>) -> Vec<Recalled> {
+        let mut recalls = JoinSet::new();
+        for (at, key) in keys.enumerate() {
+            let this = self.clone();
+            recalls.spawn(async move { (at, this.recall(key).await) });
+        }
+        let mut all = recalls.join_all().await;
+        all.sort_by_key(|(at, _)| *at);
+        all.into_iter().map(|(_, recalled)| recalled).collect()
+    }
+
     /// Stores the state of a request, with the summary in use, so that the next request finds all of it in one place.
     pub async fn save_branch(
         self: &Arc<Self>,
-        own: &[ConversationKey],
+        branch: &Branch,
         waypoint: Option<Waypoint>,
         fold: Option<StoredFold>,
         note: BranchNote,
     ) -> Result<(), Degraded> {
-        for key in own {
-            self.save_note(*key, note).await?;
-            if let Some(fold) = &fold {
-                self.fold(*key, GENERATION, fold.clone()).await?;
-            }
-            let entries = super::Entries { waypoint: waypoint.clone(), ..super::Entries::default() };
-            self.journal(*key, entries).await?;
+        let own = branch.own.iter().map(|key| (*key, note));
+        // What a stranger with the same beginning has cost is nobody else's business.
+        let anchor = branch.own_anchor.iter().map(|key| (*key, BranchNote { spent: 0, ..note }));
+        let mut writes = JoinSet::new();
+        for (key, note) in own.chain(anchor) {
+            let (this, waypoint, fold) = (self.clone(), waypoint.clone(), fold.clone());
+            writes.spawn(async move { this.save_at(key, waypoint, fold, note).await });
         }
-        Ok(())
+        writes.join_all().await.into_iter().collect()
+    }
+
+    /// Stores the state of a request in one place. The waypoint comes last, because what has one is used.
+    async fn save_at(
+        self: &Arc<Self>,
+        key: ConversationKey,
+        waypoint: Option<Waypoint>,
+        fold: Option<StoredFold>,
+        note: BranchNote,
+    ) -> Result<(), Degraded> {
+        let save_fold = async {
+            match fold {
+                Some(fold) => self.fold(key, GENERATION, fold).await.map(drop),
+                None => Ok(()),
+            }
+        };
+        tokio::try_join!(self.save_note(key, note), save_fold)?;
+        self.journal(key, super::Entries { waypoint, ..super::Entries::default() }).await
     }
 
     /// Notes what a branch has cost with a request. `before` rode on the state of the previous request.
