@@ -25,6 +25,10 @@ fn error(provider: &str, used: u64) -> (u16, String) {
         "gemini" => json!([{"error": {"code": 400, "message": format!("The input token count ({used}) exceeds the maximum number of tokens allowed ({WINDOW})."), "status": "INVALID_ARGUMENT"}}]).to_string(),
         "mistral" => json!({"object": "error", "message": format!("Prompt contains {used} tokens and 0 draft tokens, too large for model with {WINDOW} maximum context length"), "type": "invalid_request_error", "code": "3051"}).to_string(),
         "vllm" => json!({"object": "error", "message": format!("This model's maximum context length is {WINDOW} tokens. However, your request has {used} input tokens. Please reduce the length of the input messages."), "type": "BadRequestError", "code": 400}).to_string(),
+        "vllm-at-least" => openai(format!("This model's maximum context length is {WINDOW} tokens. However, you requested 0 output tokens and your prompt contains at least {} input tokens, for a total of at least {} tokens.", WINDOW + 1, WINDOW + 1)),
+        "sglang-total" => openai(format!("Requested token count exceeds the model's maximum context length of {WINDOW} tokens. You requested a total of {used} tokens: {used} tokens from the input messages and 0 tokens for the completion.")),
+        "vertex" => json!([{"error": {"code": 400, "message": format!("Unable to submit request because the input token count is {used} but model only supports up to {WINDOW}."), "status": "INVALID_ARGUMENT"}}]).to_string(),
+        "openrouter-wrapped" => json!({"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": error("openai", used).1, "provider_name": "Tide"}}}).to_string(),
         "sglang" => json!({"object": "error", "message": format!("The input ({used} tokens) is longer than the model's context length ({WINDOW} tokens)."), "type": "BadRequestError", "code": 400}).to_string(),
         "llama.cpp" => json!({"error": {"code": 400, "message": "the request exceeds the available context size. try increasing the context size or enable context shift", "type": "exceed_context_size_error", "n_prompt_tokens": used, "n_ctx": WINDOW}}).to_string(),
         "ollama" => json!({"error": {"message": format!("prompt too long; exceeded max context length by {} tokens", used - WINDOW), "type": "api_error"}}).to_string(),
@@ -35,7 +39,7 @@ fn error(provider: &str, used: u64) -> (u16, String) {
     (400, body)
 }
 
-const PROVIDERS: [&str; 13] = [
+const PROVIDERS: [&str; 17] = [
     "openai",
     "openai-new",
     "azure",
@@ -44,10 +48,14 @@ const PROVIDERS: [&str; 13] = [
     "mistral",
     "deepseek",
     "vllm",
+    "vllm-at-least",
     "sglang",
+    "sglang-total",
+    "vertex",
     "llama.cpp",
     "ollama",
     "openrouter",
+    "openrouter-wrapped",
     "bedrock",
 ];
 
@@ -264,6 +272,42 @@ async fn windows_are_learnt_from_a_list_of_models() {
     .await;
     let after = ask(&tidegate, &body("fresh-model", &run(3), false)).await;
     assert_eq!(figure(&after, "x-tidegate-budget"), 30_000 - 2_048 - 1_500);
+}
+
+/// The window of `gpt-4` is published, but not that of what somebody else serves under its name.
+#[tokio::test]
+async fn an_upstream_that_names_a_larger_window_is_believed() {
+    let upstream = MockUpstream::start().await;
+    upstream.script(|request| match request.target.as_str() {
+        "/v1/models" => {
+            Answer::json(200, json!({"data": [{"id": "gpt-4", "max_model_len": 32_768}]}).to_string())
+        }
+        _ => Answer::chat("ok"),
+    });
+    let tidegate = Setup::new(PATIENT).before(&upstream).start().await;
+    let long = body("gpt-4", &[json!({"role": "user", "content": "the tide ".repeat(6_000)})], false);
+    assert_eq!(ask(&tidegate, &long).await.status, 422);
+    // On Azure an operator chooses the names.
+    let azure = exchange(tidegate.address, post("/openai/v1/chat/completions", &[], long.clone())).await;
+    assert_eq!(azure.status, 200, "{}", azure.text());
+    exchange(tidegate.address, get("/v1/models")).await;
+    until("the window is known", async || {
+        let windows: Value = admin(tidegate.admin, "/api/windows").await.json();
+        windows["windows"][0]["window"] == 32_768
+    })
+    .await;
+    let reply = ask(&tidegate, &long).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+}
+
+/// The tokens of a long run are estimated, far above what they are.
+#[tokio::test]
+async fn an_estimated_run_is_no_reason_to_refuse() {
+    let upstream = MockUpstream::start().await;
+    let config = format!("{PATIENT}[models.\"old\"]\nwindow = 8000\nencoding = \"p50k_base\"\n");
+    let tidegate = Setup::new(&config).before(&upstream).start().await;
+    let run = body("old", &[json!({"role": "user", "content": "=".repeat(60_000)})], false);
+    assert_eq!(ask(&tidegate, &run).await.status, 200);
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use tidegate_tokens::{Model, ModelOverride, ModelTable};
 use tidegate_wire::ParsedRequest;
 
 impl TurnInput {
-    /// The model's window: what the route or `[models]` says, else the smaller of what the upstream has named and what its provider
-    /// has published. What is only typical of the model's family gives way to what the upstream has named.
+    /// The model's window: what the route or `[models]` says, else what the upstream has named, else what its provider has published.
+    /// An upstream that names another window than the provider may serve anything under that name.
     #[must_use]
     pub fn window(&self) -> ContextWindow {
         let is_in_models = matches!(self.model.window, ContextWindow::Configured(_));
@@ -24,7 +24,7 @@ impl TurnInput {
         };
         match (window, self.learnt_window) {
             (ContextWindow::Configured(_), _) | (_, None) => window,
-            (ContextWindow::Known(known), Some(learnt)) if learnt >= known => window,
+            (ContextWindow::Known(known), Some(learnt)) if learnt == known => window,
             (_, Some(learnt)) => ContextWindow::Learnt(learnt),
         }
     }

@@ -141,10 +141,10 @@ proptest! {
             ..TurnInput::new(body.into(), outline, context, Arc::clone(&model))
         };
         let outcome = drive_offline(&mut Turn::new(input, ConversationState::default()), &reader).unwrap();
-        // A window that is certain is the upstream's own. Any other upstream has one of its own choice.
+        // A window that is certain is the upstream's own, unless it says otherwise. Any other upstream has one of its own choice.
         let window = match model.window {
             ContextWindow::Configured(window) => window.0,
-            ContextWindow::Known(window) if !names_deployment => window.0,
+            ContextWindow::Known(window) if !names_deployment => learnt.unwrap_or(window.0),
             _ => window,
         };
         let needed = real(outcome.figures.after.0, &model, percent);

@@ -100,10 +100,17 @@ fn legacy(
     text: &str,
     tokenizer: fn() -> &'static CoreBPE,
 ) -> Tokens {
-    if text.split_ascii_whitespace().any(|run| run.len() > LONGEST_RUN) {
+    if is_estimated(encoding, text) {
         return estimate(text);
     }
     guarded(warned, encoding, text, |text| tokenizer().count_ordinary(text))
+}
+
+/// Whether [`count`] estimates this text, although it has a tokenizer for the encoding.
+#[must_use]
+pub fn is_estimated(encoding: Encoding, text: &str) -> bool {
+    matches!(encoding, Encoding::P50k | Encoding::R50k)
+        && text.split_ascii_whitespace().any(|run| run.len() > LONGEST_RUN)
 }
 
 const LONGEST_RUN: usize = 4096;

@@ -41,7 +41,7 @@ mod tool_schema;
 
 pub use attachment::{audio_tokens, file_tokens};
 pub use calibration::Calibration;
-pub use encoding::{Encoding, count, estimate, is_loaded, load};
+pub use encoding::{Encoding, count, estimate, is_estimated, is_loaded, load};
 pub use image::{Detail, ImageRule, Pixels};
 pub use image_header::pixels_of_data_url;
 pub use model::{Caching, Fit, Model, ModelOverride, Prices};

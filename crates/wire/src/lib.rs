@@ -91,7 +91,7 @@ pub use fingerprint::{Fingerprint, Fingerprinter};
 pub use measure::{Measure, Meter, Unit, words};
 pub use message::{Content, FunctionCall, MessageView, Part, ToolCall, ToolResult};
 pub use model_list::read_model_windows;
-pub use overflow::{Overflow, read_overflow};
+pub use overflow::{Overflow, Used, read_overflow};
 pub use reader::{BranchPoints, CacheLookup, ParsedMessage, ParsedRequest, Predicate, ReadOptions, Reader};
 pub use session::Session;
 pub use span::Span;

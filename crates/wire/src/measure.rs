@@ -1,7 +1,9 @@
 use crate::{Content, MessageView, Part};
 use tidegate_engine::Tokens;
 use tidegate_tokens::chat::{message_tokens, tool_call_tokens};
-use tidegate_tokens::{Detail, Encoding, ImageRule, audio_tokens, count, file_tokens, pixels_of_data_url};
+use tidegate_tokens::{
+    Detail, Encoding, ImageRule, audio_tokens, count, file_tokens, is_estimated, pixels_of_data_url,
+};
 
 /// How the tokens of a message are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,12 +85,17 @@ impl Meter {
     }
 
     fn estimated(&self, view: &MessageView<'_>) -> Tokens {
+        let text = |text: &str| match is_estimated(self.encoding, text) {
+            true => count(self.encoding, text),
+            false => Tokens::ZERO,
+        };
         let part = |part: &Part<'_>| match part {
-            Part::Text(_) | Part::Refusal(_) => Tokens::ZERO,
+            Part::Text(own) | Part::Refusal(own) => text(own),
             Part::Image { .. } | Part::Audio { .. } | Part::File { .. } | Part::Other(_) => self.part(part),
         };
         let content = |content: &Content<'_>| match content {
-            Content::Absent | Content::Null | Content::Text(_) => Tokens::ZERO,
+            Content::Absent | Content::Null => Tokens::ZERO,
+            Content::Text(own) => text(own),
             Content::Parts(parts) => parts.iter().map(part).sum(),
             Content::Unexpected(raw) => self.raw(raw),
         };

@@ -8,7 +8,15 @@ pub struct Overflow {
     /// The model's limit in tokens; `None` if the error does not name it.
     pub limit: Option<u64>,
     /// The input tokens of the request, as the upstream counted them.
-    pub used: Option<u64>,
+    pub used: Option<Used>,
+}
+
+/// A count of input tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Used {
+    Exactly(u64),
+    /// The upstream stopped counting at its limit.
+    AtLeast(u64),
 }
 
 /// Reads the body of an error response. Returns `None` if it is about anything else.
@@ -23,6 +31,10 @@ pub fn read_overflow(status: u16, body: &[u8]) -> Option<Overflow> {
     // Gemini's OpenAI endpoint answers with a list of one.
     let document = document.get(0).unwrap_or(&document);
     let error = document.get("error").filter(|error| !error.is_null()).unwrap_or(document);
+    // OpenRouter passes the error of the provider behind it as a text in its own, which says nothing.
+    if let Some(raw) = error.pointer("/metadata/raw").and_then(Value::as_str) {
+        return read_overflow(status, raw.as_bytes()).or_else(|| by_text(raw));
+    }
     if let Some(overflow) = by_members(error) {
         return Some(overflow);
     }
@@ -58,13 +70,16 @@ const fn wording(phrase: &'static str, limit: &'static str, used: &'static [&'st
     Wording { phrase, limit, used }
 }
 
+/// vLLM stops counting where it knows that the prompt is too long.
+const AT_LEAST: &str = "prompt contains at least";
+
 /// The wordings, the most specific first. An empty `limit` means that the error does not name it.
 const WORDINGS: &[Wording] = &[
     // OpenAI, Azure, DeepSeek, vLLM, Groq, OpenRouter (which says "This endpoint's").
     wording(
         "maximum context length is",
         "maximum context length is",
-        &["resulted in", "request has", "tokens (", "requested about", "requested"],
+        &[AT_LEAST, "resulted in", "request has", "tokens (", "requested about", "requested"],
     ),
     wording("maximum prompt length is", "maximum prompt length is", &["request contains"]),
     // vLLM.
@@ -74,9 +89,13 @@ const WORDINGS: &[Wording] = &[
     wording("exceed context limit:", ">", &["exceed context limit:"]),
     // Gemini.
     wording("exceeds the maximum number of tokens allowed", "tokens allowed", &["input token count"]),
+    wording("but model only supports up to", "only supports up to", &["input token count is"]),
     // Mistral.
     wording("too large for model with", "too large for model with", &["prompt contains"]),
     // SGLang.
+    wording("exceeds the model's maximum context length of", "maximum context length of", &["tokens: "]),
+    wording("exceeds model's maximum context length", "maximum context length (", &["input length ("]),
+    wording("exceeds the maximum allowed input length of", "allowed input length of", &["input length ("]),
     wording("is longer than the model's context length", "model's context length", &["the input ("]),
     wording("exceeds the maximum allowed length", "maximum allowed length", &["input length ("]),
     // llama.cpp, its Python server, Ollama, LM Studio.
@@ -85,12 +104,16 @@ const WORDINGS: &[Wording] = &[
     wording("exceeded max context length", "", &[]),
     wording("input length exceeds the context length", "", &[]),
     wording("is greater than the context length", "", &[]),
+    // Text Generation Inference.
+    wording("`inputs` tokens + `max_new_tokens` must be <=", "must be <=", &["given:"]),
+    wording("`inputs` must have less than", "must have less than", &["given:"]),
     // Bedrock, and gateways that pass its errors on.
     wording("too many input tokens. max input tokens:", "max input tokens:", &["input token count:"]),
     wording("input is too long for requested model", "", &[]),
     // GitHub Copilot, Moonshot, MiniMax, DashScope.
     wording("exceeds the limit of", "exceeds the limit of", &["prompt token count of"]),
     wording("exceeded model token limit", "model token limit:", &["requested:"]),
+    wording("input token length too long", "", &[]),
     wording("context window exceeds limit", "", &[]),
     wording("range of input length should be [1,", "should be [1,", &[]),
     // OpenAI's newer wording.
@@ -104,7 +127,7 @@ fn by_members(error: &Value) -> Option<Overflow> {
     let is_llama = error.get("type").is_some_and(|kind| kind == "exceed_context_size_error");
     is_llama.then(|| Overflow {
         limit: error.get("n_ctx").and_then(Value::as_u64).filter(|limit| PLAUSIBLE.contains(limit)),
-        used: error.get("n_prompt_tokens").and_then(Value::as_u64),
+        used: error.get("n_prompt_tokens").and_then(Value::as_u64).map(Used::Exactly),
     })
 }
 
@@ -115,7 +138,10 @@ fn by_text(message: &str) -> Option<Overflow> {
     let limit = Some(*limit).filter(|mark| !mark.is_empty()).and_then(|mark| number_after(&text, mark));
     Some(Overflow {
         limit: limit.filter(|limit| PLAUSIBLE.contains(limit)),
-        used: used.iter().find_map(|mark| number_after(&text, mark)),
+        used: used.iter().find_map(|mark| {
+            let count = number_after(&text, mark)?;
+            Some(if *mark == AT_LEAST { Used::AtLeast(count) } else { Used::Exactly(count) })
+        }),
     })
 }
 
@@ -136,7 +162,10 @@ mod tests {
     use super::*;
 
     fn of(status: u16, body: &str) -> Option<(Option<u64>, Option<u64>)> {
-        read_overflow(status, body.as_bytes()).map(|Overflow { limit, used }| (limit, used))
+        let used = |used| match used {
+            Used::Exactly(tokens) | Used::AtLeast(tokens) => tokens,
+        };
+        read_overflow(status, body.as_bytes()).map(|overflow| (overflow.limit, overflow.used.map(used)))
     }
 
     /// The error in OpenAI's shape.
@@ -159,9 +188,17 @@ mod tests {
             ("DeepSeek", openai("This model's maximum context length is 65536 tokens. However, you requested 81245 tokens (77149 in the messages, 4096 in the completion). Please reduce the length of the messages or completion."), Some(65_536), Some(77_149)),
             ("vLLM", r#"{"object":"error","message":"This model's maximum context length is 16384 tokens. However, you requested 19591 tokens (9591 in the messages, 10000 in the completion). Please reduce the length of the messages or completion. None","type":"BadRequestError","param":null,"code":400}"#.to_owned(), Some(16_384), Some(9_591)),
             ("vLLM, newer", r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, your request has 5210 input tokens. Please reduce the length of the input messages.","type":"BadRequestError","param":null,"code":400}}"#.to_owned(), Some(4_096), Some(5_210)),
+            ("vLLM, at least", openai("This model's maximum context length is 20000 tokens. However, you requested 0 output tokens and your prompt contains at least 20001 input tokens, for a total of at least 20001 tokens. Please reduce the length of the input prompt or the number of requested output tokens."), Some(20_000), Some(20_001)),
             ("vLLM, prompt", r#"{"object":"error","message":"The decoder prompt (length 6001) is longer than the maximum model length of 4096. Make sure that `max_model_len` is no smaller than the number of text tokens.","type":"BadRequestError","code":400}"#.to_owned(), Some(4_096), Some(6_001)),
             ("SGLang", r#"{"object":"error","message":"The input (61709 tokens) is longer than the model's context length (40960 tokens).","type":"BadRequestError","param":null,"code":400}"#.to_owned(), Some(40_960), Some(61_709)),
             ("SGLang, allowed", openai("Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens). Use a shorter input or enable --allow-auto-truncate."), Some(59_862), Some(160_062)),
+            ("SGLang, total", openai("Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 45000 tokens: 41000 tokens from the input messages and 4000 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit."), Some(32_768), Some(41_000)),
+            ("SGLang, length", openai("Input length (50000) exceeds model's maximum context length (32768)."), Some(32_768), Some(50_000)),
+            ("SGLang, input", openai("The prompt of 9000 tokens exceeds the maximum allowed input length of 8192 tokens"), Some(8_192), None),
+            ("Vertex", r#"[{"error":{"code":400,"message":"Unable to submit request because the input token count is 1200000 but model only supports up to 1048576. Reduce the input token count and try again.","status":"INVALID_ARGUMENT"}}]"#.to_owned(), Some(1_048_576), Some(1_200_000)),
+            ("Text Generation Inference", r#"{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4120 `inputs` tokens and 20 `max_new_tokens`","error_type":"validation"}"#.to_owned(), Some(4_096), Some(4_120)),
+            ("OpenRouter, wrapped", r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"This model's maximum context length is 65536 tokens. However, your messages resulted in 81245 tokens.\",\"type\":\"invalid_request_error\"}}","provider_name":"DeepSeek"}}}"#.to_owned(), Some(65_536), Some(81_245)),
+            ("OpenRouter, wrapped text", r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"prompt is too long: 208310 tokens > 200000 maximum","provider_name":"Anthropic"}}}"#.to_owned(), Some(200_000), Some(208_310)),
             ("llama.cpp", r#"{"error":{"code":400,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"exceed_context_size_error","n_prompt_tokens":14429,"n_ctx":8192}}"#.to_owned(), Some(8_192), Some(14_429)),
             ("llama.cpp, newer", r#"{"error":{"code":400,"message":"request (14429 tokens) exceeds the available context size (8192 tokens), try increasing it","type":"invalid_request_error"}}"#.to_owned(), Some(8_192), Some(14_429)),
             ("llama-cpp-python", openai("Requested tokens (2285) exceed context window of 2048"), Some(2_048), Some(2_285)),
@@ -199,6 +236,7 @@ mod tests {
             "{}".to_owned(),
             "[]".to_owned(),
             r#"{"error":null}"#.to_owned(),
+            r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"Too many images."}}}"#.to_owned(),
         ] {
             assert_eq!(of(400, &body), None, "{body}");
         }

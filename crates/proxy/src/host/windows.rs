@@ -80,7 +80,11 @@ impl LearntWindows {
         {
             return;
         }
-        let Ok(facts) = conversations.published(LEARNT_WINDOWS).await else { return };
+        let Ok(facts) = conversations.published(LEARNT_WINDOWS).await else {
+            // The next request tries again.
+            self.refreshed.store(last, Ordering::Relaxed);
+            return;
+        };
         for (name, fact) in facts {
             // URLs have no spaces.
             let key = name.split_once(' ').map(|(upstream, model)| (upstream.to_owned(), model.to_owned()));

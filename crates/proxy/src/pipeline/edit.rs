@@ -13,7 +13,7 @@ use crate::observe::request::{RequestFacts, RequestObserver};
 use crate::observe::spans;
 use crate::pipeline::identify::{Access, branch_points, identify, is_known};
 use crate::pipeline::recall::recall;
-use crate::pipeline::receive::{Received, deployment};
+use crate::pipeline::receive::{Received, deployment, names_deployment};
 use crate::pipeline::restore::restore;
 use crate::pipeline::rewrite::{Draft, Rewritten, rewrite};
 use crate::pipeline::route::{may_match, promises, route, strategy};
@@ -121,7 +121,9 @@ impl<'a> Managed<'a> {
             (head, sent) = (with_readable_answer(uncompressed(head)), body.clone());
         }
         observer.degrade(recalled.degraded.map(Degraded::reason));
-        let deployment = deployment(head.uri.path()).map(str::to_owned);
+        let path = head.uri.path();
+        let named = || outline.model.clone().filter(|_| names_deployment(path));
+        let deployment = deployment(path).map(str::to_owned).or_else(named);
         let outline = Arc::new(outline);
         let draft = Draft { body, outline, strategy, deployment, ceiling: None, recalled, spent, turn };
         let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gateway::now())).await;

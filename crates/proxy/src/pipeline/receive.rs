@@ -117,6 +117,11 @@ pub(crate) fn deployment(path: &str) -> Option<&str> {
     rest.split('/').next().filter(|name| !name.is_empty())
 }
 
+/// Whether the model that a body names is the name of a deployment, as in the other form of Azure's paths.
+pub(crate) fn names_deployment(path: &str) -> bool {
+    path.starts_with("/openai/v1/")
+}
+
 fn outline(
     reader: &Reader,
     dialect: Dialect,

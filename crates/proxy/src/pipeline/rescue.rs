@@ -26,7 +26,7 @@ use tidegate_context::TurnInput;
 use tidegate_engine::{Strategy, Tokens};
 use tidegate_store::Entries;
 use tidegate_telemetry::names::header;
-use tidegate_wire::{Overflow, read_overflow};
+use tidegate_wire::{Overflow, Used, read_overflow};
 use tracing::info;
 
 /// A request that was sent, with what it takes to plan it again.
@@ -166,7 +166,11 @@ impl Attempt {
         };
         // How many tokens the upstream counts for one of ours.
         let counted = self.counted.0.max(1) as f64;
-        let ratio = overflow.used.map_or(1.0, |used| (used as f64 / counted).clamp(0.25, 4.0));
+        let ratio = match overflow.used {
+            Some(Used::Exactly(used)) => (used as f64 / counted).clamp(0.25, 4.0),
+            Some(Used::AtLeast(used)) => (used as f64 / counted).clamp(1.0, 4.0),
+            None => 1.0,
+        };
         let in_ours = |tokens: Tokens| tokens.share(MARGIN / ratio);
         let budget = self.input.budget_within(limit);
         let asked = self.input.outline.output_limit.map_or(Tokens::ZERO, |limit| Tokens(limit.tokens));

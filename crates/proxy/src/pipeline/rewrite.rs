@@ -23,7 +23,7 @@ pub(crate) struct Draft {
     pub(crate) body: Bytes,
     pub(crate) outline: Arc<Outline>,
     pub(crate) strategy: Strategy,
-    /// The deployment that the path names, which may serve any model.
+    /// The deployment that the request names, which may serve any model.
     pub(crate) deployment: Option<String>,
     /// The most input tokens that the upstream takes, if it has refused the request already.
     pub(crate) ceiling: Option<Tokens>,

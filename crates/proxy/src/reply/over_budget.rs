@@ -34,9 +34,18 @@ pub(crate) fn message(figures: &Figures) -> String {
 fn limit(budget: &Budget) -> String {
     let Budget { window, safe, output, overhead, input, refuse_above } = *budget;
     let (Some(size), Some(input)) = (window.tokens(), input) else {
-        return format!(", and {} may be used.", refuse_above.unwrap_or_default());
+        return format!(
+            ", and {} may be used (`context.budget.max_input`).",
+            refuse_above.unwrap_or_default()
+        );
     };
     let most = refuse_above.unwrap_or_default();
+    let unreserved = safe.unwrap_or(size).saturating_sub(output).saturating_sub(overhead);
+    if most == input && input < unreserved {
+        return format!(
+            ", and {input} may be used: `context.budget.max_input` or `context.budget.max_context_ratio` allows no more of a window of {size}."
+        );
+    }
     if most == input {
         let used = safe.filter(|safe| *safe < size);
         let used = used.map_or_else(String::new, |safe| format!(", {safe} of it in use,"));
@@ -95,6 +104,12 @@ mod tests {
         assert!(asked.contains("less the 1000 that it asks for"), "{asked}");
         let whole = text(&loose, &Capacity::of(ContextWindow::Configured(Tokens(8192))));
         assert!(whole.contains("8192 may be used: its whole window"), "{whole}");
+        for refuse_at in [RefuseAt::Window, RefuseAt::Budget] {
+            let capped = BudgetPolicy { refuse_at, max_input: Some(Tokens(3000)), ..BudgetPolicy::default() };
+            let capped = text(&capped, &Capacity::known(Tokens(128_000)));
+            assert!(capped.contains("3000 may be used: `context.budget.max_input`"), "{capped}");
+            assert!(!capped.contains("less"), "its arithmetic would be wrong: {capped}");
+        }
         let estimated = Capacity { accuracy: Accuracy::Within(4.0), ..known };
         assert!(text(&loose, &estimated).contains("overestimate"));
     }
