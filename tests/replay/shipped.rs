@@ -38,7 +38,7 @@ fn block(yaml: &str, start: &str, indent: &str) -> String {
 
 #[tokio::test]
 async fn nothing_that_ships_costs_more_than_raw_without_a_warning() {
-    let profiles = ["budgeted-chat", "agent", "story", "assistant", "rolling-memory"];
+    let profiles = ["budgeted-chat", "agent", "story", "assistant", "rolling-memory", "coding-agent"];
     let profiles = profiles.map(|name| (name.to_owned(), format!("[context]\nprofile = \"{name}\"\n")));
     let configs = profiles.into_iter().chain(shipped()).chain([("defaults".to_owned(), String::new())]);
     for (name, config) in configs {
