@@ -1,9 +1,8 @@
 //! Summaries that exist already: which of them a request uses, and which messages it replaces.
 
 use crate::role_order::Bridge;
-use crate::turns::{dialogue, last_user_turn, position_of, unresolved_from};
+use crate::turns::{dialogue, last_user_turn, position_of, unresolved_from, with_calls};
 use crate::{Digest, Memory, Message, Policy, Strategy, Tokens};
-use std::ops::Range;
 
 /// A summary of a prefix of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,14 +104,6 @@ pub(crate) fn replaceable(
         !messages[*index].role.is_instruction() && !stays
     };
     (0..upto).filter(goes).collect()
-}
-
-/// Returns the messages that must not be separated from this one: calls that it answers, and other answers to them.
-fn with_calls(messages: &[Message], index: usize) -> Range<usize> {
-    let is_joined = |at: usize| messages.get(at).is_some_and(|message| message.joined);
-    let start = (0..=index).rev().find(|&at| !is_joined(at)).unwrap_or(0);
-    let end = (index + 1..).find(|&at| !is_joined(at)).unwrap_or(index + 1);
-    start..end
 }
 
 /// Returns what these messages would cost without a summary: as they would be masked or trimmed, so that a summary has to be shorter

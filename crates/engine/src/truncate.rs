@@ -111,12 +111,15 @@ fn droppable(inputs: &Inputs<'_>, edits: &Edits) -> Vec<Vec<usize>> {
     let messages = inputs.conversation.messages;
     let (task, request) = (messages.iter().position(Message::is_user_turn), last_user_turn(messages));
     let list = |unit: &Range<usize>, spared: Option<usize>| -> Vec<usize> {
-        let stays = |index: &usize| {
-            messages[*index].role.is_instruction()
-                || [request, spared].contains(&Some(*index))
-                || edits.folded.as_ref().is_some_and(|folded| folded.anchored.contains(index))
+        let stays = |index: usize| {
+            [request, spared].contains(&Some(index))
+                || edits.folded.as_ref().is_some_and(|folded| folded.anchored.contains(&index))
         };
-        unit.clone().filter(|index| !stays(index) && edits.keeps(*index, &[])).collect()
+        if unit.clone().any(stays) {
+            return Vec::new();
+        }
+        let goes = |index: &usize| !messages[*index].role.is_instruction() && edits.keeps(*index, &[]);
+        unit.clone().filter(goes).collect()
     };
     let end = last_cut_before(messages, messages.len());
     let units: Vec<Range<usize>> =

@@ -1,6 +1,7 @@
 //! How a conversation divides into turns, and which end of it an edit leaves alone.
 
 use crate::{Digest, Keep, Kind, Message, Role, Tokens};
+use std::ops::Range;
 
 /// Returns the index of the first message that `keep` protects.
 ///
@@ -67,6 +68,15 @@ pub(crate) fn last_cut_before(messages: &[Message], at: usize) -> usize {
         at -= 1;
     }
     at
+}
+
+/// Returns the messages that must not be separated from this one: calls that it answers, and other answers to them. A user message of
+/// some dialects answers calls and asks a question at once.
+pub(crate) fn with_calls(messages: &[Message], index: usize) -> Range<usize> {
+    let is_joined = |at: usize| messages.get(at).is_some_and(|message| message.joined);
+    let start = (0..=index).rev().find(|&at| !is_joined(at)).unwrap_or(0);
+    let end = (index + 1..).find(|&at| !is_joined(at)).unwrap_or(index + 1);
+    start..end
 }
 
 /// Returns the `count`-th index from the end, or 0 if there are fewer.

@@ -6,7 +6,7 @@
 //! the room: a tail that fits exactly would have to be cut again at the next request.
 
 use crate::role_order::Bridge;
-use crate::turns::{dialogue, last_user_turn, open_turn_from, position_of, unresolved_from};
+use crate::turns::{dialogue, last_user_turn, open_turn_from, position_of, unresolved_from, with_calls};
 use crate::{Conversation, Digest, Kind, Memory, Message, Policy, RoleOrder, Tokens};
 
 /// How much of the beginning and the end of the history stays if not all of it fits.
@@ -137,14 +137,14 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
     Windowed { gap: gap(messages, &dropped), dropped, figures }
 }
 
-/// Returns the indices of the history, which may be dropped: everything but instructions, the last user turn, and the open turn
-/// or unresolved tail.
+/// Returns the indices of the history, which may be dropped: everything but instructions, the last user turn with the calls that it
+/// answers, and the open turn or unresolved tail.
 fn droppable(messages: &[Message]) -> Vec<usize> {
     let open = open_turn_from(messages);
     let has_open_turn = messages[open..].iter().any(Message::is_user_turn);
     let end = if has_open_turn { open } else { unresolved_from(messages) };
-    let request = last_user_turn(messages);
-    (0..end).filter(|&index| !messages[index].role.is_instruction() && Some(index) != request).collect()
+    let request = last_user_turn(messages).map_or(0..0, |request| with_calls(messages, request));
+    (0..end).filter(|index| !messages[*index].role.is_instruction() && !request.contains(index)).collect()
 }
 
 /// Returns how many messages of average length the shares of head and tail hold, within their limits.
@@ -217,7 +217,8 @@ fn in_order(messages: &[Message], mut gap: Vec<usize>, order: RoleOrder) -> Vec<
     let question = gap.iter().rposition(|&index| messages[index].is_user_turn());
     let is_answered = |index: &usize| messages[*index].kind == Kind::Observation;
     if let Some(question) = question.filter(|&at| gap[at + 1..].iter().any(is_answered)) {
-        gap.remove(question);
+        let question = with_calls(messages, gap[question]);
+        gap.retain(|index| !question.contains(index));
     }
     order.removable(messages, gap, &[], Bridge::FirstGap)
 }
