@@ -54,6 +54,32 @@ async fn a_marker_that_moves_does_not_change_the_conversation() {
     assert!(masked.is_sorted() && masked.last() > Some(&0), "{masked:?}");
 }
 
+/// Claude Code puts a block in front of its instructions that is another one in every request.
+#[tokio::test]
+async fn a_changing_attribution_does_not_look_like_a_new_prompt() {
+    let upstream = upstream().await;
+    let tidegate = Tidegate::start("[context.mask]\nkeep = { turns = 2 }\n", &upstream).await;
+    let moves = async |attributed: bool| {
+        let mut moves = 0;
+        for steps in 1..=20 {
+            let mut sent =
+                conversation(steps, 0).replace("Fix the bug", &format!("Fix the bug ({attributed})"));
+            if attributed {
+                let block = format!(
+                    r#""system":[{{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.201.a3f; cch={steps:05x};"}}, "#
+                );
+                sent = sent.replace("\"system\":[", &block);
+            }
+            let (reply, _) = send(&tidegate, &upstream, &sent).await;
+            moves += usize::from(reply.header("x-tidegate-trigger").is_some());
+        }
+        moves
+    };
+    let plain = moves(false).await;
+    assert!((1..8).contains(&plain), "{plain} moves");
+    assert_eq!(moves(true).await, plain);
+}
+
 #[tokio::test]
 async fn other_endpoints_pass_untouched() {
     let upstream = upstream().await;
