@@ -87,6 +87,21 @@ async fn usage_is_read_through_every_compression() {
     }
 }
 
+/// The path is managed in every spelling, so its answer is read in every spelling.
+#[tokio::test]
+async fn usage_is_read_whatever_the_spelling_of_the_path() {
+    let upstream = MockUpstream::start().await;
+    for path in ["/v1/messages/", "/v1//messages", "/V1/Messages"] {
+        let tidegate = Tidegate::start(LIMITED, &upstream).await;
+        upstream.answer(events());
+        let body = r#"{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hi"}]}"#;
+        let headers = [&HEADERS[..], &[("x-conversation-id", "c")]].concat();
+        assert_eq!(exchange(tidegate.address, post(path, &headers, body)).await.status, 200, "{path}");
+        let turn = turns(&tidegate, 1).await.remove(0);
+        assert_eq!(turn["prompt_tokens"], 1_000_000, "{path}: {turn}");
+    }
+}
+
 #[tokio::test]
 async fn every_error_has_a_turn_and_passes_unchanged() {
     let upstream = MockUpstream::start().await;

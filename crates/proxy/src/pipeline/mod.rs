@@ -85,7 +85,8 @@ async fn handle(
     let mut observer = RequestObserver::begin(&worker.gateway.sinks, is_logged, &request, charge);
     let is_http2 = request.version() == Version::HTTP_2;
     // Requests that are no LLM request get their errors in OpenAI's shape.
-    let dialect = Dialect::of_path(request.uri().path()).unwrap_or(Dialect::Chat);
+    let dialect = canonical(request.uri().path()).ok().and_then(|path| Dialect::of_path(&path));
+    let dialect = dialect.unwrap_or(Dialect::Chat);
     let refusal = match dispatch(worker, &snapshot, connection, request, &mut observer).await {
         Ok(Dispatched::Forwarded(Forwarded { response, headers, upstream, turn })) => {
             let response = if is_http2 {
