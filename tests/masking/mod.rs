@@ -6,6 +6,7 @@ mod calibration_shared;
 mod conversations;
 mod hostile;
 mod latency;
+mod limits;
 mod masks;
 mod observations;
 mod observing;

@@ -42,6 +42,8 @@ pub(crate) struct TurnLog {
     /// Our own count of the forwarded request, before any correction.
     counted: Tokens,
     unedited: Unedited,
+    /// Whether messages are stored. What is passed on unedited may be counted only.
+    is_recorded: bool,
     /// Whether the upstream has answered completely, and not with an error.
     is_answered: bool,
     reports: Option<AnswerReports>,
@@ -103,6 +105,7 @@ impl TurnLog {
             model: input.model.clone(),
             counted: TurnLog::count_of(input, outcome),
             unedited: outcome.unedited,
+            is_recorded: input.is_recorded(),
             is_answered: false,
             reports,
         }
@@ -146,7 +149,7 @@ impl TurnLog {
         if let Some(reports) = self.reports.take() {
             reports.write(gateway, &answer, cost);
         }
-        let is_whole = self.is_answered;
+        let is_whole = self.is_answered && self.is_recorded;
         if let AnswerRead::Read(answer) = answer
             && is_whole
             && !is_kept

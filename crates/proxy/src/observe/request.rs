@@ -238,12 +238,17 @@ impl RequestObserver {
 
     /// The answer is complete.
     pub(crate) fn answered(&mut self) {
+        self.ending.outcome = self.outcome_of_answer();
+    }
+
+    /// How the request has ended if the answer is complete by now.
+    pub(crate) fn outcome_of_answer(&self) -> Outcome {
         let is_error = self.ending.upstream.status.is_some_and(|status| status.as_u16() >= 400);
-        self.ending.outcome = match (is_error, self.facts.is_rescued) {
+        match (is_error, self.facts.is_rescued) {
             (true, _) => Outcome::UpstreamError,
             (false, true) => Outcome::Rescued,
             (false, false) => Outcome::Answered,
-        };
+        }
     }
 
     pub(crate) fn broke(&mut self, reason: &'static str) {

@@ -16,7 +16,7 @@ use crate::pipeline::recall::recall;
 use crate::pipeline::receive::{Received, deployment};
 use crate::pipeline::restore::restore;
 use crate::pipeline::rewrite::{Draft, Rewritten, rewrite};
-use crate::pipeline::route::{may_match, promises, route, strategy};
+use crate::pipeline::route::{limits_cost, may_match, promises, route, strategy};
 use crate::pipeline::send::in_step;
 use crate::reply::refusal::Refusal;
 use crate::transport::overload::Limit;
@@ -86,7 +86,8 @@ impl<'a> Managed<'a> {
     ) -> Result<Edited, Refusal> {
         let Managed { worker, route, strategy, .. } = *self;
         let is_edited = received.chat.as_mut().is_some_and(|(body, outline)| {
-            let is_edited = self.holds_history() || needs_turn(strategy, body);
+            // A limit holds whatever the strategy: a client must not be able to bypass it.
+            let is_edited = promises(route) || needs_turn(strategy, body);
             if is_edited {
                 worker.gateway.reader.fingerprint(body, outline);
             }
@@ -173,7 +174,9 @@ impl<'a> Managed<'a> {
         if chat.is_none() && promises(route) {
             return Err(Refusal::Unreadable);
         }
-        if self.holds_history() && !is_known(&head.headers, &snapshot.settings.conversation, access) {
+        // Nor could the cost of a conversation be limited if nobody knows whose it is.
+        let needs_owner = self.holds_history() || limits_cost(route);
+        if needs_owner && !is_known(&head.headers, &snapshot.settings.conversation, access) {
             return Err(Refusal::NoCredentials);
         }
         Ok(Folder {

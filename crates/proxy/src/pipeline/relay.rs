@@ -198,7 +198,7 @@ impl Relay {
 
     fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), FailureKind>> {
         match &mut self.turn {
-            Some(turn) => turn.poll_settled(&self.reader, cx),
+            Some(turn) => turn.poll_settled(&self.reader, &mut self.observer, cx),
             None => Poll::Ready(Ok(())),
         }
     }

@@ -53,23 +53,27 @@ impl Conversations {
         let (recorded, own, previous) =
             tokio::join!(self.recall(records), first(&branch.own), first(&branch.previous));
         let generation = recorded.generation;
-        let is_found = |recalled: &Recalled| {
+        // A request that was passed on unedited has decided nothing, but has cost something.
+        let mut spent = 0;
+        let mut is_found = |recalled: &Recalled| {
             let note = BranchNote::of(recalled);
-            !recalled.memory.waypoints().is_empty() && note.generation == generation
+            let is_current = note.generation == generation;
+            spent = if is_current { note.spent.max(spent) } else { spent };
+            !recalled.memory.waypoints().is_empty() && is_current
         };
-        let mut found = [own, previous].into_iter().find(is_found);
+        let mut found = [own, previous].into_iter().find(&mut is_found);
         for key in branch.previous.iter().skip(1).chain(&branch.stems) {
             if found.is_some() {
                 break;
             }
-            found = Some(self.recall(*key).await).filter(is_found);
+            found = Some(self.recall(*key).await).filter(&mut is_found);
         }
         let Some(mut found) = found else {
             let Recalled { degraded, is_unavailable, .. } = recorded;
-            let note = BranchNote { generation, ..BranchNote::default() };
+            let note = BranchNote { generation, spent, ..BranchNote::default() };
             return (Recalled { generation, degraded, is_unavailable, ..Recalled::default() }, note);
         };
-        let note = BranchNote::of(&found);
+        let note = BranchNote { spent, ..BranchNote::of(&found) };
         if let Some(key) = note.folding {
             let folds = self.recall(key).await.folds;
             let is_new = |fold: &StoredFold| !found.folds.iter().any(|known| known.covers == fold.covers);
