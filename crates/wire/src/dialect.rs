@@ -317,6 +317,11 @@ impl Dialect {
     }
 }
 
+/// Whether a member of the body holds the messages in any dialect.
+pub(crate) fn is_messages_key(key: &str) -> bool {
+    Dialect::ALL.into_iter().any(|dialect| dialect.messages_key() == key)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

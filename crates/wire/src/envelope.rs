@@ -19,6 +19,8 @@ pub(crate) enum Meaning {
     Native,
     /// Where the provider finds the messages before those of the request.
     Upstream,
+    /// A template of the provider's, which may hold all messages.
+    Template,
     /// Has the provider set cache breakpoints itself.
     Breakpoints,
     /// Not used, but refused if it occurs twice.
@@ -137,6 +139,7 @@ pub(crate) struct Envelope {
     pub(crate) stream: bool,
     pub(crate) asks_native: bool,
     pub(crate) continues_upstream: bool,
+    pub(crate) names_template: bool,
     /// The names of sessions, each with its position in the table.
     sessions: Vec<(usize, String)>,
     pub(crate) sets_breakpoints: bool,
@@ -153,6 +156,7 @@ impl Envelope {
             stream: false,
             asks_native: false,
             continues_upstream: false,
+            names_template: false,
             sessions: Vec::new(),
             sets_breakpoints: false,
             output_limit: None,
@@ -203,6 +207,10 @@ impl Envelope {
                 self.continues_upstream |= value.raw().len() > 2 && value.raw() != b"null";
                 true
             }
+            Meaning::Template => {
+                self.names_template = value.first() == Some(b'{');
+                false
+            }
             Meaning::Extra(_) | Meaning::Unused => false,
         };
         match self.values[position].replace(value.span()) {
@@ -236,6 +244,7 @@ impl Envelope {
                 | Meaning::OutputLimit
                 | Meaning::Native
                 | Meaning::Upstream
+                | Meaning::Template
                 | Meaning::Breakpoints
                 | Meaning::Unused => None,
             })

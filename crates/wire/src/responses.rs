@@ -51,5 +51,5 @@ pub(crate) const MEMBERS: MemberTable = MemberTable::new(&[
     ("conversation", Meaning::Upstream),
     ("context_management", Meaning::Native),
     ("tool_choice", Meaning::Unused),
-    ("prompt", Meaning::Unused),
+    ("prompt", Meaning::Template),
 ]);

@@ -108,7 +108,7 @@ impl<'a> Managed<'a> {
         self.admit(&mut folder, &recalled, &outline)?;
         let mut turn = None;
         if self.holds_history() {
-            if outline.continues_upstream {
+            if outline.is_elsewhere() {
                 return Err(Refusal::TwoHistories);
             }
             let settings = &self.snapshot.settings.conversation;
