@@ -62,11 +62,8 @@ pub(crate) enum AnswerRead<'a> {
 }
 
 impl AnswerRead<'_> {
-    fn usage(&self) -> Option<Usage> {
-        match self {
-            AnswerRead::Read(answer) => answer.usage,
-            AnswerRead::Unreadable { .. } | AnswerRead::Nothing => None,
-        }
+    fn is_partial(&self) -> bool {
+        matches!(self, AnswerRead::Read(answer) if answer.partial)
     }
 }
 
@@ -137,9 +134,9 @@ impl TurnLog {
 
     /// Writes the turn. `is_kept` is whether the answer is in the timeline already.
     pub(crate) async fn write(mut self, gateway: &Gateway, answer: AnswerRead<'_>, is_kept: bool) {
-        let usage = answer.usage();
-        let cost = self.cost(&answer);
-        self.record.cost_estimated = cost.is_some() && usage.is_none();
+        let usage = self.usage(&answer);
+        let cost = self.cost(&answer, usage);
+        self.record.cost_estimated = cost.is_some() && (usage.is_none() || answer.is_partial());
         self.record.prompt_tokens = usage.map(|usage| usage.prompt_tokens);
         self.record.completion_tokens = usage.map(|usage| usage.completion_tokens);
         self.record.cached_tokens = usage.map(|usage| usage.cached_tokens);
@@ -147,7 +144,7 @@ impl TurnLog {
         self.record.unedited_cost_usd = cost.map(|cost| cost.unedited);
         self.record.planned_cost_usd = cost.and_then(|cost| cost.planned);
         if let Some(reports) = self.reports.take() {
-            reports.write(gateway, &answer, cost);
+            reports.write(gateway, &answer, usage, cost);
         }
         let is_whole = self.is_answered && self.is_recorded;
         if let AnswerRead::Read(answer) = answer
@@ -197,6 +194,9 @@ impl TurnLog {
         let reported = |value: Option<u64>| value.unwrap_or(0);
         // What was refused or failed is not billed: its tokens would make it look like a request that was left as it is.
         let is_counted = !self.has_failed();
+        let is_error = [Outcome::UpstreamError, Outcome::UpstreamBroke]
+            .into_iter()
+            .any(|outcome| record.outcome == outcome.name());
         let sent = |tokens: Tokens| if is_counted { tokens.0 } else { 0 };
         let counts = [
             ("tokens_before", sent(figures.before)),
@@ -210,7 +210,7 @@ impl TurnLog {
             (COST, record.cost_usd.map_or(0, nanodollars)),
             (UNEDITED_COST, record.unedited_cost_usd.map_or(0, nanodollars)),
             ("refusals", u64::from(record.outcome == Outcome::Refused.name())),
-            ("errors", u64::from(record.outcome == Outcome::UpstreamError.name())),
+            ("errors", u64::from(is_error)),
             ("degraded", u64::from(record.degraded.is_some())),
         ];
         Turn {
@@ -240,8 +240,22 @@ impl TurnLog {
         record.overflow_rejected || is_unanswered
     }
 
+    /// What the upstream reported. At the beginning of a stream it reports what it has written by then: if that is all that came, our
+    /// own count is nearer the truth.
+    fn usage(&self, answer: &AnswerRead<'_>) -> Option<Usage> {
+        let AnswerRead::Read(answer) = answer else { return None };
+        let usage = answer.usage?;
+        let written = if answer.partial { self.written(answer).0 } else { 0 };
+        Some(Usage { completion_tokens: usage.completion_tokens.max(written), ..usage })
+    }
+
+    /// Our own count of what the model has written.
+    fn written(&self, answer: &Answer) -> Tokens {
+        answer.texts().map(|text| count(self.model.encoding, text)).sum()
+    }
+
     /// The cost of the turn: by what the upstream reported, else by our own count of what went out and came back.
-    fn cost(&self, answer: &AnswerRead<'_>) -> Option<Cost> {
+    fn cost(&self, answer: &AnswerRead<'_>, usage: Option<Usage>) -> Option<Cost> {
         let prices = self.model.prices?;
         let estimated = |completion: Tokens| Usage {
             prompt_tokens: self.counted.0,
@@ -249,13 +263,10 @@ impl TurnLog {
             ..Usage::default()
         };
         let usage = match answer {
-            AnswerRead::Read(Answer { usage: Some(usage), .. }) => *usage,
+            AnswerRead::Read(_) if let Some(usage) = usage => usage,
             // Errors are not billed.
             AnswerRead::Read(answer) if answer.failed => return None,
-            AnswerRead::Read(answer) => {
-                let texts = answer.content.iter().chain(answer.tool_calls.iter().map(|call| &call.arguments));
-                estimated(texts.map(|text| count(self.model.encoding, text)).sum())
-            }
+            AnswerRead::Read(answer) => estimated(self.written(answer)),
             AnswerRead::Unreadable { length } => estimated(Tokens(length.div_ceil(BYTES_PER_TOKEN))),
             AnswerRead::Nothing => return None,
         };
@@ -284,8 +295,7 @@ impl TurnLog {
 }
 
 impl AnswerReports {
-    fn write(self, gateway: &Gateway, answer: &AnswerRead<'_>, cost: Option<Cost>) {
-        let usage = answer.usage();
+    fn write(self, gateway: &Gateway, answer: &AnswerRead<'_>, usage: Option<Usage>, cost: Option<Cost>) {
         let answer = match answer {
             AnswerRead::Read(answer) => Some(*answer),
             AnswerRead::Unreadable { .. } => None,

@@ -21,8 +21,8 @@ use tidegate_config::Route;
 use tidegate_context::{Figures, FoldRequest};
 use tidegate_engine::Tokens;
 use tidegate_store::{Branch, BranchNote, Degraded, NotKept, StoredFold};
-use tidegate_telemetry::Labels;
 use tidegate_telemetry::names::span;
+use tidegate_telemetry::{Labels, Outcome};
 use tidegate_tokens::Fit;
 use tidegate_wire::Answer;
 use tokio::runtime::Handle;
@@ -161,7 +161,10 @@ impl PendingTurn {
         let waits = limits_cost(route) && log.is_some() && !is_store_unavailable;
         let counted = TurnLog::count_of(input, outcome);
         let is_only_observed = route.context.observe && outcome.figures.before != outcome.figures.after;
-        let sample = (input.model.fit == Fit::Nearest && !is_only_observed).then(|| CalibrationSample {
+        // What the provider takes away, or has before these messages, is in its count and not in ours.
+        let is_elsewhere = outcome.figures.is_native || outcome.figures.continues_upstream;
+        let is_comparable = !is_only_observed && !is_elsewhere;
+        let sample = (input.model.fit == Fit::Nearest && is_comparable).then(|| CalibrationSample {
             tenant,
             model: input.model.name.clone(),
             counted,
@@ -301,7 +304,11 @@ impl PendingTurn {
     fn count(&mut self, reader: &AnswerReader, observer: &mut RequestObserver) -> CostCount {
         let Some(log) = self.log.take() else { return CostCount::Unlimited };
         observer.degrade(self.failure().map(Degraded::reason));
-        let facts = RequestFacts { outcome: observer.outcome_of_answer(), ..observer.facts() };
+        let outcome = match reader.is_failed() {
+            true => Outcome::UpstreamError,
+            false => observer.outcome_of_answer(),
+        };
+        let facts = RequestFacts { outcome, ..observer.facts() };
         let answer = self.read.take().map(|answer| *answer).or_else(|| reader.answer());
         let write = self.written(log, facts, observer, answer, reader.passed());
         CostCount::Running(self.tasks.spawn(write))
