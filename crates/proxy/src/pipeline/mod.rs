@@ -195,7 +195,7 @@ async fn complete_chat(
     let arrived = Instant::now();
     let Some(managed) = Managed::new(worker, snapshot, &received, path, observer)? else {
         let (head, body) = (received.head, SendBody::pieces([received.sent]));
-        let headers = unmanaged_headers(&head.method, path);
+        let headers = unmanaged_headers(&head.method, path, None);
         return send(worker, snapshot.default_upstream(), head, body, observer, headers, None).await;
     };
     let requested_model = model_label(received.model());
@@ -253,7 +253,7 @@ async fn pass_through(
     }
     let upstream = route.map_or(snapshot.default_upstream(), |route| snapshot.prepared(&route.upstream));
     let body = SendBody::Stream(Upload::new(body, settings.server.body_timeout, observer.upload.clone()));
-    let headers = unmanaged_headers(&head.method, path);
+    let headers = unmanaged_headers(&head.method, path, route.map(|route| &*route.name));
     let is_model_list = is_model_list(&head.method, path);
     let mut sent = send(worker, upstream, head, body, observer, headers, None).await?;
     if is_model_list {
