@@ -54,6 +54,22 @@ async fn a_marker_that_moves_does_not_change_the_conversation() {
     assert!(masked.is_sorted() && masked.last() > Some(&0), "{masked:?}");
 }
 
+#[tokio::test]
+async fn a_request_can_ask_for_the_longer_window() {
+    let upstream = upstream().await;
+    let tidegate = Tidegate::start("[upstreams.default]\nidle_timeout = \"20s\"\n", &upstream).await;
+    let window = async |beta: &str| {
+        let headers = [("x-api-key", "sk-ant-1"), ("anthropic-beta", beta)];
+        let reply = exchange(tidegate.address, post(MESSAGES, &headers, conversation(1, 0))).await;
+        let budget: u64 = reply.header("x-tidegate-budget").unwrap().parse().unwrap();
+        // Less the answer and the reserve.
+        (budget + 1_000) * 20 / 19
+    };
+    assert_eq!(window("fine-grained-tool-streaming-2025-05-14").await, 200_000);
+    assert_eq!(window("fine-grained-tool-streaming-2025-05-14, context-1m-2025-08-07").await, 1_000_000);
+    assert_eq!(window("prompt-caching-2024-07-31").await, 200_000);
+}
+
 /// Claude Code puts a block in front of its instructions that is another one in every request.
 #[tokio::test]
 async fn a_changing_attribution_does_not_look_like_a_new_prompt() {

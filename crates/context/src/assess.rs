@@ -1,7 +1,6 @@
 //! Reads a request, measures it and asks the engine what to do with it.
 
 use crate::markers::{self, LONGEST_MARKER};
-use crate::policy::economy;
 use crate::recall::is_gone;
 use crate::{ConversationState, PinnedMessage, PlacedExcerpt, RecalledExcerpt, SummaryMessage, TurnInput};
 use std::borrow::Cow;
@@ -70,7 +69,7 @@ impl TurnInput {
             head: chat.head,
             fixed: chat.fixed,
             budget: self.budget(&chat),
-            economy: economy(&self.model, self.is_cached(&chat)),
+            economy: self.economy(&chat),
             marker: self.marker(reader),
             pinned: self.scaled(state.notes_in(self).map_or(Tokens::ZERO, |notes| notes.tokens)),
         };

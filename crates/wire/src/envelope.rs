@@ -95,6 +95,12 @@ pub(crate) fn attribution(raw: &[u8]) -> Option<Span> {
     found.filter(|_| read.is_ok())
 }
 
+/// Whether a cache marker asks for the longer of the two lives that there are.
+#[must_use]
+pub fn lives_an_hour(marker: &[u8]) -> bool {
+    memchr::memmem::find(marker, b"\"1h\"").is_some()
+}
+
 /// Whether the provider is asked to take parts of the conversation away. What it keeps of earlier thinking is no such part: Claude Code
 /// says that in every request.
 fn asks_native(value: Value<'_>) -> Result<bool, Unreadable> {
@@ -143,6 +149,7 @@ pub(crate) struct Envelope {
     /// The names of sessions, each with its position in the table.
     sessions: Vec<(usize, String)>,
     pub(crate) sets_breakpoints: bool,
+    pub(crate) sets_long_breakpoints: bool,
     /// The limit, with its position in the table.
     output_limit: Option<(usize, u64)>,
 }
@@ -159,6 +166,7 @@ impl Envelope {
             names_template: false,
             sessions: Vec::new(),
             sets_breakpoints: false,
+            sets_long_breakpoints: false,
             output_limit: None,
         }
     }
@@ -191,6 +199,7 @@ impl Envelope {
             Meaning::Breakpoints => {
                 value.check()?;
                 self.sets_breakpoints = value.raw() != b"null";
+                self.sets_long_breakpoints = lives_an_hour(value.raw());
                 true
             }
             Meaning::OutputLimit => {

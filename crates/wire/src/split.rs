@@ -30,6 +30,8 @@ pub struct Outline {
     pub sessions: Vec<Session>,
     /// Whether the request asks for cache breakpoints as a whole, beside those of its messages.
     pub sets_breakpoints: bool,
+    /// Whether these are to live for an hour.
+    pub sets_long_breakpoints: bool,
     pub output_limit: Option<OutputLimit>,
     /// What the model reads besides the messages, in an order that does not depend on the body.
     pub extras: Vec<Extra>,
@@ -201,6 +203,7 @@ fn walk(
         asks_native: envelope.asks_native,
         continues_upstream: envelope.continues_upstream,
         sets_breakpoints: envelope.sets_breakpoints,
+        sets_long_breakpoints: envelope.sets_long_breakpoints,
         newly_checked,
     })
 }

@@ -14,7 +14,7 @@ use tidegate_context::{
 use tidegate_engine::{Digest, Tokens};
 use tidegate_store::{Entries, Generation, MessageId, RawMessage, Standing, Turn};
 use tidegate_telemetry::{Answered, Labels, Outcome, RequestSpan, UpstreamSpan};
-use tidegate_tokens::{Model, count};
+use tidegate_tokens::{Model, Prices, count};
 use tidegate_wire::{Answer, Dialect, Usage, chain};
 
 /// The counter of what a conversation has cost, in billionths of a dollar.
@@ -39,6 +39,8 @@ pub(crate) struct TurnLog {
     /// The digest of the conversation up to the request's last message.
     end: Option<Digest>,
     model: Arc<Model>,
+    /// What the request is billed at.
+    prices: Option<Prices>,
     /// Our own count of the forwarded request, before any correction.
     counted: Tokens,
     unedited: Unedited,
@@ -100,6 +102,7 @@ impl TurnLog {
             dialect: input.outline.dialect,
             end: outcome.end(),
             model: input.model.clone(),
+            prices: input.prices(&outcome.assessment.chat),
             counted: TurnLog::count_of(input, outcome),
             unedited: outcome.unedited,
             is_recorded: input.is_recorded(),
@@ -256,7 +259,7 @@ impl TurnLog {
 
     /// The cost of the turn: by what the upstream reported, else by our own count of what went out and came back.
     fn cost(&self, answer: &AnswerRead<'_>, usage: Option<Usage>) -> Option<Cost> {
-        let prices = self.model.prices?;
+        let prices = self.prices?;
         let estimated = |completion: Tokens| Usage {
             prompt_tokens: self.counted.0,
             completion_tokens: completion.0,

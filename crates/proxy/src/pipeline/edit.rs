@@ -15,7 +15,7 @@ use crate::pipeline::identify::{Access, branch_points, identify, is_known};
 use crate::pipeline::recall::recall;
 use crate::pipeline::receive::{Received, deployment};
 use crate::pipeline::restore::restore;
-use crate::pipeline::rewrite::{Draft, Rewritten, rewrite};
+use crate::pipeline::rewrite::{Draft, Rewritten, asks_long_window, rewrite};
 use crate::pipeline::route::{limits_cost, may_match, promises, route, strategy};
 use crate::pipeline::send::in_step;
 use crate::reply::refusal::Refusal;
@@ -124,7 +124,18 @@ impl<'a> Managed<'a> {
         observer.degrade(recalled.degraded.map(Degraded::reason));
         let deployment = deployment(head.uri.path()).map(str::to_owned);
         let outline = Arc::new(outline);
-        let draft = Draft { body, outline, strategy, deployment, ceiling: None, recalled, spent, turn };
+        let asks_long_window = asks_long_window(&head.headers);
+        let draft = Draft {
+            body,
+            outline,
+            strategy,
+            deployment,
+            asks_long_window,
+            ceiling: None,
+            recalled,
+            spent,
+            turn,
+        };
         let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gateway::now())).await;
         let Some(rewritten) = rewritten else {
             let unread = Edited { head, sent, folder, rewritten: None };
