@@ -120,9 +120,15 @@ async fn a_session_id_names_the_conversation() {
         let reply = exchange(tidegate.address, post(CHAT, &headers, body)).await;
         reply.header("x-tidegate-conversation").unwrap_or_default().to_owned()
     };
-    for header in
-        ["x-claude-code-session-id", "session-id", "x-session-id", "x-opencode-session", "x-session-affinity"]
-    {
+    for header in [
+        "x-claude-code-session-id",
+        "session-id",
+        "session_id",
+        "conversation_id",
+        "x-session-id",
+        "x-opencode-session",
+        "x-session-affinity",
+    ] {
         assert_eq!(named(&[(header, "s-1")], QUESTION).await, "s-1", "{header}");
     }
     let noting = |members: &str| QUESTION.replace("{\"model\"", &format!("{{{members},\"model\""));

@@ -29,6 +29,25 @@ async fn counts(model: &str, stream: bool, later: &[(&str, &str)]) -> (u64, u64)
     (first, figure(&reply, "x-tidegate-tokens-before"))
 }
 
+/// What the provider takes away or has already is not in our count, so the two cannot be compared.
+#[tokio::test]
+async fn requests_that_the_provider_manages_teach_nothing() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("", &upstream).await;
+    upstream.answer(Answer::json(200, "{}"));
+    let plain = body("mystery-1", &conversation(4), &[]);
+    let before = figure(&send(&tidegate, &upstream, &[], &plain).await.0, "x-tidegate-tokens-before");
+    let usage = json!({"prompt_tokens": before / 2, "completion_tokens": 1});
+    upstream.answer(Answer::json(200, json!({"object": "chat.completion", "choices": [], "usage": usage})));
+    let native = plain.replacen('{', r#"{"context_management":[{"type":"compaction"}],"#, 1);
+    for _ in 0..8 {
+        let (reply, _) = send(&tidegate, &upstream, &[], &native).await;
+        assert_eq!(reply.header("x-tidegate-edits"), Some("native"));
+    }
+    let (reply, _) = send(&tidegate, &upstream, &[], &plain).await;
+    assert_eq!(figure(&reply, "x-tidegate-tokens-before"), before);
+}
+
 #[tokio::test]
 async fn an_unknown_model_is_calibrated_within_a_few_turns() {
     for stream in [false, true] {

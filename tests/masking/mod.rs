@@ -7,6 +7,7 @@ mod changed_answers;
 mod conversations;
 mod hostile;
 mod latency;
+mod limits;
 mod masks;
 mod observations;
 mod observing;

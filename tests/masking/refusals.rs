@@ -29,6 +29,23 @@ async fn a_request_over_budget_is_refused_with_its_token_counts() {
     assert_eq!(upstream.connections(), 0, "nothing reached the upstream");
 }
 
+/// Servers such as llama.cpp's shorten an answer that has no room, so only a prompt that leaves none at all is refused.
+#[tokio::test]
+async fn an_answer_as_long_as_a_configured_window_is_the_upstreams_to_judge() {
+    let upstream = MockUpstream::start().await;
+    let config = "[models.\"tiny\"]\nwindow = 4096\nencoding = \"o200k_base\"\n";
+    let tidegate = Tidegate::start(config, &upstream).await;
+    let asking = |text: &str| {
+        format!(r#"{{"model":"tiny","max_tokens":4096,"messages":[{{"role":"user","content":"{text}"}}]}}"#)
+    };
+    let (_, arrived) = send(&tidegate, &upstream, &[], &asking("hi")).await;
+    assert_eq!(arrived, asking("hi"));
+    let (_, arrived) = send(&tidegate, &upstream, &[], &asking(&"word ".repeat(4_000))).await;
+    assert_eq!(arrived, asking(&"word ".repeat(4_000)));
+    let reply = exchange(tidegate.address, post(CHAT, &[], asking(&"word ".repeat(4_096)))).await;
+    assert_eq!((reply.status, reply.error_code().as_str()), (422, "context_budget_exceeded"));
+}
+
 #[tokio::test]
 async fn the_budget_overrides_the_pace() {
     let upstream = MockUpstream::start().await;

@@ -7,7 +7,7 @@ use crate::support::tidegate::Tidegate;
 use crate::support::until;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tidegate_testkit::{Answer, Coding, MockUpstream};
+use tidegate_testkit::{Answer, Coding, Ending, MockUpstream};
 
 /// 2.50 USD per answer, and the next one is refused.
 const LIMITED: &str = "[store]\nurl = \"memory:\"\n[context.limits]\nmax_cost_usd = 1.0\n\
@@ -85,6 +85,48 @@ async fn usage_is_read_through_every_compression() {
             }
         }
     }
+}
+
+/// The path is managed in every spelling, so its answer is read in every spelling.
+#[tokio::test]
+async fn usage_is_read_whatever_the_spelling_of_the_path() {
+    let upstream = MockUpstream::start().await;
+    for path in ["/v1/messages/", "/v1//messages", "/V1/Messages"] {
+        let tidegate = Tidegate::start(LIMITED, &upstream).await;
+        upstream.answer(events());
+        let body = r#"{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hi"}]}"#;
+        let headers = [&HEADERS[..], &[("x-conversation-id", "c")]].concat();
+        assert_eq!(exchange(tidegate.address, post(path, &headers, body)).await.status, 200, "{path}");
+        let turn = turns(&tidegate, 1).await.remove(0);
+        assert_eq!(turn["prompt_tokens"], 1_000_000, "{path}: {turn}");
+    }
+}
+
+/// A stream reports at its beginning that it has written one token.
+#[tokio::test]
+async fn an_answer_that_breaks_off_costs_what_it_has_written() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start(LIMITED, &upstream).await;
+    let started = json!({"id": "m", "type": "message", "role": "assistant", "content": [],
+        "usage": {"input_tokens": 10, "output_tokens": 1}});
+    let events = [
+        json!({"type": "message_start", "message": started}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "one two ".repeat(50)}}),
+        json!({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "one two ".repeat(100)}}),
+    ];
+    let head = Answer::new(200).header("content-type", "text/event-stream").chunked();
+    let stream = events.iter().fold(head, |answer, event| answer.chunk(format!("data: {event}\n\n")));
+    upstream.then(stream.break_off(Ending::Close));
+    ask(&tidegate).await;
+    let turn = turns(&tidegate, 1).await.remove(0);
+    let written = turn["completion_tokens"].as_u64().unwrap();
+    assert!((290..320).contains(&written), "{turn}");
+    assert_eq!((&turn["prompt_tokens"], &turn["cost_estimated"]), (&json!(10), &json!(true)), "{turn}");
+    assert_eq!(turn["outcome"], "upstream_broke");
+    let page: Value = admin(tidegate.admin, "/api/conversations?trouble=errors").await.json();
+    assert_eq!(page["conversations"][0]["name"], "c", "{page}");
 }
 
 #[tokio::test]

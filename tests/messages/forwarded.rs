@@ -55,6 +55,48 @@ async fn a_marker_that_moves_does_not_change_the_conversation() {
 }
 
 #[tokio::test]
+async fn a_request_can_ask_for_the_longer_window() {
+    let upstream = upstream().await;
+    let tidegate = Tidegate::start("[upstreams.default]\nidle_timeout = \"20s\"\n", &upstream).await;
+    let window = async |beta: &str| {
+        let headers = [("x-api-key", "sk-ant-1"), ("anthropic-beta", beta)];
+        let reply = exchange(tidegate.address, post(MESSAGES, &headers, conversation(1, 0))).await;
+        let budget: u64 = reply.header("x-tidegate-budget").unwrap().parse().unwrap();
+        // Less the answer and the reserve.
+        (budget + 1_000) * 20 / 19
+    };
+    assert_eq!(window("fine-grained-tool-streaming-2025-05-14").await, 200_000);
+    assert_eq!(window("fine-grained-tool-streaming-2025-05-14, context-1m-2025-08-07").await, 1_000_000);
+    assert_eq!(window("prompt-caching-2024-07-31").await, 200_000);
+}
+
+/// Claude Code puts a block in front of its instructions that is another one in every request.
+#[tokio::test]
+async fn a_changing_attribution_does_not_look_like_a_new_prompt() {
+    let upstream = upstream().await;
+    let tidegate = Tidegate::start("[context.mask]\nkeep = { turns = 2 }\n", &upstream).await;
+    let moves = async |attributed: bool| {
+        let mut moves = 0;
+        for steps in 1..=20 {
+            let mut sent =
+                conversation(steps, 0).replace("Fix the bug", &format!("Fix the bug ({attributed})"));
+            if attributed {
+                let block = format!(
+                    r#""system":[{{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.201.a3f; cch={steps:05x};"}}, "#
+                );
+                sent = sent.replace("\"system\":[", &block);
+            }
+            let (reply, _) = send(&tidegate, &upstream, &sent).await;
+            moves += usize::from(reply.header("x-tidegate-trigger").is_some());
+        }
+        moves
+    };
+    let plain = moves(false).await;
+    assert!((1..8).contains(&plain), "{plain} moves");
+    assert_eq!(moves(true).await, plain);
+}
+
+#[tokio::test]
 async fn other_endpoints_pass_untouched() {
     let upstream = upstream().await;
     let tidegate = Tidegate::start(EVERY_TURN, &upstream).await;

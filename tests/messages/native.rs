@@ -48,6 +48,28 @@ async fn the_file_can_have_them_managed_all_the_same() {
     }
 }
 
+/// The provider reads nothing before what it has compacted: a summary there would be lost, and what was compacted with it.
+#[tokio::test]
+async fn what_the_provider_has_compacted_is_never_folded() {
+    let upstream = upstream().await;
+    let [.., compacted] = managed_by_the_provider();
+    for (strategy, edits) in [
+        ("hybrid", "masked=4,folded=0,dropped=0"),
+        ("summarization", "masked=0,folded=0,dropped=0"),
+        ("window", "masked=0,folded=0,dropped=0"),
+    ] {
+        let settings = format!(
+            "[context]\nnative = \"ignore\"\nstrategy = \"{strategy}\"\n[context.fold]\nmode = \"inline\"\nwhen = {{ user_turns = 1 }}\n\
+             keep = {{ turns = 1 }}\n[context.window]\nhead_min = 1\ntail_min = 1\nhead_max = 1\ntail_max = 1\n\
+             [context.budget]\nmax_input = 3000\n{EVERY_TURN}"
+        );
+        let tidegate = Tidegate::start(&settings, &upstream).await;
+        let (reply, arrived) = send(&tidegate, &upstream, &compacted).await;
+        assert_eq!(reply.header("x-tidegate-edits"), Some(edits), "{strategy}");
+        assert!(arrived.contains(r#"{"type":"compaction","content":"The bug was found."}"#), "{strategy}");
+    }
+}
+
 /// What asks for nothing is like nothing, and what is only said is no request.
 #[tokio::test]
 async fn only_a_request_to_the_provider_counts() {

@@ -47,6 +47,8 @@ async fn each_outcome_has_its_own_label() {
         Answer::chat_stream(["a", "b"]),
         Answer::sse(["{}"]).break_off(Ending::Close),
         Answer::chat("hello").break_after_body_bytes(10, Ending::Close),
+        Answer::json(200, r#"{"error":{"message":"busy"}}"#),
+        Answer::sse([r#"{"error":{"message":"busy"}}"#]),
         Answer::new(200).break_off(Ending::Close),
         Answer::new(200).stall(),
     ] {
@@ -73,6 +75,8 @@ async fn each_outcome_has_its_own_label() {
         (200, "answered", None),
         (200, "upstream_broke", Some("upstream_closed")),
         (200, "upstream_broke", Some("upstream_closed")),
+        (200, "upstream_error", Some("upstream_error")),
+        (200, "upstream_error", Some("upstream_error")),
         (502, "upstream_error", Some("upstream_unreachable")),
         (504, "upstream_error", Some("upstream_timeout")),
         (400, "refused", Some("invalid_path")),

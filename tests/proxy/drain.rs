@@ -84,6 +84,9 @@ async fn requests_over_the_drain_timeout_end_with_an_error() {
     assert_eq!(stream.end, End::Complete);
     let reply = waiting.reply().await;
     assert_eq!((reply.status, reply.error_code().as_str()), (503, "shutting_down"));
+    // The upstream has done nothing wrong.
+    let log = tidegate.access_log(2).await;
+    assert!(log.iter().all(|line| line["outcome"] == "refused"), "{log:?}");
     assert_eq!(tidegate.ended().await.code(), Some(0));
 }
 

@@ -129,6 +129,19 @@ async fn a_configured_key_replaces_the_clients() {
         let arrived = upstream.next_request().await;
         assert_eq!(arrived.headers_named("authorization"), ["Bearer sk-configured"]);
     }
+    // Anthropic's API has a header of its own. None of the client's goes beside it.
+    let theirs =
+        [("x-api-key", "sk-client"), ("authorization", "Bearer sk-client"), ("api-key", "sk-client")];
+    for (path, header, value) in
+        [("/v1/messages", "x-api-key", "sk-configured"), (CHAT, "authorization", "Bearer sk-configured")]
+    {
+        exchange(tidegate.address, post(path, &theirs, QUESTION)).await;
+        let arrived = upstream.next_request().await;
+        for name in ["authorization", "x-api-key", "api-key"] {
+            let sent = if name == header { vec![value] } else { Vec::new() };
+            assert_eq!(arrived.headers_named(name), sent, "{path}: {name}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! HTTP/2 upstreams under load, and upstreams that abuse it: the client gets a complete answer or a clear error, nothing leaks, and the
 //! next request is served.
 
-use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, post};
+use crate::support::client::{CHAT, Client, QUESTION, chat, exchange, get, post};
 use crate::support::raw_http2::{
     Act, INTERNAL_ERROR, REFUSED_STREAM, Script, data, frame, go_away, headers, raw_http2, reset,
 };
@@ -190,6 +190,29 @@ async fn a_go_away_lets_answers_under_way_finish() {
     let reply = exchange(tidegate.address, chat()).await;
     assert_eq!((reply.status, reply.text().as_str()), (200, "{\"last\":1}"));
     assert_recovers(&tidegate, "the next request needs another connection").await;
+}
+
+/// Requests whose bodies are passed on as they arrive cannot be sent twice, but nothing of them has been sent.
+#[tokio::test]
+async fn what_is_passed_on_after_a_go_away_gets_another_connection() {
+    let requests = [get("/v1/files"), post("/v1/files", &[], "a file"), post("/v1/files", &[], "")];
+    for request in requests {
+        let tidegate = abused(|stream| {
+            vec![
+                Act::Send(headers(stream, false, &JSON)),
+                Act::Send(go_away(stream, 0)),
+                Act::Send(data(stream, true, "{\"last\":1}")),
+            ]
+        })
+        .await;
+        assert_eq!(exchange(tidegate.address, chat()).await.text(), "{\"last\":1}");
+        let reply = exchange(tidegate.address, request).await;
+        assert_eq!((reply.status, reply.text().as_str()), (200, "{}"));
+    }
+    // Nor has anything been taken from a body that is empty.
+    let tidegate = abused(|_| vec![Act::Send(go_away(0, 0)), Act::Close]).await;
+    let reply = exchange(tidegate.address, get("/v1/files")).await;
+    assert_eq!((reply.status, reply.text().as_str()), (200, "{}"));
 }
 
 #[tokio::test]

@@ -243,6 +243,10 @@ async fn the_turn_the_log_and_the_metrics_say_so() {
         metrics.lines().any(|line| line.starts_with(name) && line.contains(label) && line.ends_with(" 1"))
     };
     assert!(counted("tidegate_requests_total", "outcome=\"rescued\""), "{metrics}");
+    // Sent twice, it is one turn.
+    let turns = metrics.lines().filter(|line| line.starts_with("agent_context_turn_count{"));
+    let turns: f64 = turns.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum();
+    assert_eq!(turns, 3.0, "{metrics}");
     let window = metrics.lines().find(|line| line.starts_with("tidegate_learnt_window_tokens"));
     assert!(window.is_some_and(|line| line.contains("fresh-model") && line.ends_with(" 20000")), "{metrics}");
     let windows: Value = admin(tidegate.admin, "/api/windows").await.json();

@@ -25,6 +25,19 @@ async fn a_chat_completion_below_any_path_is_managed() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_a_route_matches_is_not_warned_of() {
+    let upstream = MockUpstream::start().await;
+    upstream.answer(Answer::json(200, "{}"));
+    let config =
+        "[[routes]]\nname = \"old\"\nmatch = { path = \"/v1/completions\" }\n[[routes]]\nname = \"chat\"\n";
+    let tidegate = Setup::new(config).before(&upstream).start().await;
+    let reply = exchange(tidegate.address, post("/v1/completions", &[], "{}")).await;
+    assert_eq!((reply.status, reply.header("x-tidegate-route")), (200, Some("old")));
+    assert_eq!(exchange(tidegate.address, chat()).await.status, 200);
+    assert!(!tidegate.stop().await.contains("pass unedited"));
+}
+
+#[tokio::test]
 async fn an_unmanaged_llm_endpoint_says_so_and_is_warned_of_once() {
     let upstream = MockUpstream::start().await;
     upstream.answer(Answer::json(200, "{}"));

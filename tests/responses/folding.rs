@@ -8,7 +8,7 @@ use tidegate_testkit::responses_api::{assert_kept_together, assert_valid};
 
 async fn start(settings: &str, upstream: &MockUpstream) -> Tidegate {
     let settings = format!("[store]\nurl = \"memory:\"\n{settings}");
-    Setup::new(&settings).upstream(&upstream.url()).start().await
+    Setup::new(&settings).before(upstream).start().await
 }
 
 /// How an agent answers.

@@ -33,6 +33,29 @@ async fn a_request_that_continues_the_providers_history_is_neither_edited_nor_re
     }
 }
 
+/// `input` may be left out where the provider has all that is to be answered.
+#[tokio::test]
+async fn a_request_without_input_passes() {
+    let upstream = upstream().await;
+    for settings in [EVERY_TURN, STRICT] {
+        let tidegate = Tidegate::start(settings, &upstream).await;
+        for (member, history) in [
+            (r#""previous_response_id":"resp_0""#, Some("upstream")),
+            (r#""conversation":"conv_1""#, Some("upstream")),
+            (r#""prompt":{"id":"pmpt_1","variables":{"city":"Ulm"}}"#, None),
+        ] {
+            let sent = format!("{{\"model\":\"gpt-5\",{member}}}\n");
+            let (reply, arrived) = send(&tidegate, &upstream, &sent).await;
+            assert_eq!((&arrived, reply.header("x-tidegate-history")), (&sent, history), "{member}");
+            assert_eq!(reply.header("x-tidegate-degraded"), None, "{member}");
+            assert_eq!(reply.header("x-tidegate-route"), Some("default"));
+        }
+        // A legal request names where its messages are.
+        let (reply, _) = send(&tidegate, &upstream, r#"{"model":"gpt-5"}"#).await;
+        assert_eq!(reply.header("x-tidegate-degraded"), Some("unreadable"));
+    }
+}
+
 #[tokio::test]
 async fn no_history_of_the_providers_is_none() {
     let upstream = upstream().await;

@@ -191,8 +191,16 @@ pub enum Anonymous {
 choices!(Anonymous { "loopback" => Loopback, "anywhere" => Anywhere });
 
 /// What Claude Code, Codex, opencode and others send.
-const SESSION_HEADERS: &[&str] =
-    &["x-claude-code-session-id", "session-id", "x-session-id", "x-opencode-session", "x-session-affinity"];
+/// Those with underscores are of older versions of Codex.
+const SESSION_HEADERS: &[&str] = &[
+    "x-claude-code-session-id",
+    "session-id",
+    "session_id",
+    "conversation_id",
+    "x-session-id",
+    "x-opencode-session",
+    "x-session-affinity",
+];
 
 /// The members of a body that can name a session, the most telling first.
 const SESSION_FIELDS: &[&str] = &["session_id", "litellm_session_id", "metadata", "prompt_cache_key"];

@@ -1,7 +1,6 @@
 //! Reads a request, measures it and asks the engine what to do with it.
 
 use crate::markers::{self, LONGEST_MARKER};
-use crate::policy::economy;
 use crate::recall::is_gone;
 use crate::{ConversationState, PinnedMessage, PlacedExcerpt, RecalledExcerpt, SummaryMessage, TurnInput};
 use std::borrow::Cow;
@@ -70,22 +69,24 @@ impl TurnInput {
             head: chat.head,
             fixed: chat.fixed,
             budget: self.budget(&chat),
-            economy: economy(&self.model, self.is_cached(&chat)),
+            economy: self.economy(&chat),
             marker: self.marker(reader),
             pinned: self.scaled(state.notes_in(self).map_or(Tokens::ZERO, |notes| notes.tokens)),
         };
         let is_native = self.is_native(&chat);
         let mut policy = self.policy(state);
         let continues_upstream = self.outline.continues_upstream;
-        if is_native || continues_upstream {
+        if is_native || self.outline.is_elsewhere() {
             policy.strategy = Strategy::Passthrough;
+        } else if chat.parsed.iter().any(|message| message.facts.is_native) {
+            policy.strategy = around_compaction(policy.strategy);
         }
         let decide = match rule {
             Rule::Decide => decide,
             Rule::Truncate => truncate,
         };
         let memory = self.memory(state);
-        let recalls = self.recalls() && !is_native && !continues_upstream;
+        let recalls = self.recalls() && !is_native && !self.outline.is_elsewhere();
         let mut excerpts = if recalls { self.earlier_excerpts(&memory, &chat, reader) } else { Vec::new() };
         // A message costs what is put into it, too.
         let mut has_made_room = false;
@@ -178,6 +179,15 @@ impl TurnInput {
         };
         let encoding = self.model.encoding;
         self.scaled(message_tokens(encoding, "user", None) + reader.count(encoding, &text))
+    }
+}
+
+/// What may be done around what the provider has compacted, where that is not left to it. The provider reads nothing that stands before
+/// it, so a summary or a marker would be lost there, and it must not go itself.
+fn around_compaction(strategy: Strategy) -> Strategy {
+    match strategy {
+        Strategy::Masking | Strategy::Hybrid => Strategy::Masking,
+        Strategy::Passthrough | Strategy::Summarization | Strategy::Window => Strategy::Passthrough,
     }
 }
 

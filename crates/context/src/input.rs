@@ -68,6 +68,13 @@ impl TurnInput {
         self.strategy != Strategy::Passthrough || self.context.history == History::Proxy
     }
 
+    /// Whether the turn is counted. Where a limit holds, it holds for what is passed on unedited too; but then no text is stored.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        let has_limit = self.limits.max_turns.is_some() || self.limits.max_cost_usd.is_some();
+        self.is_recorded() || (has_limit && !self.context.observe)
+    }
+
     /// The model's name as the client wrote it.
     #[must_use]
     pub fn requested_model(&self) -> &str {

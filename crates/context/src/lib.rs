@@ -41,6 +41,7 @@
 
 mod assess;
 mod blocks;
+mod cache_life;
 mod edits;
 mod excerpt;
 mod figures;

@@ -43,7 +43,8 @@ impl Unedited {
     pub(crate) fn new(assessment: &Assessment, input: &TurnInput, state: &ConversationState) -> Unedited {
         let (plan, messages) = (&assessment.decision.plan, &assessment.chat.messages);
         let caching = input.model.caching;
-        let is_warm = |at: Timestamp| u128::from(input.now.0.saturating_sub(at.0)) <= caching.ttl.as_millis();
+        let life = input.cache_life(&assessment.chat).as_millis();
+        let is_warm = |at: Timestamp| u128::from(input.now.0.saturating_sub(at.0)) <= life;
         let recalled = state.memory.recall(messages, assessment.chat.head);
         let recalled = recalled.filter(|recalled| recalled.seen > 0 && is_warm(recalled.at));
         let (seen, replayed) = match recalled {

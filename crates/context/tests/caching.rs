@@ -22,8 +22,7 @@ enum Marker {
 }
 
 /// The request after so many results, which have these numbers of words.
-fn body(words: &[usize], marker: Marker) -> String {
-    let breakpoint = json!({"type": "ephemeral"});
+fn body(words: &[usize], marker: Marker, breakpoint: &Value) -> String {
     let mut messages = vec![json!({"role": "system", "content": "You are a pilot."})];
     messages.push(json!({"role": "user", "content": "Find the ship that is late."}));
     for (number, words) in words.iter().enumerate() {
@@ -47,25 +46,35 @@ fn body(words: &[usize], marker: Marker) -> String {
     }
     let mut body = json!({"model": "tide-1", "tools": [tool], "messages": messages});
     if marker == Marker::Request {
-        body["cache_control"] = breakpoint;
+        body["cache_control"] = breakpoint.clone();
     }
     body.to_string()
 }
 
 /// How many results are masked at each request of a run.
 fn masked(cache: &str, marker: Marker, words: &[usize]) -> Vec<usize> {
+    masked_after(1_000, cache, (marker, &json!({"type": "ephemeral"})), words)
+}
+
+/// The same with this pause between the requests, in milliseconds.
+fn masked_after(
+    pause: u64,
+    cache: &str,
+    (marker, breakpoint): (Marker, &Value),
+    words: &[usize],
+) -> Vec<usize> {
     let file = format!(
-        "[models.\"tide-1\"]\nwindow = 1000000\ninput = 1.0\ncached_input = 0.1\ncache_write = 1.25\ncache = \"{cache}\"\n\
+        "[models.\"tide-1\"]\nwindow = 1000000\ninput = 1.0\ncached_input = 0.1\ncache_write = 1.25\ncache = \"{cache}\"\ncache_ttl = \"5m\"\n\
          [context.mask]\nkeep = {{ turns = 2 }}\n"
     );
     let settings = load(Source::new("proxy.toml", &file), &Flags::default(), &|_| None).unwrap();
     let model = model_table(&settings.models).lookup("tide-1");
     let (reader, mut state) = (Reader::default(), ConversationState::default());
     let request = |turns: usize| {
-        let body = body(&words[..turns], marker);
+        let body = body(&words[..turns], marker, breakpoint);
         let outline = reader.outline(Dialect::Chat, body.as_bytes()).unwrap();
         let input = TurnInput {
-            now: Timestamp(1_000 * turns as u64),
+            now: Timestamp(pause * turns as u64),
             ..TurnInput::new(body.into(), outline, settings.routes[0].context.clone(), model.clone())
         };
         let mut turn = Turn::new(input, state.clone());
@@ -77,6 +86,29 @@ fn masked(cache: &str, marker: Marker, words: &[usize]) -> Vec<usize> {
         decision.plan.masked.len()
     };
     (1..=words.len()).map(request).collect()
+}
+
+#[test]
+fn a_breakpoint_can_make_the_cache_live_for_an_hour() {
+    let words = [100; 12];
+    let all: Vec<usize> = (1..=words.len()).map(|turns| turns.saturating_sub(2)).collect();
+    let short = json!({"type": "ephemeral"});
+    let long = json!({"type": "ephemeral", "ttl": "1h"});
+    let minutes = |minutes: u64| minutes * 60_000;
+    for marker in [Marker::Newest, Marker::Request] {
+        let masked =
+            |pause, breakpoint| masked_after(minutes(pause), "explicit", (marker, breakpoint), &words);
+        assert_eq!(masked(6, &short), all, "{marker:?}: the cache is cold, so masking costs nothing");
+        let paced = masked(6, &long);
+        assert!(
+            paced.iter().zip(&all).filter(|(one, other)| one < other).count() > 4,
+            "{marker:?}: {paced:?}"
+        );
+        assert_eq!(masked(61, &long), all, "{marker:?}");
+    }
+    // Other caches do not ask the request.
+    let automatic = masked_after(minutes(6), "automatic", (Marker::Newest, &long), &words);
+    assert_eq!(automatic, all);
 }
 
 proptest! {

@@ -21,8 +21,8 @@ pub struct BudgetPolicy {
 /// Which requests are refused for their length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RefuseAt {
-    /// Those that exceed the window, less the answer that they ask for, beyond doubt, or the operator's own limit of the input. The
-    /// upstream judges all others.
+    /// Those that exceed the window beyond doubt, less the answer that they ask for if the window is a published one, or the operator's own
+    /// limit of the input. The upstream judges all others.
     #[default]
     Window,
     /// Those that exceed the input budget.
@@ -129,9 +129,12 @@ impl Capacity {
     /// The number of tokens, as counted, above which the upstream refuses the request beyond doubt.
     fn certain_limit(&self) -> Option<Tokens> {
         let window = self.window.certain()?;
-        let input = match self.answer {
-            AnswerRoom::Shared => window.saturating_sub(self.requested_output.unwrap_or_default()),
-            AnswerRoom::Separate => window,
+        let asked = self.requested_output.unwrap_or_default();
+        let input = match (self.answer, self.window) {
+            (AnswerRoom::Separate, _) => window,
+            // Some servers shorten an answer that has no room, so only one without any room is refused beyond doubt.
+            (AnswerRoom::Shared, ContextWindow::Configured(_)) => window.saturating_sub(asked.min(Tokens(1))),
+            (AnswerRoom::Shared, _) => window.saturating_sub(asked),
         };
         let counted = match self.accuracy {
             Accuracy::Exact => input,
@@ -261,7 +264,12 @@ mod tests {
         assert_eq!(limit(estimated), Some(Tokens(40_000)));
         let with_images = Capacity { estimated: Tokens(500), ..known(10_000, None) };
         assert_eq!(limit(with_images), Some(Tokens(10_500)));
-        assert_eq!(limit(Capacity::of(ContextWindow::Configured(size))), Some(size));
+        let configured = Capacity::of(ContextWindow::Configured(size));
+        assert_eq!(limit(configured), Some(size));
+        for asked in [1, 3_000, 10_000, 20_000] {
+            let asking = Capacity { requested_output: Some(Tokens(asked)), ..configured };
+            assert_eq!(limit(asking), Some(Tokens(9_999)), "{asked}");
+        }
         for uncertain in [ContextWindow::Learnt(size), ContextWindow::Typical(size), ContextWindow::Unknown] {
             assert_eq!(limit(Capacity::of(uncertain)), None, "{uncertain:?}");
         }

@@ -8,13 +8,13 @@ pub enum Outcome {
     /// The upstream's answer was relayed to its end.
     #[default]
     Answered,
-    /// The upstream answered with an error status, or did not answer at all.
+    /// The upstream answered with an error, whatever the status, or did not answer at all.
     UpstreamError,
     /// The upstream's answer ended before it was complete.
     UpstreamBroke,
     /// The client disconnected before the end of the answer.
     ClientClosed,
-    /// Tidegate answered with an error of its own.
+    /// Tidegate answered with an error of its own, or cut the answer off.
     Refused,
     /// The upstream refused the request as too long, and answered it when it was sent again, shortened.
     Rescued,

@@ -114,7 +114,8 @@ impl RequestSpan {
             self.set(attribute::REASON, reason);
         }
         // A refused request is the client's error, and not one of this server.
-        if status >= 500 || outcome == Outcome::UpstreamBroke {
+        let is_cut = outcome == Outcome::Refused && status < 400;
+        if status >= 500 || outcome == Outcome::UpstreamBroke || is_cut {
             self.set(attribute::ERROR_TYPE, reason.map_or_else(|| status.to_string(), str::to_owned));
             self.0.set_status(Status::error(""));
         }

@@ -25,6 +25,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
 pub(crate) struct Family {
     pub(crate) pattern: &'static str,
     window: u64,
+    long_window: Option<u64>,
     certainty: Certainty,
     answer: AnswerRoom,
     max_output: u64,
@@ -56,6 +57,7 @@ impl Family {
                 }
                 Certainty::Published | Certainty::Typical => ContextWindow::Typical(Tokens(self.window)),
             },
+            long_window: self.long_window.map(Tokens),
             answer: self.answer,
             max_output: Some(Tokens(self.max_output)),
             encoding: self.encoding,
@@ -108,6 +110,12 @@ impl Family {
         self
     }
 
+    /// Sets the window of requests that ask for the longer one.
+    const fn long(mut self, window: u64) -> Family {
+        self.long_window = Some(window);
+        self
+    }
+
     /// Marks the window as one for the input alone.
     const fn input_only(mut self) -> Family {
         self.answer = AnswerRoom::Separate;
@@ -134,6 +142,7 @@ const fn family(pattern: &'static str, window: u64, max_output: u64) -> Family {
     Family {
         pattern,
         window,
+        long_window: None,
         certainty: Certainty::Published,
         answer: AnswerRoom::Shared,
         max_output,

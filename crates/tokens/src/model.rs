@@ -16,6 +16,8 @@ pub struct Model {
     /// Some models accept less input than their window (gpt-5: 272,000 of 400,000; the rest is for the answer). This is the
     /// smaller number, because the upstream would reject anything above it.
     pub window: ContextWindow,
+    /// The window of a request that asks for the longer one; `None` if there is one window only.
+    pub long_window: Option<Tokens>,
     /// Whether the answer takes room from that.
     pub answer: AnswerRoom,
     /// The maximum length of an answer.
@@ -38,6 +40,7 @@ impl Model {
             name: name.to_owned(),
             is_known: false,
             window: ContextWindow::Unknown,
+            long_window: None,
             answer: AnswerRoom::Shared,
             max_output: None,
             encoding: Encoding::O200k,
@@ -51,6 +54,14 @@ impl Model {
 }
 
 impl Model {
+    /// The same model for a request that asks for the longer window. `None` if there is none, or the operator has set the window. Not every
+    /// account gets it, so it is typical at most.
+    #[must_use]
+    pub fn with_long_window(&self) -> Option<Model> {
+        let window = self.long_window.filter(|_| !matches!(self.window, ContextWindow::Configured(_)))?;
+        Some(Model { window: ContextWindow::Typical(window), ..self.clone() })
+    }
+
     /// How far our count of a text can be above the model's own. A count is corrected by `factor` before it is used.
     ///
     /// A vocabulary of another model has at most four tokens where the model's own has one, in scripts that only one of them knows. The
@@ -86,6 +97,16 @@ pub struct Prices {
 }
 
 impl Prices {
+    /// The price of a cache write that is to live for an hour, as a multiple of the input price.
+    pub const LONG_WRITE: f64 = 2.0;
+
+    /// The same for a request whose cache is to live for an hour. Only providers that charge for writes have such caches.
+    #[must_use]
+    pub fn with_long_writes(self) -> Prices {
+        let cache_write = self.cache_write.map(|write| write.max(self.input * Prices::LONG_WRITE));
+        Prices { cache_write, ..self }
+    }
+
     /// The price of input that is in the prompt cache.
     #[must_use]
     pub fn cached(&self) -> f64 {

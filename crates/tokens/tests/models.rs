@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_engine::{CacheKind, Tokens};
+use tidegate_engine::{CacheKind, ContextWindow, Tokens};
 use tidegate_tokens::{Caching, Encoding, ImageRule, ModelOverride, ModelTable, Prices};
 
 /// Checks the row that matched, the window, and the prices as `[input, cached input, cache write, output]`.
@@ -140,6 +140,23 @@ fn openai_models_have_their_own_encoding() {
     {
         assert_eq!(encoding(name), Encoding::Cl100k, "{name}");
     }
+}
+
+#[test]
+fn some_models_have_a_longer_window_for_those_who_ask() {
+    let long =
+        |table: &ModelTable, name: &str| table.lookup(name).with_long_window().map(|model| model.window);
+    let table = ModelTable::builtin();
+    let million = Some(ContextWindow::Typical(Tokens(1_000_000)));
+    for name in ["claude-sonnet-4-5-20250929", "anthropic/claude-sonnet-4.5", "claude-sonnet-4-20250514"] {
+        assert_eq!(long(&table, name), million, "{name}");
+    }
+    for name in ["claude-haiku-4-5", "claude-opus-4-1", "gpt-5"] {
+        assert_eq!(long(&table, name), None, "{name}");
+    }
+    let window = Some(Tokens(100_000));
+    let own = table.with([("claude-*".to_owned(), ModelOverride { window, ..ModelOverride::default() })]);
+    assert_eq!(long(&own, "claude-sonnet-4-5"), None, "the operator's window stands");
 }
 
 #[test]

@@ -25,10 +25,15 @@ pub struct Answer {
     pub(crate) blocks: Vec<AnswerBlock>,
     /// Whether the answer holds an error instead of, or after, its choices.
     pub failed: bool,
+    /// Whether the answer ended before its end. Its usage is then what the upstream had counted at its beginning.
+    pub partial: bool,
     /// Whether part of the answer was too long to keep.
     pub truncated: bool,
     kept: usize,
 }
+
+/// The members in which servers of chat completions put what the model thinks.
+const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
 /// A tool call in an answer, assembled from its deltas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,6 +97,19 @@ pub struct Usage {
 }
 
 impl Answer {
+    /// Everything that the model has written, as far as it was kept.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let reasoning = self.members.iter().filter_map(|(name, member)| match member {
+            Member::Text(text) if REASONING.contains(&name.as_str()) => Some(text.as_str()),
+            Member::Text(_) | Member::Json(_) => None,
+        });
+        let thinking = self.blocks.iter().filter_map(|block| block.text("thinking"));
+        let said = self.content.as_deref().into_iter().chain(self.refusal.as_deref());
+        said.chain(self.tool_calls.iter().map(|call| call.arguments.as_str()))
+            .chain(reasoning)
+            .chain(thinking)
+    }
+
     /// Appends to a text of the answer, unless that would exceed the cap.
     pub(crate) fn append(&mut self, to: &mut String, text: &str) {
         if self.kept.saturating_add(text.len()) > ANSWER_CAP {

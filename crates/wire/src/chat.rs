@@ -25,6 +25,10 @@ use crate::envelope::{ExtraKind, Meaning, MemberTable};
 /// `/v1/chat/completions`, and Azure's form with a deployment in front.
 pub(crate) const PATH_SUFFIXES: &[&str] = &["/chat/completions"];
 
+/// What nothing but a chat completion begins with, or one of its chunks.
+pub(crate) const ANSWER_MARKS: &[&[u8]] =
+    &[br#""object":"chat.completion"#, br#""object": "chat.completion"#];
+
 pub(crate) const MESSAGES_KEY: &str = "messages";
 
 pub(crate) const TEXT_PART: PartSpelling =

@@ -259,7 +259,7 @@ impl Dialect {
     #[must_use]
     pub fn read_answer(self, body: &[u8]) -> Option<Answer> {
         let mut answer = Answer::default();
-        let is_read = match self {
+        let is_read = match self.answered_in(body) {
             Dialect::Chat => chat::read_answer(body, &mut answer),
             Dialect::Messages => messages::read_answer(body, &mut answer),
             Dialect::Responses => responses::read_answer(body, &mut answer),
@@ -267,9 +267,21 @@ impl Dialect {
         is_read.then_some(answer)
     }
 
+    /// The dialect of an answer to a request of this one. Gateways that take one API's requests at the other's path answer in either.
+    fn answered_in(self, answer: &[u8]) -> Dialect {
+        // The members that tell stand at the beginning. In a text of the model's, the quotes would be escaped.
+        let start = &answer[..answer.len().min(256)];
+        let has = |marks: &[&[u8]]| marks.iter().any(|mark| memchr::memmem::find(start, mark).is_some());
+        match self {
+            Dialect::Chat if has(responses::ANSWER_MARKS) => Dialect::Responses,
+            Dialect::Responses if has(chat::ANSWER_MARKS) => Dialect::Chat,
+            Dialect::Chat | Dialect::Responses | Dialect::Messages => self,
+        }
+    }
+
     /// Adds the data of one server-sent event to the answer. Data that cannot be read is ignored.
     pub(crate) fn read_event(self, data: &[u8], answer: &mut Answer) -> StreamState {
-        match self {
+        match self.answered_in(data) {
             Dialect::Chat => chat::read_event(data, answer),
             Dialect::Messages => messages::read_event(data, answer),
             Dialect::Responses => responses::read_event(data, answer),
@@ -317,9 +329,37 @@ impl Dialect {
     }
 }
 
+/// Whether a member of the body holds the messages in any dialect.
+pub(crate) fn is_messages_key(key: &str) -> bool {
+    Dialect::ALL.into_iter().any(|dialect| dialect.messages_key() == key)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_is_read_in_its_own_dialect() {
+        let response = br#"{"id":"r","object":"response","status":"completed","usage":{"input_tokens":7,"output_tokens":1,"input_tokens_details":{}}}"#;
+        let completion = br#"{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}"#;
+        let completed = [br#"{"type":"response.completed","response":"#, &response[..], b"}"].concat();
+        let chunk = br#"{"object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}"#;
+        for dialect in [Dialect::Chat, Dialect::Responses] {
+            for document in [&response[..], completion] {
+                let usage = dialect.read_answer(document).unwrap().usage.unwrap();
+                assert_eq!(usage.prompt_tokens, 7, "{dialect:?}");
+            }
+            for event in [&completed[..], chunk] {
+                let mut answer = Answer::default();
+                dialect.read_event(event, &mut answer);
+                assert_eq!(answer.usage.unwrap().prompt_tokens, 7, "{dialect:?}");
+            }
+        }
+        let quoting = br#"{"choices":[{"delta":{"content":"{\"type\":\"response.completed\"}"}}]}"#;
+        let mut answer = Answer::default();
+        Dialect::Chat.read_event(quoting, &mut answer);
+        assert_eq!(answer.content.as_deref(), Some(r#"{"type":"response.completed"}"#));
+    }
 
     #[test]
     fn the_path_selects_the_dialect() {

@@ -52,6 +52,18 @@ impl DocumentReader {
         }
     }
 
+    /// Whether the document can be an error. Asking is cheaper than reading it.
+    #[must_use]
+    pub fn may_be_error(&self) -> bool {
+        match &self.content {
+            Content::Whole(document) => [&b"error"[..], b"failed", b"cancelled"]
+                .into_iter()
+                .any(|word| memchr::memmem::find(document, word).is_some()),
+            // No error is that long.
+            Content::Skimmed(_) => false,
+        }
+    }
+
     /// Returns the answer, or `None` if the document is not a complete JSON object.
     #[must_use]
     pub fn answer(&self) -> Option<Answer> {

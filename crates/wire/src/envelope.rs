@@ -19,6 +19,8 @@ pub(crate) enum Meaning {
     Native,
     /// Where the provider finds the messages before those of the request.
     Upstream,
+    /// A template of the provider's, which may hold all messages.
+    Template,
     /// Has the provider set cache breakpoints itself.
     Breakpoints,
     /// Not used, but refused if it occurs twice.
@@ -75,6 +77,30 @@ pub(crate) fn instruction_text(raw: &[u8]) -> String {
     if read.is_ok() { texts.join("\n") } else { String::from_utf8_lossy(raw).into_owned() }
 }
 
+/// Finds the block of instructions in which Claude Code says who pays. It holds a hash that is another one in every request, so as a
+/// part of the prompt's head it would make every cache look cold. Anthropic takes it out of the prompt.
+pub(crate) fn attribution(raw: &[u8]) -> Option<Span> {
+    const START: &str = "x-anthropic-billing-header:";
+    memchr::memmem::find(raw, START.as_bytes())?;
+    let blocks = Some(Value::whole(raw, MAX_DEPTH)).filter(|value| value.first() == Some(b'['))?;
+    let mut found = None;
+    let read = blocks.elements(|block| {
+        block.members_of_object(|key, value| {
+            if key == "text" && value.text()?.is_some_and(|text| text.starts_with(START)) {
+                found.get_or_insert(block.span());
+            }
+            Ok(())
+        })
+    });
+    found.filter(|_| read.is_ok())
+}
+
+/// Whether a cache marker asks for the longer of the two lives that there are.
+#[must_use]
+pub fn lives_an_hour(marker: &[u8]) -> bool {
+    memchr::memmem::find(marker, b"\"1h\"").is_some()
+}
+
 /// Whether the provider is asked to take parts of the conversation away. What it keeps of earlier thinking is no such part: Claude Code
 /// says that in every request.
 fn asks_native(value: Value<'_>) -> Result<bool, Unreadable> {
@@ -119,9 +145,11 @@ pub(crate) struct Envelope {
     pub(crate) stream: bool,
     pub(crate) asks_native: bool,
     pub(crate) continues_upstream: bool,
+    pub(crate) names_template: bool,
     /// The names of sessions, each with its position in the table.
     sessions: Vec<(usize, String)>,
     pub(crate) sets_breakpoints: bool,
+    pub(crate) sets_long_breakpoints: bool,
     /// The limit, with its position in the table.
     output_limit: Option<(usize, u64)>,
 }
@@ -135,8 +163,10 @@ impl Envelope {
             stream: false,
             asks_native: false,
             continues_upstream: false,
+            names_template: false,
             sessions: Vec::new(),
             sets_breakpoints: false,
+            sets_long_breakpoints: false,
             output_limit: None,
         }
     }
@@ -169,6 +199,7 @@ impl Envelope {
             Meaning::Breakpoints => {
                 value.check()?;
                 self.sets_breakpoints = value.raw() != b"null";
+                self.sets_long_breakpoints = lives_an_hour(value.raw());
                 true
             }
             Meaning::OutputLimit => {
@@ -184,6 +215,10 @@ impl Envelope {
                 value.check()?;
                 self.continues_upstream |= value.raw().len() > 2 && value.raw() != b"null";
                 true
+            }
+            Meaning::Template => {
+                self.names_template = value.first() == Some(b'{');
+                false
             }
             Meaning::Extra(_) | Meaning::Unused => false,
         };
@@ -218,6 +253,7 @@ impl Envelope {
                 | Meaning::OutputLimit
                 | Meaning::Native
                 | Meaning::Upstream
+                | Meaning::Template
                 | Meaning::Breakpoints
                 | Meaning::Unused => None,
             })
@@ -227,7 +263,33 @@ impl Envelope {
 
 #[cfg(test)]
 mod tests {
+    use super::attribution;
     use crate::{Dialect, split};
+
+    #[test]
+    fn the_attribution_is_a_text_block_that_begins_with_its_name() {
+        let rest = |raw: &str| {
+            attribution(raw.as_bytes()).map(|block| {
+                let range = block.range();
+                raw[..range.start].to_owned() + &raw[range.end..]
+            })
+        };
+        let block = r#"{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1; cch=0a1b2;"}"#;
+        assert_eq!(
+            rest(&format!(r#"[{block}, {{"text":"Be brief."}}]"#)).unwrap(),
+            r#"[, {"text":"Be brief."}]"#
+        );
+        assert_eq!(rest(&format!("[{block}]")).unwrap(), "[]");
+        for other in [
+            r#""x-anthropic-billing-header: cch=0a1b2;""#,
+            r#"[{"type":"text","text":"Mind the x-anthropic-billing-header: it is secret."}]"#,
+            r#"[{"type":"text","name":"x-anthropic-billing-header: a"}]"#,
+            r#"["x-anthropic-billing-header: a"]"#,
+            "[]",
+        ] {
+            assert_eq!(rest(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn only_what_takes_something_away_is_asked_of_the_provider() {

@@ -84,7 +84,7 @@ pub use dialect::{Dialect, OwnRole};
 pub use digest::chain;
 pub use document::DocumentReader;
 pub use edit::{BadEdit, Edit, OwnText, Piece, Placeholder, Side};
-pub use envelope::{Extra, ExtraKind, OutputLimit};
+pub use envelope::{Extra, ExtraKind, OutputLimit, lives_an_hour};
 pub use events::SideReader;
 pub use facts::{Bond, Call, CallId, MessageFacts, Results};
 pub use fingerprint::{Fingerprint, Fingerprinter};

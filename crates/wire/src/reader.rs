@@ -1,6 +1,6 @@
 use crate::digest_cache::DigestCache;
 use crate::engine_messages::{engine_messages, scale};
-use crate::envelope::instruction_text;
+use crate::envelope::{attribution, instruction_text};
 use crate::substitute::text_spans;
 use crate::substitute_cache::{SubstituteCache, SubstituteRequest};
 use crate::{
@@ -356,7 +356,18 @@ impl Reader {
 
 /// Tools come first in every provider's prompt, then the instructions.
 fn prompt_head(body: &[u8], outline: &Outline, parsed: &[Arc<ParsedMessage>]) -> u64 {
-    let extras = outline.extras.iter().map(|extra| XxHash3_128::oneshot(extra.span.of(body)) as u64);
+    let extras = outline.extras.iter().map(|extra| {
+        let raw = extra.span.of(body);
+        match attribution(raw).filter(|_| extra.kind == ExtraKind::Instructions) {
+            Some(block) => {
+                let mut hasher = XxHash3_128::with_seed(0);
+                hasher.write(&raw[..block.range().start]);
+                hasher.write(&raw[block.range().end..]);
+                hasher.finish_128() as u64
+            }
+            None => XxHash3_128::oneshot(raw) as u64,
+        }
+    });
     let instructions = parsed.iter().take_while(|message| message.facts.role.is_instruction());
     let instructions = instructions.map(|message| XxHash3_128::oneshot(&message.facts.canonical) as u64);
     extras

@@ -30,6 +30,14 @@ use crate::envelope::{ExtraKind, Meaning, MemberTable};
 /// OpenAI's own path, Azure's, and those of gateways. What stands below it, such as `/responses/compact`, is another endpoint.
 pub(crate) const PATH_SUFFIXES: &[&str] = &["/responses"];
 
+/// What nothing but a response begins with, or one of its events.
+pub(crate) const ANSWER_MARKS: &[&[u8]] = &[
+    br#""type":"response."#,
+    br#""type": "response."#,
+    br#""object":"response""#,
+    br#""object": "response""#,
+];
+
 pub(crate) const MESSAGES_KEY: &str = "input";
 
 /// The member of a part that marks a cache breakpoint.
@@ -51,5 +59,5 @@ pub(crate) const MEMBERS: MemberTable = MemberTable::new(&[
     ("conversation", Meaning::Upstream),
     ("context_management", Meaning::Native),
     ("tool_choice", Meaning::Unused),
-    ("prompt", Meaning::Unused),
+    ("prompt", Meaning::Template),
 ]);

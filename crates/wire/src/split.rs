@@ -1,4 +1,5 @@
 use crate::cursor::{Cursor, skip_whitespace};
+use crate::dialect::is_messages_key;
 use crate::envelope::{Envelope, Extra, OutputLimit};
 use crate::responses::Side;
 use crate::{Dialect, Fingerprint, Fingerprinter, MAX_DEPTH, Session, Span, Unreadable};
@@ -12,7 +13,7 @@ const LARGE: usize = 512;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outline {
     pub dialect: Dialect,
-    /// The array of messages, brackets included.
+    /// The array of messages, brackets included. Empty if there is none, because the provider has all messages.
     pub array: Span,
     /// Each message, without the white space and commas between them.
     pub messages: Vec<Span>,
@@ -29,6 +30,8 @@ pub struct Outline {
     pub sessions: Vec<Session>,
     /// Whether the request asks for cache breakpoints as a whole, beside those of its messages.
     pub sets_breakpoints: bool,
+    /// Whether these are to live for an hour.
+    pub sets_long_breakpoints: bool,
     pub output_limit: Option<OutputLimit>,
     /// What the model reads besides the messages, in an order that does not depend on the body.
     pub extras: Vec<Extra>,
@@ -87,6 +90,14 @@ enum Fingerprints<'a> {
     All(&'a Fingerprinter),
 }
 
+impl Outline {
+    /// Whether the provider has messages that the request has not, or all of them.
+    #[must_use]
+    pub fn is_elsewhere(&self) -> bool {
+        self.continues_upstream || self.array.is_empty()
+    }
+}
+
 impl<'a> Fingerprints<'a> {
     fn of_envelope(self) -> Option<&'a Fingerprinter> {
         match self {
@@ -139,6 +150,8 @@ fn walk(
 
     let messages_key = dialect.messages_key();
     let mut messages = None;
+    // Of another dialect, to whose path the request belongs.
+    let mut has_messages_elsewhere = false;
     let mut newly_checked = Vec::new();
     let mut envelope = Envelope::new(dialect);
     let mut cursor = Cursor::enter(body, start, MAX_DEPTH);
@@ -153,6 +166,7 @@ fn walk(
             }
             continue;
         }
+        has_messages_elsewhere |= is_messages_key(&key);
         let value = cursor.value()?;
         if !envelope.read(&key, value)? {
             match fingerprints.of_envelope() {
@@ -171,6 +185,9 @@ fn walk(
     if end != body.len() {
         return Err(Unreadable::NotJson { at: end });
     }
+    let is_elsewhere = (envelope.continues_upstream || envelope.names_template) && !has_messages_elsewhere;
+    let none = || Messages { array: Span::new(end, end), spans: Vec::new(), fingerprints: Vec::new() };
+    let messages = messages.or_else(|| is_elsewhere.then(|| Ok(none())));
     let Messages { array, spans, fingerprints } =
         messages.ok_or(Unreadable::NoMessages { key: messages_key })??;
     Ok(Outline {
@@ -186,6 +203,7 @@ fn walk(
         asks_native: envelope.asks_native,
         continues_upstream: envelope.continues_upstream,
         sets_breakpoints: envelope.sets_breakpoints,
+        sets_long_breakpoints: envelope.sets_long_breakpoints,
         newly_checked,
     })
 }

@@ -14,7 +14,7 @@ use tidegate_context::{
 use tidegate_engine::{Digest, Tokens};
 use tidegate_store::{Entries, Generation, MessageId, RawMessage, Standing, Turn};
 use tidegate_telemetry::{Answered, Labels, Outcome, RequestSpan, UpstreamSpan};
-use tidegate_tokens::{Model, count};
+use tidegate_tokens::{Model, Prices, count};
 use tidegate_wire::{Answer, Dialect, Usage, chain};
 
 /// The counter of what a conversation has cost, in billionths of a dollar.
@@ -39,9 +39,13 @@ pub(crate) struct TurnLog {
     /// The digest of the conversation up to the request's last message.
     end: Option<Digest>,
     model: Arc<Model>,
+    /// What the request is billed at.
+    prices: Option<Prices>,
     /// Our own count of the forwarded request, before any correction.
     counted: Tokens,
     unedited: Unedited,
+    /// Whether messages are stored. What is passed on unedited may be counted only.
+    is_recorded: bool,
     /// Whether the upstream has answered completely, and not with an error.
     is_answered: bool,
     reports: Option<AnswerReports>,
@@ -60,11 +64,8 @@ pub(crate) enum AnswerRead<'a> {
 }
 
 impl AnswerRead<'_> {
-    fn usage(&self) -> Option<Usage> {
-        match self {
-            AnswerRead::Read(answer) => answer.usage,
-            AnswerRead::Unreadable { .. } | AnswerRead::Nothing => None,
-        }
+    fn is_partial(&self) -> bool {
+        matches!(self, AnswerRead::Read(answer) if answer.partial)
     }
 }
 
@@ -101,8 +102,10 @@ impl TurnLog {
             dialect: input.outline.dialect,
             end: outcome.end(),
             model: input.model.clone(),
+            prices: input.prices(&outcome.assessment.chat),
             counted: TurnLog::count_of(input, outcome),
             unedited: outcome.unedited,
+            is_recorded: input.is_recorded(),
             is_answered: false,
             reports,
         }
@@ -134,9 +137,9 @@ impl TurnLog {
 
     /// Writes the turn. `is_kept` is whether the answer is in the timeline already.
     pub(crate) async fn write(mut self, gateway: &Gateway, answer: AnswerRead<'_>, is_kept: bool) {
-        let usage = answer.usage();
-        let cost = self.cost(&answer);
-        self.record.cost_estimated = cost.is_some() && usage.is_none();
+        let usage = self.usage(&answer);
+        let cost = self.cost(&answer, usage);
+        self.record.cost_estimated = cost.is_some() && (usage.is_none() || answer.is_partial());
         self.record.prompt_tokens = usage.map(|usage| usage.prompt_tokens);
         self.record.completion_tokens = usage.map(|usage| usage.completion_tokens);
         self.record.cached_tokens = usage.map(|usage| usage.cached_tokens);
@@ -144,9 +147,9 @@ impl TurnLog {
         self.record.unedited_cost_usd = cost.map(|cost| cost.unedited);
         self.record.planned_cost_usd = cost.and_then(|cost| cost.planned);
         if let Some(reports) = self.reports.take() {
-            reports.write(gateway, &answer, cost);
+            reports.write(gateway, &answer, usage, cost);
         }
-        let is_whole = self.is_answered;
+        let is_whole = self.is_answered && self.is_recorded;
         if let AnswerRead::Read(answer) = answer
             && is_whole
             && !is_kept
@@ -194,6 +197,9 @@ impl TurnLog {
         let reported = |value: Option<u64>| value.unwrap_or(0);
         // What was refused or failed is not billed: its tokens would make it look like a request that was left as it is.
         let is_counted = !self.has_failed();
+        let is_error = [Outcome::UpstreamError, Outcome::UpstreamBroke]
+            .into_iter()
+            .any(|outcome| record.outcome == outcome.name());
         let sent = |tokens: Tokens| if is_counted { tokens.0 } else { 0 };
         let counts = [
             ("tokens_before", sent(figures.before)),
@@ -207,7 +213,7 @@ impl TurnLog {
             (COST, record.cost_usd.map_or(0, nanodollars)),
             (UNEDITED_COST, record.unedited_cost_usd.map_or(0, nanodollars)),
             ("refusals", u64::from(record.outcome == Outcome::Refused.name())),
-            ("errors", u64::from(record.outcome == Outcome::UpstreamError.name())),
+            ("errors", u64::from(is_error)),
             ("degraded", u64::from(record.degraded.is_some())),
         ];
         Turn {
@@ -237,22 +243,33 @@ impl TurnLog {
         record.overflow_rejected || is_unanswered
     }
 
+    /// What the upstream reported. At the beginning of a stream it reports what it has written by then: if that is all that came, our
+    /// own count is nearer the truth.
+    fn usage(&self, answer: &AnswerRead<'_>) -> Option<Usage> {
+        let AnswerRead::Read(answer) = answer else { return None };
+        let usage = answer.usage?;
+        let written = if answer.partial { self.written(answer).0 } else { 0 };
+        Some(Usage { completion_tokens: usage.completion_tokens.max(written), ..usage })
+    }
+
+    /// Our own count of what the model has written.
+    fn written(&self, answer: &Answer) -> Tokens {
+        answer.texts().map(|text| count(self.model.encoding, text)).sum()
+    }
+
     /// The cost of the turn: by what the upstream reported, else by our own count of what went out and came back.
-    fn cost(&self, answer: &AnswerRead<'_>) -> Option<Cost> {
-        let prices = self.model.prices?;
+    fn cost(&self, answer: &AnswerRead<'_>, usage: Option<Usage>) -> Option<Cost> {
+        let prices = self.prices?;
         let estimated = |completion: Tokens| Usage {
             prompt_tokens: self.counted.0,
             completion_tokens: completion.0,
             ..Usage::default()
         };
         let usage = match answer {
-            AnswerRead::Read(Answer { usage: Some(usage), .. }) => *usage,
+            AnswerRead::Read(_) if let Some(usage) = usage => usage,
             // Errors are not billed.
             AnswerRead::Read(answer) if answer.failed => return None,
-            AnswerRead::Read(answer) => {
-                let texts = answer.content.iter().chain(answer.tool_calls.iter().map(|call| &call.arguments));
-                estimated(texts.map(|text| count(self.model.encoding, text)).sum())
-            }
+            AnswerRead::Read(answer) => estimated(self.written(answer)),
             AnswerRead::Unreadable { length } => estimated(Tokens(length.div_ceil(BYTES_PER_TOKEN))),
             AnswerRead::Nothing => return None,
         };
@@ -281,8 +298,7 @@ impl TurnLog {
 }
 
 impl AnswerReports {
-    fn write(self, gateway: &Gateway, answer: &AnswerRead<'_>, cost: Option<Cost>) {
-        let usage = answer.usage();
+    fn write(self, gateway: &Gateway, answer: &AnswerRead<'_>, usage: Option<Usage>, cost: Option<Cost>) {
         let answer = match answer {
             AnswerRead::Read(answer) => Some(*answer),
             AnswerRead::Unreadable { .. } => None,

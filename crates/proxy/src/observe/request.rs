@@ -113,6 +113,9 @@ pub(crate) struct RequestFacts {
 /// The status that nginx logs for a request whose client left before it was answered.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
+/// Why a request failed whose answer has a status of success.
+const ERROR_IN_ANSWER: &str = "upstream_error";
+
 /// What requests without a route are counted under.
 const NO_ROUTE: &str = "none";
 
@@ -238,16 +241,36 @@ impl RequestObserver {
 
     /// The answer is complete.
     pub(crate) fn answered(&mut self) {
+        self.ending.outcome = self.outcome_of_answer();
+    }
+
+    /// The answer is complete, and is an error or ends with one, although its status says otherwise.
+    pub(crate) fn answered_with_error(&mut self) {
+        self.ending.outcome = Outcome::UpstreamError;
+        self.ending.reason = Some(ERROR_IN_ANSWER);
+        if let Some(call) = &self.call {
+            call.fail(ERROR_IN_ANSWER);
+        }
+    }
+
+    /// How the request has ended if the answer is complete by now.
+    pub(crate) fn outcome_of_answer(&self) -> Outcome {
         let is_error = self.ending.upstream.status.is_some_and(|status| status.as_u16() >= 400);
-        self.ending.outcome = match (is_error, self.facts.is_rescued) {
+        match (is_error, self.facts.is_rescued) {
             (true, _) => Outcome::UpstreamError,
             (false, true) => Outcome::Rescued,
             (false, false) => Outcome::Answered,
-        };
+        }
     }
 
     pub(crate) fn broke(&mut self, reason: &'static str) {
         self.ending.outcome = Outcome::UpstreamBroke;
+        self.ending.reason = Some(reason);
+    }
+
+    /// We have cut the answer off ourselves.
+    pub(crate) fn cut(&mut self, reason: &'static str) {
+        self.ending.outcome = Outcome::Refused;
         self.ending.reason = Some(reason);
     }
 

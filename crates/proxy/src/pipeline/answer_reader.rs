@@ -75,9 +75,22 @@ impl AnswerReader {
     /// The upstream's answer, once it is complete; `None` if it cannot be read.
     pub(crate) fn answer(&self) -> Option<Answer> {
         match &self.content {
-            Content::Events(reader) => Some(reader.answer().clone()),
+            Content::Events(reader) => {
+                let mut answer = reader.answer().clone();
+                answer.partial = !reader.is_done() && answer.finish_reasons.is_empty();
+                Some(answer)
+            }
             Content::Document(reader) => reader.answer(),
             Content::Ignored => None,
+        }
+    }
+
+    /// Whether the answer is an error, or ends with one, although its status says otherwise.
+    pub(crate) fn is_failed(&self) -> bool {
+        match &self.content {
+            Content::Events(reader) => reader.answer().failed,
+            Content::Document(reader) => reader.may_be_error() && reader.answer().is_some_and(|it| it.failed),
+            Content::Ignored => false,
         }
     }
 

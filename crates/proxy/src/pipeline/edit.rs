@@ -15,8 +15,8 @@ use crate::pipeline::identify::{Access, branch_points, identify, is_known};
 use crate::pipeline::recall::recall;
 use crate::pipeline::receive::{Received, deployment, names_deployment};
 use crate::pipeline::restore::restore;
-use crate::pipeline::rewrite::{Draft, Rewritten, rewrite};
-use crate::pipeline::route::{may_match, promises, route, strategy};
+use crate::pipeline::rewrite::{Draft, Rewritten, asks_long_window, rewrite};
+use crate::pipeline::route::{limits_cost, may_match, promises, route, strategy};
 use crate::pipeline::send::in_step;
 use crate::reply::refusal::Refusal;
 use crate::transport::overload::Limit;
@@ -86,7 +86,8 @@ impl<'a> Managed<'a> {
     ) -> Result<Edited, Refusal> {
         let Managed { worker, route, strategy, .. } = *self;
         let is_edited = received.chat.as_mut().is_some_and(|(body, outline)| {
-            let is_edited = self.holds_history() || needs_turn(strategy, body);
+            // A limit holds whatever the strategy: a client must not be able to bypass it.
+            let is_edited = promises(route) || needs_turn(strategy, body);
             if is_edited {
                 worker.gateway.reader.fingerprint(body, outline);
             }
@@ -107,7 +108,7 @@ impl<'a> Managed<'a> {
         self.admit(&mut folder, &recalled, &outline)?;
         let mut turn = None;
         if self.holds_history() {
-            if outline.continues_upstream {
+            if outline.is_elsewhere() {
                 return Err(Refusal::TwoHistories);
             }
             let settings = &self.snapshot.settings.conversation;
@@ -125,7 +126,18 @@ impl<'a> Managed<'a> {
         let named = || outline.model.clone().filter(|_| names_deployment(path));
         let deployment = deployment(path).map(str::to_owned).or_else(named);
         let outline = Arc::new(outline);
-        let draft = Draft { body, outline, strategy, deployment, ceiling: None, recalled, spent, turn };
+        let asks_long_window = asks_long_window(&head.headers);
+        let draft = Draft {
+            body,
+            outline,
+            strategy,
+            deployment,
+            asks_long_window,
+            ceiling: None,
+            recalled,
+            spent,
+            turn,
+        };
         let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gateway::now())).await;
         let Some(rewritten) = rewritten else {
             let unread = Edited { head, sent, folder, rewritten: None };
@@ -175,7 +187,9 @@ impl<'a> Managed<'a> {
         if chat.is_none() && promises(route) {
             return Err(Refusal::Unreadable);
         }
-        if self.holds_history() && !is_known(&head.headers, &snapshot.settings.conversation, access) {
+        // Nor could the cost of a conversation be limited if nobody knows whose it is.
+        let needs_owner = self.holds_history() || limits_cost(route);
+        if needs_owner && !is_known(&head.headers, &snapshot.settings.conversation, access) {
             return Err(Refusal::NoCredentials);
         }
         Ok(Folder {

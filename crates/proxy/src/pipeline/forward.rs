@@ -5,8 +5,8 @@ use crate::transport::body::{Progress, SendBody, UploadError, causes};
 use crate::transport::client::{CallError, Clients};
 use crate::transport::headers::{self, SwitchTo};
 use crate::transport::response_body::ResponseBody;
-use crate::transport::upstream::Prepared;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH};
+use crate::transport::upstream::{KEY_HEADERS, Prepared};
+use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{Request, Response, Version};
 use std::error::Error;
@@ -61,8 +61,9 @@ fn prepare(upstream: &Prepared, mut head: Parts, body: SendBody) -> Request<Send
     if let SendBody::Pieces { length, .. } = &body {
         head.headers.insert(CONTENT_LENGTH, (*length).into());
     }
-    if let Some(key) = &upstream.authorization {
-        head.headers.insert(AUTHORIZATION, key.clone());
+    if let Some((name, key)) = upstream.own_key(head.uri.path()) {
+        KEY_HEADERS.iter().for_each(|theirs| drop(head.headers.remove(theirs)));
+        head.headers.insert(name, key);
     }
     head.uri = upstream.target(&head.uri);
     // The client's HTTP version does not apply to the upstream connection.

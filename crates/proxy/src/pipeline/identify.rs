@@ -121,7 +121,15 @@ pub(crate) fn is_known(headers: &HeaderMap, settings: &Conversation, access: Acc
 }
 
 pub(crate) fn credentials<'a>(headers: &'a HeaderMap, settings: &Conversation) -> Option<&'a [u8]> {
-    settings.tenant.iter().find_map(|name| headers.get(name)).map(|value| value.as_bytes())
+    let values = settings.tenant.iter().filter_map(|name| headers.get(name)).map(|value| value.as_bytes());
+    values.into_iter().find(|value| is_credential(value))
+}
+
+/// A client without a key sends an empty one, or none behind the scheme. All of them would be one tenant.
+fn is_credential(value: &[u8]) -> bool {
+    const SCHEMES: [&[u8]; 4] = [b"", b"Bearer", b"Basic", b"Token"];
+    let value = value.trim_ascii();
+    !SCHEMES.iter().any(|scheme| value.eq_ignore_ascii_case(scheme))
 }
 
 /// Who can reach the listener of a request.
@@ -249,6 +257,20 @@ mod tests {
         assert_ne!(of(&[("api-key", "AAAA")]), of(&[("api-key", "BBBB")]));
         assert_ne!(of(&[("api-key", "AAAA")]), of(&[]));
         assert_eq!(of(&[("authorization", "a"), ("api-key", "AAAA")]), of(&[("authorization", "a")]));
+    }
+
+    #[test]
+    fn an_empty_credential_names_nobody() {
+        for empty in ["", " ", "Bearer", "bearer ", "Basic "] {
+            let sent = [("authorization", empty), ("x-conversation-id", "c")];
+            let headers: HeaderMap = sent
+                .iter()
+                .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()))
+                .collect();
+            assert!(!is_known(&headers, &settings(), Access::Remote), "{empty:?}");
+            let keyed = key(&[("authorization", empty), ("api-key", "AAAA"), ("x-conversation-id", "c")]);
+            assert_eq!(keyed, key(&[("api-key", "AAAA"), ("x-conversation-id", "c")]), "{empty:?}");
+        }
     }
 
     proptest! {

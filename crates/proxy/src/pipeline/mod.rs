@@ -85,7 +85,8 @@ async fn handle(
     let mut observer = RequestObserver::begin(&worker.gateway.sinks, is_logged, &request, charge);
     let is_http2 = request.version() == Version::HTTP_2;
     // Requests that are no LLM request get their errors in OpenAI's shape.
-    let dialect = Dialect::of_path(request.uri().path()).unwrap_or(Dialect::Chat);
+    let dialect = canonical(request.uri().path()).ok().and_then(|path| Dialect::of_path(&path));
+    let dialect = dialect.unwrap_or(Dialect::Chat);
     let refusal = match dispatch(worker, &snapshot, connection, request, &mut observer).await {
         Ok(Dispatched::Forwarded(Forwarded { response, headers, upstream, turn })) => {
             let response = if is_http2 {
@@ -194,7 +195,7 @@ async fn complete_chat(
     let arrived = Instant::now();
     let Some(managed) = Managed::new(worker, snapshot, &received, path, observer)? else {
         let (head, body) = (received.head, SendBody::pieces([received.sent]));
-        let headers = unmanaged_headers(&head.method, path);
+        let headers = unmanaged_headers(&head.method, path, None);
         return send(worker, snapshot.default_upstream(), head, body, observer, headers, None).await;
     };
     let requested_model = model_label(received.model());
@@ -252,7 +253,7 @@ async fn pass_through(
     }
     let upstream = route.map_or(snapshot.default_upstream(), |route| snapshot.prepared(&route.upstream));
     let body = SendBody::Stream(Upload::new(body, settings.server.body_timeout, observer.upload.clone()));
-    let headers = unmanaged_headers(&head.method, path);
+    let headers = unmanaged_headers(&head.method, path, route.map(|route| &*route.name));
     let is_model_list = is_model_list(&head.method, path);
     let mut sent = send(worker, upstream, head, body, observer, headers, None).await?;
     if is_model_list {

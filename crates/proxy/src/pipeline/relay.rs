@@ -198,7 +198,7 @@ impl Relay {
 
     fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), FailureKind>> {
         match &mut self.turn {
-            Some(turn) => turn.poll_settled(&self.reader, cx),
+            Some(turn) => turn.poll_settled(&self.reader, &mut self.observer, cx),
             None => Poll::Ready(Ok(())),
         }
     }
@@ -218,7 +218,10 @@ impl Relay {
     }
 
     fn end(&mut self) {
-        self.observer.answered();
+        match self.reader.is_failed() {
+            true => self.observer.answered_with_error(),
+            false => self.observer.answered(),
+        }
         self.step = None;
         self.leave();
     }
@@ -250,7 +253,10 @@ impl Relay {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
         let failure = UpstreamFailure { upstream: self.upstream.name.clone(), kind };
-        self.observer.broke(failure.reason());
+        match kind.is_upstreams() {
+            true => self.observer.broke(failure.reason()),
+            false => self.observer.cut(failure.reason()),
+        }
         let Some(missing) = self.reader.missing_end().filter(|_| !self.is_measured) else {
             // An error now would make hyper discard what it has not written yet, perhaps even the head. It writes when there is
             // nothing more to read, and then polls again.

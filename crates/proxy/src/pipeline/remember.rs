@@ -12,15 +12,17 @@ use crate::host::turn_log::{AnswerRead, AnswerReports, TurnLog};
 use crate::observe::request::{RequestFacts, RequestObserver};
 use crate::pipeline::answer_reader::AnswerReader;
 use crate::pipeline::rewrite::Rewritten;
+use crate::pipeline::route::limits_cost;
 use crate::reply::refusal::FailureKind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tidegate_config::Route;
-use tidegate_context::FoldRequest;
+use tidegate_context::{Figures, FoldRequest};
 use tidegate_engine::Tokens;
 use tidegate_store::{Branch, BranchNote, Degraded, NotKept, StoredFold};
 use tidegate_telemetry::names::span;
+use tidegate_telemetry::{Labels, Outcome};
 use tidegate_tokens::Fit;
 use tidegate_wire::Answer;
 use tokio::runtime::Handle;
@@ -45,6 +47,19 @@ pub(crate) struct PendingTurn {
     read: Option<Box<Answer>>,
     /// What the sample has taught, on its way to the other processes.
     learning: Option<JoinHandle<()>>,
+    /// What the turn counts as in the metrics, once it is over.
+    plan: Option<Box<(Labels, Figures)>>,
+    counting: CostCount,
+}
+
+/// Where the cost of a conversation is limited, the end of the answer waits until the turn is counted: otherwise the next request
+/// could pass a limit that this one has reached.
+#[derive(Debug)]
+enum CostCount {
+    /// The turn is counted after its answer.
+    Unlimited,
+    Waiting,
+    Running(JoinHandle<()>),
 }
 
 /// What the end of the answer waits for: the decision and the new messages.
@@ -93,9 +108,6 @@ impl PendingTurn {
         if let (Some(archive), Some(identity)) = (&gateway.archive, &identity) {
             archive::messages(archive, identity, &route.name, &entries);
         }
-        if let Some(labels) = observer.labels() {
-            gateway.metrics().planned(labels, &outcome.figures);
-        }
         let journal = match &identity {
             // The request has waited for the store once already, which is as long as it may.
             Some(identity) if *is_store_unavailable => {
@@ -135,7 +147,7 @@ impl PendingTurn {
             Some(_) | None => JournalWrite::Done(Ok(())),
         };
         let tenant = identity.as_ref().map(|identity| identity.tenant.clone());
-        let log = identity.filter(|_| input.is_recorded()).map(|identity| {
+        let log = identity.filter(|_| input.is_counted()).map(|identity| {
             let reports = observer.labels().cloned().map(|labels| AnswerReports {
                 dialect: input.outline.dialect,
                 labels,
@@ -145,9 +157,14 @@ impl PendingTurn {
             });
             Box::new(TurnLog::new((identity, *generation), &route.name, input, outcome, reports))
         });
+        let plan = observer.labels().map(|labels| Box::new((labels.clone(), outcome.figures)));
+        let waits = limits_cost(route) && log.is_some() && !is_store_unavailable;
         let counted = TurnLog::count_of(input, outcome);
         let is_only_observed = route.context.observe && outcome.figures.before != outcome.figures.after;
-        let sample = (input.model.fit == Fit::Nearest && !is_only_observed).then(|| CalibrationSample {
+        // What the provider takes away, or has before these messages, is in its count and not in ours.
+        let is_elsewhere = outcome.figures.is_native || outcome.figures.continues_upstream;
+        let is_comparable = !is_only_observed && !is_elsewhere;
+        let sample = (input.model.fit == Fit::Nearest && is_comparable).then(|| CalibrationSample {
             tenant,
             model: input.model.name.clone(),
             counted,
@@ -164,6 +181,8 @@ impl PendingTurn {
             sample,
             read: None,
             learning: None,
+            plan,
+            counting: if waits { CostCount::Waiting } else { CostCount::Unlimited },
         }
     }
 
@@ -185,6 +204,7 @@ impl PendingTurn {
     pub(crate) fn poll_settled(
         &mut self,
         reader: &AnswerReader,
+        observer: &mut RequestObserver,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), FailureKind>> {
         ready!(self.poll_journaled(cx));
@@ -205,10 +225,17 @@ impl PendingTurn {
                 NotKept::Unknown(_) => FailureKind::Unsaved,
             }));
         }
-        Poll::Ready(match &self.answer {
-            AnswerWrite::Done(kept) => kept.as_ref().map(|_| ()).map_err(|kind| *kind),
-            AnswerWrite::NotOurs | AnswerWrite::Waiting | AnswerWrite::Running(_) => Ok(()),
-        })
+        if let AnswerWrite::Done(Err(kind)) = &self.answer {
+            return Poll::Ready(Err(*kind));
+        }
+        if matches!(self.counting, CostCount::Waiting) {
+            self.counting = self.count(reader, observer);
+        }
+        if let CostCount::Running(task) = &mut self.counting {
+            let _ = ready!(Pin::new(task).poll(cx));
+            self.counting = CostCount::Unlimited;
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// The client's connection has the end of the answer, so the next turn may begin.
@@ -273,8 +300,56 @@ impl PendingTurn {
         Some(self.tasks.spawn(publish))
     }
 
+    /// Counts a turn whose answer the upstream has ended.
+    fn count(&mut self, reader: &AnswerReader, observer: &mut RequestObserver) -> CostCount {
+        let Some(log) = self.log.take() else { return CostCount::Unlimited };
+        observer.degrade(self.failure().map(Degraded::reason));
+        let outcome = match reader.is_failed() {
+            true => Outcome::UpstreamError,
+            false => observer.outcome_of_answer(),
+        };
+        let facts = RequestFacts { outcome, ..observer.facts() };
+        let answer = self.read.take().map(|answer| *answer).or_else(|| reader.answer());
+        let write = self.written(log, facts, observer, answer, reader.passed());
+        CostCount::Running(self.tasks.spawn(write))
+    }
+
+    /// Writes the turn and all that is counted of it.
+    fn written(
+        &self,
+        mut log: Box<TurnLog>,
+        facts: RequestFacts,
+        observer: &mut RequestObserver,
+        answer: Option<Answer>,
+        length: u64,
+    ) -> impl Future<Output = ()> + use<> {
+        let has_answer = facts.status.is_success();
+        log.note(facts, observer.call.take());
+        let step = observer.span.parent().step(span::REMEMBER);
+        // A turn whose history is ours is in the log, or was abandoned.
+        let is_kept = !matches!(self.answer, AnswerWrite::NotOurs);
+        let gateway = self.gateway.clone();
+        async move {
+            let read = match &answer {
+                Some(answer) if has_answer => AnswerRead::Read(answer),
+                None if has_answer => AnswerRead::Unreadable { length },
+                Some(_) | None => AnswerRead::Nothing,
+            };
+            log.write(&gateway, read, is_kept).await;
+            drop(step);
+        }
+    }
+
+    /// The turn counts as it was sent last: a request that was refused and sent again, shortened, is one turn.
+    fn count_plan(&mut self) {
+        if let Some((labels, figures)) = self.plan.take().map(|plan| *plan) {
+            self.gateway.metrics().planned(&labels, &figures);
+        }
+    }
+
     /// The answer is over: starts the deferred fold, and has the turn written.
     pub(crate) fn finish(mut self, reader: AnswerReader, observer: &mut RequestObserver) {
+        self.count_plan();
         let answer = self.read.take().map(|answer| *answer);
         observer.degrade(self.failure().map(Degraded::reason));
         // There is no runtime if the process ends while the answer is under way.
@@ -284,27 +359,15 @@ impl PendingTurn {
         if let Some((folder, request)) = self.fold.take().filter(|_| has_answer).map(|fold| *fold) {
             drop(self.tasks.spawn_on(folder.fold_in_background(request), &runtime));
         }
-        let Some(mut log) = self.log.take() else { return };
-        log.note(facts, observer.call.take());
-        let step = observer.span.parent().step(span::REMEMBER);
-        // A turn whose history is ours is in the log, or was abandoned.
-        let is_kept = !matches!(self.answer, AnswerWrite::NotOurs);
-        let gateway = self.gateway.clone();
-        let write = async move {
-            let answer = answer.or_else(|| reader.answer().filter(|_| has_answer));
-            let read = match &answer {
-                Some(answer) => AnswerRead::Read(answer),
-                None if has_answer => AnswerRead::Unreadable { length: reader.passed() },
-                None => AnswerRead::Nothing,
-            };
-            log.write(&gateway, read, is_kept).await;
-            drop(step);
-        };
+        let Some(log) = self.log.take() else { return };
+        let answer = answer.or_else(|| reader.answer());
+        let write = self.written(log, facts, observer, answer, reader.passed());
         drop(self.tasks.spawn_on(write, &runtime));
     }
 
     /// There is no answer: the upstream gave none, or the client has left before it began. Has the turn written all the same.
     pub(crate) fn abandon(mut self, facts: RequestFacts) {
+        self.count_plan();
         let (Some(mut log), Ok(runtime)) = (self.log.take(), Handle::try_current()) else { return };
         log.note(facts, None);
         let gateway = self.gateway.clone();

@@ -9,7 +9,7 @@ use crate::observe::request::RequestObserver;
 use crate::observe::spans;
 use crate::pipeline::recall::recall;
 use crate::pipeline::remember::PendingTurn;
-use crate::pipeline::rewrite::{Draft, Rewritten, rewrite};
+use crate::pipeline::rewrite::{Draft, Rewritten, asks_long_window, rewrite, served_model};
 use crate::pipeline::send::{Forwarded, send};
 use crate::reply::headers::{figure_headers, put};
 use crate::reply::refusal::Refusal;
@@ -132,7 +132,9 @@ impl Attempt {
         let Some(limit) = overflow.limit else { return };
         let gateway = &self.folder.worker.gateway;
         let model = self.deployment.as_deref().unwrap_or(self.input.requested_model());
-        if gateway.windows.learn(&gateway.conversations, &upstream.settings, model, Tokens(limit)).await {
+        let has_long_window = self.asks_long_window() && self.input.model.with_long_window().is_some();
+        let model = served_model(model, has_long_window);
+        if gateway.windows.learn(&gateway.conversations, &upstream.settings, &model, Tokens(limit)).await {
             info!(
                 upstream = upstream.settings.name,
                 window = limit,
@@ -179,6 +181,10 @@ impl Attempt {
         ceilings
     }
 
+    fn asks_long_window(&self) -> bool {
+        asks_long_window(&self.head.headers)
+    }
+
     async fn planned_within(&self, ceiling: Tokens) -> Option<Rewritten> {
         let gateway = &self.folder.worker.gateway;
         let mut identity = self.folder.identity.clone();
@@ -188,6 +194,7 @@ impl Attempt {
             outline: self.input.outline.clone(),
             strategy: self.input.strategy,
             deployment: self.deployment.clone(),
+            asks_long_window: self.asks_long_window(),
             ceiling: Some(ceiling),
             recalled,
             // The limits of the conversation were checked at the first attempt.

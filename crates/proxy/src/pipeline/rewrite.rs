@@ -10,6 +10,8 @@ use crate::host::turn_log::model_label;
 use crate::observe::window_log::log_turn;
 use crate::reply::refusal::Refusal;
 use bytes::Bytes;
+use http::HeaderMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 use tidegate_context::{Ending, MeasureError, Outcome, Turn, TurnInput, summaries_cost};
 use tidegate_engine::{Strategy, Timestamp, Tokens, Waypoint};
@@ -25,6 +27,8 @@ pub(crate) struct Draft {
     pub(crate) strategy: Strategy,
     /// The deployment that the request names, which may serve any model.
     pub(crate) deployment: Option<String>,
+    /// Whether the request asks for the longer window that some models have.
+    pub(crate) asks_long_window: bool,
     /// The most input tokens that the upstream takes, if it has refused the request already.
     pub(crate) ceiling: Option<Tokens>,
     pub(crate) recalled: Recalled,
@@ -72,15 +76,30 @@ impl Rewritten {
     }
 }
 
+/// Whether a request asks for the longer window that some of Anthropic's models have.
+pub(crate) fn asks_long_window(headers: &HeaderMap) -> bool {
+    let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
+    betas.flat_map(|betas| betas.split(',')).any(|beta| beta.trim().starts_with("context-1m-"))
+}
+
+/// The name under which the window is learnt that an upstream serves a model with. A model with the longer one is another.
+pub(crate) fn served_model(name: &str, has_long_window: bool) -> Cow<'_, str> {
+    if has_long_window { format!("{name}[1m]").into() } else { name.into() }
+}
+
 /// Rewrites a request. Returns `None` if it cannot be read or edited, and is to be forwarded untouched.
 pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Option<Rewritten> {
-    let Draft { body, outline, strategy, deployment, ceiling, recalled, spent, turn: open } = draft;
+    let Draft { body, outline, strategy, deployment, asks_long_window, ceiling, recalled, spent, turn: open } =
+        draft;
     let (gateway, snapshot, identity) = (&folder.worker.gateway, &folder.snapshot, folder.identity.as_ref());
     let route = &snapshot.settings.routes[folder.route];
     let context = route.context.clone();
     let name = outline.model.as_deref().unwrap_or_default();
     let model = snapshot.models.lookup(name);
-    let learnt_window = gateway.windows.get(&route.upstream, deployment.as_deref().unwrap_or(name));
+    let long = model.with_long_window().filter(|_| asks_long_window).map(Arc::new);
+    let served = served_model(deployment.as_deref().unwrap_or(name), long.is_some());
+    let model = long.unwrap_or(model);
+    let learnt_window = gateway.windows.get(&route.upstream, &served);
     let folds = matches!(strategy, Strategy::Summarization | Strategy::Hybrid);
     // What summaries have cost counts toward the limit under any strategy.
     let state = conversation_state(&recalled, folds || spent.is_some());

@@ -21,6 +21,11 @@ pub(crate) fn promises(route: &Route) -> bool {
     route.context.history == History::Proxy || (has_limit && !route.context.observe)
 }
 
+/// Whether a conversation of this route may only cost so much.
+pub(crate) fn limits_cost(route: &Route) -> bool {
+    route.context.limits.max_cost_usd.is_some() && !route.context.observe
+}
+
 /// Whether a request to this path that cannot be read might be one for this route.
 pub(crate) fn may_match(route: &Route, path: &str) -> bool {
     route.matcher.paths.iter().any(|glob| glob.matches_ignore_case(path))
@@ -31,9 +36,9 @@ pub(crate) fn purpose(routes: &[Route], path: &str, headers: &HeaderMap) -> Purp
     let edits = |context: &Context| {
         context.strategy != Strategy::Passthrough
             || (context.allow_headers.strategy && headers.contains_key(header::STRATEGY))
-            || context.history == History::Proxy
     };
-    match routes.iter().any(|route| edits(&route.context) && may_match(route, path)) {
+    let is_read = |route: &Route| edits(&route.context) || promises(route);
+    match routes.iter().any(|route| is_read(route) && may_match(route, path)) {
         true => Purpose::Edit,
         false => Purpose::Forward,
     }

@@ -27,12 +27,13 @@ const ENDPOINTS: [&str; 10] = [
 /// The most paths that are warned of, because clients choose them.
 const MAX_WARNINGS: usize = 64;
 
-/// Returns the headers of the response to a request that no route manages. Warns once per path.
-pub(crate) fn unmanaged_headers(method: &Method, path: &str) -> HeaderMap {
+/// Returns the headers of the response to a request that is passed on unedited. Warns once per path that no route matches: where one does,
+/// the operator wants it so.
+pub(crate) fn unmanaged_headers(method: &Method, path: &str, route: Option<&str>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if method == Method::POST && is_endpoint(path) {
-        put(&mut headers, header::ROUTE, NO_ROUTE);
-        if is_first(path) {
+        put(&mut headers, header::ROUTE, route.unwrap_or(NO_ROUTE));
+        if route.is_none() && is_first(path) {
             warn!(path, "requests to this LLM endpoint pass unedited: no route manages it");
         }
     }
@@ -63,11 +64,16 @@ mod tests {
             "/api/chat",
             "/v1/completions/",
         ] {
-            assert_eq!(unmanaged_headers(&Method::POST, path)["x-tidegate-route"], "none", "{path}");
+            assert_eq!(unmanaged_headers(&Method::POST, path, None)["x-tidegate-route"], "none", "{path}");
+            assert_eq!(
+                unmanaged_headers(&Method::POST, path, Some("own"))["x-tidegate-route"],
+                "own",
+                "{path}"
+            );
         }
-        assert!(unmanaged_headers(&Method::GET, "/v1/responses").is_empty());
+        assert!(unmanaged_headers(&Method::GET, "/v1/responses", None).is_empty());
         for path in ["/v1/models", "/v1/embeddings", "/v1/files", "/", "/v1/responses/r_1/cancel"] {
-            assert!(unmanaged_headers(&Method::POST, path).is_empty(), "{path}");
+            assert!(unmanaged_headers(&Method::POST, path, None).is_empty(), "{path}");
         }
     }
 }

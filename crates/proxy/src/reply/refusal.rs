@@ -100,6 +100,20 @@ pub(crate) enum FailureKind {
     Unsaved,
 }
 
+impl FailureKind {
+    /// Whether the upstream has failed, and not we.
+    pub(crate) fn is_upstreams(self) -> bool {
+        match self {
+            FailureKind::Unreachable
+            | FailureKind::Closed
+            | FailureKind::NoFirstByte
+            | FailureKind::Idle
+            | FailureKind::Broken => true,
+            FailureKind::Draining | FailureKind::Conflict | FailureKind::Unsaved => false,
+        }
+    }
+}
+
 impl Refusal {
     /// The label for logs and metrics: one of few, whatever the input.
     pub(crate) fn code(&self) -> &'static str {
@@ -125,7 +139,7 @@ impl Refusal {
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
             Refusal::ClientLeft => Outcome::ClientClosed,
-            Refusal::Upstream(failure) if failure.kind != FailureKind::Draining => Outcome::UpstreamError,
+            Refusal::Upstream(failure) if failure.kind.is_upstreams() => Outcome::UpstreamError,
             _ => Outcome::Refused,
         }
     }

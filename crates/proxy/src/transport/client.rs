@@ -111,25 +111,28 @@ impl Client {
     }
 
     async fn send(&self, request: Request<SendBody>) -> Result<Response<ResponseBody>, CallError> {
-        let (head, mut body) = request.into_parts();
+        let (head, body) = request.into_parts();
         if head.headers.contains_key(UPGRADE) {
             // HTTP/2 has no upgrades.
             let stream = self.dial(Offer::Http1).await?.0;
             return self.send_http1(stream, false, head, body).await;
         }
+        let mut body = Some(body);
         let mut attempt = 1;
         loop {
             let lease = match self.connection().await? {
                 Connection::Http1 { stream, is_reused } => {
+                    let body = body.unwrap_or_else(|| SendBody::pieces([]));
                     return self.send_http1(stream, is_reused, head, body).await;
                 }
                 Connection::Http2(lease) => lease,
             };
-            let spare = body.replica().filter(|_| attempt < MAX_ATTEMPTS);
-            match (http2::send(lease, &head, body).await, spare) {
-                (Ok(response), _) => return Ok(response.map(ResponseBody::Http2)),
-                (Err(error), Some(spare)) if error.is_unprocessed() => body = spare,
-                (Err(error), _) => return Err(error.into()),
+            let spare = body.as_ref().and_then(SendBody::replica);
+            match http2::send(lease, &head, &mut body).await {
+                Ok(response) => return Ok(response.map(ResponseBody::Http2)),
+                Err(error) if !error.is_unprocessed() || attempt == MAX_ATTEMPTS => return Err(error.into()),
+                // What is left of an upload must not be sent as if it were whole.
+                Err(error) => body = Some(body.or(spare).ok_or(error)?),
             }
             attempt += 1;
         }

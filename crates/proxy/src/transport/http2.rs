@@ -56,7 +56,7 @@ impl Http2Pool {
     /// Returns a stream of an open connection, if one has any left.
     pub(super) fn lease(&self) -> Option<Lease> {
         let mut connections = self.connections();
-        connections.retain(|connection| !connection.is_closing());
+        connections.retain(|connection| connection.takes_requests(self.max_idle));
         connections.iter().find_map(Shared::lease)
     }
 
@@ -120,11 +120,12 @@ async fn watch(mut pings: Option<PingPong>, shared: &Weak<Shared>, max_idle: Dur
     }
 }
 
-/// Sends the request and returns when the response head is complete, which may be before everything is sent.
+/// Sends the request and returns when the response head is complete, which may be before everything is sent. Nothing has been taken from
+/// a body that is left in its place.
 pub(super) async fn send(
     lease: Lease,
     head: &Parts,
-    body: SendBody,
+    body: &mut Option<SendBody>,
 ) -> Result<Response<Http2Body>, Http2Error> {
     let response = exchange(&lease, head, body).await;
     if response.as_ref().is_err_and(Http2Error::ends_connection) {
@@ -137,14 +138,16 @@ pub(super) async fn send(
 async fn exchange(
     lease: &Lease,
     head: &Parts,
-    body: SendBody,
+    body: &mut Option<SendBody>,
 ) -> Result<(Response<h2::RecvStream>, Option<Sending>), Http2Error> {
     let mut sender = lease.sender();
     poll_fn(|cx| sender.poll_ready(cx)).await.map_err(Http2Error::NotSent)?;
-    let is_empty = body.is_end_stream();
-    let sent = sender.send_request(encode(head, &body), is_empty);
+    let length = body.as_ref().and_then(|body| body.size_hint().exact());
+    let is_empty = body.as_ref().is_none_or(SendBody::is_end_stream);
+    let sent = sender.send_request(encode(head, length), is_empty);
     let (mut response, stream) = sent.map_err(Http2Error::NotSent)?;
-    let mut upload = Upload { lease, sending: (!is_empty).then(|| Sending::new(stream, body)) };
+    let body = if is_empty { None } else { body.take() };
+    let mut upload = Upload { lease, sending: body.map(|body| Sending::new(stream, body)) };
     let mut interim = 0;
     let response = poll_fn(|cx| {
         if let Some(Poll::Ready(sent)) = upload.sending.as_mut().map(|sending| sending.poll(cx)) {
@@ -187,13 +190,13 @@ fn poll_response(
 }
 
 /// The request as HTTP/2 sends it.
-fn encode(head: &Parts, body: &SendBody) -> Request<()> {
+fn encode(head: &Parts, length: Option<u64>) -> Request<()> {
     let mut request = Request::new(());
     *request.method_mut() = head.method.clone();
     *request.uri_mut() = head.uri.clone();
     *request.version_mut() = Version::HTTP_2;
     *request.headers_mut() = head.headers.clone();
-    let length = body.size_hint().exact().filter(|length| *length > 0 || head.method == Method::POST);
+    let length = length.filter(|length| *length > 0 || head.method == Method::POST);
     if let Some(length) = length {
         request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }

@@ -22,13 +22,14 @@ pub(crate) fn check(uri: &Uri, headers: &HeaderMap, allowed: &[String]) -> Resul
     // HTTP/2 has the host in the URI. In HTTP/1 browsers never put it there.
     let authority = || uri.authority().map(|authority| authority.as_str().as_bytes());
     let host = headers.get(HOST).map(|value| value.as_bytes()).or_else(authority);
-    if host.is_some_and(|host| !is_local(host, allowed)) {
+    if host.is_some_and(|host| !is_local(host, allowed, Addresses::All)) {
         return Err(Foreign::Host);
     }
     match headers.get(ORIGIN).map(|value| value.as_bytes()) {
         Some(origin) => {
             let authority = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
-            let is_local = authority.is_some_and(|authority| is_local(authority, allowed));
+            let is_local =
+                authority.is_some_and(|authority| is_local(authority, allowed, Addresses::Loopback));
             is_local.then_some(()).ok_or(Foreign::Origin)
         }
         // Browsers leave the origin out of some requests, such as those for images.
@@ -39,8 +40,17 @@ pub(crate) fn check(uri: &Uri, headers: &HeaderMap, allowed: &[String]) -> Resul
     }
 }
 
+/// Which addresses are local.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Addresses {
+    /// As a host: a website cannot have its name resolve to an address and be asked for by that address.
+    All,
+    /// As an origin: websites are also served under addresses.
+    Loopback,
+}
+
 /// Whether no website can have this host: an address, a name that is not in the public DNS, or one that the operator allows.
-fn is_local(authority: &[u8], allowed: &[String]) -> bool {
+fn is_local(authority: &[u8], allowed: &[String], addresses: Addresses) -> bool {
     let Ok(authority) = std::str::from_utf8(authority) else { return false };
     let host = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map_or(rest, |(address, _)| address),
@@ -48,7 +58,12 @@ fn is_local(authority: &[u8], allowed: &[String]) -> bool {
     };
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     let is_reserved = host.ends_with(".localhost") || host.ends_with(".test");
-    host.parse::<IpAddr>().is_ok() || !host.contains('.') || is_reserved || allowed.contains(&host)
+    match host.parse::<IpAddr>() {
+        Ok(address) => {
+            addresses == Addresses::All || address.to_canonical().is_loopback() || allowed.contains(&host)
+        }
+        Err(_) => !host.contains('.') || is_reserved || allowed.contains(&host),
+    }
 }
 
 #[cfg(test)]
@@ -91,6 +106,11 @@ mod tests {
             ("sec-fetch-site", "cross-site"),
         ];
         assert_eq!(check_with(&address, &[]), Ok(()));
+        for origin in ["http://127.0.0.2", "http://[::1]:3000", "http://[::ffff:127.0.0.1]"] {
+            assert_eq!(check_with(&[("host", "localhost"), ("origin", origin)], &[]), Ok(()), "{origin}");
+        }
+        let lan = [("host", "localhost"), ("origin", "http://192.168.1.20:3000")];
+        assert_eq!(check_with(&lan, &["192.168.1.20"]), Ok(()));
     }
 
     #[test]
@@ -106,6 +126,9 @@ mod tests {
             "http://localhost.evil.example",
             "file://",
             "chrome-extension://x",
+            "http://203.0.113.7",
+            "https://[2001:db8::7]:8443",
+            "http://192.168.1.20:3000",
         ] {
             assert_eq!(
                 check_with(&[("host", "localhost"), ("origin", origin)], &[]),

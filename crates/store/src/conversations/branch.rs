@@ -58,21 +58,32 @@ impl Conversations {
         let (recorded, own, previous) =
             tokio::join!(self.recall(records), first(&branch.own), first(&branch.previous));
         let generation = recorded.generation;
-        let is_found = |recalled: &Recalled| {
-            let note = BranchNote::of(recalled);
-            !recalled.memory.waypoints().is_empty() && note.generation == generation
-        };
-        let mut found = [own, previous].into_iter().find(is_found);
+        let current = |recalled: &Recalled| BranchNote::of(recalled).generation == generation;
+        let decides = |recalled: &Recalled| !recalled.memory.waypoints().is_empty() && current(recalled);
+        // A request that was passed on unedited has decided nothing, but has cost something.
+        let costs = |recalled: &Recalled| if current(recalled) { BranchNote::of(recalled).spent } else { 0 };
+        let mut spent = costs(&own);
+        let mut found = Some(own).filter(decides);
         if found.is_none() {
-            let elsewhere = branch.previous.iter().skip(1).chain(&branch.stems).chain(&branch.anchors);
-            found = self.recall_all(elsewhere.copied()).await.into_iter().find(is_found);
+            spent = spent.max(costs(&previous));
+            found = Some(previous).filter(decides);
+        }
+        if found.is_none() {
+            let earlier = branch.previous.iter().skip(1).chain(branch.stems.iter().skip(1));
+            // Requests that end with this answer are not the one before, but perhaps those of strangers.
+            let others = branch.stems.first().into_iter().chain(&branch.anchors);
+            let count = earlier.clone().count();
+            let all = self.recall_all(earlier.chain(others).copied()).await;
+            let until = all.iter().take(count).position(decides).map_or(count, |at| at + 1);
+            spent = all[..until].iter().map(costs).fold(spent, u64::max);
+            found = all.into_iter().find(decides);
         }
         let Some(mut found) = found else {
             let Recalled { degraded, is_unavailable, .. } = recorded;
-            let note = BranchNote { generation, ..BranchNote::default() };
+            let note = BranchNote { generation, spent, ..BranchNote::default() };
             return (Recalled { generation, degraded, is_unavailable, ..Recalled::default() }, note);
         };
-        let note = BranchNote::of(&found);
+        let note = BranchNote { spent, ..BranchNote::of(&found) };
         if let Some(key) = note.folding {
             let folds = self.recall(key).await.folds;
             let is_new = |fold: &StoredFold| !found.folds.iter().any(|known| known.covers == fold.covers);

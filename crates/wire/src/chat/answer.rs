@@ -22,6 +22,7 @@ pub(crate) fn read_answer(chunk: &[u8], answer: &mut Answer) -> bool {
     if chunk.first() != Some(&b'{') || u32::try_from(chunk.len()).is_err() {
         return false;
     }
+    let mut cached = 0;
     let read = Value::whole(chunk, MAX_DEPTH).members(|member| {
         match &*member.key {
             "id" => set_once(&mut answer.id, member.value)?,
@@ -35,10 +36,20 @@ pub(crate) fn read_answer(chunk: &[u8], answer: &mut Answer) -> bool {
                 member.value.elements(|choice| read_choice(choice, answer))?;
             }
             "error" => answer.failed |= member.value.raw() != b"null",
+            // llama.cpp says there how much of the prompt it had in its cache.
+            "timings" if member.value.first() == Some(b'{') => {
+                member.value.members_of_object(|key, value| {
+                    cached = if key == "cache_n" { value.integer()?.unwrap_or(0) } else { cached };
+                    Ok(())
+                })?
+            }
             _ => {}
         }
         Ok(())
     });
+    if let Some(usage) = &mut answer.usage {
+        usage.cached_tokens = usage.cached_tokens.max(cached.min(usage.prompt_tokens));
+    }
     read.is_ok()
 }
 

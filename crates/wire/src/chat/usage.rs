@@ -38,6 +38,11 @@ const SPELLINGS: &[(&str, Count)] = &[
     ("cachedContentTokenCount", Count::CacheRead),
     ("cached_content_token_count", Count::CacheRead),
     ("thoughtsTokenCount", Count::Reasoning),
+    // Bedrock, and gateways to it. Its `inputTokens` do not include the cached ones.
+    ("inputTokens", Count::PlainPrompt),
+    ("outputTokens", Count::Completion),
+    ("cacheReadInputTokens", Count::CacheRead),
+    ("cacheWriteInputTokens", Count::CacheWrite),
     // vLLM and SGLang, in some versions.
     ("num_cached_tokens", Count::CacheRead),
 ];
@@ -100,6 +105,19 @@ mod tests {
         (prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens)
     }
 
+    /// llama.cpp says beside the usage how much of the prompt it had in its cache.
+    #[test]
+    fn the_timings_of_a_server_hold_what_it_had_cached() {
+        let usage = r#""usage":{"prompt_tokens":100,"completion_tokens":5}"#;
+        let timings = r#""timings":{"cache_n":64,"prompt_n":36,"prompt_ms":12.5}"#;
+        for members in [format!("{usage},{timings}"), format!("{timings},{usage}")] {
+            let answer = Dialect::Chat.read_answer(format!("{{{members}}}").as_bytes()).unwrap();
+            assert_eq!(answer.usage.unwrap().cached_tokens, 64, "{members}");
+        }
+        let alone = Dialect::Chat.read_answer(format!("{{{timings}}}").as_bytes()).unwrap();
+        assert_eq!(alone.usage, None);
+    }
+
     #[test]
     fn every_spelling_is_read() {
         for (provider, usage, counts) in [
@@ -129,6 +147,16 @@ mod tests {
                 "Gemini",
                 r#"{"promptTokenCount":100,"candidatesTokenCount":5,"cachedContentTokenCount":64,"thoughtsTokenCount":3}"#,
                 (100, 64, 5, 3),
+            ),
+            (
+                "Bedrock",
+                r#"{"inputTokens":16,"outputTokens":5,"totalTokens":105,"cacheReadInputTokens":64,"cacheWriteInputTokens":20}"#,
+                (100, 64, 5, 0),
+            ),
+            (
+                "a gateway to Bedrock",
+                r#"{"prompt_tokens":100,"completion_tokens":5,"cacheReadInputTokens":64,"cacheWriteInputTokens":20}"#,
+                (100, 64, 5, 0),
             ),
             (
                 "Moonshot",

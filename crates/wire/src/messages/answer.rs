@@ -138,11 +138,12 @@ fn start_block(block: Value<'_>, index: u64, answer: &mut Answer) -> Result<(), 
 
 fn continue_block(delta: Value<'_>, index: u64, answer: &mut Answer) -> Result<(), Unreadable> {
     let index = usize::try_from(index).unwrap_or(usize::MAX);
-    let (mut kind, mut text, mut citation) = (None, None, None);
+    let (mut kind, mut text, mut citation, mut encrypted) = (None, None, None, None);
     delta.members_of_object(|key, value| {
         match key {
             "type" => kind = value.text()?,
-            "text" | "partial_json" | "thinking" | "signature" => text = value.text()?,
+            "text" | "partial_json" | "thinking" | "signature" | "content" => text = value.text()?,
+            "encrypted_content" => encrypted = value.text()?,
             "citation" => citation = std::str::from_utf8(value.raw()).ok(),
             _ => {}
         }
@@ -160,6 +161,14 @@ fn continue_block(delta: Value<'_>, index: u64, answer: &mut Answer) -> Result<(
             block.append("text", &new);
         }
         Some("thinking_delta") => block.append("thinking", &new),
+        Some("compaction_delta") => {
+            block.append("content", &new);
+            if let Some(encrypted) = encrypted {
+                let mut kept = String::new();
+                answer.append(&mut kept, &encrypted);
+                block.append("encrypted_content", &kept);
+            }
+        }
         Some("signature_delta") => block.append("signature", &new),
         Some("citations_delta") => block.add("citations", &new),
         Some("input_json_delta") => {
@@ -237,6 +246,23 @@ mod tests {
         assert_eq!(
             message,
             r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"ab"},{"type":"tool_use","id":"t","name":"f","input":{"x": 1}}]}"#
+        );
+    }
+
+    #[test]
+    fn what_the_provider_has_compacted_is_kept() {
+        let mut reader = SideReader::new(Dialect::Messages);
+        for data in [
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"compaction","content":null}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"compaction_delta","content":"It was long.","encrypted_content":"Zm9v"}}"#,
+            r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":"a"}}"#,
+        ] {
+            reader.feed(format!("data: {data}\n\n").as_bytes());
+        }
+        let message = Dialect::Messages.answer_message(reader.answer()).unwrap();
+        assert_eq!(
+            String::from_utf8(message).unwrap(),
+            r#"{"role":"assistant","content":[{"type":"compaction","content":"It was long.","encrypted_content":"Zm9v"},{"type":"text","text":"a"}]}"#
         );
     }
 

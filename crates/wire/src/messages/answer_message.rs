@@ -26,7 +26,7 @@ fn block(block: &AnswerBlock) -> Option<String> {
 }
 
 impl AnswerBlock {
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.members.iter().find_map(|(key, member)| match member {
             Member::Text(text) if key == name => Some(text.as_str()),
             Member::Text(_) | Member::Json(_) => None,

@@ -1,4 +1,4 @@
-//! The scanner with AVX2, 64 bytes at a time. The only module of the workspace with `unsafe` code.
+//! The scanner with AVX2, 64 bytes at a time. Besides a setting of the allocator, the only `unsafe` code of the workspace.
 //!
 //! Two things need it: calling a function compiled for processor features, which is sound once the features have been detected, and
 //! loading 32 bytes through a pointer, which is sound because it points into an array of 64.

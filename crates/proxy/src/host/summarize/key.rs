@@ -57,8 +57,8 @@ pub(super) fn authorization(
     if let Some(key) = own_key(llm)? {
         return Ok(Some(key));
     }
-    if let Some(key) = &upstream.authorization {
-        return Ok(Some(key.clone()));
+    if let Some(key) = &upstream.key {
+        return Ok(Some(key.bearer.clone()));
     }
     // Compares all settings, not only the name: after a reload the same name may mean another host.
     let is_same_upstream = *upstream.settings == *caller.upstream;

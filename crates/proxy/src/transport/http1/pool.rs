@@ -17,7 +17,9 @@ pub(super) struct Pool {
 struct Connections {
     /// The connection used last is at the back and is reused first, so that the others can expire.
     idle: VecDeque<Idle>,
-    /// How long the upstream was seen to keep idle connections, and when.
+    /// How long the upstream says that it keeps idle connections.
+    said: Option<Duration>,
+    /// The least that it was seen to keep one, and when.
     seen: Option<(Duration, Instant)>,
 }
 
@@ -76,7 +78,7 @@ impl Pool {
 
     /// Adapts to how long the upstream says that it keeps idle connections.
     pub(super) fn suit(&self, keep_alive: Duration) {
-        self.connections().closed_after(keep_alive);
+        self.connections().said = Some(keep_alive);
     }
 
     fn sweep(&self) {
@@ -104,13 +106,18 @@ impl Pool {
 impl Connections {
     /// How long a connection may be idle and still be used.
     fn max_idle(&self, most: Duration) -> Duration {
-        let seen = self.seen.filter(|(_, at)| at.elapsed() < SEEN_FOR);
-        seen.map_or(most, |(kept, _)| kept.saturating_sub(MARGIN).clamp(MIN_IDLE, most))
+        let kept = self.seen().map(|(kept, _)| kept).into_iter().chain(self.said).min();
+        kept.map_or(most, |kept| kept.saturating_sub(MARGIN).clamp(MIN_IDLE, most))
     }
 
+    /// An observation of a longer time says nothing about an earlier one of a shorter time, and does not prolong it.
     fn closed_after(&mut self, age: Duration) {
-        let kept = self.seen.filter(|(_, at)| at.elapsed() < SEEN_FOR).map_or(age, |(kept, _)| kept.min(age));
-        self.seen = Some((kept, Instant::now()));
+        let least = self.seen().filter(|(kept, _)| *kept < age);
+        self.seen = least.or(Some((age, Instant::now())));
+    }
+
+    fn seen(&self) -> Option<(Duration, Instant)> {
+        self.seen.filter(|(_, at)| at.elapsed() < SEEN_FOR)
     }
 }
 
@@ -141,6 +148,22 @@ mod tests {
         pool.give_back(stream);
         advance(Duration::from_millis(3100)).await;
         assert!(pool.take().is_none(), "the upstream may be closing it");
+    }
+
+    #[tokio::test]
+    async fn a_restart_is_forgotten() {
+        let pool = Pool::new(Duration::from_secs(50));
+        let (stream, _upstream) = connection().await;
+        pause();
+        pool.connections().closed_after(Duration::from_secs(1));
+        for _ in 0..3 {
+            advance(Duration::from_secs(250)).await;
+            pool.suit(Duration::from_secs(30));
+            pool.connections().closed_after(Duration::from_secs(30));
+        }
+        pool.give_back(stream);
+        advance(Duration::from_secs(20)).await;
+        assert!(pool.take().is_some(), "it keeps connections for thirty seconds");
     }
 
     #[tokio::test]

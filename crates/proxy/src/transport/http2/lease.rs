@@ -4,6 +4,7 @@ use bytes::Bytes;
 use h2::client::SendRequest;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -41,8 +42,16 @@ impl Shared {
         (self.active.load(Ordering::Relaxed) < most).then(|| Lease::new(self))
     }
 
-    pub(super) fn is_closing(&self) -> bool {
-        self.is_closing.load(Ordering::Relaxed)
+    /// Whether the connection can be given to another request. An upstream that goes away does not answer requests that it gets later, and
+    /// may close a connection that was idle for long just as one is sent.
+    pub(super) fn takes_requests(&self, max_idle: Duration) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        let is_refused = matches!(self.sender.clone().poll_ready(&mut cx), Poll::Ready(Err(_)));
+        let is_stale = self.idle().is_some_and(|idle| idle > max_idle);
+        if is_refused || is_stale {
+            self.close();
+        }
+        !self.is_closing.load(Ordering::Relaxed)
     }
 
     /// Gives out no more streams. The connection ends with its last one.
