@@ -17,6 +17,7 @@ mod explain;
 mod folding;
 mod history;
 mod masking;
+mod mcp;
 mod messages;
 mod overload;
 mod proxy;

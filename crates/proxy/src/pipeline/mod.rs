@@ -6,6 +6,7 @@ mod answer_reader;
 mod edit;
 mod forward;
 mod identify;
+mod mcp;
 mod model_list;
 mod recall;
 mod receive;
@@ -155,6 +156,10 @@ async fn dispatch(
     }
     let path = request.uri().path().to_owned();
     let path = canonical(&path).map_err(Refusal::Path)?;
+    if mcp::is_mcp(&path) {
+        let answered = mcp::answer(worker, &snapshot.settings, request, &observer.charge).await;
+        return answered.map(Dispatched::Own);
+    }
     if state::is_own(&path) {
         let asked = (request.method(), &*path);
         let answered = state::answer(worker, &snapshot.settings, asked, request.headers()).await;
