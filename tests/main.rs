@@ -21,6 +21,7 @@ mod mcp;
 mod messages;
 mod overload;
 mod proxy;
+mod recall_tool;
 mod replay;
 mod responses;
 mod store;

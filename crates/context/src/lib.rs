@@ -77,7 +77,9 @@ pub use fold_failure::FoldFailure;
 pub use fold_state::{Author, FoldState};
 pub use input::{TurnInput, needs_turn};
 pub use limits::{LimitReached, dollars, nanodollars, summaries_cost};
-pub use lookup::{BadArguments, Original, RecallRequest, search_originals, unknown_reference};
+pub use lookup::{
+    BadArguments, NO_MORE_RECALLS, Original, RecallRequest, recall_tool, search_originals, unknown_reference,
+};
 pub use measure::{MeasureError, Measured, Measurement, Splice};
 pub use offline::{drive_offline, drive_offline_with, fold_offline};
 pub use outcome::{DueFold, Ending, Outcome};

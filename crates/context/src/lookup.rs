@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Write;
 use std::ops::Range;
+use std::sync::LazyLock;
 use tidegate_engine::Reference;
-use tidegate_wire::Terms;
+use tidegate_wire::{RECALL_TOOL, Terms};
 
 /// A message as it was before it was shortened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +92,24 @@ impl RecallRequest {
         bounded(wanted, first, starts.len())
     }
 }
+
+/// The definition of the tool, behind others in a list. The same in every process and version, as far as possible: every prompt begins with
+/// it.
+pub fn recall_tool() -> &'static str {
+    static TOOL: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            r#",{{"type":"function","function":{{"name":"{RECALL_TOOL}","description":"{DESCRIPTION}","parameters":{}}}}}"#,
+            RecallRequest::SCHEMA
+        )
+    });
+    &TOOL
+}
+
+const DESCRIPTION: &str = "Earlier tool results may have been shortened to save context. A marker in their place names a reference, such as ref \
+                           7f3a09c1. Call this to read the original, whole or in part. Don't call it for anything that you can see.";
+
+/// The answer to a call beyond the limit.
+pub const NO_MORE_RECALLS: &str = "No more recalls are possible for this answer. Answer with what you have.";
 
 /// The answer to a reference that no message has.
 #[must_use]

@@ -131,6 +131,9 @@ impl<'a> Managed<'a> {
         };
         // What an unreadable request calls its model may be anything, so only this one's is logged.
         observer.asks_for(&model_label(rewritten.input.requested_model()));
+        if rewritten.outcome.assessment.offers_recall(&rewritten.input) {
+            head = with_readable_answer(head);
+        }
         if let Some(refusal) = rewritten.refusal() {
             self.audit(&folder, &rewritten, &refusal, observer);
             return Err(refusal);
