@@ -1,6 +1,7 @@
 //! The model asks for what was shortened, and the client sees one plain answer.
 
 mod bounds;
+mod put_back;
 mod streamed;
 mod whole;
 

@@ -10,7 +10,7 @@ mod turn;
 
 pub use fold::StoredFold;
 pub(crate) use fold::{decode_fold, encode_fold};
-pub(crate) use pin::{decode_pin, encode_pin};
+pub(crate) use pin::{decode_exchange, decode_pin, encode_exchange, encode_pin};
 pub use turn::LoggedTurn;
 pub(crate) use turn::{decode_turn, encode_turn};
 

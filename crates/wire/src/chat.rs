@@ -19,7 +19,7 @@ pub(crate) use error::{error_body, error_event};
 pub(crate) use facts::facts;
 pub(crate) use message::read_message;
 pub(crate) use own_message::{joined, own_message, own_text, with_breakpoint, with_part};
-pub use recall_answer::{Asked, RecallAnswer, RecallCall};
+pub use recall_answer::{Asked, CallBeside, RecallAnswer, RecallCall};
 pub use recall_stream::RecallStream;
 pub(crate) use usage::read_usage;
 

@@ -81,7 +81,7 @@ mod text;
 mod unreadable;
 
 pub use answer::{Answer, AnswerCall, Usage};
-pub use chat::{Asked, RecallAnswer, RecallCall, RecallStream};
+pub use chat::{Asked, CallBeside, RecallAnswer, RecallCall, RecallStream};
 pub use dialect::{Dialect, OwnRole};
 pub use digest::chain;
 pub use document::DocumentReader;

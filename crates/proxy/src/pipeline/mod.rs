@@ -8,6 +8,7 @@ mod forward;
 mod identify;
 mod mcp;
 mod model_list;
+mod put_back;
 mod recall;
 mod recall_tool;
 mod receive;

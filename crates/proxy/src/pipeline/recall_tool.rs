@@ -25,8 +25,12 @@ use http_body_util::BodyExt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_context::{NO_MORE_RECALLS, RecallRequest, TurnInput, unknown_reference};
-use tidegate_wire::{Asked, Dialect, ParsedRequest, RecallAnswer, RecallCall, RecallStream, Usage, split};
+use tidegate_context::{Exchange, NO_MORE_RECALLS, RecallRequest, Recalled, TurnInput, unknown_reference};
+use tidegate_engine::Digest;
+use tidegate_store::{ConversationKey, Generation};
+use tidegate_wire::{
+    Asked, CallBeside, Dialect, ParsedRequest, RecallAnswer, RecallCall, RecallStream, Usage, split,
+};
 use tokio::time::{MissedTickBehavior, interval};
 
 /// What it takes to answer calls of the recall tool in the answer to one request.
@@ -39,11 +43,22 @@ pub(crate) struct Recaller {
     /// The request as the client sent it.
     input: Arc<TurnInput>,
     chat: Arc<ParsedRequest>,
+    /// What has been recalled so far for this answer, and where that stands in the conversation.
+    exchange: Exchange,
+    place: Option<Place>,
     /// How often the tool can still be called.
     calls_left: u32,
     /// How often the upstream can still be asked.
     asks_left: u32,
     usage: Arc<RecallUsage>,
+}
+
+/// Where an exchange is stored.
+struct Place {
+    key: ConversationKey,
+    generation: Generation,
+    /// The digest of the conversation at the last message of the request.
+    end: Digest,
 }
 
 /// A whole answer that is longer than this is passed on as it is.
@@ -65,6 +80,13 @@ impl Recaller {
             return None;
         }
         let max_calls = rewritten.input.context.recall.max_calls.get();
+        // A history that is kept here is the client's view of it.
+        let identity = folder.identity.as_ref().filter(|_| rewritten.held.is_none());
+        let place = identity.zip(rewritten.outcome.end()).map(|(identity, end)| Place {
+            key: identity.key,
+            generation: rewritten.generation,
+            end,
+        });
         Some(Recaller {
             folder: folder.clone(),
             upstream: upstream.clone(),
@@ -72,6 +94,8 @@ impl Recaller {
             forwarded: rewritten.pieces()?,
             input: rewritten.input.clone(),
             chat: assessment.chat.clone(),
+            exchange: Exchange::default(),
+            place,
             calls_left: max_calls,
             asks_left: max_calls,
             usage: usage.clone(),
@@ -122,7 +146,8 @@ impl Recaller {
             let read = plain.map(|plain| RecallAnswer::read(&plain, self.asks_left == 0));
             let (asked, usage) = match read {
                 Some(RecallAnswer::Asks(asked, usage)) => (asked, usage),
-                Some(RecallAnswer::Without(rest)) => {
+                Some(RecallAnswer::Without(rest, beside)) => {
+                    self.keep_beside(beside).await;
                     let mut head = head;
                     head.headers.remove(CONTENT_ENCODING);
                     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(rest.len()));
@@ -172,6 +197,8 @@ impl Recaller {
                         passed
                     }
                 };
+                // Before the client has the end: it may send its next request at once.
+                self.keep_beside(stream.take_beside()).await;
                 if !passed.is_empty() {
                     frames.send(Ok(passed.into())).await?;
                 }
@@ -222,31 +249,58 @@ impl Recaller {
         self.usage.add(usage);
         self.asks_left = self.asks_left.saturating_sub(1);
         let mut added = asked.message.clone();
+        let mut results = Vec::new();
         for call in &asked.calls {
+            let (text, recalled) = self.result(call).await;
             added.push(b',');
-            added.extend(call.result(&self.result(call).await));
+            added.extend(call.result(&text));
+            results.push(recalled);
         }
+        self.exchange.add(&asked.message, results);
         let body = self.extended(&added).ok_or_else(|| self.failed())?;
         self.forwarded = vec![body.clone()];
         let Folder { worker, .. } = &self.folder;
         let (sent, cut) = (Progress::start(), &worker.shutdown.cut);
-        forward(&worker.clients, &self.upstream, self.head.clone(), SendBody::pieces([body]), &sent, cut)
-            .await
+        let (head, body) = (self.head.clone(), SendBody::pieces([body]));
+        let asking = forward(&worker.clients, &self.upstream, head, body, &sent, cut);
+        let (response, ()) = tokio::join!(asking, self.keep());
+        response
     }
 
-    /// The text that answers a call.
-    async fn result(&mut self, call: &RecallCall) -> String {
+    /// Keeps the calls that stand beside others, with their results, for the next request.
+    async fn keep_beside(&mut self, beside: Vec<CallBeside>) {
+        if beside.is_empty() {
+            return;
+        }
+        for beside in beside {
+            let (_, recalled) = self.result(&beside.call).await;
+            self.exchange.add_beside(beside, recalled);
+        }
+        self.keep().await;
+    }
+
+    /// Stores what has been recalled so far, so that the next request has it, whichever process gets it.
+    async fn keep(&self) {
+        let Some(Place { key, generation, end }) = &self.place else { return };
+        let Ok(text) = serde_json::to_string(&self.exchange) else { return };
+        let conversations = &self.folder.worker.gateway.conversations;
+        // Without it the model may ask again, which is no reason to fail.
+        let _ = conversations.save_exchange(*key, *generation, &end.to_string(), &text).await;
+    }
+
+    /// The text that answers a call, and what is kept of it.
+    async fn result(&mut self, call: &RecallCall) -> (String, Recalled) {
         let metrics = self.folder.worker.gateway.metrics();
         if self.calls_left == 0 {
             metrics.recall_called("exhausted");
-            return NO_MORE_RECALLS.to_owned();
+            return without_original(call, NO_MORE_RECALLS.to_owned());
         }
         self.calls_left -= 1;
         let request = match RecallRequest::read(&call.arguments) {
             Ok(request) => request,
             Err(fault) => {
                 metrics.recall_called("unknown");
-                return fault.to_string();
+                return without_original(call, fault.to_string());
             }
         };
         let (input, chat, reference) = (self.input.clone(), self.chat.clone(), request.reference);
@@ -254,13 +308,17 @@ impl Recaller {
         // A long message takes milliseconds to search.
         let found = self.folder.lane.run(self.input.body.len(), look_up).await.ok().flatten();
         metrics.recall_called(if found.is_some() { "found" } else { "unknown" });
-        found.unwrap_or_else(|| unknown_reference(reference))
+        match found {
+            Some(text) => (text, Recalled::new(call, None)),
+            None => without_original(call, unknown_reference(reference)),
+        }
     }
 
     /// The forwarded request with more messages at its end.
     fn extended(&self, added: &[u8]) -> Option<Bytes> {
         let whole: Vec<u8> = self.forwarded.iter().flatten().copied().collect();
-        let end = split(Dialect::Chat, &whole).ok()?.array.range().end - 1;
+        // A request with tools has messages. Right behind the last one is where the next request has them, too.
+        let end = split(Dialect::Chat, &whole).ok()?.messages.last()?.range().end;
         Some([&whole[..end], b",", added, &whole[end..]].concat().into())
     }
 
@@ -268,6 +326,10 @@ impl Recaller {
         let upstream = self.upstream.settings.name.clone();
         Refusal::Upstream(UpstreamFailure { upstream, kind: FailureKind::Broken })
     }
+}
+
+fn without_original(call: &RecallCall, text: String) -> (String, Recalled) {
+    (text.clone(), Recalled::new(call, Some(text)))
 }
 
 fn is_kind(headers: &HeaderMap, name: &[u8]) -> bool {

@@ -1,7 +1,7 @@
 //! Takes calls of the recall tool out of a whole chat completion.
 
 use crate::recall_offer::RECALL_TOOL;
-use crate::{Answer, Dialect, Usage};
+use crate::{Answer, AnswerCall, Dialect, Usage};
 use serde_json::{Value, json};
 
 /// What a model asks for, in an answer that does nothing else.
@@ -26,6 +26,30 @@ impl RecallCall {
     }
 }
 
+/// A call of ours among those of the client's, which does not get it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallBeside {
+    /// Its place among all calls of the answer.
+    pub at: usize,
+    pub call: RecallCall,
+    /// The call as JSON.
+    pub json: String,
+}
+
+/// The calls of ours in an answer that has others, too.
+pub(super) fn beside(answer: &Answer) -> Vec<CallBeside> {
+    let Some(message) = Dialect::Chat.answer_message(answer) else { return Vec::new() };
+    let Ok(message) = serde_json::from_slice::<Value>(&message) else { return Vec::new() };
+    let ours = answer.tool_calls.iter().enumerate().filter(|(_, call)| call.name == RECALL_TOOL);
+    let beside = |(at, call): (usize, &AnswerCall)| {
+        let json = message["tool_calls"].get(at)?.to_string();
+        let call = RecallCall { id: call.id.clone(), arguments: call.arguments.clone() };
+        // Without an id, nothing could answer it.
+        (!call.id.is_empty()).then_some(CallBeside { at, call, json })
+    };
+    ours.filter_map(beside).collect()
+}
+
 /// An answer that was read for calls of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecallAnswer {
@@ -33,8 +57,8 @@ pub enum RecallAnswer {
     Untouched,
     /// It is nothing else.
     Asks(Asked, Option<Usage>),
-    /// The answer without them.
-    Without(Vec<u8>),
+    /// The answer without them, and those that stood beside others.
+    Without(Vec<u8>, Vec<CallBeside>),
 }
 
 impl RecallAnswer {
@@ -50,13 +74,14 @@ impl RecallAnswer {
             return RecallAnswer::Untouched;
         }
         let (is_alone, usage) = (ours == answer.tool_calls.len(), answer.usage);
+        let beside = if is_alone { Vec::new() } else { beside(&answer) };
         if is_alone
             && !is_last
             && let Some(asked) = asked(answer)
         {
             return RecallAnswer::Asks(asked, usage);
         }
-        without_calls(body).map_or(RecallAnswer::Untouched, RecallAnswer::Without)
+        without_calls(body).map_or(RecallAnswer::Untouched, |rest| RecallAnswer::Without(rest, beside))
     }
 }
 
@@ -136,7 +161,7 @@ mod tests {
     fn calls_beside_others_disappear() {
         assert_eq!(RecallAnswer::read(&completion(&["ls"]), false), RecallAnswer::Untouched);
         let without = |names: &[&str], is_last| match RecallAnswer::read(&completion(names), is_last) {
-            RecallAnswer::Without(body) => {
+            RecallAnswer::Without(body, _) => {
                 serde_json::from_slice::<Value>(&body).unwrap()["choices"][0].clone()
             }
             other => panic!("{other:?}"),

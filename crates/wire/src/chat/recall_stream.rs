@@ -3,7 +3,7 @@
 //! Everything else passes as it comes, until a call of ours begins. If the answer turns out to be nothing but such calls, its end is held
 //! back, another answer follows in the same stream, and the client sees one.
 
-use super::recall_answer::{Asked, asked, end_without_calls};
+use super::recall_answer::{Asked, CallBeside, asked, beside, end_without_calls};
 use crate::recall_offer::RECALL_TOOL;
 use crate::{Dialect, SideReader, Usage};
 use serde_json::{Map, Value, json};
@@ -28,6 +28,8 @@ pub struct RecallStream {
     reader: Option<Box<SideReader>>,
     /// Whether calls of ours are still answered.
     is_answered: bool,
+    /// Whether the answer has just ended with calls of ours among others.
+    is_mixed: bool,
 }
 
 /// A call in the answer.
@@ -84,6 +86,13 @@ impl RecallStream {
         self.partial.clear();
         self.is_answered = !is_last;
         self.reader = Some(Box::new(SideReader::new(Dialect::Chat)));
+    }
+
+    /// The calls of ours among others, once: when the answer has ended, and before the client gets its end.
+    pub fn take_beside(&mut self) -> Vec<CallBeside> {
+        let is_mixed = std::mem::take(&mut self.is_mixed);
+        let reader = self.reader.as_ref().filter(|_| is_mixed);
+        reader.map(|reader| beside(reader.answer())).unwrap_or_default()
     }
 
     /// Whether the answer so far has calls of ours, and none of the client's.
@@ -144,6 +153,8 @@ impl RecallStream {
             says_nothing |= before == 0 && self.round > 0;
         }
         let is_end = choice.get("finish_reason").is_some_and(|reason| !reason.is_null());
+        self.is_mixed |=
+            is_end && !self.only_asks() && self.calls.values().any(|call| matches!(call, Call::Recall));
         if is_end && self.only_asks() {
             if self.is_answered {
                 choice["finish_reason"] = Value::Null;
