@@ -33,6 +33,12 @@ fn sent(steps: usize) -> String {
     body("gpt-4o", &run(steps), &[])
 }
 
+/// The same for a model that has a tool.
+fn sent_with_tools(steps: usize) -> String {
+    let tools = r#""tools":[{"type":"function","function":{"name":"shell"}}],"top_p""#;
+    sent(steps).replacen("\"top_p\"", tools, 1)
+}
+
 fn contents(body: &str) -> Vec<Value> {
     let body: Value = serde_json::from_str(body).unwrap();
     body["messages"].as_array().unwrap().iter().map(|message| message["content"].clone()).collect()
@@ -138,7 +144,7 @@ async fn where_recall_is_on_excerpts_and_placeholders_name_the_same_reference() 
     };
     let mut references = Vec::new();
     for steps in 2..7usize {
-        let (_, arrived) = send(&tidegate, &upstream, &[], &sent(steps)).await;
+        let (_, arrived) = send(&tidegate, &upstream, &[], &sent_with_tools(steps)).await;
         let contents = contents(&arrived);
         let text = |step: usize| contents[3 + 2 * step].as_str().unwrap().to_owned();
         references.push(reference(&text(steps - 2)));
@@ -200,8 +206,10 @@ async fn results_of_excluded_tools_stay_whole() {
 async fn the_profile_for_coding_agents_trims() {
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("[context]\nprofile = \"coding-agent\"\n", &upstream).await;
-    let (reply, arrived) = send(&tidegate, &upstream, &[], &sent(3)).await;
+    let (reply, arrived) = send(&tidegate, &upstream, &[], &sent_with_tools(3)).await;
     assert_eq!(edits(&reply), "masked=0,trimmed=2,folded=0,dropped=0");
     assert!(contents(&arrived)[3].as_str().unwrap().contains("; ref "));
+    let (_, arrived) = send(&tidegate, &upstream, &[], &sent(3)).await;
+    assert!(!contents(&arrived)[3].as_str().unwrap().contains("ref "), "a model without tools cannot ask");
     assert_eq!(reply.header("x-tidegate-strategy"), Some("hybrid"));
 }

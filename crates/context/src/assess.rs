@@ -10,7 +10,7 @@ use tidegate_engine::{
     Cause, Conversation, Decision, Fold, Memory, Message, Plan, Strategy, Tokens, Verdict, decide, truncate,
 };
 use tidegate_tokens::chat::message_tokens;
-use tidegate_wire::{CacheLookup, ParsedRequest, Reader, Unreadable};
+use tidegate_wire::{CacheLookup, ParsedRequest, Reader, RecallOffer, Unreadable};
 
 /// How to treat a request that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,12 @@ impl TurnInput {
         reader: &Reader,
         rule: Rule,
     ) -> Result<Assessment, Unreadable> {
-        let chat =
+        let mut chat =
             self.with_options(reader, |options| reader.read(&self.body, &self.outline, options, lookup))?;
+        let is_native = self.is_native(&chat);
+        if !is_native {
+            chat.fixed += self.recall_tool_tokens(reader);
+        }
         let conversation = Conversation {
             messages: &chat.messages,
             head: chat.head,
@@ -73,7 +77,6 @@ impl TurnInput {
             marker: self.marker(reader),
             pinned: self.scaled(state.notes_in(self).map_or(Tokens::ZERO, |notes| notes.tokens)),
         };
-        let is_native = self.is_native(&chat);
         let mut policy = self.policy(state);
         let continues_upstream = self.outline.continues_upstream;
         if is_native || self.outline.is_elsewhere() {
@@ -203,6 +206,12 @@ fn with_excerpts<'a>(messages: &'a [Message], excerpts: &[PlacedExcerpt]) -> Cow
 }
 
 impl Assessment {
+    /// Whether the request gets our tool.
+    #[must_use]
+    pub fn offers_recall(&self, input: &TurnInput) -> bool {
+        !self.is_native && matches!(input.recall(), Some(RecallOffer::Tool { .. }))
+    }
+
     /// The same request under a plan that was made for it before, with the excerpts that it had.
     #[must_use]
     pub fn as_recorded(

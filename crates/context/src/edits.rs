@@ -2,11 +2,23 @@
 
 use crate::markers;
 use crate::placement::{Insertion, OwnKind, Placed};
-use crate::{Assessment, ConversationState, TurnInput};
+use crate::{Assessment, ConversationState, TurnInput, recall_tool};
 use bytes::Bytes;
 use std::borrow::Cow;
 use tidegate_engine::{Plan, Role, Strategy};
-use tidegate_wire::{BadEdit, Edit, OwnRole, Piece, Placeholder, Substitutes, splice};
+use tidegate_wire::{BadEdit, Edit, OwnRole, Piece, Placeholder, RecallOffer, Substitutes, splice};
+
+/// Puts the definition of our own tool at this place of the client's body, which no edit touches: it is outside the messages.
+fn with_tool(pieces: Vec<Piece>, at: usize) -> Vec<Piece> {
+    let tool = || Piece::New(Bytes::from_static(recall_tool().as_bytes()));
+    let divided = |piece| match piece {
+        Piece::Client(range) if range.contains(&at) => {
+            vec![Piece::Client(range.start..at), tool(), Piece::Client(at..range.end)]
+        }
+        piece => vec![piece],
+    };
+    pieces.into_iter().flat_map(divided).collect()
+}
 
 impl Assessment {
     /// The request as it is to be forwarded; `None` if that is what the client sent.
@@ -16,10 +28,18 @@ impl Assessment {
         state: &ConversationState,
     ) -> Result<Option<Vec<Piece>>, BadEdit> {
         let edits = self.edits(input, state);
-        if edits.is_empty() {
+        let tool = match input.recall() {
+            Some(RecallOffer::Tool { at }) if self.offers_recall(input) => Some(at),
+            Some(_) | None => None,
+        };
+        if edits.is_empty() && tool.is_none() {
             return Ok(None);
         }
-        splice(&input.body, &input.outline, &self.chat.parsed, &edits).map(Some)
+        let pieces = splice(&input.body, &input.outline, &self.chat.parsed, &edits)?;
+        Ok(Some(match tool {
+            Some(at) => with_tool(pieces, at),
+            None => pieces,
+        }))
     }
 
     /// The plan as wire edits, in the order of the messages.

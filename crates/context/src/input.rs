@@ -1,10 +1,13 @@
+use crate::recall_tool;
 use crate::renderer::unit;
 use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_config::{Context, History, Limits, Mask};
-use tidegate_engine::{RefuseAt, Strategy, Timestamp, Tokens};
+use tidegate_engine::{Reference, RefuseAt, Strategy, Timestamp, Tokens};
 use tidegate_tokens::Model;
-use tidegate_wire::{CacheLookup, Meter, Outline, ReadOptions, Reader, Shortening, TrimLimits};
+use tidegate_wire::{
+    CacheLookup, Meter, Outline, ParsedRequest, ReadOptions, Reader, RecallOffer, Shortening, TrimLimits,
+};
 
 /// One request and the policy it is under. Everything large is shared, so a clone is cheap.
 #[derive(Clone, Debug)]
@@ -22,6 +25,8 @@ pub struct TurnInput {
     pub names_deployment: bool,
     /// The most input tokens that the upstream takes, as it has just said; `None` unless a request is planned again because of that.
     pub ceiling: Option<Tokens>,
+    /// How the model could ask for what was shortened; see [`TurnInput::recall`].
+    pub recall_offer: Option<RecallOffer>,
     /// The correction of this model's token counts: learnt from the usage that upstreams report, or typical of its family.
     pub factor: f64,
     pub limits: Limits,
@@ -45,9 +50,13 @@ impl TurnInput {
         context: Arc<Context>,
         model: Arc<Model>,
     ) -> TurnInput {
+        let outline = outline.into();
+        let asks =
+            context.recall.tool && !context.observe && !outline.asks_native && !outline.continues_upstream;
         TurnInput {
+            recall_offer: asks.then(|| RecallOffer::of(&body, &outline)).flatten(),
             body,
-            outline: outline.into(),
+            outline,
             strategy: context.strategy,
             limits: context.limits.clone(),
             factor: typical_factor(&context, &model),
@@ -112,7 +121,7 @@ impl TurnInput {
         let shortening = Shortening {
             placeholder,
             hint: *hint,
-            names_reference: self.context.recall.tool,
+            names_reference: self.recall().is_some(),
             trim: trim.map(|trim| TrimLimits { min_tokens: trim.min_tokens, keep_tokens: trim.keep_tokens }),
         };
         let is_shortened = shortening.trim.is_some() || shortening.hint > 0 || shortening.names_reference;
@@ -131,6 +140,32 @@ impl TurnInput {
             },
             indexes: self.recalls(),
         })
+    }
+
+    /// How the model can ask for what is shortened. A request that is made shorter because the upstream has refused it is left without
+    /// a way: its answer is not followed.
+    #[must_use]
+    pub fn recall(&self) -> Option<RecallOffer> {
+        let is_edited = self.strategy != Strategy::Passthrough && self.ceiling.is_none();
+        self.recall_offer.filter(|_| is_edited)
+    }
+
+    /// The text of a message of the request, as the client sent it.
+    #[must_use]
+    pub fn original(&self, chat: &ParsedRequest, reference: Reference) -> Option<String> {
+        let message = chat
+            .messages
+            .iter()
+            .position(|message| !message.role.is_instruction() && reference.is_of(message.digest))?;
+        self.view(message).map(|view| view.text().into_owned())
+    }
+
+    /// What the definition of our own tool costs, if the request gets it.
+    pub(crate) fn recall_tool_tokens(&self, reader: &Reader) -> Tokens {
+        match self.recall() {
+            Some(RecallOffer::Tool { .. }) => self.scaled(reader.count(self.model.encoding, recall_tool())),
+            Some(RecallOffer::Mcp) | None => Tokens::ZERO,
+        }
     }
 
     /// Corrects a count by what this model's counts have been wrong by before.

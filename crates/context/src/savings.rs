@@ -53,7 +53,7 @@ impl Unedited {
                 let is_replayed = assessment.decision.waypoint.as_ref().is_some_and(|made| {
                     (made.frontier, made.fold, made.gap) == (before.frontier, before.fold, before.gap)
                         && (plan.newly_trimmed.is_some()
-                            || (made.trim, made.skipped) == (before.trim, before.skipped))
+                            || (made.trim, &made.skipped) == (before.trim, &before.skipped))
                 });
                 // An excerpt is new, and so is what stands behind it. Without a cache, an edit breaks nothing.
                 let is_cached = input.is_cached(&assessment.chat);

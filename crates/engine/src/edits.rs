@@ -86,8 +86,8 @@ impl Edits {
         let fits = |edits: &Edits| conversation.budget.fits(edits.used(conversation, &[]));
         if !fits(self) {
             let whole = self.used(conversation, &[]);
-            let trimming = self.trimming;
-            self.trimming = trimming.to_the_edge();
+            let trimming = self.trimming.clone();
+            self.trimming = trimming.clone().to_the_edge();
             if self.used(conversation, &[]) == whole {
                 self.trimming = trimming;
             } else {
@@ -246,7 +246,7 @@ impl Edits {
             gap: self.windowed.as_ref().and_then(|windowed| windowed.gap),
             excerpts: Default::default(),
             trim: last_digest(&messages[..self.trimming.frontier]),
-            skipped: self.trimming.skipped,
+            skipped: self.trimming.skipped.clone(),
             trim_debt: self.trimming.debt,
         })
     }

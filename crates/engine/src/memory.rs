@@ -214,8 +214,8 @@ impl Memory {
 
 impl Waypoint {
     /// What was done to the messages of the request.
-    fn edits(&self) -> (Option<Digest>, Option<Digest>, Option<Gap>, Option<Digest>, Skipped) {
-        (self.frontier, self.fold, self.gap, self.trim, self.skipped)
+    fn edits(&self) -> (Option<Digest>, Option<Digest>, Option<Gap>, Option<Digest>, &Skipped) {
+        (self.frontier, self.fold, self.gap, self.trim, &self.skipped)
     }
 
     /// Whether the request that recorded it had the message with this digest.

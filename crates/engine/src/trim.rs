@@ -17,6 +17,7 @@
 use crate::memory::Recalled;
 use crate::turns::{kept_from, position_of};
 use crate::{Cause, Conversation, Folded, Horizon, Memory, Message, Pace, Timestamp, Tokens, TrimPolicy};
+use std::sync::Arc;
 
 /// Within how many requests an excerpt must have saved what it costs.
 const PAYBACK: f64 = 10.0;
@@ -25,28 +26,39 @@ const PAYBACK: f64 = 10.0;
 /// loss if the conversation ends at once.
 const MAX_DEBT: f64 = 0.15;
 
-/// Messages before the trim frontier that are not trimmed, by their short digests. Empty places are zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Skipped(pub [u64; 8]);
+/// Messages before the trim frontier that are not trimmed, by their short digests. Most conversations have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skipped(Option<Arc<[u64]>>);
 
 impl Skipped {
-    fn has(&self, message: &Message) -> bool {
-        self.0.contains(&message.digest.short())
+    const NONE: Skipped = Skipped(None);
+
+    /// Each waypoint holds them, so a conversation in which more would be skipped waits until some of them have been masked or folded.
+    pub const MAX: usize = 1024;
+
+    /// `None` if there are more than [`Skipped::MAX`].
+    pub fn of(messages: impl IntoIterator<Item = u64>) -> Option<Skipped> {
+        let messages: Vec<u64> = messages.into_iter().take(Skipped::MAX + 1).collect();
+        match messages.len() {
+            0 => Some(Skipped::NONE),
+            1..=Skipped::MAX => Some(Skipped(Some(messages.into()))),
+            _ => None,
+        }
     }
 
-    /// `None` if there is no room for that many.
-    fn of(messages: impl Iterator<Item = u64>) -> Option<Skipped> {
-        let mut skipped = Skipped::default();
-        let mut places = skipped.0.iter_mut();
-        for message in messages {
-            *places.next()? = message;
-        }
-        Some(skipped)
+    /// Their short digests.
+    #[must_use]
+    pub fn shorts(&self) -> &[u64] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    fn has(&self, message: &Message) -> bool {
+        self.shorts().contains(&message.digest.short())
     }
 }
 
 /// Which observations of a request are excerpts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Trimming {
     /// Every trimmable message before this index is trimmed, unless it was skipped.
     pub(crate) frontier: usize,
@@ -66,7 +78,7 @@ impl Trimming {
     /// The trimming of a policy that does not trim.
     pub(crate) const NONE: Trimming = Trimming {
         frontier: 0,
-        skipped: Skipped([0; 8]),
+        skipped: Skipped::NONE,
         cause: None,
         start: None,
         debt: 0.0,
@@ -131,7 +143,7 @@ pub(crate) fn replay(
     let is_cold = economy.is_cold(at, now) || !is_same_fold;
     let trimming = Trimming {
         frontier: frontier.min(edge),
-        skipped: waypoint.skipped,
+        skipped: waypoint.skipped.clone(),
         cause: None,
         start: None,
         debt: waypoint.trim_debt,
@@ -144,7 +156,7 @@ pub(crate) fn replay(
 
 impl Replayed {
     pub(crate) fn trimming(&self) -> Trimming {
-        self.trimming
+        self.trimming.clone()
     }
 
     /// Decides what else to trim. `changed` is the first message that has just been masked: the provider has to read everything
@@ -157,7 +169,7 @@ impl Replayed {
         changed: Option<usize>,
     ) -> Trimming {
         let Conversation { messages, economy, .. } = *conversation;
-        let mut trimming = self.trimming;
+        let mut trimming = self.trimming.clone();
         let is_candidate = |index: &usize| {
             let message = &messages[*index];
             let is_whole = !trimming.is_trimmed(*index, message) && !is_masked(*index);

@@ -111,6 +111,14 @@ fn a_result_before_much_else_is_skipped_and_later_ones_are_trimmed() {
     assert_eq!(played.last().unwrap(), &[9], "{played:?}");
 }
 
+/// However many results it does not pay to trim any more, trimming goes on.
+#[test]
+fn many_skipped_results_do_not_keep_later_ones_from_being_trimmed() {
+    let many = "t1600 ".repeat(20);
+    let played = trimmed(&format!("u a {many} t1400 t1400 t1400 a t9 a t5000 a t9 a t9"));
+    assert_eq!(played.last().unwrap(), &[17, 18, 19, 20, 21, 28], "{played:?}");
+}
+
 #[test]
 fn a_skipped_result_is_trimmed_when_the_cache_is_cold() {
     let mut run = Run::new("u a t1600 t1400 t1400 t1400 a t9 a t5000 a t9 a t9 a t9", CACHED);

@@ -40,7 +40,7 @@ pub fn measure_need(files: &[PathBuf], setup: &Setup, defaults: &Defaults) -> Re
     setup.regimes.truncate(1);
     setup.policies.truncate(setup.main);
     let mut needs = vec![Need::default(); setup.policies.len()];
-    let mut others = vec![String::new(); setup.policies.len()];
+    let mut others = vec![Others::default(); setup.policies.len()];
     let mut stage = Stage::new(&setup);
     for file in files {
         read_file(file, defaults, |item, _| {
@@ -64,7 +64,7 @@ fn count(
     setup: &Setup,
     conversation: &Recorded,
     needs: &mut [Need],
-    others: &mut [String],
+    others: &mut [Others],
 ) {
     let dialect = conversation.dialect();
     let mut in_need = vec![false; needs.len()];
@@ -81,9 +81,8 @@ fn count(
         let visible = texts(dialect, forwarded, |_| true);
         let unseen: Vec<&str> = identifiers(&answer).filter(|name| !visible.contains(*name)).collect();
         let is_needed = unseen.iter().any(|name| held.contains(*name));
-        let is_chance = unseen.iter().any(|name| others[policy].contains(*name));
         needs[policy].needed += u64::from(is_needed);
-        needs[policy].by_chance += u64::from(is_chance);
+        needs[policy].by_chance += others[policy].uses(&unseen);
         in_need[policy] |= is_needed;
         held_last[policy] = held;
     };
@@ -91,9 +90,40 @@ fn count(
     for (index, need) in needs.iter_mut().enumerate() {
         need.conversations += 1;
         need.conversations_in_need += u64::from(in_need[index]);
-        if !held_last[index].is_empty() {
-            others[index] = std::mem::take(&mut held_last[index]);
+        need.by_chance += others[index].follow(std::mem::take(&mut held_last[index]));
+    }
+}
+
+/// The shortened results of another conversation: the one before or, for the first, the one after it.
+#[derive(Clone, Debug, Default)]
+struct Others {
+    held: String,
+    /// What answers of the first conversations use, until there is another one.
+    waiting: Vec<Vec<String>>,
+}
+
+impl Others {
+    /// Returns 1 if an answer that uses these identifiers would have found one of them there.
+    fn uses(&mut self, unseen: &[&str]) -> u64 {
+        if self.held.is_empty() {
+            self.waiting.push(unseen.iter().map(|name| (*name).to_owned()).collect());
         }
+        u64::from(unseen.iter().any(|name| self.held.contains(name)))
+    }
+
+    /// Goes on to what the next conversation is compared with, and returns how many answers that waited for it use it.
+    fn follow(&mut self, held: String) -> u64 {
+        if held.is_empty() {
+            return 0;
+        }
+        let is_first = self.held.is_empty();
+        self.held = held;
+        if is_first {
+            return 0;
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        let is_chance = |unseen: &&Vec<String>| unseen.iter().any(|name| self.held.contains(name));
+        waiting.iter().filter(is_chance).count() as u64
     }
 }
 
@@ -133,6 +163,11 @@ mod tests {
 
     /// A run that reads a result with an id, does ten other things, and uses the id at the end.
     fn run(id: &str) -> String {
+        run_using(id, id)
+    }
+
+    /// The same, but it uses another id.
+    fn run_using(id: &str, used: &str) -> String {
         let mut messages = vec![json!({"role": "user", "content": "go"})];
         let mut turn = |number: usize, say: &str, output: String| {
             let call = json!({"id": format!("call{number}"), "type": "function",
@@ -143,22 +178,25 @@ mod tests {
         };
         turn(0, "start", format!("{} the key is {id}", "word ".repeat(400)));
         (1..13).for_each(|number| turn(number, "other", "nothing here ".repeat(20)));
-        turn(13, id, "done".to_owned());
+        turn(13, used, "done".to_owned());
         turn(14, "end", "done".to_owned());
         json!({"id": id, "model": "gpt-4o", "messages": messages}).to_string()
     }
 
-    #[test]
-    fn an_answer_needs_what_only_a_masked_result_held() {
+    fn needs(runs: &[String], policies: &[&str]) -> Vec<Need> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("runs.jsonl");
-        std::fs::write(&path, [run("key_alpha_17"), run("key_beta_99")].join("\n")).unwrap();
+        std::fs::write(&path, runs.join("\n")).unwrap();
         let settings = load(Source::none(), &Flags::default(), &|_| None).unwrap();
-        let policies =
-            ["raw", "masking:every_turn", "coding-agent"].map(|name| name.parse().unwrap()).to_vec();
+        let policies: Vec<_> = policies.iter().map(|name| name.parse().unwrap()).collect();
         let setup = Setup { settings, main: policies.len(), policies, regimes: vec![Regime::Table], gap: 0 };
-        let defaults = Defaults { model: None };
-        let needs = measure_need(&[path], &setup, &defaults).unwrap();
+        measure_need(&[path], &setup, &Defaults { model: None }).unwrap()
+    }
+
+    #[test]
+    fn an_answer_needs_what_only_a_masked_result_held() {
+        let runs = [run("key_alpha_17"), run("key_beta_99")];
+        let needs = needs(&runs, &["raw", "masking:every_turn", "coding-agent"]);
         assert_eq!(needs[0], Need { answers: 28, conversations: 2, ..Need::default() });
         assert_eq!(
             (needs[1].needed, needs[1].by_chance, needs[1].conversations_in_need),
@@ -166,5 +204,12 @@ mod tests {
             "{needs:?}"
         );
         assert_eq!(needs[2].needed, 0, "the placeholder names it: {needs:?}");
+    }
+
+    #[test]
+    fn chance_counts_for_the_first_conversation_too() {
+        let runs = [run_using("key_alpha_17", "key_beta_99"), run_using("key_beta_99", "key_gamma_3")];
+        let needs = needs(&runs, &["masking:every_turn"]);
+        assert_eq!((needs[0].needed, needs[0].by_chance), (0, 1), "{needs:?}");
     }
 }

@@ -119,24 +119,33 @@ fn snippet(policy: &Policy, context: &Context) -> String {
     let strategy = policy.strategy(context);
     let mut lines = format!("[context]\nstrategy = \"{}\"\n", strategy_name(strategy));
     if matches!(strategy, Strategy::Masking | Strategy::Hybrid) {
-        let pace = match context.mask.policy.pace {
-            Pace::EveryTurn => "\"every_turn\"".to_owned(),
-            Pace::Batch(size) => format!("{{ batch = {size} }}"),
-            Pace::BreakEven => "\"break_even\"".to_owned(),
-        };
-        lines += &format!("\n[context.mask]\nkeep = {}\npace = {pace}\n", toml(context.mask.policy.keep));
+        let (keep, pace) = (toml(context.mask.policy.keep), paced(context.mask.policy.pace));
+        lines += &format!("\n[context.mask]\nkeep = {keep}\npace = {pace}\n");
     }
-    if let Some(trim) = &context.trim {
-        let Trim { policy, min_tokens, keep_tokens, .. } = trim;
+    if let Some(Trim { policy, min_tokens, keep_tokens, exclude_tools }) = &context.trim {
+        let (after, pace) = (toml(policy.after), paced(policy.pace));
         lines += &format!(
-            "\n[context.trim]\nafter = {}\nmin_tokens = {min_tokens}\nkeep_tokens = {keep_tokens}\n",
-            toml(policy.after)
+            "\n[context.trim]\nafter = {after}\nmin_tokens = {min_tokens}\nkeep_tokens = {keep_tokens}\npace = {pace}\n"
         );
+        if !exclude_tools.is_empty() {
+            // What a glob may consist of is written alike in TOML and in Rust.
+            let globs: Vec<String> =
+                exclude_tools.iter().map(|glob| format!("{:?}", glob.to_string())).collect();
+            lines += &format!("exclude_tools = [{}]\n", globs.join(", "));
+        }
     }
     if matches!(strategy, Strategy::Summarization | Strategy::Hybrid) {
         lines += &format!("\n[context.fold]\nkeep = {}\n", toml(context.fold.keep));
     }
     lines
+}
+
+fn paced(pace: Pace) -> String {
+    match pace {
+        Pace::EveryTurn => "\"every_turn\"".to_owned(),
+        Pace::Batch(size) => format!("{{ batch = {size} }}"),
+        Pace::BreakEven => "\"break_even\"".to_owned(),
+    }
 }
 
 fn toml(keep: Keep) -> String {

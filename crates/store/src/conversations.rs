@@ -1,6 +1,7 @@
 //! The store as the proxy uses it: with deadlines, and with a local cache for when the store fails.
 
 mod branch;
+mod exchanges;
 mod facts;
 mod folding;
 mod history;

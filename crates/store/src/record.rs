@@ -10,7 +10,7 @@ mod turn;
 
 pub use fold::StoredFold;
 pub(crate) use fold::{decode_fold, encode_fold};
-pub(crate) use pin::{decode_pin, encode_pin};
+pub(crate) use pin::{decode_exchange, decode_pin, encode_exchange, encode_pin};
 pub use turn::LoggedTurn;
 pub(crate) use turn::{decode_turn, encode_turn};
 
@@ -97,8 +97,7 @@ pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
         record.push(u8::from(waypoint.trim.is_some()));
         record.extend_from_slice(&waypoint.trim.unwrap_or_default().0);
         record.extend_from_slice(&waypoint.trim_debt.to_le_bytes());
-        let skipped = waypoint.skipped.0.iter().filter(|short| **short != 0);
-        skipped.for_each(|short| record.extend_from_slice(&short.to_le_bytes()));
+        waypoint.skipped.shorts().iter().for_each(|short| record.extend_from_slice(&short.to_le_bytes()));
     }
     record.into()
 }
@@ -141,11 +140,11 @@ pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
     if !fields.0.is_empty() {
         trim = fields.take_digest()?;
         trim_debt = f64::from_le_bytes(fields.take()?);
-        for place in &mut skipped.0 {
-            if !fields.0.is_empty() {
-                *place = u64::from_le_bytes(fields.take()?);
-            }
+        let mut shorts = Vec::new();
+        while !fields.0.is_empty() {
+            shorts.push(u64::from_le_bytes(fields.take()?));
         }
+        skipped = Skipped::of(shorts).ok_or(RecordError::Damaged)?;
     }
     let is_sum = |tally: f64| tally >= 0.0 && tally.is_finite();
     let is_valid = fields.0.is_empty() && [tally, fold_tally, debt, trim_debt].into_iter().all(is_sum);
@@ -292,16 +291,15 @@ mod tests {
             end: [u8; 32], frontier: Option<[u8; 32]>, fold: Option<[u8; 32]>, tallies in (0.0..1e12f64, 0.0..1e12f64), at: u64,
             gap: Option<(Option<[u8; 32]>, [u8; 32])>, short: [u64; 21], head: u64, debt in 0.0..1e12f64,
             length: u32, cut_at in proptest::option::of(1u32..), excerpts in excerpts(),
-            trim: Option<[u8; 32]>, skipped in proptest::collection::vec(1u64.., 0..8), trim_debt in 0.0..1e12f64,
+            trim: Option<[u8; 32]>, skipped in proptest::collection::vec(any::<u64>(), 0..40), trim_debt in 0.0..1e12f64,
         ) {
-            let mut places = Skipped::default();
-            places.0.iter_mut().zip(skipped).for_each(|(place, short)| *place = short);
+            let skipped = Skipped::of(skipped).unwrap();
             let (frontier, fold) = (frontier.map(Digest), fold.map(Digest));
             let gap = gap.map(|(behind, last)| Gap { behind: behind.map(Digest), last: Digest(last) });
             let (tally, fold_tally, trail) = (tallies.0, tallies.1, Trail(short));
             let waypoint = Waypoint {
                 end: Digest(end), trail, head, frontier, tally, debt, horizon: Horizon { length, cut_at },
-                at: Timestamp(at), fold, fold_tally, gap, excerpts: excerpts.into(), trim: trim.map(Digest), skipped: places, trim_debt,
+                at: Timestamp(at), fold, fold_tally, gap, excerpts: excerpts.into(), trim: trim.map(Digest), skipped, trim_debt,
             };
             prop_assert_eq!(decode_waypoint(&encode_waypoint(&waypoint)), Ok(waypoint));
         }

@@ -46,6 +46,7 @@ pub(crate) fn register(meter: &Meter, counts: &Arc<Counts>) {
         degraded,
     );
     add.single(metric::OVERFLOWS, "Requests refused because they exceed the budget.", |all| &all.overflows);
+    add.by_result(metric::RECALL_CALLS, "Calls of the recall tool, by result.", |all| &all.recall_calls);
     add.by_reason(metric::UNCOUNTED, "Turns missing in their conversation's counts, by reason.", |all| {
         &all.uncounted
     });
@@ -114,6 +115,17 @@ impl Registry<'_> {
         self.count(name, help, move |counts, observer| {
             for model in counts.models().iter().filter(|model| model.has_chat()) {
                 observer.observe(model.sum(field), &model_labels(model));
+            }
+        });
+    }
+
+    /// Like [`Registry::by_reason`], but the label says what came of it.
+    fn by_result(&self, name: &'static str, help: &'static str, results: fn(&Counts) -> &ByReason) {
+        self.count(name, help, move |counts, observer| {
+            let mut sums = BTreeMap::new();
+            results(counts).add_to(&mut sums);
+            for (result, count) in sums {
+                observer.observe(count, &[KeyValue::new("result", result)]);
             }
         });
     }

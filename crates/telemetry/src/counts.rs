@@ -20,6 +20,7 @@ pub(crate) struct Counts {
     pub(crate) prunes: Count,
     pub(crate) summarizer_failures: ByReason,
     pub(crate) uncounted: ByReason,
+    pub(crate) recall_calls: ByReason,
 }
 
 /// The model of requests that are not chat completions.

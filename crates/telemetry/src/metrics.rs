@@ -139,6 +139,11 @@ impl Metrics {
         self.counts.uncounted.add(reason);
     }
 
+    /// Counts a call of the recall tool.
+    pub fn recall_called(&self, result: &'static str) {
+        self.counts.recall_calls.add(result);
+    }
+
     /// Counts a run of a summarizer, for a request with these labels.
     pub fn summarized(&self, labels: &Labels, summarized: &Summarized) {
         labels.0.counts.shard().summarized(summarized);

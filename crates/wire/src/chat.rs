@@ -8,6 +8,8 @@ mod error;
 mod facts;
 mod message;
 mod own_message;
+mod recall_answer;
+mod recall_stream;
 mod tool_call;
 mod usage;
 
@@ -17,6 +19,8 @@ pub(crate) use error::{error_body, error_event};
 pub(crate) use facts::facts;
 pub(crate) use message::read_message;
 pub(crate) use own_message::{joined, own_message, own_text, with_breakpoint, with_part};
+pub use recall_answer::{Asked, CallBeside, RecallAnswer, RecallCall};
+pub use recall_stream::RecallStream;
 pub(crate) use usage::read_usage;
 
 use crate::content_pieces::PartSpelling;

@@ -66,6 +66,7 @@ mod messages;
 mod model_list;
 mod overflow;
 mod reader;
+mod recall_offer;
 mod responses;
 mod scan;
 mod session;
@@ -80,6 +81,7 @@ mod text;
 mod unreadable;
 
 pub use answer::{Answer, AnswerCall, Usage};
+pub use chat::{Asked, CallBeside, RecallAnswer, RecallCall, RecallStream};
 pub use dialect::{Dialect, OwnRole};
 pub use digest::chain;
 pub use document::DocumentReader;
@@ -93,6 +95,7 @@ pub use message::{Content, FunctionCall, MessageView, Part, ToolCall, ToolResult
 pub use model_list::read_model_windows;
 pub use overflow::{Overflow, Used, read_overflow};
 pub use reader::{BranchPoints, CacheLookup, ParsedMessage, ParsedRequest, Predicate, ReadOptions, Reader};
+pub use recall_offer::{RECALL_TOOL, RecallOffer};
 pub use session::Session;
 pub use span::Span;
 pub use splice::{assemble, splice, spliced_len};

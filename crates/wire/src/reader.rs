@@ -5,7 +5,7 @@ use crate::substitute::text_spans;
 use crate::substitute_cache::{SubstituteCache, SubstituteRequest};
 use crate::{
     Content, Dialect, ExtraKind, Fingerprint, Fingerprinter, Measure, MessageFacts, MessageView, Meter,
-    Outline, Part, Results, Shortening, Substitutes, Terms, TextSpan, Unreadable, chain,
+    Outline, Part, Results, Shortening, Span, Substitutes, Terms, TextSpan, Unreadable, chain,
     split_and_fingerprint, split_envelope,
 };
 use quick_cache::Weighter;
@@ -227,16 +227,7 @@ impl Reader {
     pub fn branch_points(&self, body: &[u8], outline: &Outline) -> Option<BranchPoints> {
         let (mut opening, mut digest) = (None, Digest::default());
         let (mut before_answers, mut answers) = (VecDeque::new(), VecDeque::new());
-        for (span, fingerprint) in outline.messages.iter().zip(&outline.fingerprints) {
-            let key = (*fingerprint, outline.dialect);
-            let (role, canonical) = match self.gist.get(&key) {
-                Some(known) => known,
-                None => {
-                    let facts = outline.dialect.read_facts(span.of(body)).ok()?;
-                    self.gist.insert(key, (facts.role, facts.canonical));
-                    (facts.role, facts.canonical)
-                }
-            };
+        for (role, canonical) in self.gists(body, outline)? {
             if role.is_instruction() {
                 continue;
             }
@@ -258,6 +249,22 @@ impl Reader {
             before_answers: before_answers.into(),
             answers: answers.into(),
         })
+    }
+
+    /// The role of each message, and the hash of what it says. `None` if one cannot be read.
+    #[must_use]
+    pub fn gists(&self, body: &[u8], outline: &Outline) -> Option<Vec<(Role, [u8; 32])>> {
+        let messages = outline.messages.iter().zip(&outline.fingerprints);
+        let gist = |(span, fingerprint): (&Span, &Fingerprint)| {
+            let key = (*fingerprint, outline.dialect);
+            if let Some(known) = self.gist.get(&key) {
+                return Some(known);
+            }
+            let facts = outline.dialect.read_facts(span.of(body)).ok()?;
+            self.gist.insert(key, (facts.role, facts.canonical));
+            Some((facts.role, facts.canonical))
+        };
+        messages.map(gist).collect()
     }
 
     /// Looks up the request's messages in the cache.

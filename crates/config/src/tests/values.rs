@@ -139,6 +139,14 @@ fn placeholders_have_hints_where_the_model_can_ask_for_the_result() {
 }
 
 #[test]
+fn a_model_can_recall_a_limited_number_of_times() {
+    let max_calls = |text: &str| loaded(text).routes[0].context.recall.max_calls.get();
+    assert_eq!(max_calls(""), 4);
+    let section = "[context.recall]\nauto = true\ntool = false\nmax_tokens = 2000\nmax_calls = 9\n";
+    assert_eq!(max_calls(section), 9);
+}
+
+#[test]
 fn a_summarizers_own_timeout_overrides_the_folds() {
     let settings = loaded(
         "[summarizers.slow]\nkind = \"llm\"\nmodel = \"m\"\ntimeout = \"2m\"\n\

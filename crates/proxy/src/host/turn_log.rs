@@ -6,7 +6,7 @@ use crate::host::shared::Gateway;
 use crate::observe::request::RequestFacts;
 use crate::observe::request_id::unique;
 use crate::observe::spans;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidegate_context::{
     Cost, Ending, Figures, Outcome as TurnOutcome, TurnInput, TurnRecord, Unedited, encode_turn, nanodollars,
@@ -46,9 +46,36 @@ pub(crate) struct TurnLog {
     unedited: Unedited,
     /// Whether messages are stored. What is passed on unedited may be counted only.
     is_recorded: bool,
+    /// What other answers to the same request have used.
+    pub(crate) recalls: Arc<RecallUsage>,
     /// Whether the upstream has answered completely, and not with an error.
     is_answered: bool,
     reports: Option<AnswerReports>,
+}
+
+/// What the upstream has reported for answers that the client does not see, because they did nothing but recall. They are billed, too.
+#[derive(Debug, Default)]
+pub(crate) struct RecallUsage(Mutex<Usage>);
+
+impl RecallUsage {
+    pub(crate) fn add(&self, usage: Option<Usage>) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *sum = usage.map_or(*sum, |usage| plus(*sum, usage));
+    }
+
+    fn added_to(&self, usage: Usage) -> Usage {
+        plus(*self.0.lock().unwrap_or_else(PoisonError::into_inner), usage)
+    }
+}
+
+fn plus(one: Usage, other: Usage) -> Usage {
+    Usage {
+        prompt_tokens: one.prompt_tokens + other.prompt_tokens,
+        completion_tokens: one.completion_tokens + other.completion_tokens,
+        cached_tokens: one.cached_tokens + other.cached_tokens,
+        cache_write_tokens: one.cache_write_tokens + other.cache_write_tokens,
+        reasoning_tokens: one.reasoning_tokens + other.reasoning_tokens,
+    }
 }
 
 /// What is known of the answer when a turn is written.
@@ -106,6 +133,7 @@ impl TurnLog {
             counted: TurnLog::count_of(input, outcome),
             unedited: outcome.unedited,
             is_recorded: input.is_recorded(),
+            recalls: Arc::default(),
             is_answered: false,
             reports,
         }
@@ -273,7 +301,7 @@ impl TurnLog {
             AnswerRead::Unreadable { length } => estimated(Tokens(length.div_ceil(BYTES_PER_TOKEN))),
             AnswerRead::Nothing => return None,
         };
-        self.unedited.cost(&prices, usage)
+        self.unedited.cost(&prices, self.recalls.added_to(usage))
     }
 
     /// The answer as the client will send it back.

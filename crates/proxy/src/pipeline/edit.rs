@@ -12,6 +12,7 @@ use crate::host::worker::Worker;
 use crate::observe::request::{RequestFacts, RequestObserver};
 use crate::observe::spans;
 use crate::pipeline::identify::{Access, branch_points, identify, is_known};
+use crate::pipeline::put_back::{may_have_recalled, put_back};
 use crate::pipeline::recall::recall;
 use crate::pipeline::receive::{Received, deployment, names_deployment};
 use crate::pipeline::restore::restore;
@@ -121,6 +122,17 @@ impl<'a> Managed<'a> {
             (body, outline, turn) = (restored.body, restored.outline, Some(restored.turn));
             (head, sent) = (with_readable_answer(uncompressed(head)), body.clone());
         }
+        if !self.holds_history()
+            && may_have_recalled(&self.route.context, &outline)
+            && let Some(identity) = &folder.identity
+            && let Some(whole) =
+                put_back(&worker.gateway, identity, recalled.generation, (&body, &outline), &folder.lane)
+                    .await
+        {
+            observer.charge.grow_regardless(whole.0.len() as u64);
+            (body, outline) = whole;
+            (head, sent) = (uncompressed(head), body.clone());
+        }
         observer.degrade(recalled.degraded.map(Degraded::reason));
         let path = head.uri.path();
         let named = || outline.model.clone().filter(|_| names_deployment(path));
@@ -145,6 +157,9 @@ impl<'a> Managed<'a> {
         };
         // What an unreadable request calls its model may be anything, so only this one's is logged.
         observer.asks_for(&model_label(rewritten.input.requested_model()));
+        if rewritten.outcome.assessment.offers_recall(&rewritten.input) {
+            head = with_readable_answer(head);
+        }
         if let Some(refusal) = rewritten.refusal() {
             self.audit(&folder, &rewritten, &refusal, observer);
             return Err(refusal);

@@ -6,8 +6,11 @@ mod answer_reader;
 mod edit;
 mod forward;
 mod identify;
+mod mcp;
 mod model_list;
+mod put_back;
 mod recall;
+mod recall_tool;
 mod receive;
 mod relay;
 mod remember;
@@ -41,6 +44,7 @@ use http::{Method, Request, Response, Version};
 use hyper::body::Incoming;
 use identify::{Access, credentials, is_under_way};
 use model_list::{is_model_list, learn_windows};
+use recall_tool::Recaller;
 use receive::{Admission, dialect, receive};
 use relay::relay;
 use remember::PendingTurn;
@@ -156,6 +160,10 @@ async fn dispatch(
     }
     let path = request.uri().path().to_owned();
     let path = canonical(&path).map_err(Refusal::Path)?;
+    if mcp::is_mcp(&path) {
+        let answered = mcp::answer(worker, &snapshot.settings, request, &observer.charge).await;
+        return answered.map(Dispatched::Own);
+    }
     if state::is_own(&path) {
         let asked = (request.method(), &*path);
         let answered = state::answer(worker, &snapshot.settings, asked, request.headers()).await;
@@ -230,10 +238,22 @@ async fn complete_chat(
         spans::spoken(&call, dialect, &upstream.settings.url.authority);
     }
     observer.call = Some(call);
+    let recall_usage = Arc::default();
+    let recaller = rewritten
+        .as_ref()
+        .and_then(|rewritten| Recaller::new(&folder, rewritten, (upstream, &head), &recall_usage));
     let attempt = rewritten.as_ref().map(|rewritten| Attempt::new(&folder, rewritten, &head));
-    let turn = rewritten.map(|rewritten| PendingTurn::begin(&folder, rewritten, route, observer));
+    let mut turn = rewritten.map(|rewritten| PendingTurn::begin(&folder, rewritten, route, observer));
+    if let (Some(turn), Some(_)) = (&mut turn, &recaller) {
+        turn.may_recall(&recall_usage);
+    }
     let forwarded = send(worker, upstream, head, body, observer, headers, turn).await?;
-    rescue(forwarded, attempt, upstream, observer).await
+    let forwarded = rescue(forwarded, attempt, upstream, observer).await?;
+    // A request that was made shorter does not have the tool any more.
+    match recaller.filter(|_| !forwarded.headers.contains_key(names::header::RESCUED)) {
+        Some(recaller) => recaller.answer(forwarded, observer).await,
+        None => Ok(forwarded),
+    }
 }
 
 /// Any other request: passed on in both directions as it arrives.

@@ -8,7 +8,7 @@ use crate::host::calibrations::Fact;
 use crate::host::fold::Folder;
 use crate::host::held_turn::{HeldTurn, KeptTurn};
 use crate::host::shared::Gateway;
-use crate::host::turn_log::{AnswerRead, AnswerReports, TurnLog};
+use crate::host::turn_log::{AnswerRead, AnswerReports, RecallUsage, TurnLog};
 use crate::observe::request::{RequestFacts, RequestObserver};
 use crate::pipeline::answer_reader::AnswerReader;
 use crate::pipeline::rewrite::Rewritten;
@@ -41,6 +41,8 @@ pub(crate) struct PendingTurn {
     log: Option<Box<TurnLog>>,
     /// A summary to make when the answer is over.
     fold: Option<Box<(Folder, FoldRequest)>>,
+    /// Whether calls of the recall tool are answered.
+    recalls: bool,
     /// Until the answer is read.
     sample: Option<CalibrationSample>,
     /// The answer, once it was read for the sample.
@@ -178,6 +180,7 @@ impl PendingTurn {
             held,
             log,
             fold: start_fold(folder, deferred),
+            recalls: false,
             sample,
             read: None,
             learning: None,
@@ -188,7 +191,15 @@ impl PendingTurn {
 
     /// Whether the request is kept in memory until the answer ends.
     pub(crate) fn keeps_request(&self) -> bool {
-        self.held.is_some() || self.fold.is_some()
+        self.held.is_some() || self.fold.is_some() || self.recalls
+    }
+
+    /// The answer may be followed by others, for which the request is kept. They are billed with it.
+    pub(crate) fn may_recall(&mut self, usage: &Arc<RecallUsage>) {
+        self.recalls = true;
+        if let Some(log) = &mut self.log {
+            log.recalls = usage.clone();
+        }
     }
 
     /// Ready when the journal is written or has failed, at the latest after the store's timeout.

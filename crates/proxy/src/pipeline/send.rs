@@ -54,14 +54,14 @@ pub(crate) async fn send(
 }
 
 /// A request whose answer has not begun. If the client leaves now, this is dropped, and its turn is recorded all the same.
-struct Unanswered<'a> {
-    turn: Option<PendingTurn>,
-    observer: &'a mut RequestObserver,
+pub(crate) struct Unanswered<'a> {
+    pub(crate) turn: Option<PendingTurn>,
+    pub(crate) observer: &'a mut RequestObserver,
 }
 
 impl Unanswered<'_> {
     /// There will be no answer.
-    fn fail(&mut self, refusal: &Refusal) {
+    pub(crate) fn fail(&mut self, refusal: &Refusal) {
         if let Some(turn) = self.turn.take() {
             let (status, outcome) = (refusal.status(), refusal.outcome());
             turn.abandon(RequestFacts { status, outcome, ..self.observer.facts() });

@@ -90,6 +90,27 @@ async fn history(gateway: &Gateway, identity: &Identity, recalled: &Recalled) ->
     Ok(History { messages: log.messages().cloned().collect(), instructions: log.instructions().to_vec() })
 }
 
+/// What was recorded of a conversation.
+pub(crate) struct Recorded {
+    /// The messages from its beginning to its newest one.
+    pub(crate) path: Vec<RawMessage>,
+    /// Those of all its branches.
+    pub(crate) all: Vec<RawMessage>,
+}
+
+/// Reads everything that was said in a conversation.
+pub(crate) async fn recorded(gateway: &Gateway, identity: &Identity) -> Result<Recorded, Degraded> {
+    let recalled = gateway.conversations.recall(identity.key).await;
+    let all = gateway.conversations.recorded(identity.key).await?;
+    let log = gateway.conversations.log(identity.key).await?;
+    let path = if log.turns.is_empty() {
+        History::after(all.clone(), &recalled).messages
+    } else {
+        log.messages().cloned().collect()
+    };
+    Ok(Recorded { path, all })
+}
+
 /// Messages as they were recorded.
 fn values(messages: &[RawMessage]) -> Vec<Value> {
     messages.iter().filter_map(|one| serde_json::from_slice(&one.json).ok()).collect()

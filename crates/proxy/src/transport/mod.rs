@@ -6,6 +6,7 @@ pub(crate) mod body;
 pub(crate) mod client;
 pub(crate) mod decode;
 mod dial;
+pub(crate) mod driven;
 pub(crate) mod error;
 pub(crate) mod framing;
 pub(crate) mod headers;

@@ -1,6 +1,7 @@
 //! The body of an upstream's response.
 
 use crate::transport::BoxError;
+use crate::transport::driven::DrivenBody;
 use crate::transport::framing::SharedState;
 use crate::transport::http1::response::Http1Body;
 use crate::transport::http2::response::Http2Body;
@@ -20,6 +21,8 @@ pub(crate) enum ResponseBody {
     Paced(PacedBody),
     /// Its beginning has been read.
     Peeked(PeekedBody),
+    /// Written by a task of our own.
+    Driven(DrivenBody),
 }
 
 impl ResponseBody {
@@ -39,7 +42,10 @@ impl ResponseBody {
     pub(crate) fn into_upgraded(self) -> Option<(Stream, Bytes)> {
         match self {
             ResponseBody::Http1(body) => body.into_upgraded(),
-            ResponseBody::Http2(_) | ResponseBody::Paced(_) | ResponseBody::Peeked(_) => None,
+            ResponseBody::Http2(_)
+            | ResponseBody::Paced(_)
+            | ResponseBody::Peeked(_)
+            | ResponseBody::Driven(_) => None,
         }
     }
 }
@@ -57,6 +63,7 @@ impl Body for ResponseBody {
             ResponseBody::Http2(body) => body.poll_frame(cx).map_err(BoxError::from),
             ResponseBody::Paced(body) => body.poll_frame(cx),
             ResponseBody::Peeked(body) => body.poll_frame(cx),
+            ResponseBody::Driven(body) => body.poll_frame(cx),
         }
     }
 
@@ -66,6 +73,7 @@ impl Body for ResponseBody {
             ResponseBody::Http2(body) => body.is_end_stream(),
             ResponseBody::Paced(body) => body.is_end_stream(),
             ResponseBody::Peeked(body) => body.is_end_stream(),
+            ResponseBody::Driven(body) => body.is_end_stream(),
         }
     }
 
@@ -75,6 +83,7 @@ impl Body for ResponseBody {
             ResponseBody::Http2(body) => body.size_hint(),
             ResponseBody::Paced(body) => body.size_hint(),
             ResponseBody::Peeked(body) => body.size_hint(),
+            ResponseBody::Driven(body) => body.size_hint(),
         }
     }
 }

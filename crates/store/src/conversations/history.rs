@@ -26,19 +26,30 @@ impl Conversations {
         key: ConversationKey,
         recalled: &Recalled,
     ) -> Result<History, Degraded> {
+        Ok(History::after(self.recorded(key).await?, recalled))
+    }
+
+    /// Reads all messages that became part of a conversation, in no particular order.
+    pub async fn recorded(self: &Arc<Self>, key: ConversationKey) -> Result<Vec<RawMessage>, Degraded> {
         let limit = self.options.timeout * HISTORY_TIMEOUT_FACTOR;
         let records = self.with_timeout(limit, self.store.messages(key)).await?;
         let keyring = self.options.keyring.as_ref();
         let decode = |(id, record): &(MessageId, bytes::Bytes)| {
             record::decode_message(key, *id, record, keyring).map_err(Degraded::from)
         };
-        let messages = records.iter().map(decode).collect::<Result<_, _>>()?;
-        let latest = recalled.memory.waypoints().last();
-        Ok(History::of(messages, latest.map(|waypoint| MessageId(waypoint.end.0))))
+        let decoded = records.iter().map(decode);
+        decoded.filter(|one| !one.as_ref().is_ok_and(|one| one.standing == Standing::Abandoned)).collect()
     }
 }
 
 impl History {
+    /// The path to the latest request that was decided.
+    #[must_use]
+    pub fn after(messages: Vec<RawMessage>, recalled: &Recalled) -> History {
+        let latest = recalled.memory.waypoints().last();
+        History::of(messages, latest.map(|waypoint| MessageId(waypoint.end.0)))
+    }
+
     /// Finds the path from the beginning to `end`, and from there to the answer, in the tree of all messages. The chain of messages
     /// says which is the latest, not their times: clocks differ between processes.
     #[must_use]

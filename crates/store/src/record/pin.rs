@@ -1,4 +1,4 @@
-//! The format of a text pinned to a conversation.
+//! The format of a text that belongs to a conversation: what is pinned to it, and what its model has recalled.
 
 use super::{FORMAT, Fields, PLAIN, RecordError, SEALED};
 use crate::ConversationKey;
@@ -8,13 +8,7 @@ use bytes::Bytes;
 /// Encodes a text, encrypted if there is a key.
 #[must_use]
 pub(crate) fn encode_pin(key: ConversationKey, text: &str, keyring: Option<&Keyring>) -> Bytes {
-    match keyring {
-        None => [&[FORMAT, PLAIN][..], text.as_bytes()].concat().into(),
-        Some(keyring) => {
-            let head = [FORMAT, SEALED];
-            [&head[..], &keyring.seal(text.as_bytes(), &context(key, head))].concat().into()
-        }
-    }
+    encode(key, b"pin", text, keyring)
 }
 
 pub(crate) fn decode_pin(
@@ -22,19 +16,52 @@ pub(crate) fn decode_pin(
     record: &[u8],
     keyring: Option<&Keyring>,
 ) -> Result<String, RecordError> {
+    decode(key, b"pin", record, keyring)
+}
+
+/// The same for what a model has recalled.
+#[must_use]
+pub(crate) fn encode_exchange(key: ConversationKey, text: &str, keyring: Option<&Keyring>) -> Bytes {
+    encode(key, b"exchange", text, keyring)
+}
+
+pub(crate) fn decode_exchange(
+    key: ConversationKey,
+    record: &[u8],
+    keyring: Option<&Keyring>,
+) -> Result<String, RecordError> {
+    decode(key, b"exchange", record, keyring)
+}
+
+fn encode(key: ConversationKey, kind: &[u8], text: &str, keyring: Option<&Keyring>) -> Bytes {
+    match keyring {
+        None => [&[FORMAT, PLAIN][..], text.as_bytes()].concat().into(),
+        Some(keyring) => {
+            let head = [FORMAT, SEALED];
+            [&head[..], &keyring.seal(text.as_bytes(), &context(key, kind, head))].concat().into()
+        }
+    }
+}
+
+fn decode(
+    key: ConversationKey,
+    kind: &[u8],
+    record: &[u8],
+    keyring: Option<&Keyring>,
+) -> Result<String, RecordError> {
     let mut fields = Fields::of(record)?;
-    let [kind] = fields.take()?;
-    let text = match kind {
+    let [form] = fields.take()?;
+    let text = match form {
         PLAIN => fields.0.to_vec(),
-        SEALED => keyring.ok_or(RecordError::NoKey)?.open(fields.0, &context(key, [FORMAT, SEALED]))?,
+        SEALED => keyring.ok_or(RecordError::NoKey)?.open(fields.0, &context(key, kind, [FORMAT, SEALED]))?,
         _ => return Err(RecordError::Damaged),
     };
     String::from_utf8(text).map_err(|_| RecordError::Damaged)
 }
 
-/// Binds an encrypted text to its conversation and to being a pin.
-fn context(key: ConversationKey, head: [u8; 2]) -> Vec<u8> {
-    [&key.0[..], b"pin", &head].concat()
+/// Binds an encrypted text to its conversation and to its kind.
+fn context(key: ConversationKey, kind: &[u8], head: [u8; 2]) -> Vec<u8> {
+    [&key.0[..], kind, &head].concat()
 }
 
 #[cfg(test)]

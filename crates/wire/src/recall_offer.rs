@@ -1,0 +1,136 @@
+//! Whether a request can be given the tool by which its model asks for what was shortened.
+
+use crate::{Dialect, ExtraKind, Outline};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The name of the tool.
+pub const RECALL_TOOL: &str = "tidegate_recall";
+
+/// How the model of a request can ask for the original of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecallOffer {
+    /// With a tool of ours. Its definition goes to this byte of the body, behind the client's last tool.
+    Tool { at: usize },
+    /// With the tool of our MCP server, which the client has among its own.
+    Mcp,
+}
+
+impl RecallOffer {
+    /// `None` if the model has no tools, if its answer is bound to a form or a tool, or if there are several answers.
+    ///
+    /// What decides is the same throughout a conversation with most clients, so that the tools, with which every prompt begins, stay the
+    /// same, too.
+    #[must_use]
+    pub fn of(body: &[u8], outline: &Outline) -> Option<RecallOffer> {
+        let mut tools = outline.extras.iter().filter(|extra| extra.kind == ExtraKind::Tools);
+        let (Some(only), None) = (tools.next(), tools.next()) else { return None };
+        let named: Vec<Tool> = serde_json::from_slice(only.span.of(body)).ok()?;
+        let names = || named.iter().filter_map(Tool::name);
+        // Clients put the name of the server before that of the tool, each in its own way.
+        if names().any(|name| name.contains("tidegate") && name.ends_with("recall") && name != RECALL_TOOL) {
+            return Some(RecallOffer::Mcp);
+        }
+        let array = outline.array.range();
+        let (before, after) = (body.get(..array.start)?, body.get(array.end..)?);
+        let envelope: Envelope = serde_json::from_slice(&[before, b"[]", after].concat()).ok()?;
+        let is_ours = names().any(|name| name == RECALL_TOOL);
+        let is_bound = named.iter().any(Tool::is_strict) || envelope.is_bound();
+        let can_take = outline.dialect == Dialect::Chat && !named.is_empty() && !is_ours && !is_bound;
+        can_take.then(|| RecallOffer::Tool { at: only.span.range().end - 1 })
+    }
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    name: Option<String>,
+    strict: Option<Value>,
+    function: Option<Function>,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: Option<String>,
+    strict: Option<Value>,
+}
+
+impl Tool {
+    fn name(&self) -> Option<&str> {
+        self.function.as_ref().and_then(|function| function.name.as_deref()).or(self.name.as_deref())
+    }
+
+    fn is_strict(&self) -> bool {
+        let strict = self.function.as_ref().and_then(|function| function.strict.as_ref());
+        strict.or(self.strict.as_ref()) == Some(&Value::Bool(true))
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    n: Option<Value>,
+    tool_choice: Option<Value>,
+    response_format: Option<Value>,
+    functions: Option<Value>,
+}
+
+impl Envelope {
+    fn is_bound(&self) -> bool {
+        let is_one = self.n.as_ref().is_none_or(|n| *n == 1);
+        let is_free = self.tool_choice.as_ref().is_none_or(|choice| choice == "auto");
+        let is_text = self.response_format.as_ref().is_none_or(|format| format["type"] == "text");
+        !(is_one && is_free && is_text) || self.functions.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::split;
+
+    fn offer(rest: &str) -> Option<RecallOffer> {
+        let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"hi"}}],{rest}}}"#);
+        RecallOffer::of(body.as_bytes(), &split(Dialect::Chat, body.as_bytes()).unwrap())
+    }
+
+    const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"ls"}}]"#;
+
+    #[test]
+    fn a_request_with_tools_gets_another_one() {
+        let body = format!(r#"{{"messages":[],{TOOLS} ,"tool_choice":"auto","n":1}}"#);
+        let at = body.find("] ,").unwrap();
+        let outline = split(Dialect::Chat, body.as_bytes()).unwrap();
+        assert_eq!(RecallOffer::of(body.as_bytes(), &outline), Some(RecallOffer::Tool { at }));
+        assert_eq!(&body[at..=at], "]");
+        let text = format!(r#"{TOOLS},"response_format":{{"type":"text"}},"tool_choice":null"#);
+        assert!(offer(&text).is_some());
+    }
+
+    #[test]
+    fn an_answer_that_is_bound_or_has_no_tools_gets_none() {
+        for rest in [
+            r#""n":1"#,
+            r#""tools":[]"#,
+            r#""tools":null"#,
+            r#""functions":[{"name":"ls"}]"#,
+            r#""tools":[{"type":"function","function":{"name":"ls","strict":true}}]"#,
+            r#""tools":[{"type":"function","function":{"name":"tidegate_recall"}}]"#,
+        ] {
+            assert_eq!(offer(rest), None, "{rest}");
+        }
+        for more in [
+            r#""n":2"#,
+            r#""tool_choice":"required""#,
+            r#""tool_choice":"none""#,
+            r#""tool_choice":{"type":"function","function":{"name":"ls"}}"#,
+            r#""response_format":{"type":"json_schema","json_schema":{}}"#,
+        ] {
+            assert_eq!(offer(&format!("{TOOLS},{more}")), None, "{more}");
+        }
+    }
+
+    #[test]
+    fn a_client_of_the_mcp_server_needs_no_other_tool() {
+        let tools = r#""tools":[{"type":"function","function":{"name":"mcp__tidegate__recall"}}]"#;
+        assert_eq!(offer(tools), Some(RecallOffer::Mcp));
+    }
+}

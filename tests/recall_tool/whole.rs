@@ -1,0 +1,86 @@
+//! Answers that are not streamed.
+
+use super::{Scene, TOOL, call, calling, last, original, recalling, request};
+use crate::support::client::admin;
+use serde_json::{Value, json};
+use tidegate_testkit::{Answer, Coding};
+
+#[tokio::test]
+async fn a_recall_is_answered_and_the_client_gets_the_final_answer() {
+    let scene = Scene::start("").await;
+    let reference = scene.reference().await;
+    scene.upstream.then(recalling(&reference)).then(Answer::chat("It is dry."));
+    let reply = scene.ask(&request(4, "")).await;
+    assert_eq!(reply.json()["choices"][0]["message"]["content"], "It is dry.");
+    let (first, second) = (scene.next().await, scene.next().await);
+    let added = last(&second, 2);
+    assert_eq!(added[0]["tool_calls"][0]["function"]["name"], TOOL);
+    assert_eq!(
+        (&added[1]["tool_call_id"], &added[1]["content"]),
+        (&json!("r1"), &json!(original().trim_end()))
+    );
+    // Everything before is what was sent first, so that the provider has it in its cache.
+    let common = first.bytes().zip(second.bytes()).take_while(|(one, other)| one == other).count();
+    assert!(first[common..].trim_start().starts_with(']'), "{}", &first[common..]);
+    let metrics = admin(scene.tidegate.admin, "/metrics").await.text();
+    assert!(metrics.contains("tidegate_recall_calls_total{result=\"found\"} 1"), "{metrics}");
+}
+
+#[tokio::test]
+async fn what_the_client_does_not_see_is_billed_all_the_same() {
+    let scene = Scene::start("").await;
+    let reference = scene.reference().await;
+    let final_answer = || {
+        Answer::json(
+            200,
+            json!({ "id": "a", "choices": [{ "index": 0, "finish_reason": "stop",
+            "message": { "role": "assistant", "content": "done" } }], "usage": { "prompt_tokens": 1000, "completion_tokens": 10 } }),
+        )
+    };
+    scene.upstream.then(final_answer());
+    scene.ask(&request(4, "")).await;
+    scene.upstream.then(recalling(&reference)).then(final_answer());
+    let reply = scene.ask(&request(4, "")).await;
+    assert_eq!(reply.json()["usage"]["prompt_tokens"], 1000, "usage is the upstream's own");
+    let text = async || admin(scene.tidegate.admin, "/metrics").await.text();
+    let cost = |text: &str| -> f64 {
+        let line =
+            text.lines().find(|line| line.starts_with("agent_context_estimated_cost_usd")).unwrap_or("x 0");
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    let until = crate::support::until("both turns are counted", crate::support::PATIENCE, text, |text| {
+        cost(text) > 2.9 * (1000.0 * 2.5 + 10.0 * 10.0) / 1e6
+    });
+    until.await;
+}
+
+#[tokio::test]
+async fn calls_of_the_clients_own_reach_it_without_ours() {
+    let scene = Scene::start("").await;
+    let reference = scene.reference().await;
+    let own = call("c1", "shell", &json!({ "of": "x" }));
+    scene.upstream.then(calling(&[call("r1", TOOL, &json!({ "ref": reference })), own.clone()]));
+    let answer = scene.ask(&request(4, "")).await.json();
+    assert_eq!(answer["choices"][0]["message"]["tool_calls"], json!([own]));
+    assert_eq!(answer["choices"][0]["finish_reason"], "tool_calls");
+}
+
+#[tokio::test]
+async fn a_compressed_answer_is_read_too() {
+    let scene = Scene::start("").await;
+    let reference = scene.reference().await;
+    scene.upstream.encode(Some(Coding::Gzip), false);
+    scene.upstream.then(recalling(&reference)).then(Answer::chat("It is dry."));
+    let reply = scene.ask(&request(4, "")).await;
+    let body = match reply.header("content-encoding") {
+        Some("gzip") => {
+            let mut plain = Vec::new();
+            std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&reply.body[..]), &mut plain)
+                .unwrap();
+            plain
+        }
+        _ => reply.body.clone(),
+    };
+    let answer: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(answer["choices"][0]["message"]["content"], "It is dry.");
+}
