@@ -72,7 +72,9 @@ async fn past_its_maximum_size_the_oldest_conversations_go() {
     let full = config(&url).replace("[store]", "[store]\nmax_size = \"16MiB\"").replace("250ms", "30s");
     let mut tidegate = Setup::new(&full).upstream(&upstream.url()).start().await;
     assert_eq!(edits(&turn(tidegate.address, "first", 3).await), REMEMBERED);
-    let text = |number: usize| format!("{number} ").repeat(1 << 19);
+    // Numbers that hardly compress.
+    let digits = |seed: u64, number: u64| (seed * 1_000_000 + number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let text = |seed| (0..60_000).map(|number| format!("{:x} ", digits(seed, number))).collect::<String>();
     for number in 10..30 {
         let headers = [("x-conversation-id", &*format!("large-{number}")), ("authorization", "Bearer ada")];
         // Nobody knows its window, so nothing is too long.

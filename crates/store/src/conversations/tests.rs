@@ -213,12 +213,15 @@ async fn an_evicted_conversation_is_recorded_anew() {
     journal(&replica).await.unwrap();
     replica.recall(KEY).await;
     assert_eq!(replica.recall(KEY).await.memory.waypoints(), [waypoint()]);
+    // Does not compress.
+    let mut noise = vec![0; 3_900];
+    blake3::Hasher::new().finalize_xof().fill(&mut noise);
     let large = RawMessage {
         id: MessageId([1; 32]),
         parent: MessageId([0; 32]),
         position: 0,
         at: u64::MAX,
-        json: vec![b'x'; 3_500].into(),
+        json: noise.into(),
         standing: record::Standing::Kept,
     };
     let entries = Entries { messages: vec![large], ..Entries::default() };
