@@ -40,9 +40,13 @@ pub(crate) fn options(settings: &Settings) -> anyhow::Result<Options> {
 
 pub(crate) fn open(settings: &Settings) -> Result<Arc<dyn Store>, StoreError> {
     let store = &settings.store;
+    // Only Redis has none, and does not ask.
+    let max_size = store.max_size.unwrap_or(u64::MAX);
     Ok(match &store.url {
-        StoreUrl::Memory => Arc::new(MemoryStore::new(store.ttl)),
-        StoreUrl::Embedded(directory) => Arc::new(EmbeddedStore::open(directory, store.ttl)?),
+        StoreUrl::Memory => Arc::new(MemoryStore::bounded(store.ttl, max_size)),
+        StoreUrl::Embedded(directory) => {
+            Arc::new(EmbeddedStore::open_bounded(directory, store.ttl, max_size)?)
+        }
         StoreUrl::Redis(url) | StoreUrl::Sentinel(url) | StoreUrl::Cluster(url) => {
             Arc::new(RedisStore::open(url, store.ttl, store.timeout)?)
         }

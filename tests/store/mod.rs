@@ -12,4 +12,5 @@ mod failover;
 mod failures;
 mod overview;
 mod replicas;
+mod size;
 mod tenants;

@@ -6,7 +6,7 @@ use crate::tree::{self, Node, Table, Value, quoted, without_password};
 use crate::value::{self, InvalidValue};
 use crate::{
     Admin, ConfigErrors, History, Log, ModelSettings, Origin, Resolved, Route, Server, Source, Store,
-    Summarizer, Telemetry, Upstream, environment, route,
+    StoreUrl, Summarizer, Telemetry, Upstream, environment, route,
 };
 use std::collections::BTreeMap;
 use std::iter;
@@ -144,6 +144,7 @@ impl Settings {
         layers.check_context(report);
         let routes = route::read(report, section.list("routes"), &layers, &upstreams, &default);
         check_histories(&routes, &store, root, report);
+        check_size(&store, report);
 
         let summarizers = summarizers.into_iter().filter_map(|(name, summarizer)| Some((name, summarizer?)));
         Settings {
@@ -262,6 +263,17 @@ fn check_histories(routes: &[Route], store: &Store, root: &Node, report: &Report
         let must = "must be `true` because a route has `history = \"proxy\"`";
         report
             .error(InvalidValue::new(must, "the history is rebuilt from the messages in the store").at(raw));
+    }
+}
+
+/// Reports a size that nothing enforces. Not an error, because a flag may choose another store than the file does.
+fn check_size(store: &Store, report: &Report) {
+    let is_elsewhere = matches!(store.url, StoreUrl::Redis(_) | StoreUrl::Sentinel(_) | StoreUrl::Cluster(_));
+    if is_elsewhere && store.max_size.is_some() {
+        report.warning(
+            "`store.max_size` has no effect with Redis, which has a limit of its own: set its `maxmemory`"
+                .to_owned(),
+        );
     }
 }
 

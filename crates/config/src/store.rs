@@ -12,6 +12,8 @@ pub struct Store {
     pub url: StoreUrl,
     /// How long a conversation is stored after its last request.
     pub ttl: Duration,
+    /// The most bytes that conversations take; `None` if the store has its own limit, as Redis does.
+    pub max_size: Option<u64>,
     /// The timeout of one round trip.
     pub timeout: Duration,
     pub on_failure: OnFailure,
@@ -42,13 +44,29 @@ pub enum OnFailure {
 
 choices!(OnFailure { "forward" => Forward, "refuse" => Refuse });
 
+/// The limits of `max_size`, and its defaults for disk and memory.
+const SMALLEST: u64 = 16 << 20;
+const LARGEST: u64 = 1 << 44;
+const DISK: u64 = 10 << 30;
+const MEMORY: u64 = 256 << 20;
+
 impl Store {
     pub(crate) fn read(section: &mut Section<'_>) -> Store {
         let day = Duration::from_secs(86_400);
+        let url =
+            section.with_default("url", StoreUrl::default(), StoreUrl::parse, |url| format!("\"{url}\""));
+        let sizes = SMALLEST..=LARGEST;
+        let max_size = match &url {
+            StoreUrl::Memory => Some(section.bytes("max_size", MEMORY, SMALLEST, LARGEST)),
+            StoreUrl::Embedded(_) => Some(section.bytes("max_size", DISK, SMALLEST, LARGEST)),
+            StoreUrl::Redis(_) | StoreUrl::Sentinel(_) | StoreUrl::Cluster(_) => {
+                section.optional("max_size", |node| value::bytes(node, sizes))
+            }
+        };
         Store {
-            url: section
-                .with_default("url", StoreUrl::default(), StoreUrl::parse, |url| format!("\"{url}\"")),
+            url,
             ttl: section.duration("ttl", 7 * day),
+            max_size,
             timeout: section.duration("timeout", Duration::from_millis(250)),
             on_failure: section.choice("on_failure", OnFailure::Forward),
             raw: section.flag("raw", true),

@@ -1,5 +1,9 @@
 //! The record of a turn, as it is stored. The store keeps it as opaque bytes.
 
+mod stored;
+
+pub use stored::{decode_turn, encode_turn};
+
 use crate::{BlockSizes, Ending, Figures, Outcome, PlacedExcerpt};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -208,26 +212,6 @@ fn ranges(indexes: &[usize]) -> Vec<[usize; 2]> {
     runs.filter_map(|run| Some([*run.first()?, run.last()? + 1])).collect()
 }
 
-/// The first byte of every stored record.
-const FORMAT: u8 = 1;
-
-#[must_use]
-pub fn encode_turn(turn: &TurnRecord) -> Bytes {
-    let mut record = vec![FORMAT];
-    // Only numbers, strings and lists: serializing cannot fail.
-    if let Ok(json) = serde_json::to_vec(turn) {
-        record.extend_from_slice(&json);
-    }
-    record.into()
-}
-
-/// Returns `None` for a record that is damaged or has a newer format.
-#[must_use]
-pub fn decode_turn(record: &[u8]) -> Option<TurnRecord> {
-    let json = record.strip_prefix(&[FORMAT])?;
-    serde_json::from_slice(json).ok()
-}
-
 /// Decodes all records of a conversation that can be read and puts them into order.
 #[must_use]
 pub fn decode_turns(records: &[Bytes]) -> Vec<TurnRecord> {
@@ -240,20 +224,6 @@ pub fn decode_turns(records: &[Bytes]) -> Vec<TurnRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_turn_reads_as_it_was_written() {
-        let turn = TurnRecord { at: 5, masked: vec![1, 2], cached_tokens: Some(9), ..TurnRecord::default() };
-        assert_eq!(decode_turn(&encode_turn(&turn)), Some(turn));
-        assert_eq!(decode_turn(b"\x01{\"at\":5}"), Some(TurnRecord { at: 5, ..TurnRecord::default() }));
-    }
-
-    #[test]
-    fn damaged_and_newer_records_are_left_out() {
-        for record in [&b""[..], b"\x01{", b"\x02{}", b"{}"] {
-            assert_eq!(decode_turn(record), None);
-        }
-    }
 
     #[test]
     fn consecutive_indexes_are_one_range() {

@@ -23,7 +23,9 @@ use crate::leases::Leases;
 use crate::local_cache::{LocalCache, StoredState};
 use crate::record::{self, RawMessage, RecordError};
 use crate::seal::Keyring;
-use crate::store::{Generation, Journal, MessageId, Recollection, Store, StoreFuture, Turn, Written};
+use crate::store::{
+    Generation, Journal, MessageId, Recollection, Store, StoreFuture, StoreSize, Turn, Written,
+};
 use crate::{ConversationKey, Degraded, Head, Recalled, StoreError};
 use bytes::Bytes;
 use quick_cache::Weighter;
@@ -155,6 +157,12 @@ impl Conversations {
         [("conversations", decisions), ("histories", self.logs.weight()), ("store", self.store.memory())]
     }
 
+    /// How much the store holds and may hold; `None` if another system bounds it.
+    #[must_use]
+    pub fn store_size(&self) -> Option<StoreSize> {
+        self.store.size()
+    }
+
     /// Whether this process has served the conversation lately. Asks nobody.
     #[must_use]
     pub fn is_known(&self, key: ConversationKey) -> bool {
@@ -163,6 +171,8 @@ impl Conversations {
 
     /// Recalls a conversation. Never fails: if the store is unavailable, the result comes from the local cache.
     pub async fn recall(self: &Arc<Self>, key: ConversationKey) -> Recalled {
+        // What the store has lost has to be recorded again, so the cache must not say that it is there.
+        self.store.take_evicted().into_iter().for_each(|evicted| self.local.remove(evicted));
         let cached = self.local.get(key);
         if let Some(cached) = cached.as_ref().filter(|cached| cached.is_complete && !self.store.is_shared()) {
             return cached.recalled(self.health.degraded());
@@ -229,7 +239,19 @@ impl Conversations {
         generation: Generation,
         turn: Turn,
     ) -> Result<(), Degraded> {
-        self.with_deadline(self.store.count(key, generation, turn)).await.map(drop)
+        self.conclude(key, generation, turn, None).await
+    }
+
+    /// Records a turn and the answer to it, and adds to the counters. If that fails, the next request brings the answer back.
+    pub async fn conclude(
+        self: &Arc<Self>,
+        key: ConversationKey,
+        generation: Generation,
+        turn: Turn,
+        answer: Option<RawMessage>,
+    ) -> Result<(), Degraded> {
+        let Journal { messages, .. } = self.encode(key, Vec::from_iter(answer), None).await;
+        self.with_deadline(self.store.conclude(key, generation, turn, messages)).await.map(drop)
     }
 
     /// Reads the head of a conversation with the deadline of a request.

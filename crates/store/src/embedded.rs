@@ -8,7 +8,8 @@
 //! second disk sync, which is negligible next to a model's response; a restart that takes minutes is not.
 //!
 //! The space of removed rows is reused, and the free end of the file is returned when the store is closed. There is no
-//! compaction: it would have to read the whole file, and the time to live already bounds its size.
+//! compaction: it would have to read the whole file. Beyond a maximum size the conversations that were not written to for longest are
+//! removed, in the commit that would exceed it.
 
 mod change;
 mod error;
@@ -18,6 +19,9 @@ mod head;
 mod lifetime;
 mod read;
 mod readers;
+mod remove;
+mod rows;
+mod space;
 mod sweep;
 mod tables;
 #[cfg(test)]
@@ -27,7 +31,7 @@ mod writer;
 use crate::leases::{Claimed, Leases};
 use crate::store::{
     Append, Appended, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId, Recollection,
-    Store, StoreFuture, Turn, Written,
+    Store, StoreFuture, StoreSize, Turn, Written,
 };
 use crate::{Clock, ConversationKey, Head, StoreError, wall_clock};
 use bytes::Bytes;
@@ -36,6 +40,7 @@ use file::{DatabaseFile, Opener};
 use lifetime::{Lifetime, Moment};
 use readers::Readers;
 use redb::{ReadTransaction, ReadableDatabase};
+use space::Space;
 use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,6 +51,7 @@ use writer::Writer;
 #[derive(Debug)]
 pub struct EmbeddedStore {
     file: Arc<DatabaseFile>,
+    space: Arc<Space>,
     lifetime: Lifetime,
     writer: Writer,
     readers: Readers,
@@ -54,12 +60,23 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
+    /// The maximum size where none is given.
+    pub const DEFAULT_MAX_SIZE: u64 = 10 << 30;
+
     /// Opens the database in a directory, creating both if necessary. Blocks on the disk.
     ///
     /// # Errors
     /// If the directory is not writable, another process has the database open, or the file is not a database of ours.
     pub fn open(directory: &Path, ttl: Duration) -> Result<EmbeddedStore, StoreError> {
         EmbeddedStore::open_with_clock(directory, ttl, wall_clock)
+    }
+
+    /// Opens a database of at most `max_size` bytes. Beyond it, the conversations that were not written to for longest go.
+    ///
+    /// # Errors
+    /// As [`EmbeddedStore::open`].
+    pub fn open_bounded(directory: &Path, ttl: Duration, max_size: u64) -> Result<EmbeddedStore, StoreError> {
+        EmbeddedStore::open_with(directory, ttl, max_size, wall_clock, file::open_database)
     }
 
     /// For tests, which control the time.
@@ -69,20 +86,22 @@ impl EmbeddedStore {
         ttl: Duration,
         clock: Clock,
     ) -> Result<EmbeddedStore, StoreError> {
-        EmbeddedStore::open_with(directory, ttl, clock, file::open_database)
+        EmbeddedStore::open_with(directory, ttl, EmbeddedStore::DEFAULT_MAX_SIZE, clock, file::open_database)
     }
 
     fn open_with(
         directory: &Path,
         ttl: Duration,
+        max_size: u64,
         clock: Clock,
         opener: Opener,
     ) -> Result<EmbeddedStore, StoreError> {
         let file = Arc::new(DatabaseFile::open(directory, opener)?);
         let lifetime = Lifetime::new(ttl, clock);
-        let writer = Writer::start(Arc::clone(&file), lifetime)?;
+        let space = Arc::new(file.with(|database| Space::open(database, max_size))?);
+        let writer = Writer::start(Arc::clone(&file), Arc::clone(&space), lifetime)?;
         let readers = Readers::start()?;
-        Ok(EmbeddedStore { file, lifetime, writer, readers, leases: Leases::default() })
+        Ok(EmbeddedStore { file, space, lifetime, writer, readers, leases: Leases::default() })
     }
 
     fn write(&self, change: Change) -> StoreFuture<'_, Written> {
@@ -207,7 +226,17 @@ impl Store for EmbeddedStore {
     }
 
     fn count(&self, key: ConversationKey, generation: Generation, turn: Turn) -> StoreFuture<'_, Written> {
-        self.write(Change::Count(key, generation, turn))
+        self.conclude(key, generation, turn, Vec::new())
+    }
+
+    fn conclude(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        turn: Turn,
+        messages: Vec<(MessageId, Bytes)>,
+    ) -> StoreFuture<'_, Written> {
+        self.write(Change::Conclude(key, generation, turn, messages))
     }
 
     fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>> {
@@ -238,6 +267,15 @@ impl Store for EmbeddedStore {
 
     fn probe(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.writer.write(Change::Probe).await.map(drop) })
+    }
+
+    fn size(&self) -> Option<StoreSize> {
+        let (bytes, limit) = (self.space.used(), self.space.limit());
+        Some(StoreSize { bytes, limit, evicted: self.space.evictions.count() })
+    }
+
+    fn take_evicted(&self) -> Vec<ConversationKey> {
+        self.space.evictions.take()
     }
 
     fn is_shared(&self) -> bool {

@@ -27,6 +27,7 @@
 mod conversations;
 mod degraded;
 mod embedded;
+mod evictions;
 mod facts;
 mod head;
 mod health;
@@ -56,5 +57,5 @@ pub use redis::RedisStore;
 pub use seal::{InvalidKeyring, Keyring};
 pub use store::{
     Append, Appended, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
-    Recollection, Store, StoreError, StoreFuture, Turn, WAYPOINTS, Written,
+    Recollection, Store, StoreError, StoreFuture, StoreSize, Turn, WAYPOINTS, Written,
 };

@@ -1,10 +1,11 @@
 //! A store in the memory of this process. It needs no setup and is lost with the process.
 
+use crate::evictions::Evictions;
 use crate::facts::{FactStore, LocalFacts};
 use crate::leases::{Claimed, Leases};
 use crate::store::{
     Append, Appended, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
-    Recollection, Store, StoreFuture, TOMBSTONE_LIFE, Turn, WAYPOINTS, Written,
+    Recollection, Store, StoreFuture, StoreSize, TOMBSTONE_LIFE, Turn, WAYPOINTS, Written,
 };
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
@@ -33,6 +34,7 @@ pub struct MemoryStore {
     state: Mutex<State>,
     leases: Leases,
     facts: LocalFacts,
+    evictions: Evictions,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +77,12 @@ impl MemoryStore {
         MemoryStore::with(ttl, DEFAULT_CAPACITY, wall_clock)
     }
 
+    /// A store of at most `max_size` bytes.
+    #[must_use]
+    pub fn bounded(ttl: Duration, max_size: u64) -> MemoryStore {
+        MemoryStore::with(ttl, usize::try_from(max_size).unwrap_or(usize::MAX), wall_clock)
+    }
+
     #[must_use]
     pub fn with(ttl: Duration, capacity: usize, clock: Clock) -> MemoryStore {
         MemoryStore {
@@ -84,6 +92,7 @@ impl MemoryStore {
             state: Mutex::default(),
             leases: Leases::default(),
             facts: LocalFacts::default(),
+            evictions: Evictions::default(),
         }
     }
 
@@ -94,8 +103,12 @@ impl MemoryStore {
         let ttl = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
         let now = (self.clock)();
         while let Some((touched, key)) = state.touched.first().copied() {
-            if touched.saturating_add(ttl) > now && state.bytes <= self.capacity {
+            let is_alive = touched.saturating_add(ttl) > now;
+            if is_alive && state.bytes <= self.capacity {
                 break;
+            }
+            if is_alive {
+                self.evictions.add(&[key]);
             }
             state.remove(key);
         }
@@ -381,7 +394,20 @@ impl Store for MemoryStore {
     }
 
     fn count(&self, key: ConversationKey, generation: Generation, turn: Turn) -> StoreFuture<'_, Written> {
-        done(self.change_in(key, generation, Written::Gone, |conversation| conversation.count(turn)))
+        self.conclude(key, generation, turn, Vec::new())
+    }
+
+    fn conclude(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        turn: Turn,
+        messages: Vec<(MessageId, Bytes)>,
+    ) -> StoreFuture<'_, Written> {
+        done(self.change_in(key, generation, Written::Gone, |conversation| {
+            conversation.journal(Journal { messages, waypoint: None });
+            conversation.count(turn)
+        }))
     }
 
     fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>> {
@@ -422,6 +448,15 @@ impl Store for MemoryStore {
 
     fn memory(&self) -> u64 {
         self.state().bytes as u64
+    }
+
+    fn size(&self) -> Option<StoreSize> {
+        let (bytes, limit) = (self.memory(), self.capacity as u64);
+        Some(StoreSize { bytes, limit, evicted: self.evictions.count() })
+    }
+
+    fn take_evicted(&self) -> Vec<ConversationKey> {
+        self.evictions.take()
     }
 
     fn is_shared(&self) -> bool {

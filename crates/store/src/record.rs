@@ -3,10 +3,12 @@
 //! A record begins with its format number. A process that finds a newer format, as during a rolling upgrade, leaves the record
 //! alone and continues without it.
 
+mod compression;
 mod excerpts;
 mod fold;
 mod pin;
 mod turn;
+mod zeros;
 
 pub use fold::StoredFold;
 pub(crate) use fold::{decode_fold, encode_fold};
@@ -23,6 +25,9 @@ use tidegate_engine::{Digest, Gap, Horizon, Skipped, Timestamp, Trail, Waypoint}
 
 /// The format that this version writes.
 const FORMAT: u8 = 1;
+
+/// The same for waypoints and for records with a compressed text, which earlier versions cannot read.
+const COMPRESSED_FORMAT: u8 = 2;
 
 /// Why a record cannot be decoded.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -69,7 +74,6 @@ pub enum Standing {
 #[must_use]
 pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
     let mut record = Vec::with_capacity(WAYPOINT_LEN);
-    record.push(FORMAT);
     record.extend_from_slice(&waypoint.end.0);
     for digest in [waypoint.frontier, waypoint.fold] {
         record.push(u8::from(digest.is_some()));
@@ -99,14 +103,16 @@ pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
         record.extend_from_slice(&waypoint.trim_debt.to_le_bytes());
         waypoint.skipped.shorts().iter().for_each(|short| record.extend_from_slice(&short.to_le_bytes()));
     }
-    record.into()
+    [&[COMPRESSED_FORMAT], &zeros::shorten(&record)[..]].concat().into()
 }
 
 /// Without excerpts, which few conversations have.
-const WAYPOINT_LEN: usize = 1 + 32 + 4 * (1 + 32) + 6 * 8 + size_of::<Trail>();
+const WAYPOINT_LEN: usize = 32 + 4 * (1 + 32) + 6 * 8 + size_of::<Trail>();
 
 pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
-    let mut fields = Fields::of(record)?;
+    let Fields(stored) = Fields::of_either(record)?;
+    let restored = record.starts_with(&[COMPRESSED_FORMAT]).then(|| zeros::restore(stored)).transpose()?;
+    let mut fields = Fields(restored.as_deref().unwrap_or(stored));
     let end = Digest(fields.take()?);
     let frontier = fields.take_digest()?;
     let fold = fields.take_digest()?;
@@ -168,12 +174,14 @@ pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
     is_valid.then_some(waypoint).ok_or(RecordError::Damaged)
 }
 
-/// Encodes a message. Its text is encrypted if there is a key.
+/// Encodes a message. Its text is compressed, and encrypted if there is a key.
 #[must_use]
 pub(crate) fn encode_message(key: ConversationKey, message: &RawMessage, keyring: Option<&Keyring>) -> Bytes {
-    let mut record = Vec::with_capacity(HEAD + message.json.len() + Sealed::OVERHEAD);
-    record.push(FORMAT);
-    let kind = if keyring.is_some() { SEALED } else { PLAIN };
+    let compressed = compression::compress(&message.json);
+    let text = compressed.as_deref().unwrap_or(&message.json);
+    let mut record = Vec::with_capacity(HEAD + text.len() + Sealed::OVERHEAD);
+    let [format, kind] = form(compressed.is_some(), keyring);
+    record.push(format);
     record.push(match message.standing {
         Standing::Kept => kind,
         Standing::Abandoned => kind | ABANDONED,
@@ -182,9 +190,9 @@ pub(crate) fn encode_message(key: ConversationKey, message: &RawMessage, keyring
     record.extend_from_slice(&message.at.to_le_bytes());
     record.extend_from_slice(&message.parent.0);
     match keyring {
-        None => record.extend_from_slice(&message.json),
+        None => record.extend_from_slice(text),
         Some(keyring) => {
-            let sealed = keyring.seal(&message.json, &context(key, message.id, &record));
+            let sealed = keyring.seal(text, &context(key, message.id, &record));
             record.extend_from_slice(&sealed);
         }
     }
@@ -196,6 +204,31 @@ const PLAIN: u8 = 0;
 const SEALED: u8 = 1;
 /// Added to the kind of messages whose turn was abandoned.
 const ABANDONED: u8 = 2;
+/// Added to the kind of records whose text is compressed.
+const COMPRESSED: u8 = 4;
+
+/// The first two bytes of a record with a text.
+fn form(is_compressed: bool, keyring: Option<&Keyring>) -> [u8; 2] {
+    let kind = if keyring.is_some() { SEALED } else { PLAIN };
+    if is_compressed { [COMPRESSED_FORMAT, kind | COMPRESSED] } else { [FORMAT, kind] }
+}
+
+/// Reads the text behind the first `head` bytes of a record. `context` is what it is bound to if it is encrypted.
+fn text_of(
+    record: &Bytes,
+    head: usize,
+    kind: u8,
+    keyring: Option<&Keyring>,
+    context: impl FnOnce(&[u8]) -> Vec<u8>,
+) -> Result<Bytes, RecordError> {
+    let (start, rest) = record.split_at_checked(head).ok_or(RecordError::Damaged)?;
+    let text = match kind & !COMPRESSED {
+        PLAIN => record.slice(head..),
+        SEALED => keyring.ok_or(RecordError::NoKey)?.open(rest, &context(start))?.into(),
+        _ => return Err(RecordError::Damaged),
+    };
+    if kind & COMPRESSED == 0 { Ok(text) } else { compression::decompress(&text).map(Bytes::from) }
+}
 
 pub(crate) fn decode_message(
     key: ConversationKey,
@@ -203,20 +236,13 @@ pub(crate) fn decode_message(
     record: &Bytes,
     keyring: Option<&Keyring>,
 ) -> Result<RawMessage, RecordError> {
-    let mut fields = Fields::of(record)?;
+    let mut fields = Fields::of_either(record)?;
     let [kind] = fields.take()?;
     let position = u32::from_le_bytes(fields.take()?);
     let at = u64::from_le_bytes(fields.take()?);
     let parent = MessageId(fields.take()?);
     let standing = if kind & ABANDONED == 0 { Standing::Kept } else { Standing::Abandoned };
-    let json = match kind & !ABANDONED {
-        PLAIN => record.slice(HEAD..),
-        SEALED => {
-            let keyring = keyring.ok_or(RecordError::NoKey)?;
-            keyring.open(fields.0, &context(key, id, &record[..HEAD]))?.into()
-        }
-        _ => return Err(RecordError::Damaged),
-    };
+    let json = text_of(record, HEAD, kind & !ABANDONED, keyring, |head| context(key, id, head))?;
     Ok(RawMessage { id, parent, position, at, json, standing })
 }
 
@@ -230,9 +256,18 @@ struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
     fn of(record: &'a [u8]) -> Result<Fields<'a>, RecordError> {
+        Fields::up_to(FORMAT, record)
+    }
+
+    /// Of a record that may be compressed.
+    fn of_either(record: &'a [u8]) -> Result<Fields<'a>, RecordError> {
+        Fields::up_to(COMPRESSED_FORMAT, record)
+    }
+
+    fn up_to(newest: u8, record: &'a [u8]) -> Result<Fields<'a>, RecordError> {
         match record.split_first() {
-            Some((&FORMAT, rest)) => Ok(Fields(rest)),
-            Some((&newer, _)) if (FORMAT + 1..=MAX_FORMAT).contains(&newer) => Err(RecordError::Newer(newer)),
+            Some((format, rest)) if (FORMAT..=newest).contains(format) => Ok(Fields(rest)),
+            Some((&newer, _)) if (newest + 1..=MAX_FORMAT).contains(&newer) => Err(RecordError::Newer(newer)),
             Some(_) | None => Err(RecordError::Damaged),
         }
     }
@@ -301,7 +336,11 @@ mod tests {
                 end: Digest(end), trail, head, frontier, tally, debt, horizon: Horizon { length, cut_at },
                 at: Timestamp(at), fold, fold_tally, gap, excerpts: excerpts.into(), trim: trim.map(Digest), skipped, trim_debt,
             };
-            prop_assert_eq!(decode_waypoint(&encode_waypoint(&waypoint)), Ok(waypoint));
+            let record = encode_waypoint(&waypoint);
+            prop_assert_eq!(decode_waypoint(&record), Ok(waypoint.clone()));
+            // As earlier versions wrote it.
+            let plain = [&[FORMAT], &zeros::restore(&record[1..]).unwrap()[..]].concat();
+            prop_assert_eq!(decode_waypoint(&plain), Ok(waypoint));
         }
 
         #[test]
@@ -315,8 +354,24 @@ mod tests {
     }
 
     #[test]
+    fn long_texts_are_compressed_before_they_are_encrypted() {
+        let text = format!(r#"{{"role":"tool","content":"{}"}}"#, "the tide is in; ".repeat(100));
+        let long = RawMessage { json: text.into(), ..message("") };
+        let keyring = "11".repeat(32).parse::<Keyring>().unwrap();
+        for keyring in [None, Some(&keyring)] {
+            let record = encode_message(KEY, &long, keyring);
+            assert!(record.len() < long.json.len() / 4, "{}", record.len());
+            assert_eq!(decode_message(KEY, long.id, &record, keyring), Ok(long.clone()));
+            let cut = record.slice(..record.len() - 20);
+            assert_eq!(decode_message(KEY, long.id, &cut, keyring), Err(RecordError::Damaged));
+        }
+        // A version that cannot decompress takes it for a newer record.
+        assert_eq!(decode_fold(KEY, &encode_message(KEY, &long, None), None), Err(RecordError::Newer(2)));
+    }
+
+    #[test]
     fn newer_and_damaged_records_are_distinguished() {
-        assert_eq!(decode_waypoint(&[2, 0, 0]), Err(RecordError::Newer(2)));
+        assert_eq!(decode_waypoint(&[3, 0, 0]), Err(RecordError::Newer(3)));
         assert_eq!(decode_waypoint(b"garbage"), Err(RecordError::Damaged));
         assert_eq!(decode_waypoint(b""), Err(RecordError::Damaged));
         assert_eq!(decode_waypoint(&[1; 40]), Err(RecordError::Damaged));

@@ -320,6 +320,16 @@ impl Store for RedisStore {
     }
 
     fn count(&self, key: ConversationKey, generation: Generation, turn: Turn) -> StoreFuture<'_, Written> {
+        self.conclude(key, generation, turn, Vec::new())
+    }
+
+    fn conclude(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        turn: Turn,
+        messages: Vec<(MessageId, Bytes)>,
+    ) -> StoreFuture<'_, Written> {
         Box::pin(async move {
             let end = turn.end.as_ref().map_or(&[][..], |end| &end.0[..]);
             let mut invocation = self
@@ -329,12 +339,16 @@ impl Store for RedisStore {
                 .arg(&turn.record[..])
                 .arg(turn.at.min(MAX_AMOUNT))
                 .arg(end)
-                .arg(turn.counts.len());
+                .arg(turn.counts.len())
+                .arg(turn.labels.len());
             for (name, amount) in &turn.counts {
                 invocation = invocation.arg(*name).arg((*amount).min(MAX_AMOUNT));
             }
             for (name, value) in &turn.labels {
                 invocation = invocation.arg(*name).arg(value);
+            }
+            for (id, record) in &messages {
+                invocation = invocation.arg(&id.0[..]).arg(&record[..]);
             }
             // In a cluster the index may be on another server. If only that write fails, a retry of both repairs it.
             let enlist = self.enlist(key, turn.at);

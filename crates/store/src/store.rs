@@ -81,6 +81,20 @@ pub trait Store: FactStore + fmt::Debug + Send + Sync {
     /// Atomically adds a turn and its counts, unless a turn with this id exists.
     fn count(&self, key: ConversationKey, generation: Generation, turn: Turn) -> StoreFuture<'_, Written>;
 
+    /// The same with messages, which are added as those of a [`Journal`] are: one write where the store can.
+    fn conclude(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        turn: Turn,
+        messages: Vec<(MessageId, Bytes)>,
+    ) -> StoreFuture<'_, Written> {
+        Box::pin(async move {
+            self.journal(key, generation, Journal { messages, waypoint: None }).await?;
+            self.count(key, generation, turn).await
+        })
+    }
+
     /// The head of a conversation; `None` if no turn was counted.
     fn head(&self, key: ConversationKey) -> StoreFuture<'_, Option<Head>>;
 
@@ -105,12 +119,32 @@ pub trait Store: FactStore + fmt::Debug + Send + Sync {
         0
     }
 
+    /// How much this process's store holds; `None` if another system bounds it.
+    fn size(&self) -> Option<StoreSize> {
+        None
+    }
+
+    /// The conversations that were evicted since the last call, because the store was full. What is cached of them must go, too.
+    fn take_evicted(&self) -> Vec<ConversationKey> {
+        Vec::new()
+    }
+
     /// Whether other processes may write to this store, so that a local copy can be incomplete.
     fn is_shared(&self) -> bool;
 }
 
 /// The boxed future that [`Store`] methods return.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// The size of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreSize {
+    /// About how many bytes the conversations take.
+    pub bytes: u64,
+    pub limit: u64,
+    /// How many conversations were removed for others since the process started.
+    pub evicted: u64,
+}
 
 /// Tells a conversation from the ones of the same key that were deleted before it. Zero if none was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -17,6 +17,8 @@ pub struct Load {
     pub queued: u64,
     /// Refusals by the limit that was reached.
     pub refused: Vec<(&'static str, u64)>,
+    /// The bytes of conversations in the store, and how many conversations were removed for others; `None` where another system bounds it.
+    pub store: Option<(u64, u64)>,
 }
 
 pub(crate) fn register(meter: &Meter, load: &Arc<dyn Fn() -> Load + Send + Sync>) {
@@ -45,6 +47,31 @@ pub(crate) fn register(meter: &Meter, load: &Arc<dyn Fn() -> Load + Send + Sync>
         .with_callback(move |observer| {
             for (kind, bytes) in memory().memory {
                 observer.observe(bytes, &[KeyValue::new(label::KIND, kind)]);
+            }
+        })
+        .build();
+    let store = load.clone();
+    meter
+        .u64_observable_gauge(metric::STORE_SIZE)
+        .with_unit("By")
+        .with_description(
+            "About how much the conversations in this process's store take. At most store.max_size.",
+        )
+        .with_callback(move |observer| {
+            if let Some((bytes, _)) = store().store {
+                observer.observe(bytes, &[]);
+            }
+        })
+        .build();
+    let store = load.clone();
+    meter
+        .u64_observable_counter(metric::STORE_EVICTED)
+        .with_description(
+            "Conversations removed before their time because the store had reached store.max_size.",
+        )
+        .with_callback(move |observer| {
+            if let Some((_, evicted)) = store().store {
+                observer.observe(evicted, &[]);
             }
         })
         .build();

@@ -166,6 +166,8 @@ pub mod metric {
     pub const SUMMARIZER_COST: &str = "tidegate_summarizer_cost_usd_total";
     pub const SUMMARIZER_FAILURES: &str = "tidegate_summarizer_failures_total";
     pub const RECALL_CALLS: &str = "tidegate_recall_calls_total";
+    pub const STORE_SIZE: &str = "tidegate_store";
+    pub const STORE_EVICTED: &str = "tidegate_store_evicted_total";
     pub const UNCOUNTED: &str = "tidegate_store_uncounted_total";
     pub const OBSERVED_TOKENS: &str = "tidegate_observed_tokens_total";
     pub const OBSERVED_COST: &str = "tidegate_observed_cost_usd_total";

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bpe_openai::Tokenizer;
@@ -8,6 +9,7 @@ use tidegate_engine::Tokens;
 use tiktoken_rs::CoreBPE;
 
 use crate::Error;
+use crate::vocabulary::{CL100K, O200K};
 
 /// A tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,12 +79,12 @@ impl fmt::Display for Encoding {
 pub fn count(encoding: Encoding, text: &str) -> Tokens {
     match encoding {
         Encoding::O200k | Encoding::O200kHarmony => guarded(&O200K_WARNED, encoding, text, |text| {
-            let tokenizer = bpe_openai::o200k_base();
+            let tokenizer = LazyLock::force(&O200K);
             O200K_LOADED.store(true, Ordering::Relaxed);
             tokens_of(tokenizer, text)
         }),
         Encoding::Cl100k => guarded(&CL100K_WARNED, encoding, text, |text| {
-            let tokenizer = bpe_openai::cl100k_base();
+            let tokenizer = LazyLock::force(&CL100K);
             CL100K_LOADED.store(true, Ordering::Relaxed);
             tokens_of(tokenizer, text)
         }),

@@ -38,6 +38,7 @@ mod image_header;
 mod model;
 mod table;
 mod tool_schema;
+mod vocabulary;
 
 pub use attachment::{audio_tokens, file_tokens};
 pub use calibration::Calibration;

@@ -225,3 +225,15 @@ fn an_archive_is_a_postgresql_database_and_hides_its_password() {
     assert!(!format!("{settings:?}").contains("hunter2"));
     assert!(load(Source::new("p", "[archive]\nurl = \"mysql://db\"\n"), &Flags::default(), &unset).is_err());
 }
+
+#[test]
+fn a_store_has_a_maximum_size_unless_it_is_redis() {
+    let size = |text: &str| loaded(text).store.max_size;
+    assert_eq!(size(""), Some(10 << 30));
+    assert_eq!(size("[store]\nurl = \"memory:\""), Some(256 << 20));
+    assert_eq!(size("[store]\nmax_size = \"20MiB\""), Some(20 << 20));
+    assert_eq!(size("[store]\nurl = \"redis://h\""), None);
+    let settings = loaded("[store]\nurl = \"redis://h\"\nmax_size = \"20MiB\"");
+    let [warning] = &settings.warnings[..] else { panic!("{:?}", settings.warnings) };
+    assert!(warning.contains("`store.max_size`") && warning.contains("`maxmemory`"), "{warning}");
+}

@@ -141,6 +141,7 @@ impl Gateway {
             connections: connections.open() as u64,
             queued: self.heavy.queued() as u64,
             refused: self.overload.refusals().collect(),
+            store: self.conversations.store_size().map(|size| (size.bytes, size.evicted)),
         }
     }
 

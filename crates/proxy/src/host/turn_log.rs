@@ -12,7 +12,7 @@ use tidegate_context::{
     Cost, Ending, Figures, Outcome as TurnOutcome, TurnInput, TurnRecord, Unedited, encode_turn, nanodollars,
 };
 use tidegate_engine::{Digest, Tokens};
-use tidegate_store::{Entries, Generation, MessageId, RawMessage, Standing, Turn};
+use tidegate_store::{Generation, MessageId, RawMessage, Standing, Turn};
 use tidegate_telemetry::{Answered, Labels, Outcome, RequestSpan, UpstreamSpan};
 use tidegate_tokens::{Model, Prices, count};
 use tidegate_wire::{Answer, Dialect, Usage, chain};
@@ -178,35 +178,32 @@ impl TurnLog {
             reports.write(gateway, &answer, usage, cost);
         }
         let is_whole = self.is_answered && self.is_recorded;
-        if let AnswerRead::Read(answer) = answer
-            && is_whole
-            && !is_kept
-        {
-            self.keep_answer(gateway, answer).await;
-        }
+        let message = match answer {
+            AnswerRead::Read(answer) if is_whole && !is_kept => self.recorded_answer(gateway, answer),
+            AnswerRead::Read(_) | AnswerRead::Unreadable { .. } | AnswerRead::Nothing => None,
+        };
         if let Some(archive) = &gateway.archive {
             archive::audit(archive, &self.identity, self.end, &self.figures, &self.record);
         }
-        self.save_spent(gateway).await;
-        if let Err(degraded) =
-            gateway.conversations.count(self.identity.key, self.generation, self.turn()).await
-        {
+        // At the same time, so that a store that commits in batches needs one commit.
+        let (key, generation) = (self.identity.key, self.generation);
+        let conclude = gateway.conversations.conclude(key, generation, self.turn(), message);
+        let ((), concluded) = tokio::join!(self.save_spent(gateway), conclude);
+        if let Err(degraded) = concluded {
             gateway.metrics().turn_uncounted(degraded.reason());
         }
     }
 
-    async fn keep_answer(&self, gateway: &Gateway, answer: &Answer) {
+    /// The answer as a message to record, which is archived here.
+    fn recorded_answer(&self, gateway: &Gateway, answer: &Answer) -> Option<RawMessage> {
         if !gateway.conversations.records_messages() {
-            return;
+            return None;
         }
-        let Some(message) = self.answer_message(answer) else { return };
+        let message = self.answer_message(answer)?;
         if let Some(archive) = &gateway.archive {
             archive::message(archive, &self.identity, &self.record.route, &message);
         }
-        // A failed write is repeated with the next request, which brings the answer back.
-        let generation = self.generation;
-        let entries = Entries { generation, messages: vec![message], ..Entries::default() };
-        let _ = gateway.conversations.journal(self.identity.key, entries).await;
+        Some(message)
     }
 
     /// What a branch has cost rides on its state, where only the next request of the same branch finds it.

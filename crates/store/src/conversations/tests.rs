@@ -205,3 +205,30 @@ async fn folding_is_suspended_until_the_given_time() {
     assert!(replica.is_folding_suspended(KEY, 99) && !replica.is_folding_suspended(KEY, 100));
     assert!(!replica.is_folding_suspended(ConversationKey([8; 16]), 0));
 }
+
+#[tokio::test]
+async fn an_evicted_conversation_is_recorded_anew() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::bounded(HOUR, 4_096));
+    let replica = Conversations::new(store, Options { timeout: HOUR, ttl: HOUR, raw: true, keyring: None });
+    journal(&replica).await.unwrap();
+    replica.recall(KEY).await;
+    assert_eq!(replica.recall(KEY).await.memory.waypoints(), [waypoint()]);
+    // Does not compress.
+    let mut noise = vec![0; 3_900];
+    blake3::Hasher::new().finalize_xof().fill(&mut noise);
+    let large = RawMessage {
+        id: MessageId([1; 32]),
+        parent: MessageId([0; 32]),
+        position: 0,
+        at: u64::MAX,
+        json: noise.into(),
+        standing: record::Standing::Kept,
+    };
+    let entries = Entries { messages: vec![large], ..Entries::default() };
+    let other = ConversationKey([8; 16]);
+    replica.journal(other, entries).await.unwrap();
+    // If the cache still said that the messages up to the waypoint are in the store, they would never be written again.
+    assert_eq!(replica.head(KEY).await.unwrap(), None);
+    assert_eq!(replica.recall(KEY).await.memory.waypoints(), []);
+    assert_eq!(replica.store_size().map(|size| size.evicted), Some(1));
+}

@@ -1,8 +1,11 @@
 //! Applies changes to the tables.
 
 use super::lifetime::Moment;
-use super::tables::{META, Rows, Tables, at, range_of, under};
-use super::{facts, head};
+use super::remove::parse_tombstone;
+use super::rows::Rows;
+use super::space::Space;
+use super::tables::{META, Tables, at, range_of, under};
+use super::{facts, head, sweep};
 use crate::store::{Append, Appended, FOLDS, FoldWritten, Generation, Journal, MessageId, Turn, WAYPOINTS};
 use crate::{ConversationKey, StoreError};
 use bytes::Bytes;
@@ -16,7 +19,7 @@ pub(super) enum Change {
     /// Notes that the client did not get the end of the turn with this head.
     Undelivered(ConversationKey, Generation, MessageId),
     Pin(ConversationKey, Option<Bytes>),
-    Count(ConversationKey, Generation, Turn),
+    Conclude(ConversationKey, Generation, Turn, Vec<(MessageId, Bytes)>),
     /// Extends the life of a conversation, if it exists.
     Touch(ConversationKey),
     Delete(ConversationKey, Generation),
@@ -35,7 +38,7 @@ impl Change {
             Change::Journal(_, _, journal) => all(&journal.messages),
             Change::Append(_, _, append) => all(&append.messages) + append.record.len(),
             Change::Fold(_, _, _, record) | Change::Publish(_, record) => record.len(),
-            Change::Count(_, _, turn) => turn.record.len(),
+            Change::Conclude(_, _, turn, messages) => all(messages) + turn.record.len(),
             Change::Pin(_, record) => record.as_ref().map_or(0, Bytes::len),
             Change::Touch(_) | Change::Delete(..) | Change::Probe => 0,
             Change::Undelivered(..) | Change::Forget(_) => 0,
@@ -60,12 +63,25 @@ pub(super) enum Effect {
     },
 }
 
-/// Applies all changes independently: a refused change leaves nothing behind.
+/// What a transaction did.
+#[derive(Debug)]
+pub(super) struct Applied {
+    /// One for each change.
+    pub(super) outcomes: Vec<Outcome>,
+    /// The space in use afterwards.
+    pub(super) used: u64,
+    /// The conversations that had to go.
+    pub(super) evicted: Vec<ConversationKey>,
+}
+
+/// Applies all changes independently: a refused change leaves nothing behind. Then removes the oldest conversations if the space
+/// exceeds its limit.
 pub(super) fn apply<'c>(
     transaction: &WriteTransaction,
     changes: impl Iterator<Item = &'c Change>,
     moment: Moment,
-) -> Result<Vec<Outcome>, StoreError> {
+    space: &Space,
+) -> Result<Applied, StoreError> {
     let mut tables = Tables::open(transaction)?;
     let mut outcomes = Vec::new();
     for change in changes {
@@ -74,8 +90,8 @@ pub(super) fn apply<'c>(
             | Change::Fold(key, generation, _, _)
             | Change::Append(key, generation, _)
             | Change::Undelivered(key, generation, _)
-            | Change::Count(key, generation, _)
-                if generation_of(&tables.tombstones, *key)? != *generation =>
+            | Change::Conclude(key, generation, ..)
+                if generation_of(&*tables.tombstones, *key)? != *generation =>
             {
                 Ok(Effect::Gone)
             }
@@ -84,7 +100,7 @@ pub(super) fn apply<'c>(
             Change::Append(key, _, append) => tables.append(*key, append, moment)?,
             Change::Undelivered(key, _, head) => tables.undelivered(*key, *head, moment)?,
             Change::Pin(key, record) => tables.pin(*key, record.as_ref(), moment)?,
-            Change::Count(key, _, turn) => tables.count(*key, turn, moment)?,
+            Change::Conclude(key, _, turn, messages) => tables.conclude(*key, turn, messages, moment)?,
             Change::Touch(key) => tables.extend_life(*key, moment)?,
             Change::Delete(key, next) => tables.delete(*key, *next, moment)?,
             Change::Publish(key, fact) => facts::publish(transaction, key, fact, moment)?,
@@ -95,7 +111,15 @@ pub(super) fn apply<'c>(
             }
         });
     }
-    Ok(outcomes)
+    // Twice what came, so that the space shrinks even if the limit was lowered.
+    let mut rows = sweep::MAX_ROWS.max(2 * tables.inserted());
+    let evicted = sweep::make_room(&mut tables, space, moment, &mut rows)?;
+    let used = space.with(&tables);
+    drop(tables);
+    if used != space.used() {
+        Space::store(transaction, used)?;
+    }
+    Ok(Applied { outcomes, used, evicted })
 }
 
 impl Tables<'_> {
@@ -106,15 +130,24 @@ impl Tables<'_> {
         moment: Moment,
     ) -> Result<Outcome, StorageError> {
         self.clear_expired(key, moment)?;
-        for (id, record) in &journal.messages {
+        self.add_messages(key, &journal.messages)?;
+        self.add_waypoint(key, journal.waypoint.as_ref())?;
+        self.touch(key, moment)?;
+        Ok(Ok(Effect::Done))
+    }
+
+    fn add_messages(
+        &mut self,
+        key: ConversationKey,
+        messages: &[(MessageId, Bytes)],
+    ) -> Result<(), StorageError> {
+        for (id, record) in messages {
             let row = under(key, &id.0);
             if self.messages.get(&row[..])?.is_none() {
                 self.messages.insert(&row[..], &record[..])?;
             }
         }
-        self.add_waypoint(key, journal.waypoint.as_ref())?;
-        self.touch(key, moment)?;
-        Ok(Ok(Effect::Done))
+        Ok(())
     }
 
     fn add_waypoint(&mut self, key: ConversationKey, waypoint: Option<&Bytes>) -> Result<(), StorageError> {
@@ -135,7 +168,7 @@ impl Tables<'_> {
         moment: Moment,
     ) -> Result<Outcome, StorageError> {
         self.clear_expired(key, moment)?;
-        let head = log_head(&self.log_heads, key)?;
+        let head = log_head(&*self.log_heads, key)?;
         let next = next_number(&self.log, key)?;
         let number = if append.replaces { next.checked_sub(1) } else { Some(next) };
         let appended = match number {
@@ -163,7 +196,7 @@ impl Tables<'_> {
         moment: Moment,
     ) -> Result<Outcome, StorageError> {
         self.clear_expired(key, moment)?;
-        if log_head(&self.log_heads, key)? == Some(head) {
+        if log_head(&*self.log_heads, key)? == Some(head) {
             self.undelivered.insert(&key.0[..], &head.0[..])?;
         }
         Ok(Ok(Effect::Done))
@@ -229,10 +262,17 @@ impl Tables<'_> {
         Ok(None)
     }
 
-    fn count(&mut self, key: ConversationKey, turn: &Turn, moment: Moment) -> Result<Outcome, StorageError> {
+    fn conclude(
+        &mut self,
+        key: ConversationKey,
+        turn: &Turn,
+        messages: &[(MessageId, Bytes)],
+        moment: Moment,
+    ) -> Result<Outcome, StorageError> {
         self.clear_expired(key, moment)?;
         let row = under(key, &turn.id);
         if self.turns.get(&row[..])?.is_some() {
+            self.add_messages(key, messages)?;
             self.touch(key, moment)?;
             return Ok(Ok(Effect::Done));
         }
@@ -241,6 +281,7 @@ impl Tables<'_> {
             Ok(known) => known,
             Err(error) => return Ok(Err(error)),
         };
+        self.add_messages(key, messages)?;
         if let Some(head) = &known {
             self.by_last.remove(&at(head.last, key)[..])?;
         }
@@ -257,73 +298,6 @@ impl Tables<'_> {
         Ok(Ok(Effect::Done))
     }
 
-    fn delete(
-        &mut self,
-        key: ConversationKey,
-        next: Generation,
-        moment: Moment,
-    ) -> Result<Outcome, StorageError> {
-        let existed = self.touched_at(key)?.is_some_and(|touched| moment.is_alive(touched));
-        self.clear(key, &mut { usize::MAX })?;
-        self.unbury(key)?;
-        let row = [next.0.to_be_bytes(), moment.now.to_be_bytes()].concat();
-        self.tombstones.insert(&key.0[..], &row[..])?;
-        self.by_buried.insert(&at(moment.now, key)[..], &[][..])?;
-        Ok(Ok(Effect::Deleted { existed }))
-    }
-
-    /// Forgets that a conversation was deleted.
-    pub(super) fn unbury(&mut self, key: ConversationKey) -> Result<(), StorageError> {
-        let buried = self.tombstones.remove(&key.0[..])?.and_then(|row| parse_tombstone(row.value()));
-        if let Some((_, buried)) = buried {
-            self.by_buried.remove(&at(buried, key)[..])?;
-        }
-        Ok(())
-    }
-
-    /// Removes a conversation that has expired but not been swept, so that a write does not revive it.
-    fn clear_expired(&mut self, key: ConversationKey, moment: Moment) -> Result<(), StorageError> {
-        match self.touched_at(key)? {
-            Some(touched) if !moment.is_alive(touched) => self.clear(key, &mut { usize::MAX }),
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Removes up to `rows` rows of a conversation and decrements `rows`. The rows that mark it as expired go last, so that a
-    /// partly removed conversation never looks alive.
-    pub(super) fn clear(&mut self, key: ConversationKey, rows: &mut usize) -> Result<(), StorageError> {
-        for table in [
-            &mut self.waypoints,
-            &mut self.folds,
-            &mut self.log,
-            &mut self.log_heads,
-            &mut self.undelivered,
-            &mut self.pins,
-            &mut self.messages,
-            &mut self.turns,
-            &mut self.ends,
-        ] {
-            remove_range(table, key, rows)?;
-        }
-        if *rows == 0 {
-            return Ok(());
-        }
-        *rows -= 1;
-        let last =
-            self.heads.remove(&key.0[..])?.map(|head| head::decode(head.value()).map(|head| head.last));
-        match last {
-            Some(Ok(last)) => drop(self.by_last.remove(&at(last, key)[..])?),
-            // The time in its index row is unknown, but the row must go, or the listing would count it forever.
-            Some(Err(_)) => self.by_last.retain(|row, _| !row.ends_with(&key.0))?,
-            None => {}
-        }
-        if let Some(touched) = self.touched_at(key)? {
-            self.touched.remove(&key.0[..])?;
-            self.by_touched.remove(&at(touched, key)[..])?;
-        }
-        Ok(())
-    }
-
     /// Restarts the time to live. A clock that was set back must not shorten it.
     fn touch(&mut self, key: ConversationKey, moment: Moment) -> Result<(), StorageError> {
         let mut touched = moment.now;
@@ -336,8 +310,8 @@ impl Tables<'_> {
         Ok(())
     }
 
-    fn touched_at(&self, key: ConversationKey) -> Result<Option<u64>, StorageError> {
-        touched_at(&self.touched, key)
+    pub(super) fn touched_at(&self, key: ConversationKey) -> Result<Option<u64>, StorageError> {
+        touched_at(&*self.touched, key)
     }
 }
 
@@ -373,12 +347,6 @@ pub(super) fn generation_of(
     generation.ok_or_else(|| StorageError::Corrupted("a tombstone is not 16 bytes".to_owned()))
 }
 
-/// Splits a tombstone into the generation and the time of the deletion.
-fn parse_tombstone(row: &[u8]) -> Option<(Generation, u64)> {
-    let (generation, at) = row.split_first_chunk::<8>()?;
-    Some((Generation(u64::from_be_bytes(*generation)), u64::from_be_bytes(at.try_into().ok()?)))
-}
-
 /// Splits a row into what the fold covers and its record.
 pub(super) fn split_fold(row: &[u8]) -> Result<(MessageId, &[u8]), StorageError> {
     let split = row.split_first_chunk().map(|(covers, record)| (MessageId(*covers), record));
@@ -395,18 +363,4 @@ pub(super) fn touched_at(
         Ok(time) => Ok(Some(u64::from_be_bytes(time))),
         Err(_) => Err(StorageError::Corrupted("the time of a write is not 8 bytes".to_owned())),
     }
-}
-
-fn remove_range(table: &mut Rows<'_>, key: ConversationKey, rows: &mut usize) -> Result<(), StorageError> {
-    let (first, last) = range_of(key);
-    let found: Vec<Vec<u8>> = table
-        .range::<&[u8]>(&first[..]..=&last[..])?
-        .take(*rows)
-        .map(|row| Ok(row?.0.value().to_vec()))
-        .collect::<Result<_, StorageError>>()?;
-    for row in &found {
-        table.remove(&row[..])?;
-    }
-    *rows -= found.len();
-    Ok(())
 }

@@ -27,16 +27,19 @@ impl Lifetime {
     }
 }
 
+/// The time of the last write of a conversation that was evicted. It has expired for every time to live.
+pub(super) const EXPIRED: u64 = 0;
+
 impl Moment {
     pub(super) fn is_alive(self, touched: u64) -> bool {
-        touched.saturating_add(self.ttl) > self.now
+        touched != EXPIRED && touched.saturating_add(self.ttl) > self.now
     }
 
     /// The earliest write time that has not expired.
     pub(super) fn first_alive(self) -> u64 {
         match self.now.checked_sub(self.ttl) {
             Some(last_expired) => last_expired.saturating_add(1),
-            None => 0,
+            None => EXPIRED + 1,
         }
     }
 }
@@ -51,6 +54,6 @@ mod tests {
         assert_eq!(moment.first_alive(), 901);
         assert!(moment.is_alive(901) && !moment.is_alive(900));
         let forever = Moment { now: 1_000, ttl: u64::MAX };
-        assert!(forever.first_alive() == 0 && forever.is_alive(0));
+        assert!(forever.first_alive() == 1 && forever.is_alive(1) && !forever.is_alive(EXPIRED));
     }
 }

@@ -2,9 +2,10 @@
 
 use super::change::touched_at;
 use super::lifetime::Moment;
+use super::space::Space;
 use super::tables::{BY_BURIED, BY_TOUCHED, Tables, at, parse_at};
-use crate::StoreError;
 use crate::store::TOMBSTONE_LIFE;
+use crate::{ConversationKey, StoreError};
 use redb::{Database, ReadableDatabase, ReadableTable};
 
 /// The outcome of a sweep.
@@ -18,14 +19,21 @@ pub(super) enum Swept {
 /// The maximum number of rows in one sweep: a commit of a few milliseconds.
 pub(super) const MAX_ROWS: usize = 1_024;
 
-/// Removes at most `rows` rows of expired conversations. Does not write if nothing has expired.
-pub(super) fn sweep(database: &Database, moment: Moment, mut rows: usize) -> Result<Swept, StoreError> {
+/// Removes at most `rows` rows of expired conversations, and of the oldest ones if the space exceeds its limit. Does not write if there is
+/// nothing to remove.
+pub(super) fn sweep(
+    database: &Database,
+    moment: Moment,
+    mut rows: usize,
+    space: &Space,
+) -> Result<Swept, StoreError> {
     let first_alive = moment.first_alive().to_be_bytes();
     let long_ago = long_ago(moment).to_be_bytes();
     let snapshot = database.begin_read()?;
     let due = snapshot.open_table(BY_TOUCHED)?.range::<&[u8]>(..&first_alive[..])?.next();
     let buried = snapshot.open_table(BY_BURIED)?.range::<&[u8]>(..&long_ago[..])?.next();
-    if due.transpose()?.is_none() && buried.transpose()?.is_none() {
+    let fits = space.used() <= space.limit();
+    if fits && due.transpose()?.is_none() && buried.transpose()?.is_none() {
         return Ok(Swept::Everything);
     }
     drop(snapshot);
@@ -45,9 +53,37 @@ pub(super) fn sweep(database: &Database, moment: Moment, mut rows: usize) -> Res
         rows -= 1;
         forget_deletion(&mut tables, &due, moment)?;
     }
+    let evicted = make_room(&mut tables, space, moment, &mut rows)?;
+    let used = space.with(&tables);
     drop(tables);
+    Space::store(&transaction, used)?;
     transaction.commit()?;
+    space.committed(used);
+    space.evictions.add(&evicted);
     Ok(if rows > 0 { Swept::Everything } else { Swept::MoreLeft })
+}
+
+/// Removes the conversations that were not written to for longest while the space exceeds its limit, at most `rows` rows. Returns those
+/// that had not expired. The last one may be removed in part, and looks expired until the rest is.
+pub(super) fn make_room(
+    tables: &mut Tables<'_>,
+    space: &Space,
+    moment: Moment,
+    rows: &mut usize,
+) -> Result<Vec<ConversationKey>, StoreError> {
+    let mut evicted = Vec::new();
+    while *rows > 0 && space.excess(tables) > 0 {
+        let oldest = tables.by_touched.range::<&[u8]>(..)?.next().transpose()?;
+        let Some(oldest) = oldest.map(|(row, _)| row.value().to_vec()) else { break };
+        let (touched, key) = parse_at(&oldest)
+            .ok_or_else(|| StoreError::Corrupt("an index row has the wrong length".to_owned()))?;
+        if moment.is_alive(touched) {
+            tables.expire(key)?;
+            evicted.push(key);
+        }
+        tables.clear(key, rows)?;
+    }
+    Ok(evicted)
 }
 
 /// Deletions before this time may be forgotten.
@@ -60,7 +96,7 @@ fn long_ago(moment: Moment) -> u64 {
 fn forget_deletion(tables: &mut Tables<'_>, due: &[u8], moment: Moment) -> Result<(), StoreError> {
     let (_, key) =
         parse_at(due).ok_or_else(|| StoreError::Corrupt("an index row has the wrong length".to_owned()))?;
-    if touched_at(&tables.touched, key)?.is_none() {
+    if touched_at(&*tables.touched, key)?.is_none() {
         return Ok(tables.unbury(key)?);
     }
     tables.by_buried.remove(due)?;
@@ -81,6 +117,7 @@ mod tests {
     use crate::embedded::change::{Change, apply};
     use crate::embedded::lifetime::Lifetime;
     use crate::embedded::read;
+    use crate::embedded::tables::META;
     use crate::embedded::tests::{journal, key, rows_in, turn};
     use crate::store::{Generation, Listing};
     use redb::backends::InMemoryBackend;
@@ -92,18 +129,26 @@ mod tests {
 
     fn write(database: &Database, changes: &[Change], moment: Moment) {
         let transaction = database.begin_write().unwrap();
-        let outcomes = apply(&transaction, changes.iter(), moment).unwrap();
-        assert!(outcomes.iter().all(Result::is_ok));
+        let applied = apply(&transaction, changes.iter(), moment, &boundless(database)).unwrap();
+        assert!(applied.outcomes.iter().all(Result::is_ok));
         transaction.commit().unwrap();
+    }
+
+    fn boundless(database: &Database) -> Space {
+        Space::open(database, u64::MAX).unwrap()
     }
 
     fn conversations() -> Database {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
+        let transaction = database.begin_write().unwrap();
+        drop(Tables::open(&transaction).unwrap());
+        drop(transaction.open_table(META).unwrap());
+        transaction.commit().unwrap();
         for number in 0..10 {
             let moment = if number < 5 { at(|| 1_000) } else { at(|| 1_050) };
             let changes = [
                 Change::Journal(key(number), Generation::default(), journal("old")),
-                Change::Count(key(number), Generation::default(), turn(1)),
+                Change::Conclude(key(number), Generation::default(), turn(1), Vec::new()),
             ];
             write(&database, &changes, moment);
         }
@@ -129,15 +174,18 @@ mod tests {
         let database = conversations();
         let all = rows_in(&database);
         let moment = at(|| 1_100);
-        assert_eq!(sweep(&database, moment, 15).unwrap(), Swept::MoreLeft);
+        assert_eq!(sweep(&database, moment, 15, &boundless(&database)).unwrap(), Swept::MoreLeft);
         assert!(rows_in(&database) < all);
         // A partly removed conversation is still hidden.
         let transaction = database.begin_read().unwrap();
         assert_eq!(read::list(&transaction, 0, 50, moment).unwrap().total, 5);
         drop(transaction);
-        while sweep(&database, moment, 15).unwrap() == Swept::MoreLeft {}
+        while sweep(&database, moment, 15, &boundless(&database)).unwrap() == Swept::MoreLeft {}
         assert_eq!(rows_in(&database), all / 2);
-        assert_eq!(sweep(&database, at(|| 1_150), usize::MAX).unwrap(), Swept::Everything);
+        assert_eq!(
+            sweep(&database, at(|| 1_150), usize::MAX, &boundless(&database)).unwrap(),
+            Swept::Everything
+        );
         assert_eq!(rows_in(&database), 0);
     }
 
@@ -146,7 +194,7 @@ mod tests {
         let database = conversations();
         let moment = at(|| 1_100);
         // The first is removed, the second only in part.
-        sweep(&database, moment, 20).unwrap();
+        sweep(&database, moment, 20, &boundless(&database)).unwrap();
         for number in 0..3 {
             let new = crate::store::Journal { messages: Vec::new(), waypoint: Some("new".into()) };
             write(&database, &[Change::Journal(key(number), Generation::default(), new)], moment);

@@ -1,11 +1,11 @@
 //! The tables. All keys of a conversation begin with its key, so that a conversation is read and removed as a few short ranges.
 
+use super::rows::Rows;
 use crate::ConversationKey;
 use redb::{TableDefinition, TableError, WriteTransaction};
 
 /// All tables of conversations map bytes to bytes, so that one function can clear any of them.
 pub(super) type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
-pub(super) type Rows<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 
 /// Conversation and number to waypoint. The numbers have no gaps; the highest is the newest.
 pub(super) const WAYPOINT: Definition = TableDefinition::new("waypoint");
@@ -38,6 +38,25 @@ pub(super) const BY_LAST: Definition = TableDefinition::new("by_last");
 /// The time of the last write and conversation to nothing. One row for each in `TOUCHED`.
 pub(super) const BY_TOUCHED: Definition = TableDefinition::new("by_touched");
 
+/// All of them.
+pub(super) const ALL: [Definition; 15] = [
+    WAYPOINT,
+    FOLD,
+    LOG,
+    LOG_HEAD,
+    UNDELIVERED,
+    TOMBSTONE,
+    BY_BURIED,
+    PIN,
+    MESSAGE,
+    TURN,
+    END,
+    HEAD,
+    TOUCHED,
+    BY_LAST,
+    BY_TOUCHED,
+];
+
 /// Properties of the file itself.
 pub(super) const META: TableDefinition<'static, &'static str, u64> = TableDefinition::new("meta");
 
@@ -63,22 +82,52 @@ impl<'t> Tables<'t> {
     /// Opens all tables, creating missing ones.
     pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Tables<'t>, TableError> {
         Ok(Tables {
-            waypoints: transaction.open_table(WAYPOINT)?,
-            folds: transaction.open_table(FOLD)?,
-            log: transaction.open_table(LOG)?,
-            log_heads: transaction.open_table(LOG_HEAD)?,
-            undelivered: transaction.open_table(UNDELIVERED)?,
-            tombstones: transaction.open_table(TOMBSTONE)?,
-            by_buried: transaction.open_table(BY_BURIED)?,
-            pins: transaction.open_table(PIN)?,
-            messages: transaction.open_table(MESSAGE)?,
-            turns: transaction.open_table(TURN)?,
-            ends: transaction.open_table(END)?,
-            heads: transaction.open_table(HEAD)?,
-            touched: transaction.open_table(TOUCHED)?,
-            by_last: transaction.open_table(BY_LAST)?,
-            by_touched: transaction.open_table(BY_TOUCHED)?,
+            waypoints: Rows::new(transaction.open_table(WAYPOINT)?),
+            folds: Rows::new(transaction.open_table(FOLD)?),
+            log: Rows::new(transaction.open_table(LOG)?),
+            log_heads: Rows::new(transaction.open_table(LOG_HEAD)?),
+            undelivered: Rows::new(transaction.open_table(UNDELIVERED)?),
+            tombstones: Rows::new(transaction.open_table(TOMBSTONE)?),
+            by_buried: Rows::new(transaction.open_table(BY_BURIED)?),
+            pins: Rows::new(transaction.open_table(PIN)?),
+            messages: Rows::new(transaction.open_table(MESSAGE)?),
+            turns: Rows::new(transaction.open_table(TURN)?),
+            ends: Rows::new(transaction.open_table(END)?),
+            heads: Rows::new(transaction.open_table(HEAD)?),
+            touched: Rows::new(transaction.open_table(TOUCHED)?),
+            by_last: Rows::new(transaction.open_table(BY_LAST)?),
+            by_touched: Rows::new(transaction.open_table(BY_TOUCHED)?),
         })
+    }
+
+    /// How many more bytes the rows take than when the tables were opened.
+    pub(super) fn growth(&self) -> i64 {
+        self.all().iter().map(|table| table.growth()).sum()
+    }
+
+    /// How many rows were inserted since.
+    pub(super) fn inserted(&self) -> usize {
+        self.all().iter().map(|table| table.inserted()).sum()
+    }
+
+    fn all(&self) -> [&Rows<'t>; ALL.len()] {
+        [
+            &self.waypoints,
+            &self.folds,
+            &self.log,
+            &self.log_heads,
+            &self.undelivered,
+            &self.tombstones,
+            &self.by_buried,
+            &self.pins,
+            &self.messages,
+            &self.turns,
+            &self.ends,
+            &self.heads,
+            &self.touched,
+            &self.by_last,
+            &self.by_touched,
+        ]
     }
 }
 

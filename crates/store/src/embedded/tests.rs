@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
 mod disk;
+mod size;
 
 use super::*;
 use redb::{Database, ReadableTableMetadata};
@@ -104,7 +105,8 @@ async fn concurrent_writes_share_one_commit() {
     const DISK: usize = 0;
     let switches = disk::switches::<DISK>();
     let directory = tempdir().unwrap();
-    let store = EmbeddedStore::open_with(directory.path(), HOUR, wall_clock, disk::open::<DISK>).unwrap();
+    let store =
+        EmbeddedStore::open_with(directory.path(), HOUR, u64::MAX, wall_clock, disk::open::<DISK>).unwrap();
     store.probe().await.unwrap();
     let before = switches.syncs.load(Ordering::Relaxed);
     store.probe().await.unwrap();
@@ -132,7 +134,8 @@ async fn a_full_disk_fails_writes_until_there_is_space() {
     const DISK: usize = 1;
     let is_full = &disk::switches::<DISK>().is_full;
     let directory = tempdir().unwrap();
-    let store = EmbeddedStore::open_with(directory.path(), HOUR, wall_clock, disk::open::<DISK>).unwrap();
+    let store =
+        EmbeddedStore::open_with(directory.path(), HOUR, u64::MAX, wall_clock, disk::open::<DISK>).unwrap();
     store.journal(key(1), FIRST, journal("before")).await.unwrap();
     for _ in 0..3 {
         is_full.store(true, Ordering::Relaxed);

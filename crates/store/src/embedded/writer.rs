@@ -1,8 +1,9 @@
 //! The writer thread. It applies all waiting changes in one commit, so that they share one wait for the disk.
 
-use super::change::{Change, Outcome, apply};
+use super::change::{Applied, Change, Outcome, apply};
 use super::file::DatabaseFile;
 use super::lifetime::Lifetime;
+use super::space::Space;
 use super::sweep::{self, Swept, sweep};
 use crate::StoreError;
 use std::sync::Arc;
@@ -43,7 +44,11 @@ const SHORT_SWEEP_PAUSE: Duration = Duration::from_millis(100);
 const FAILED_SWEEP_PAUSE: Duration = Duration::from_secs(10);
 
 impl Writer {
-    pub(super) fn start(file: Arc<DatabaseFile>, lifetime: Lifetime) -> Result<Writer, StoreError> {
+    pub(super) fn start(
+        file: Arc<DatabaseFile>,
+        space: Arc<Space>,
+        lifetime: Lifetime,
+    ) -> Result<Writer, StoreError> {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let failed =
             |error: std::io::Error| StoreError::Failed(format!("cannot start the writer thread: {error}"));
@@ -51,7 +56,7 @@ impl Writer {
         let timer = runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || run(&file, lifetime, jobs, &timer))
+            .spawn(move || run(&file, &space, lifetime, jobs, &timer))
             .map_err(failed)?;
         Ok(Writer { queue: Some(queue), room: Arc::new(Semaphore::new(ROOM / UNIT)), thread: Some(thread) })
     }
@@ -81,36 +86,47 @@ impl Writer {
     }
 }
 
-fn run(file: &DatabaseFile, lifetime: Lifetime, mut jobs: mpsc::Receiver<Job>, timer: &Runtime) {
+fn run(
+    file: &DatabaseFile,
+    space: &Space,
+    lifetime: Lifetime,
+    mut jobs: mpsc::Receiver<Job>,
+    timer: &Runtime,
+) {
     let mut batch = Vec::with_capacity(QUEUE);
     let mut next_sweep = Instant::now();
+    let mut evictions = EvictionLog::default();
     loop {
         let received =
             timer.block_on(async { timeout_at(next_sweep, jobs.recv_many(&mut batch, QUEUE)).await });
         match received {
             Ok(0) => return,
-            Ok(_) => commit(file, lifetime, &mut batch),
+            Ok(_) => commit(file, space, lifetime, &mut batch),
             Err(_) => {}
         }
         if Instant::now() >= next_sweep {
-            next_sweep = Instant::now() + sweep_once(file, lifetime);
+            next_sweep = Instant::now() + sweep_once(file, space, lifetime);
         }
+        evictions.write(space);
     }
 }
 
 /// Writes a batch and replies to its callers.
-fn commit(file: &DatabaseFile, lifetime: Lifetime, batch: &mut Vec<Job>) {
+fn commit(file: &DatabaseFile, space: &Space, lifetime: Lifetime, batch: &mut Vec<Job>) {
     let written = ensure_open(file).and_then(|()| {
         file.with(|database| {
             let mut transaction = database.begin_write()?;
             transaction.set_quick_repair(true);
-            let outcomes = apply(&transaction, batch.iter().map(|job| &job.change), lifetime.moment())?;
+            let changes = batch.iter().map(|job| &job.change);
+            let applied = apply(&transaction, changes, lifetime.moment(), space)?;
             transaction.commit()?;
-            Ok(outcomes)
+            Ok(applied)
         })
     });
     match written {
-        Ok(outcomes) => {
+        Ok(Applied { outcomes, used, evicted }) => {
+            space.committed(used);
+            space.evictions.add(&evicted);
             for (job, outcome) in batch.drain(..).zip(outcomes) {
                 // The caller may have stopped waiting.
                 let _ = job.reply.send(outcome);
@@ -126,8 +142,8 @@ fn commit(file: &DatabaseFile, lifetime: Lifetime, batch: &mut Vec<Job>) {
 }
 
 /// Sweeps once. Returns the pause until the next sweep.
-fn sweep_once(file: &DatabaseFile, lifetime: Lifetime) -> Duration {
-    match file.with(|database| sweep(database, lifetime.moment(), sweep::MAX_ROWS)) {
+fn sweep_once(file: &DatabaseFile, space: &Space, lifetime: Lifetime) -> Duration {
+    match file.with(|database| sweep(database, lifetime.moment(), sweep::MAX_ROWS, space)) {
         Ok(Swept::Everything) => SWEEP_PAUSE,
         Ok(Swept::MoreLeft) => SHORT_SWEEP_PAUSE,
         Err(error) => {
@@ -136,6 +152,32 @@ fn sweep_once(file: &DatabaseFile, lifetime: Lifetime) -> Duration {
             recover(file);
             FAILED_SWEEP_PAUSE
         }
+    }
+}
+
+/// Says in the log that conversations were evicted, at most once a minute: a full store evicts with nearly every write.
+#[derive(Debug, Default)]
+struct EvictionLog {
+    logged: u64,
+    next: Option<Instant>,
+}
+
+impl EvictionLog {
+    const INTERVAL: Duration = Duration::from_secs(60);
+
+    fn write(&mut self, space: &Space) {
+        let count = space.evictions.count();
+        let now = Instant::now();
+        if count == self.logged || self.next.is_some_and(|next| now < next) {
+            return;
+        }
+        let conversations = count - self.logged;
+        tracing::warn!(
+            conversations,
+            max_size = space.limit(),
+            "store.max_size is reached: the oldest conversations were removed"
+        );
+        *self = EvictionLog { logged: count, next: Some(now + EvictionLog::INTERVAL) };
     }
 }
 

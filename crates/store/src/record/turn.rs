@@ -1,6 +1,6 @@
 //! The stored form of a turn in a log.
 
-use super::{FORMAT, Fields, PLAIN, RawMessage, RecordError, SEALED, Standing};
+use super::{Fields, RawMessage, RecordError, Standing, compression, form, text_of};
 use crate::ConversationKey;
 use crate::seal::Keyring;
 use crate::store::MessageId;
@@ -23,7 +23,7 @@ pub struct LoggedTurn {
     pub messages: Vec<([u8; 32], RawMessage)>,
 }
 
-/// Encodes a turn. Its texts are encrypted if there is a key.
+/// Encodes a turn. Its texts are compressed, and encrypted if there is a key.
 #[must_use]
 pub(crate) fn encode_turn(key: ConversationKey, turn: &LoggedTurn, keyring: Option<&Keyring>) -> Bytes {
     let mut texts = Vec::new();
@@ -39,9 +39,10 @@ pub(crate) fn encode_turn(key: ConversationKey, turn: &LoggedTurn, keyring: Opti
         put_count(&mut texts, message.json.len());
         texts.extend_from_slice(&message.json);
     }
-    let mut record = Vec::with_capacity(texts.len() + 256);
-    record.push(FORMAT);
-    record.push(if keyring.is_some() { SEALED } else { PLAIN });
+    let compressed = compression::compress(&texts);
+    let mut record = Vec::with_capacity(compressed.as_ref().map_or(texts.len(), Vec::len) + 256);
+    record.extend_from_slice(&form(compressed.is_some(), keyring));
+    let texts = compressed.unwrap_or(texts);
     for optional in [turn.parent.map(|parent| parent.0), Some(turn.head.0), turn.idempotency] {
         record.push(u8::from(optional.is_some()));
         record.extend_from_slice(&optional.unwrap_or_default());
@@ -65,20 +66,13 @@ pub(crate) fn decode_turn(
     record: &Bytes,
     keyring: Option<&Keyring>,
 ) -> Result<LoggedTurn, RecordError> {
-    let mut fields = Fields::of(record)?;
+    let mut fields = Fields::of_either(record)?;
     let [kind] = fields.take()?;
     let parent = fields.take_digest()?.map(|parent| MessageId(parent.0));
     let head = fields.take_digest()?.map(|head| MessageId(head.0)).ok_or(RecordError::Damaged)?;
     let idempotency = fields.take_digest()?.map(|hash| hash.0);
     let request = fields.take()?;
-    let texts: Bytes = match kind {
-        PLAIN => record.slice(HEAD..),
-        SEALED => {
-            let keyring = keyring.ok_or(RecordError::NoKey)?;
-            keyring.open(fields.0, &context(key, &record[..HEAD]))?.into()
-        }
-        _ => return Err(RecordError::Damaged),
-    };
+    let texts = text_of(record, HEAD, kind, keyring, |head| context(key, head))?;
     let mut rest = Fields(&texts);
     let count = take_count(&mut rest)?;
     let (mut instructions, mut messages) = (Vec::new(), Vec::new());
@@ -166,6 +160,18 @@ mod tests {
         let mut moved = sealed.to_vec();
         moved[4] ^= 1;
         assert_eq!(decode_turn(KEY, &moved.into(), Some(&keyring)), Err(RecordError::Damaged));
+    }
+
+    #[test]
+    fn long_turns_are_compressed() {
+        let mut long = turn();
+        long.messages[0].1.json = "the tide is in; ".repeat(100).into();
+        let keyring = "11".repeat(32).parse::<Keyring>().unwrap();
+        for keyring in [None, Some(&keyring)] {
+            let record = encode_turn(KEY, &long, keyring);
+            assert!(record.len() < 1_000, "{}", record.len());
+            assert_eq!(decode_turn(KEY, &record, keyring), Ok(long.clone()));
+        }
     }
 
     proptest! {

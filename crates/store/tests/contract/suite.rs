@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_store::{
-    ConversationKey, Generation, Head, Journal, MessageId, Recollection, Store, Turn, WAYPOINTS, wall_clock,
+    ConversationKey, Generation, Head, Journal, MessageId, Recollection, Store, Turn, WAYPOINTS, Written,
+    wall_clock,
 };
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval};
@@ -28,6 +29,7 @@ pub(crate) async fn everything(open: impl AsyncFn(Duration) -> Arc<dyn Store>) {
     records_may_contain_any_bytes(&*store).await;
     concurrent_writes_lose_nothing(&store).await;
     a_turn_is_counted_once(&*store).await;
+    a_turn_is_written_with_its_answer(&*store).await;
     a_retry_counts_as_a_request_but_not_as_a_turn(&*store).await;
     conversations_are_listed_by_their_last_turn(&*store).await;
     conversations_are_isolated(&*store).await;
@@ -148,6 +150,26 @@ async fn a_turn_is_counted_once(store: &dyn Store) {
     let labels: Vec<_> = head.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(labels, [("model", "gpt-5 \"ü\"\n"), ("route", "b")]);
     assert_eq!(store.turns(key).await.unwrap().len(), 2);
+}
+
+async fn a_turn_is_written_with_its_answer(store: &dyn Store) {
+    let key = key();
+    store.journal(key, FIRST, message(1, "question")).await.unwrap();
+    let answer = || vec![(id(1), "another".into()), (id(2), "answer".into())];
+    for _ in 0..2 {
+        let turn = turn(1, Some(1), 10);
+        assert_eq!(store.conclude(key, FIRST, turn, answer()).await.unwrap(), Written::Done);
+    }
+    assert_eq!(messages(store, key).await, [(id(1), "question".into()), (id(2), "answer".into())]);
+    let head = store.head(key).await.unwrap().unwrap();
+    assert_eq!(counts(&head), [("requests", 1), ("tokens", 10), ("turns", 1)]);
+    assert_eq!(head.labels.get("model").map(String::as_str), Some("gpt-4o"));
+    assert_eq!(store.turns(key).await.unwrap(), ["turn 1"]);
+    // A message that is new comes with a turn that is not.
+    store.conclude(key, FIRST, turn(1, Some(1), 10), vec![(id(3), "late".into())]).await.unwrap();
+    assert_eq!(messages(store, key).await.len(), 3);
+    let gone = store.conclude(key, Generation(7), turn(2, None, 1), answer()).await.unwrap();
+    assert_eq!((gone, store.turns(key).await.unwrap().len()), (Written::Gone, 1));
 }
 
 async fn a_retry_counts_as_a_request_but_not_as_a_turn(store: &dyn Store) {
