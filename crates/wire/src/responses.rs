@@ -52,4 +52,5 @@ pub(crate) const MEMBERS: MemberTable = MemberTable::new(&[
     ("context_management", Meaning::Native),
     ("tool_choice", Meaning::Unused),
     ("prompt", Meaning::Unused),
+    ("reasoning", Meaning::Reasoning),
 ]);
