@@ -32,11 +32,22 @@ fn main() -> ExitCode {
         Err(error) => {
             #[expect(clippy::print_stderr, reason = "there may be no log yet, and a person is waiting")]
             {
-                eprintln!("{error:#}");
+                eprintln!("{}", without_codes(&format!("{error:#}")));
             }
             ExitCode::FAILURE
         }
     }
+}
+
+/// Removes ` (os error 2)`: the words before it say the same.
+fn without_codes(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        plain.push_str(rest.strip_prefix(')').unwrap_or(rest));
+    }
+    plain
 }
 
 fn run(Arguments { command }: &Arguments) -> anyhow::Result<Exit> {
@@ -52,4 +63,19 @@ fn run(Arguments { command }: &Arguments) -> anyhow::Result<Exit> {
         Command::Completions { shell } => args::print_completions(*shell),
     }
     Ok(Exit::Success)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_codes;
+
+    #[test]
+    fn the_numbers_of_the_operating_system_are_left_out() {
+        let message =
+            "proxy.toml: cannot be read: No such file or directory (os error 2)\n  hint: check the path";
+        let plain = "proxy.toml: cannot be read: No such file or directory\n  hint: check the path";
+        assert_eq!(without_codes(message), plain);
+        assert_eq!(without_codes("a (os error 13): b (os error 104)"), "a: b");
+        assert_eq!(without_codes("nothing"), "nothing");
+    }
 }

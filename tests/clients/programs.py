@@ -39,15 +39,11 @@ def aider(base_url: str, model: str, home: pathlib.Path) -> None:
 
 
 def opencode(base_url: str, model: str, home: pathlib.Path) -> None:
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": base_url, "apiKey": "key"}}
-    settings = {
-        "provider": {"harbour": {**provider, "models": {model: {"tool_call": True}}}},
-        "permission": "allow",
-        "autoupdate": False,
-        "share": "disabled",
-    }
+    settings = json.loads(snippet("opencode.json", base_url.removesuffix("/v1")))
+    settings["provider"]["tidegate"]["models"] = {model: {"tool_call": True}}
+    settings |= {"permission": "allow", "autoupdate": False, "share": "disabled"}
     (home / "opencode.json").write_text(json.dumps(settings))
-    run([NODE / "opencode", "run", "--model", f"harbour/{model}", TASK], home)
+    run([NODE / "opencode", "run", "--model", f"tidegate/{model}", TASK], home, OPENAI_API_KEY="key")
 
 
 def qwen_code(base_url: str, model: str, home: pathlib.Path) -> None:
@@ -61,7 +57,29 @@ def cline(base_url: str, model: str, home: pathlib.Path) -> None:
     run([NODE / "cline", "--yolo", TASK], home)
 
 
-def run(command: list[object], home: pathlib.Path, stdin: str = "") -> str:
+def codex(origin: str, model: str, home: pathlib.Path) -> str:
+    (home / ".codex").mkdir()
+    (home / ".codex/config.toml").write_text(snippet("codex.toml", origin))
+    command = [NODE / "codex", "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--model", model, TASK]
+    return run(command, home, OPENAI_API_KEY="key")
+
+
+def claude_code(origin: str, model: str, home: pathlib.Path) -> str:
+    lines = [line for line in snippet("claude-code.env", origin).splitlines() if line and not line.startswith("#")]
+    settings = dict(line.split("=", 1) for line in lines)
+    # The flag that skips questions is refused to root, unless it runs in a sandbox.
+    settings |= {"ANTHROPIC_API_KEY": "key", "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "IS_SANDBOX": "1"}
+    return run([NODE / "claude", "--print", TASK, "--model", model, "--dangerously-skip-permissions"], home, **settings)
+
+
+def snippet(name: str, origin: str) -> str:
+    """A file of deploy/clients, pointed at this origin."""
+    text = (servers.ROOT / "deploy/clients" / name).read_text()
+    assert "http://127.0.0.1:8080" in text
+    return text.replace("http://127.0.0.1:8080", origin)
+
+
+def run(command: list[object], home: pathlib.Path, stdin: str = "", **settings: str) -> str:
     # Nothing of the user's configuration, and no request to anyone but the upstream.
     environment = {
         "PATH": os.environ["PATH"],
@@ -79,7 +97,7 @@ def run(command: list[object], home: pathlib.Path, stdin: str = "") -> str:
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
         "QWEN_TELEMETRY_ENABLED": "0",
-    }
+    } | settings
     ended = subprocess.run(
         [str(part) for part in command],
         cwd=home,

@@ -3,6 +3,7 @@
 mod command;
 
 mod answers;
+mod dialects;
 mod folding;
 mod forwarded;
 mod views;

@@ -18,14 +18,18 @@ from typing import Any
 class AnthropicUpstream:
     origin: str
     turns: int
+    tool: str
+    arguments: str
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
 @contextmanager
-def anthropic_upstream(turns: int) -> Iterator[AnthropicUpstream]:
-    upstream = AnthropicUpstream("", turns)
+def anthropic_upstream(
+    turns: int, tool: str = "gauge", arguments: str = '{"step": STEP, "where": "pier é"}'
+) -> Iterator[AnthropicUpstream]:
+    upstream = AnthropicUpstream("", turns, tool, arguments)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -45,7 +49,7 @@ def anthropic_upstream(turns: int) -> Iterator[AnthropicUpstream]:
                 upstream.problems.append(mistake)
                 error = {"type": "error", "error": {"type": "invalid_request_error", "message": mistake}}
                 return self.answer(400, "application/json", json.dumps(error).encode())
-            message = message_for(body, upstream.turns)
+            message = message_for(body, upstream)
             if body.get("stream"):
                 return self.answer(200, "text/event-stream", b"".join(events_of(message)))
             self.answer(200, "application/json", json.dumps(message).encode())
@@ -77,12 +81,13 @@ def blocks_of(message: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def message_for(body: dict[str, Any], turns: int) -> dict[str, Any]:
+def message_for(body: dict[str, Any], upstream: AnthropicUpstream) -> dict[str, Any]:
     """The answer depends on the number of steps so far, which an edit may not change, and not on their contents."""
     step = 1 + sum(message["role"] == "assistant" for message in body["messages"])
     thinking = {"type": "thinking", "thinking": f"Step {step}.", "signature": f"c2lnbmF0dXJl{step}"}
-    if step <= turns:
-        call = {"type": "tool_use", "id": f"toolu_{step:03}", "name": "gauge", "input": {"step": step, "where": "pier é"}}
+    if step <= upstream.turns:
+        given = json.loads(upstream.arguments.replace("STEP", str(step)))
+        call = {"type": "tool_use", "id": f"toolu_{step:03}", "name": upstream.tool, "input": given}
         content, reason = [thinking, {"type": "text", "text": f"I read gauge {step}."}, call], "tool_use"
     else:
         content, reason = [{"type": "text", "text": "Berth 7 is dry."}], "end_turn"

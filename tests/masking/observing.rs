@@ -68,6 +68,40 @@ async fn observed_and_applied_runs_tell_the_same_figures() {
     assert!(lines.iter().all(|line| line["observed"] == true), "{lines:?}");
 }
 
+/// Two routes of one conversation, one of which only observes.
+#[tokio::test]
+async fn what_would_have_been_is_told_of_all_turns_of_a_conversation() {
+    let upstream = upstream().await;
+    let config = "[models.\"gpt-4o\"]\ninput = 2.5\noutput = 10.0\n[context.mask]\nkeep = { turns = 2 }\npace = \"every_turn\"\n\
+        [[routes]]\nname = \"watch\"\nmatch = { headers = { x-mode = \"watch\" } }\n[routes.context]\nobserve = true\n[[routes]]\nname = \"edit\"\n";
+    let tidegate = Tidegate::start(config, &upstream).await;
+    for turns in 1..9 {
+        let sent = body("gpt-4o", &conversation(turns), &[]);
+        let mode = if turns < 5 { "watch" } else { "edit" };
+        send(&tidegate, &upstream, &[("x-conversation-id", "c"), ("x-mode", mode)], &sent).await;
+    }
+    let read = async || admin(tidegate.admin, "/api/conversations/c").await.json();
+    let is_counted = |page: &Value| page["turns"].as_array().is_some_and(|all| all.len() == 8);
+    let page =
+        crate::support::until("all turns are counted", Duration::from_secs(10), read, is_counted).await;
+    let (turns, all) = (page["turns"].as_array().unwrap(), &page["conversation"]);
+    assert_eq!(all["observed"], json!(4));
+    // The record of a turn says what was planned, whether it was applied or not.
+    let planned: u64 = turns.iter().map(|turn| turn["tokens_after"].as_u64().unwrap()).sum();
+    assert_eq!(all["tokens_planned"], json!(planned), "{page}");
+    let cost = |turn: &Value| turn["planned_cost_usd"].as_f64().or(turn["cost_usd"].as_f64()).unwrap();
+    let (sum, told): (f64, f64) = (turns.iter().map(cost).sum(), all["planned_cost_usd"].as_f64().unwrap());
+    assert!((sum - told).abs() < 1e-8, "{sum} {told}");
+    assert!(all["tokens_planned"].as_u64() < all["tokens_after"].as_u64());
+    // Each masked result is one, however many requests went without it; those of observed turns were forwarded.
+    let mut masked: Vec<&Value> = turns.iter().flat_map(|turn| turn["masked"].as_array().unwrap()).collect();
+    masked.sort_by_key(|index| index.as_u64());
+    masked.dedup();
+    let observed = turns[3]["masked"].as_array().unwrap().len();
+    let totals = overview(&tidegate, 8).await;
+    assert_eq!(totals["left_out"], json!(masked.len() - observed), "{totals}");
+}
+
 /// Limits refuse nothing while they are only observed, and every report says what they would have refused.
 #[tokio::test]
 async fn observed_limits_tell_what_they_would_have_refused() {
@@ -87,6 +121,9 @@ async fn observed_limits_tell_what_they_would_have_refused() {
                 upstream.next_request().await;
             } else {
                 assert_eq!((reply.status, reply.error_code().as_str()), (422, code));
+                let read = async || admin(applied.admin, "/api/conversations/c").await.json();
+                let is_told = |page: &Value| page["turns"][turns - 1]["reason"] == code;
+                crate::support::until("the record to say why", Duration::from_secs(10), read, is_told).await;
                 refused.push(turns);
             }
             let (reply, arrived) = send(&observed, &upstream, &headers, &sent).await;

@@ -1,10 +1,11 @@
 //! `tidegate check` refuses what `serve` refuses, and warns of what costs money or does nothing. `tidegate init` writes a short file.
 
 use crate::support::command::{self, Output, command};
+use crate::support::tidegate::Tidegate;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
-use tidegate_testkit::MockUpstream;
+use tidegate_testkit::{Answer, Listen, MockUpstream, Recording};
 
 async fn check(config: &str, args: &[&str], env: &[(&str, &str)]) -> Output {
     let directory = TempDir::new().unwrap();
@@ -152,6 +153,41 @@ async fn live_connects_to_everything() {
         output.out
     );
     assert!(output.err.contains("2 of 4 connections failed"), "{}", output.err);
+}
+
+/// Whoever asks why a deployment does not work has it running.
+#[tokio::test]
+async fn live_works_beside_a_process_with_the_same_store() {
+    let upstream = MockUpstream::start().await;
+    let config =
+        format!("[upstreams.default]\nurl = \"{}\"\n[store]\nurl = \"embedded:here\"\n", upstream.url());
+    let tidegate = Tidegate::start(&config, &upstream).await;
+    let directory = tidegate.config_file().parent().unwrap().to_owned();
+    let output = command::run(command(&directory).args(["check", "--live"])).await;
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{}", output.out);
+    assert!(output.out.contains("store embedded:here: in use by a running process"), "{}", output.out);
+}
+
+/// An open port is not yet an upstream: what fails then is TLS.
+#[tokio::test]
+async fn live_speaks_tls_and_http_to_upstreams() {
+    let upstream = MockUpstream::bind(([127, 0, 0, 1], 0).into(), Listen::Tls, Recording::On).await;
+    upstream.answer(Answer::json(401, "{}"));
+    let directory = TempDir::new().unwrap();
+    fs::write(directory.path().join("ca.pem"), upstream.ca_pem()).unwrap();
+    let config = |more: &str| {
+        let url = upstream.url();
+        format!("[upstreams.default]\nurl = \"{url}\"\n{more}[store]\nurl = \"memory:\"\n")
+    };
+    fs::write(directory.path().join("proxy.toml"), config("ca = \"ca.pem\"\n")).unwrap();
+    let output = run(&directory, &["check", "--live"], &[]).await;
+    assert_eq!(output.code, Some(0), "{}{}", output.out, output.err);
+    assert!(output.out.contains(": reachable, answers 401 Unauthorized"), "{}", output.out);
+    assert_eq!(upstream.requests()[0].path(), "/v1/models");
+
+    let output = check(&config(""), &["--live"], &[]).await;
+    assert_eq!(output.code, Some(1), "{}", output.out);
+    assert!(output.out.contains("certificate"), "{}", output.out);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::scene::{MASKING, ask, one, request, traced, upstream};
 use crate::support::chat::{body, chat};
 use crate::support::client::{CHAT, exchange, post};
-use tidegate_testkit::{Answer, Fact, MockUpstream, OtlpReceiver, SpanFacts, SpanKind};
+use tidegate_testkit::{Answer, Fact, MockUpstream, OtlpReceiver, SpanFacts, SpanKind, until};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -177,6 +177,52 @@ async fn a_plateau_is_an_event() {
     let server = one(&spans, "POST /v1/chat/completions");
     let plateau = server.events.iter().find(|event| event.name == "tidegate.plateau").expect("an event");
     assert!(matches!(plateau.attributes["tidegate.plateau.turns"], Fact::Int(turns) if turns >= 2));
+}
+
+/// What only the new conventions name is left out under the old ones.
+#[tokio::test]
+async fn the_new_conventions_name_the_previous_response_and_the_reasoning() {
+    for (semconv, is_named) in [("new", true), ("both", true), ("old", false)] {
+        let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
+        let settings = format!("{FOLDING}[telemetry]\nsemconv = \"{semconv}\"\n");
+        let tidegate = traced(&settings, &upstream, &collector.http_url()).start().await;
+        let asked = r#"{"model":"gpt-5","input":"go on","previous_response_id":"resp_7","reasoning":{"effort":"high"}}"#;
+        exchange(tidegate.address, post("/v1/responses", &[("traceparent", PARENT)], asked)).await;
+        let spans = request(&collector, TRACE).await;
+        let call = spans.iter().find(|span| span.kind == SpanKind::Client).expect("a call");
+        let named = ["gen_ai.request.previous_response.id", "gen_ai.request.reasoning.level"];
+        assert_eq!(
+            named.map(|key| call.text(key)),
+            if is_named { [Some("resp_7"), Some("high")] } else { [None; 2] }
+        );
+
+        let other = TRACE.replace('4', "5");
+        let parent = PARENT.replace(TRACE, &other);
+        ask(&tidegate, "harbour", body(&chat(4)), &[("traceparent", &parent)]).await;
+        let spans = request(&collector, &other).await;
+        let call = spans.iter().find(|span| span.kind == SpanKind::Client).expect("a call");
+        assert_eq!(call.attributes.contains_key("gen_ai.conversation.compacted"), is_named, "{semconv}");
+    }
+}
+
+/// The metrics of a host that nobody knows name the provider whose protocol it speaks, as its spans do.
+#[tokio::test]
+async fn metrics_and_spans_name_the_same_provider() {
+    let (collector, upstream) = (OtlpReceiver::start().await, upstream().await);
+    let tidegate = traced(MASKING, &upstream, &collector.http_url()).start().await;
+    let asked = r#"{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
+    exchange(tidegate.address, post("/v1/messages", &[("traceparent", PARENT)], asked)).await;
+    let spans = request(&collector, TRACE).await;
+    let call = spans.iter().find(|span| span.kind == SpanKind::Client).expect("a call");
+    assert_eq!(call.text("gen_ai.provider.name"), Some("anthropic"));
+    let mut page = String::new();
+    until("the duration is recorded", async || {
+        page = super::scene::page(&tidegate).await;
+        page.contains("gen_ai_client_inference_duration_seconds_count")
+    })
+    .await;
+    assert!(page.contains("gen_ai_provider_name=\"anthropic\""), "{page}");
+    assert!(!page.contains("gen_ai_provider_name=\"openai\""), "{page}");
 }
 
 #[tokio::test]

@@ -21,14 +21,14 @@ export const short = number => {
   return signed(number, `${+(size / unit).toPrecision(3)} ${scaled[1]}`);
 };
 
-/** $1.25, $0.0123, −$0.0004, less than $0.0001: nobody reads ten-thousandths of a cent; titles have the exact amount. */
+/** $1.25, $0.0123, −$0.0004, about $0: nobody reads ten-thousandths of a cent; titles have the exact amount. */
 export const money = dollars => {
   if (!known(dollars)) return NA;
   const size = Math.abs(dollars);
   if (size === 0) return '$0.00';
   const text = size >= 1 ? size.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
     : size.toFixed(size >= 0.1 ? 3 : 4);
-  if (size < 0.0001) return dollars < 0 ? `> ${MINUS}$0.0001` : '< $0.0001';
+  if (size < 0.0001) return 'about $0';
   return signed(dollars, `$${text}`);
 };
 
@@ -53,6 +53,9 @@ export const saving = (before, after) => {
   if (!known(before) || !known(after) || before === 0) return NA;
   return after > before ? `${share((after - before) / before)} more` : `${share((before - after) / before)} saved`;
 };
+
+/** Whether nothing of what the plans say was applied, so that every saving is one that would have been. */
+export const isOnlyObserved = ({ observed, tokens_before: sent, tokens_after: forwarded }) => observed > 0 && sent === forwarded;
 
 /** The avoided cost of a conversation or turn, before the cost of summaries; null if either cost is unknown. */
 export const avoided = ({ cost_usd: billed, unedited_cost_usd: unedited }) => (known(billed) && known(unedited) ? unedited - billed : null);

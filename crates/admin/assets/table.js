@@ -5,14 +5,20 @@ import { element } from './dom.js';
 /**
  * Columns are { label, of, sign, kind, head, title }: `of(row)` returns a text, a node or a list of them; `sign(row)` returns
  * the value it depends on (required if `of` returns nodes); `kind` is a class such as `number`; `head` makes it the row header.
- * A column with `sort` (the name of an order) has a button as its header; `order` is { current, choose }.
+ * A column with `sort` (the name of an order) has a button as its header. `order` is { current, choose }: the column and the direction,
+ * and what to call with new ones. A column of words, with `ascending`, begins with A, others with the largest; a second click turns it.
  * With `cards`, narrow screens show each row as a card; the roles keep it a table for screen readers.
  */
 export const table = ({ caption, columns, key, attributes = () => ({}), cards = false, order = null }) => {
+  const turned = ({ sort, ascending }) => {
+    const now = order.current();
+    if (now.sort !== sort) return [sort, ascending ? 'asc' : 'desc'];
+    return [sort, now.direction === 'asc' ? 'desc' : 'asc'];
+  };
   const role = name => (cards ? name : null);
   const head = element('tr', { role: role('row') }, columns.map(column =>
     element('th', { scope: 'col', class: column.kind, role: role('columnheader'), title: column.title, data: { sort: column.sort } }, column.sort && order
-      ? element('button', { type: 'button', class: 'as-link sorter', on: { click: () => { order.choose(column.sort); showOrder(); } } }, column.label) : column.label)));
+      ? element('button', { type: 'button', class: 'as-link sorter', on: { click: () => { order.choose(...turned(column)); showOrder(); } } }, column.label) : column.label)));
   const body = element('tbody', { role: role('rowgroup') });
   const node = element('table', { class: cards ? 'cards' : null, role: role('table') },
     element('caption', { class: 'unseen' }, caption),
@@ -20,7 +26,8 @@ export const table = ({ caption, columns, key, attributes = () => ({}), cards = 
   const known = new Map();
   const showOrder = () => {
     for (const cell of head.querySelectorAll('[data-sort]')) {
-      if (cell.dataset.sort === order.current()) cell.setAttribute('aria-sort', 'descending');
+      const { sort, direction } = order.current();
+      if (cell.dataset.sort === sort) cell.setAttribute('aria-sort', direction === 'asc' ? 'ascending' : 'descending');
       else cell.removeAttribute('aria-sort');
     }
   };
@@ -59,5 +66,5 @@ export const table = ({ caption, columns, key, attributes = () => ({}), cards = 
     });
   };
 
-  return { node, update };
+  return { node, update, showOrder };
 };

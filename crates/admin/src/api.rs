@@ -7,7 +7,7 @@ use crate::page::{
     ConversationSummary, FoldEntry, MemoryPage, MessageEntry, MessagePage, TurnPage, UnreadableCounts,
 };
 use crate::response::FullResponse;
-use crate::sort::Sort;
+use crate::sort::{Direction, Sort};
 use crate::target::{QueryParams, Target, Verb};
 use crate::turn::TurnInputs;
 use crate::{branch, memory, response};
@@ -61,7 +61,7 @@ pub(crate) async fn handle<B: Body<Data = Bytes>>(
 async fn list_conversations(conversations: &Conversations, uri: &Uri) -> ApiResult {
     let known = [
         "offset", "limit", "tenant", "name", "route", "model", "strategy", "search", "hint", "trouble",
-        "since", "sort",
+        "since", "sort", "order",
     ];
     let parameters = QueryParams::parse(uri, &known)?;
     let text = |name| Ok::<_, ApiError>(parameters.text(name)?.map(str::to_owned));
@@ -76,6 +76,7 @@ async fn list_conversations(conversations: &Conversations, uri: &Uri) -> ApiResu
         trouble: parameters.choice("trouble", &Trouble::NAMES)?,
         since: parameters.offset("since")? as u64,
         sort: parameters.choice("sort", &Sort::NAMES)?,
+        direction: parameters.choice("order", &Direction::NAMES)?,
     };
     let (offset, limit) = (parameters.offset("offset")?, parameters.limit("limit")?);
     response::json(&find::list(conversations, &filter, offset, limit).await?)

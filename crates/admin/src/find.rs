@@ -2,7 +2,7 @@
 
 use crate::error::{ApiError, Candidate};
 use crate::page::{ConversationPage, ConversationSummary};
-use crate::sort::Sort;
+use crate::sort::{Direction, Sort};
 use std::collections::BTreeMap;
 use tidegate_store::{ConversationKey, Conversations, Head};
 
@@ -23,6 +23,7 @@ pub struct Filter {
     /// Only conversations with a request since then, in milliseconds since 1970.
     pub since: u64,
     pub sort: Sort,
+    pub direction: Direction,
 }
 
 /// What can go wrong in a conversation.
@@ -84,7 +85,7 @@ pub(crate) async fn list(
             next,
         });
     }
-    if filter.sort != Sort::Last {
+    if (filter.sort, filter.direction) != (Sort::Last, Direction::Descending) {
         return sorted(conversations, filter, offset, limit).await;
     }
     let mut found = Vec::new();
@@ -115,7 +116,7 @@ async fn sorted(
         true
     });
     let (scanned, _) = scan.await?;
-    filter.sort.sort(&mut found);
+    filter.sort.sort(filter.direction, &mut found);
     let end = offset.saturating_add(limit);
     let next = (end < found.len()).then_some(end);
     let page = found.into_iter().skip(offset).take(limit).collect();
@@ -180,7 +181,7 @@ impl<'a> Matcher<'a> {
     }
 
     fn matches(&self, key: ConversationKey, head: &Head) -> bool {
-        let Filter { tenant, name, route, model, strategy, search: _, with_hint, trouble, since, sort: _ } =
+        let Filter { tenant, name, route, model, strategy, search: _, with_hint, trouble, since, .. } =
             self.filter;
         let is = |label, wanted: &Option<String>| {
             wanted.as_ref().is_none_or(|wanted| head.labels.get(label) == Some(wanted))

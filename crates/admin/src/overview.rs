@@ -48,6 +48,8 @@ pub(crate) struct Figures {
     trimmed: u64,
     folded: u64,
     dropped: u64,
+    /// Messages, each counted once: the four above count one in every request.
+    left_out: u64,
     folds: u64,
     degraded: u64,
     refusals: u64,
@@ -260,6 +262,7 @@ impl Figures {
             trimmed: tally.trimmed,
             folded: tally.folded,
             dropped: tally.dropped,
+            left_out: tally.newly_left_out,
             folds: tally.folds,
             degraded: tally.degraded.values().sum(),
             refusals: tally.refusals.values().sum(),

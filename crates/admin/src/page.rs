@@ -39,8 +39,10 @@ pub struct ConversationSummary {
     pub refusals: u64,
     /// Requests that the upstream answered with an error, or not at all. Older versions do not report them.
     pub errors: u64,
-    /// What would have been forwarded by the turns that were only observed, and what they would have cost; zero and null if
-    /// there are none.
+    /// Turns whose plan was only observed.
+    pub observed: u64,
+    /// What all turns would have forwarded and cost if every plan had been applied; zero and null if all were, or if the price
+    /// is unknown.
     pub tokens_planned: u64,
     pub planned_cost_usd: Option<f64>,
     /// Requests forwarded without something they should have had, such as stored memory.
@@ -181,10 +183,25 @@ impl ConversationSummary {
             stop_hint: label("stop_hint").parse().ok(),
             refusals: count("refusals"),
             errors: count("errors"),
-            tokens_planned: count("tokens_planned"),
-            planned_cost_usd: usd(count("planned_cost_nanousd")),
+            observed: count("observed"),
+            // The other turns have been forwarded as planned.
+            tokens_planned: match count("observed") {
+                0 => 0,
+                _ => count("tokens_after").saturating_sub(count("tokens_observed")) + count("tokens_planned"),
+            },
+            planned_cost_usd: usd(count("planned_cost_nanousd")).and_then(|_| {
+                usd(count("cost_nanousd").saturating_sub(count("observed_cost_nanousd"))
+                    + count("planned_cost_nanousd"))
+            }),
             degraded: count("degraded"),
         }
+    }
+}
+
+impl ConversationSummary {
+    /// What would have been forwarded if every plan had been applied.
+    pub(crate) fn tokens_as_planned(&self) -> u64 {
+        if self.observed > 0 { self.tokens_planned } else { self.tokens_after }
     }
 }
 

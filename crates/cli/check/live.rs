@@ -6,9 +6,12 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
 use tidegate_config::Settings;
-use tidegate_proxy::LEARNT_WINDOWS;
+use tidegate_proxy::{LEARNT_WINDOWS, probe};
+use tidegate_store::StoreError;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
+
+const REACHABLE: &str = "reachable";
 
 /// How long the archive and the collector may take to accept a connection.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -16,7 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// One connection that was tried.
 struct Attempt {
     name: String,
-    result: Result<(), String>,
+    result: Result<String, String>,
 }
 
 pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
@@ -27,7 +30,7 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
     for Attempt { name, result } in &attempts {
         // Writing into a string does not fail.
         let _ = match result {
-            Ok(()) => writeln!(out, "{name}: reachable"),
+            Ok(how) => writeln!(out, "{name}: {how}"),
             Err(reason) => writeln!(out, "{name}: {reason}"),
         };
     }
@@ -44,21 +47,20 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
 async fn attempts(settings: &Settings) -> Vec<Attempt> {
     let mut attempts = Vec::new();
     for (name, upstream) in &settings.upstreams {
-        let url = &upstream.url;
-        let port = if url.https { 443 } else { 80 };
-        let result = connect(&with_port(&url.authority, port), upstream.connect_timeout).await;
-        attempts.push(Attempt { name: format!("upstream `{name}` {url}"), result });
+        let result = probe(upstream).await.map(|status| format!("reachable, answers {status}"));
+        attempts.push(Attempt { name: format!("upstream `{name}` {}", upstream.url), result });
     }
     attempts
         .push(Attempt { name: format!("store {}", settings.store.url), result: probe_store(settings).await });
     if settings.archive.is_some() {
-        attempts.push(Attempt { name: "archive".to_owned(), result: probe_archive(settings).await });
+        let result = probe_archive(settings).await.map(|()| REACHABLE.to_owned());
+        attempts.push(Attempt { name: "archive".to_owned(), result });
     }
     if let Some(endpoint) = &settings.telemetry.endpoint {
         let (scheme, rest) = endpoint.split_once("://").unwrap_or(("http", endpoint));
         let authority = rest.split('/').next().unwrap_or(rest);
         let port = if scheme == "https" { 443 } else { 80 };
-        let result = connect(&with_port(authority, port), DEADLINE).await;
+        let result = connect(&with_port(authority, port)).await.map(|()| REACHABLE.to_owned());
         attempts.push(Attempt { name: format!("collector {endpoint}"), result });
     }
     attempts
@@ -69,18 +71,23 @@ fn with_port(authority: &str, port: u16) -> String {
     if host.contains(':') { authority.to_owned() } else { format!("{authority}:{port}") }
 }
 
-async fn connect(address: &str, deadline: Duration) -> Result<(), String> {
-    match timeout(deadline, TcpStream::connect(address)).await {
+async fn connect(address: &str) -> Result<(), String> {
+    match timeout(DEADLINE, TcpStream::connect(address)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(format!("cannot connect: {error}")),
-        Err(_) => Err(format!("no connection within {}s", deadline.as_secs_f64())),
+        Err(_) => Err(format!("no connection within {}s", DEADLINE.as_secs_f64())),
     }
 }
 
-async fn probe_store(settings: &Settings) -> Result<(), String> {
-    let store = store::open(settings).map_err(|error| error.to_string())?;
+/// A process that runs has its embedded store to itself, and shows that the store can be opened.
+async fn probe_store(settings: &Settings) -> Result<String, String> {
+    let store = match store::open(settings) {
+        Ok(store) => store,
+        Err(StoreError::InUse(_)) => return Ok("in use by a running process".to_owned()),
+        Err(error) => return Err(error.to_string()),
+    };
     match timeout(DEADLINE, store.probe()).await {
-        Ok(probed) => probed.map_err(|error| error.to_string()),
+        Ok(probed) => probed.map(|()| REACHABLE.to_owned()).map_err(|error| error.to_string()),
         Err(_) => Err("the store did not answer in time".to_owned()),
     }
 }

@@ -119,8 +119,17 @@ fn header(summary: &ConversationSummary) -> String {
         ("cost", figures::usd(summary.cost_usd)),
         ("saved", figures::avoided(summary.cost_usd, summary.unedited_cost_usd)),
     ];
+    // What the plans of observed turns would have done, with those that were applied.
+    let planned = (summary.observed > 0).then(|| {
+        let (before, planned) = (summary.tokens_before, summary.tokens_planned);
+        let (change, saved) = (figures::change(before, planned), figures::saved(before, planned));
+        (
+            "planned",
+            format!("{change}, {saved} saved, had {} observed turns been applied", grouped(summary.observed)),
+        )
+    });
     let mut out = String::new();
-    for (name, value) in lines {
+    for (name, value) in lines.into_iter().chain(planned) {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{name:9}{value}");
     }

@@ -13,7 +13,7 @@ pub(super) fn table(turns: &[TurnRecord]) -> String {
         [
             figures::moment(turn.at),
             one_line(&turn.model),
-            figures::change(turn.tokens_before, turn.tokens_after),
+            figures::change(turn.tokens_before, forwarded(turn)),
             grouped(turn.budget),
             turn.masked.len().to_string(),
             turn.folded.to_string(),
@@ -118,8 +118,22 @@ fn tokens(turn: &TurnRecord) -> String {
     if turn.prune_triggered {
         let _ = write!(steps, ", {} after pruning", grouped(tokens_after_prune));
     }
-    let _ = write!(steps, ", {} forwarded", grouped(if turn.overflow_rejected { 0 } else { tokens_after }));
+    let _ = write!(steps, ", {} forwarded", grouped(forwarded(turn)));
+    if turn.observed {
+        let _ = write!(steps, ", {} planned and not applied", grouped(tokens_after));
+    }
     steps
+}
+
+/// The tokens that reached the upstream. The plan of an observed turn was not applied, and what is refused goes nowhere.
+fn forwarded(turn: &TurnRecord) -> u64 {
+    if turn.overflow_rejected || turn.outcome == "refused" {
+        0
+    } else if turn.observed {
+        turn.tokens_before
+    } else {
+        turn.tokens_after
+    }
 }
 
 fn blocks(sizes: &BlockSizes) -> String {
@@ -152,7 +166,10 @@ fn cost(turn: &TurnRecord) -> String {
 fn status(turn: &TurnRecord) -> String {
     match turn.outcome.as_str() {
         "" | "answered" => turn.status.to_string(),
-        outcome => format!("{} {}", turn.status, one_line(outcome)),
+        outcome => match &turn.reason {
+            Some(reason) => format!("{} {}: {}", turn.status, one_line(outcome), one_line(reason)),
+            None => format!("{} {}", turn.status, one_line(outcome)),
+        },
     }
 }
 
@@ -187,6 +204,24 @@ mod tests {
              119,552\n    tokens    8 as sent, 8 forwarded\n    messages  2\n    cost      n/a: n/a prompt, n/a of them \
              cached, n/a completion\n    time      1,200 ms, 290 µs added by Tidegate\n"
         );
+    }
+
+    #[test]
+    fn what_was_only_planned_or_refused_was_not_forwarded() {
+        let observed =
+            TurnRecord { observed: true, tokens_before: 900, tokens_after: 400, ..TurnRecord::default() };
+        assert_eq!(tokens(&observed), "900 as sent, 900 forwarded, 400 planned and not applied");
+        let refused = TurnRecord {
+            status: 422,
+            outcome: "refused".to_owned(),
+            reason: Some("max_turns_exceeded".to_owned()),
+            tokens_before: 900,
+            tokens_after: 400,
+            ..TurnRecord::default()
+        };
+        assert_eq!(tokens(&refused), "900 as sent, 0 forwarded");
+        assert_eq!(status(&refused), "422 refused: max_turns_exceeded");
+        assert!(table(&[observed, refused]).contains("900 → 900"));
     }
 
     #[test]

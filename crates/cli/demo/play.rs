@@ -41,7 +41,7 @@ pub(super) fn play(
     // Bills the same requests as if there were no proxy.
     let mut direct = Provider::new(model.clone(), settings);
     let mut totals = Totals::default();
-    let mut story = Story::new(settings);
+    let mut story = Story::new(settings, model);
     print(introduction(recorded.len(), model, ink).as_bytes());
     for turn in 0..recorded.len() {
         let body = recorded.body(turn);

@@ -1,7 +1,8 @@
 //! What happened to each request of the demo, and why, in words.
 
 use tidegate_config::Settings;
-use tidegate_engine::Strategy;
+use tidegate_engine::{Pace, Strategy};
+use tidegate_tokens::Model;
 
 /// The edits of one request, as its response's headers count them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub(super) struct Happened {
 #[derive(Debug)]
 pub(super) struct Story {
     strategy: Strategy,
+    /// Why something is masked, when it is.
+    masks: &'static [&'static str],
     before: Edits,
     has_explained_waiting: bool,
 }
@@ -34,7 +37,10 @@ const WAITS: &[&str] = &[
     "why: a result is older than ten turns and could be masked. But that would",
     "     break the provider's cache, which costs more than it saves yet.",
 ];
-const MASKS: &[&str] = &["why: keeping them has cost as much as the cache miss that masking causes."];
+const PAID: &[&str] = &["why: keeping them has cost as much as the cache miss that masking causes."];
+const FREE: &[&str] = &["why: they have left the turns that are kept, and masking breaks no discount."];
+const EVERY_TURN: &[&str] = &["why: they have left the turns that are kept, and `mask.pace` is every turn."];
+const BATCH: &[&str] = &["why: as many have left the turns that are kept as `mask.pace` collects."];
 const FOLDS: &[&str] = &["why: the conversation is long enough for a summary to pay."];
 const DROPS: &[&str] = &["why: the conversation no longer fits its window."];
 
@@ -62,9 +68,11 @@ impl Edits {
 }
 
 impl Story {
-    pub(super) fn new(settings: &Settings) -> Story {
-        let strategy = settings.routes.first().map_or(Strategy::Passthrough, |route| route.context.strategy);
-        Story { strategy, before: Edits::default(), has_explained_waiting: false }
+    pub(super) fn new(settings: &Settings, model: &Model) -> Story {
+        let route = settings.routes.first();
+        let strategy = route.map_or(Strategy::Passthrough, |route| route.context.strategy);
+        let pace = route.map_or(Pace::BreakEven, |route| route.context.mask.policy.pace);
+        Story { strategy, masks: masks(pace, model), before: Edits::default(), has_explained_waiting: false }
     }
 
     pub(super) fn tell(&mut self, turn: usize, edits: Edits) -> Happened {
@@ -74,7 +82,7 @@ impl Story {
         } else if edits.dropped > before.dropped {
             DROPS
         } else if edits.masked > before.masked {
-            MASKS
+            self.masks
         } else {
             self.why_not(turn, edits)
         };
@@ -90,12 +98,53 @@ impl Story {
     }
 }
 
+fn masks(pace: Pace, model: &Model) -> &'static [&'static str] {
+    match pace {
+        Pace::EveryTurn => EVERY_TURN,
+        Pace::Batch(_) => BATCH,
+        Pace::BreakEven if has_discount(model) => PAID,
+        Pace::BreakEven => FREE,
+    }
+}
+
+/// Whether cached input costs less than fresh, as is assumed where prices are unknown. Where it does not, there is nothing to break
+/// even with.
+fn has_discount(model: &Model) -> bool {
+    model.prices.is_none_or(|prices| prices.cached() < prices.input)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_config::{Flags, Source, load};
+    use tidegate_context::model_table;
+
+    fn told(config: &str, model: &str) -> &'static [&'static str] {
+        let settings = load(Source::new("proxy.toml", config), &Flags::default(), &|_| None).unwrap();
+        let model = model_table(&settings.models).lookup(model);
+        Story::new(&settings, &model).tell(20, Edits::parse("masked=6,folded=0,dropped=0")).why
+    }
 
     fn story() -> Story {
-        Story { strategy: Strategy::Masking, before: Edits::default(), has_explained_waiting: false }
+        Story {
+            strategy: Strategy::Masking,
+            masks: PAID,
+            before: Edits::default(),
+            has_explained_waiting: false,
+        }
+    }
+
+    #[test]
+    fn the_reason_for_masking_is_that_of_the_pace_and_the_price() {
+        assert_eq!(told("", "gpt-4o"), PAID);
+        let flat = "[models.mine]\nwindow = 128000\ninput = 1.0\ncached_input = 1.0\noutput = 2.0\n";
+        assert_eq!(told(flat, "mine"), FREE);
+        let pace = |pace: &str| told(&format!("[context.mask]\npace = {pace}\n"), "gpt-4o");
+        assert_eq!(pace("\"every_turn\""), EVERY_TURN);
+        assert_eq!(pace("{ batch = 4 }"), BATCH);
+        for why in [PAID, FREE, EVERY_TURN, BATCH] {
+            assert!(why.iter().all(|line| line.len() <= 76), "{why:?}");
+        }
     }
 
     #[test]
@@ -104,7 +153,7 @@ mod tests {
         let masked = Edits::parse("masked=6,folded=0,dropped=0");
         assert_eq!(story.tell(0, Edits::default()).what, "unchanged");
         let first = story.tell(1, masked);
-        assert_eq!((first.what.as_str(), first.is_new, first.why), ("6 masked now", true, MASKS));
+        assert_eq!((first.what.as_str(), first.is_new, first.why), ("6 masked now", true, PAID));
         let again = story.tell(2, masked);
         assert_eq!((again.what.as_str(), again.is_new, again.why.len()), ("6 masked still", false, 0));
         assert_eq!(story.tell(3, Edits::parse("masked=6,folded=9,dropped=0")).why, FOLDS);

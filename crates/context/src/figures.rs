@@ -1,6 +1,6 @@
 use crate::{Assessment, BlockSizes, ConversationState, LimitReached, PlacedExcerpt, TurnInput};
 use std::collections::BTreeSet;
-use tidegate_engine::{Budget, Cause, Message, Plan, Strategy, Tokens, Verdict};
+use tidegate_engine::{Budget, Cause, Digest, Kind, Message, Plan, Recalled, Strategy, Tokens, Verdict};
 use tidegate_wire::Dialect;
 
 /// The figures of one turn. Every report about it is written from these and from nothing else.
@@ -27,6 +27,8 @@ pub struct Figures {
     pub trimmed: Option<usize>,
     pub folded: usize,
     pub dropped: usize,
+    /// Messages that an edit touches for the first time in this branch, whatever the edit.
+    pub newly_left_out: usize,
     /// Observations outside the window that are not masked yet, because that would not pay.
     pub postponed: usize,
     pub left_out: LeftOut,
@@ -76,6 +78,7 @@ impl Figures {
         assessment: &Assessment,
         input: &TurnInput,
         state: &ConversationState,
+        recalled: Option<&Recalled<'_>>,
         made: Option<MadeFold>,
         stop_hint: Option<u32>,
     ) -> Figures {
@@ -101,6 +104,7 @@ impl Figures {
             trimmed: input.context.trim.is_some().then_some(plan.trimmed.len()),
             folded: folded.map_or(0, |folded| folded.removed.len()),
             dropped: plan.dropped.len(),
+            newly_left_out: newly_left_out(plan, &assessment.chat.messages, recalled),
             postponed: plan.postponed,
             left_out: LeftOut::new(plan, &assessment.chat.messages),
             summary_tokens: folded.map_or(Tokens::ZERO, |folded| folded.tokens),
@@ -138,6 +142,25 @@ impl Figures {
     pub fn has_pruned(&self) -> bool {
         self.made.is_some_and(|made| made.has_pruned)
     }
+}
+
+/// The number of messages that the plan edits or leaves out, and that the last request of the branch had in full.
+fn newly_left_out(plan: &Plan, messages: &[Message], recalled: Option<&Recalled<'_>>) -> usize {
+    let folded = plan.folded.as_ref().map_or(&[][..], |folded| &folded.removed);
+    let left_out = || [&plan.masked, &plan.trimmed, folded, &plan.dropped].into_iter().flatten().copied();
+    let Some(Recalled { waypoint, .. }) = recalled.filter(|_| left_out().next().is_some()) else {
+        return left_out().collect::<BTreeSet<_>>().len();
+    };
+    let position = |digest: Digest| messages.iter().rposition(|message| message.digest == digest);
+    let end = |digest: Option<Digest>| digest.and_then(position).map_or(0, |last| last + 1);
+    let observations = end(waypoint.frontier).max(end(waypoint.trim));
+    let folded = end(waypoint.fold);
+    let gap = waypoint.gap.map_or(0..0, |gap| end(gap.behind)..end(Some(gap.last)));
+    let was_left_out = |index: usize| {
+        let is_observation = messages[index].kind == Kind::Observation;
+        index < folded || gap.contains(&index) || (is_observation && index < observations)
+    };
+    left_out().filter(|index| !was_left_out(*index)).collect::<BTreeSet<_>>().len()
 }
 
 /// The number of different messages that the excerpts quote.

@@ -58,6 +58,8 @@ pub struct TurnRecord {
     pub status: u16,
     /// `answered`, `upstream_error`, `upstream_broke`, `client_closed`, `refused`, `rescued`.
     pub outcome: String,
+    /// The code of the error or the cause, if the turn was refused, could not be forwarded or broke off.
+    pub reason: Option<String>,
     /// Messages in the request, and the digest of the conversation with all of them.
     pub messages: usize,
     pub end: String,

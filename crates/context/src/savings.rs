@@ -3,7 +3,7 @@
 //! The second figure cannot be known, so it is estimated conservatively: if it is unclear how much of the client's own request the
 //! provider would have cached, everything that it can have seen before counts as cached.
 
-use crate::{Assessment, ConversationState, TurnInput};
+use crate::{Assessment, TurnInput};
 use tidegate_engine::{Message, Plan, Recalled, Timestamp, Tokens};
 use tidegate_tokens::{Caching, Prices};
 use tidegate_wire::Usage;
@@ -40,12 +40,15 @@ pub struct Unedited {
 }
 
 impl Unedited {
-    pub(crate) fn new(assessment: &Assessment, input: &TurnInput, state: &ConversationState) -> Unedited {
+    pub(crate) fn new(
+        assessment: &Assessment,
+        input: &TurnInput,
+        recalled: Option<Recalled<'_>>,
+    ) -> Unedited {
         let (plan, messages) = (&assessment.decision.plan, &assessment.chat.messages);
         let caching = input.model.caching;
         let life = input.cache_life(&assessment.chat).as_millis();
         let is_warm = |at: Timestamp| u128::from(input.now.0.saturating_sub(at.0)) <= life;
-        let recalled = state.memory.recall(messages, assessment.chat.head);
         let recalled = recalled.filter(|recalled| recalled.seen > 0 && is_warm(recalled.at));
         let (seen, replayed) = match recalled {
             Some(Recalled { waypoint: before, last, .. }) => {

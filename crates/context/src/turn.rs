@@ -199,9 +199,10 @@ impl Turn {
         let Measured { assessment, pieces, stop_hint } = *measured;
         let (input, state) = (&*self.input, &*self.state);
         let made = self.made.map(|(made, _)| made);
-        let figures =
-            Figures { limit: self.limit, ..Figures::new(&assessment, input, state, made, stop_hint) };
-        let unedited = Unedited::new(&assessment, input, state);
+        let recalled = state.memory.recall(&assessment.chat.messages, assessment.chat.head);
+        let figures = Figures::new(&assessment, input, state, recalled.as_ref(), made, stop_hint);
+        let figures = Figures { limit: self.limit, ..figures };
+        let unedited = Unedited::new(&assessment, input, recalled);
         let is_forwarded = ending == Ending::Forward && self.limit.is_none();
         let is_wanted = is_forwarded && self.fold_failure.is_none() && self.may_fold();
         let deferred = assessment.decision.wanted.clone().filter(|_| is_wanted);

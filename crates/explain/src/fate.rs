@@ -44,6 +44,10 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     Passthrough,
+    /// The provider manages the context, as the request asks it to.
+    Native,
+    /// The provider keeps the messages before these.
+    UpstreamHistory,
     Instruction,
     Speech,
     OwnWords,
@@ -106,6 +110,8 @@ impl Why {
     pub fn name(self) -> &'static str {
         match self {
             Why::Passthrough => "passthrough",
+            Why::Native => "native",
+            Why::UpstreamHistory => "upstream_history",
             Why::Instruction => "instruction",
             Why::Speech => "not_an_observation",
             Why::OwnWords => "assistant",
@@ -190,6 +196,10 @@ fn why(
     let plan = &assessment.decision.plan;
     if request.strategy == Strategy::Passthrough {
         Why::Passthrough
+    } else if assessment.continues_upstream {
+        Why::UpstreamHistory
+    } else if assessment.is_native {
+        Why::Native
     } else if message.role.is_instruction() {
         Why::Instruction
     } else if plan.folded.as_ref().is_some_and(|folded| folded.removed.binary_search(&index).is_ok()) {

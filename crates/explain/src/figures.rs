@@ -259,6 +259,12 @@ pub fn why(case: &Case<'_>, why: Why) -> String {
     let keep = || format!("mask.keep = {}", case.setting("mask.keep"));
     match why {
         Why::Passthrough => "strategy is passthrough".to_owned(),
+        Why::Native => {
+            "the provider manages the context, as the request asks: context.native = \"defer\"".to_owned()
+        }
+        Why::UpstreamHistory => {
+            "the provider keeps the messages before these, so nothing is edited".to_owned()
+        }
         Why::Instruction => "instruction".to_owned(),
         Why::Speech => "not an observation".to_owned(),
         Why::OwnWords => "an assistant's own words are never masked".to_owned(),
@@ -344,6 +350,9 @@ fn waiting(case: &Case<'_>) -> String {
 
 /// Describes how masking may differ in a running proxy, which knows what it has sent before.
 pub fn note(case: &Case<'_>) -> &'static str {
+    if case.assessment.is_native || case.assessment.continues_upstream {
+        return "nothing is masked in this request: its history is left to the provider";
+    }
     match case.request.route.context.mask.policy.pace {
         _ if case.kind == CaseKind::Recorded => "",
         Pace::BreakEven => {

@@ -27,6 +27,7 @@ pub use host::snapshot::SetupError;
 pub use host::windows::LEARNT_WINDOWS;
 pub use proxy::Proxy;
 pub use transport::error::TransportError;
+pub use transport::probe::probe;
 pub use transport::server::StartError;
 
 /// Hooks for the fuzz targets in `tests/fuzz`.

@@ -80,9 +80,11 @@ fn is_within(policy: &Policy, context: &Context, figures: &Figures, bounds: &Bou
             .is_none_or(|least| turns_kept(strategy, context).is_some_and(|kept| kept >= least))
 }
 
-/// Whether the policy masks what the configuration would keep.
+/// Whether the policy masks what the configuration would keep. A route is itself what the configuration says, but a profile brings
+/// a window of its own.
 fn masks_below(policy: &Policy, context: &Context, setup: &Setup) -> bool {
-    if !matches!(policy.strategy(context), Strategy::Masking | Strategy::Hybrid) || policy.keep.is_none() {
+    let is_route = matches!(policy.kind, Kind::Route(_));
+    if is_route || !matches!(policy.strategy(context), Strategy::Masking | Strategy::Hybrid) {
         return false;
     }
     let configured = setup.settings.routes.first().map(|route| route.context.mask.policy.keep);
@@ -216,6 +218,18 @@ mod tests {
         assert_eq!(best(&Bounds::default()), 2);
         // Ten turns, by default.
         assert_eq!(best(&Bounds { keeps_configured: true, ..Bounds::default() }), 1);
+    }
+
+    #[test]
+    fn a_profile_with_a_shorter_window_has_to_be_asked_for_too() {
+        let file = Source::new("proxy.toml", "[context.mask]\nkeep = { turns = 20 }\n");
+        let settings = load(file, &Flags::default(), &|_| None).unwrap();
+        let setup =
+            Setup { settings, ..setup(&["raw", "masking:break_even", "coding-agent", "coding-agent@20"]) };
+        let found = comparison(&setup, &[(100., 0, 90), (60., 0, 50), (40., 0, 20), (50., 0, 30)]);
+        let best = |bounds: &Bounds| recommend(&setup, &found, 0, bounds).unwrap().policy;
+        assert_eq!(best(&Bounds::default()), 2);
+        assert_eq!(best(&Bounds { keeps_configured: true, ..Bounds::default() }), 3);
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl From<&StoreError> for Degraded {
             StoreError::Full(_) => Degraded::Full,
             StoreError::Loading(_) => Degraded::Loading,
             StoreError::Corrupt(_) => Degraded::Corrupt,
-            StoreError::Failed(_) => Degraded::Failed,
+            StoreError::InUse(_) | StoreError::Failed(_) => Degraded::Failed,
         }
     }
 }

@@ -46,7 +46,7 @@ impl Health {
         match error {
             // The next attempt would fail in the same way.
             StoreError::Unreachable(_) | StoreError::Denied(_) => self.is_down.store(true, Ordering::Relaxed),
-            StoreError::Timeout | StoreError::Loading(_) | StoreError::Failed(_) => {
+            StoreError::Timeout | StoreError::Loading(_) | StoreError::InUse(_) | StoreError::Failed(_) => {
                 if failures < MAX_FAILURES {
                     return Change::None;
                 }

@@ -288,6 +288,9 @@ pub enum StoreError {
     Loading(String),
     #[error("the store contains unexpected data: {0}")]
     Corrupt(String),
+    /// Only one process can have an embedded store.
+    #[error("{0}")]
+    InUse(String),
     #[error("the store failed: {0}")]
     Failed(String),
 }

@@ -169,6 +169,7 @@ impl ModelCounts {
             trimmed: self.sum(|shard| &shard.trimmed),
             folded: self.sum(|shard| &shard.folded),
             dropped: self.sum(|shard| &shard.dropped),
+            newly_left_out: self.sum(|shard| &shard.newly_left_out),
             prompt_tokens: self.sum(|shard| &shard.prompt_tokens),
             cached_tokens: self.sum(|shard| &shard.cached_tokens),
             completion_tokens: self.sum(|shard| &shard.completion_tokens),

@@ -65,10 +65,13 @@ pub mod attribute {
     /// Which of OpenAI's APIs was called.
     pub const OPENAI_API: &str = "openai.api.type";
     pub const REQUEST_MODEL: &str = "gen_ai.request.model";
+    /// Only under the new conventions, as is the level of reasoning.
+    pub const PREVIOUS_RESPONSE: &str = "gen_ai.request.previous_response.id";
+    pub const REASONING_LEVEL: &str = "gen_ai.request.reasoning.level";
     pub const REQUEST_STREAM: &str = "gen_ai.request.stream";
     /// Only an id that the client gave.
     pub const CONVERSATION_ID: &str = "gen_ai.conversation.id";
-    /// Only ever `true`: a summary stands for earlier messages.
+    /// Only ever `true`, and only under the new conventions: a summary stands for earlier messages.
     pub const CONVERSATION_COMPACTED: &str = "gen_ai.conversation.compacted";
     pub const RESPONSE_ID: &str = "gen_ai.response.id";
     pub const RESPONSE_MODEL: &str = "gen_ai.response.model";

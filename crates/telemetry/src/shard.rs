@@ -29,6 +29,8 @@ pub(crate) struct Shard {
     pub(crate) trimmed: Count,
     pub(crate) folded: Count,
     pub(crate) dropped: Count,
+    /// Messages that were edited for the first time: the four above count them in every request.
+    pub(crate) newly_left_out: Count,
     pub(crate) stop_hints: Count,
     /// Requests whose plan was only observed: as they were forwarded, as planned, and how many would have been refused.
     pub(crate) observed_turns: Count,
@@ -94,6 +96,7 @@ impl Shard {
         self.trimmed.add(figures.trimmed.unwrap_or(0) as u64);
         self.folded.add(figures.folded as u64);
         self.dropped.add(figures.dropped as u64);
+        self.newly_left_out.add(figures.newly_left_out as u64);
         self.recalled.add(figures.recalled as u64);
         self.recalled_tokens.add(figures.newly_recalled_tokens.0);
     }

@@ -23,6 +23,8 @@ pub struct Tally {
     pub trimmed: u64,
     pub folded: u64,
     pub dropped: u64,
+    /// Messages that were one of these for the first time: the others count a message in every request.
+    pub newly_left_out: u64,
     /// Tokens as upstreams reported them.
     pub prompt_tokens: u64,
     pub cached_tokens: u64,
@@ -146,6 +148,7 @@ impl Tally {
             trimmed: with(self.trimmed, other.trimmed),
             folded: with(self.folded, other.folded),
             dropped: with(self.dropped, other.dropped),
+            newly_left_out: with(self.newly_left_out, other.newly_left_out),
             prompt_tokens: with(self.prompt_tokens, other.prompt_tokens),
             cached_tokens: with(self.cached_tokens, other.cached_tokens),
             completion_tokens: with(self.completion_tokens, other.completion_tokens),

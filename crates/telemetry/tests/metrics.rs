@@ -32,6 +32,7 @@ fn figures(observed: bool) -> Figures {
         trimmed: Some(2),
         folded: 2,
         dropped: 1,
+        newly_left_out: 2,
         postponed: 0,
         left_out: LeftOut { masked: Tokens(500), ..LeftOut::default() },
         summary_tokens: Tokens(50),

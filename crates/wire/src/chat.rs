@@ -56,4 +56,5 @@ pub(crate) const MEMBERS: MemberTable = MemberTable::new(&[
     ("context_management", Meaning::Native),
     ("tool_choice", Meaning::Unused),
     ("stream_options", Meaning::Unused),
+    ("reasoning_effort", Meaning::Reasoning),
 ]);

@@ -21,6 +21,8 @@ pub(crate) enum Meaning {
     Upstream,
     /// A template of the provider's, which may hold all messages.
     Template,
+    /// How much the model is to think: a word, or an object with one under `effort`.
+    Reasoning,
     /// Has the provider set cache breakpoints itself.
     Breakpoints,
     /// Not used, but refused if it occurs twice.
@@ -32,7 +34,7 @@ pub(crate) enum Meaning {
 pub(crate) struct MemberTable(&'static [(&'static str, Meaning)]);
 
 /// The maximum number of entries in a [`MemberTable`].
-const MAX_MEMBERS: usize = 16;
+const MAX_MEMBERS: usize = 17;
 
 impl MemberTable {
     pub(crate) const fn new(members: &'static [(&'static str, Meaning)]) -> MemberTable {
@@ -129,6 +131,26 @@ fn asks_native(value: Value<'_>) -> Result<bool, Unreadable> {
     Ok(asks)
 }
 
+fn reasoning_level(value: Value<'_>) -> Result<Option<String>, Unreadable> {
+    if value.first() != Some(b'{') {
+        return Ok(value.text()?.map(|level| shortened(&level)));
+    }
+    let mut level = None;
+    value.members_of_object(|key, value| {
+        if key == "effort" {
+            level = value.text()?.map(|level| shortened(&level));
+        }
+        Ok(())
+    })?;
+    Ok(level)
+}
+
+/// What is only reported must not grow with the request.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 128;
+    text.chars().take(LONGEST).collect()
+}
+
 /// The client's limit on output tokens, and the member that sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLimit {
@@ -146,6 +168,8 @@ pub(crate) struct Envelope {
     pub(crate) asks_native: bool,
     pub(crate) continues_upstream: bool,
     pub(crate) names_template: bool,
+    pub(crate) previous_response: Option<String>,
+    pub(crate) reasoning_level: Option<String>,
     /// The names of sessions, each with its position in the table.
     sessions: Vec<(usize, String)>,
     pub(crate) sets_breakpoints: bool,
@@ -164,6 +188,8 @@ impl Envelope {
             asks_native: false,
             continues_upstream: false,
             names_template: false,
+            previous_response: None,
+            reasoning_level: None,
             sessions: Vec::new(),
             sets_breakpoints: false,
             sets_long_breakpoints: false,
@@ -214,11 +240,19 @@ impl Envelope {
             Meaning::Upstream => {
                 value.check()?;
                 self.continues_upstream |= value.raw().len() > 2 && value.raw() != b"null";
+                if key == "previous_response_id" {
+                    self.previous_response = value.text()?.map(|id| shortened(&id));
+                }
                 true
             }
             Meaning::Template => {
                 self.names_template = value.first() == Some(b'{');
                 false
+            }
+            Meaning::Reasoning => {
+                self.reasoning_level = reasoning_level(value)?.or(self.reasoning_level.take());
+                // It is only reported, so which of two counts is the provider's to say.
+                return Ok(false);
             }
             Meaning::Extra(_) | Meaning::Unused => false,
         };
@@ -254,6 +288,7 @@ impl Envelope {
                 | Meaning::Native
                 | Meaning::Upstream
                 | Meaning::Template
+                | Meaning::Reasoning
                 | Meaning::Breakpoints
                 | Meaning::Unused => None,
             })
@@ -289,6 +324,26 @@ mod tests {
         ] {
             assert_eq!(rest(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn the_level_of_reasoning_and_the_previous_response_are_read() {
+        let read = |dialect, body: &str| {
+            let outline = split(dialect, body.as_bytes()).unwrap();
+            (outline.reasoning_level, outline.previous_response)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let asked =
+            r#"{"input":"a","reasoning":{"summary":"auto","effort":"high"},"previous_response_id":"resp_1"}"#;
+        assert_eq!(read(Dialect::Responses, asked), (some("high"), some("resp_1")));
+        let neither = r#"{"input":"a","reasoning":null,"previous_response_id":null,"conversation":"c"}"#;
+        assert_eq!(read(Dialect::Responses, neither), (None, None));
+        assert_eq!(read(Dialect::Chat, r#"{"messages":[],"reasoning_effort":"low"}"#), (some("low"), None));
+        // Refusing what only a report would name would be worse than not naming it.
+        assert_eq!(
+            read(Dialect::Chat, r#"{"messages":[],"reasoning_effort":5,"reasoning_effort":"low"}"#).0,
+            some("low")
+        );
     }
 
     #[test]

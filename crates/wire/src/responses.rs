@@ -60,4 +60,5 @@ pub(crate) const MEMBERS: MemberTable = MemberTable::new(&[
     ("context_management", Meaning::Native),
     ("tool_choice", Meaning::Unused),
     ("prompt", Meaning::Template),
+    ("reasoning", Meaning::Reasoning),
 ]);

@@ -26,6 +26,9 @@ pub struct Outline {
     pub asks_native: bool,
     /// Whether the provider keeps the messages before these.
     pub continues_upstream: bool,
+    /// The answer after which the provider continues, and how much the model is to think, as the client named them. For reports only.
+    pub previous_response: Option<String>,
+    pub reasoning_level: Option<String>,
     /// The names by which the client groups requests, the most telling first.
     pub sessions: Vec<Session>,
     /// Whether the request asks for cache breakpoints as a whole, beside those of its messages.
@@ -202,6 +205,8 @@ fn walk(
         stream: envelope.stream,
         asks_native: envelope.asks_native,
         continues_upstream: envelope.continues_upstream,
+        previous_response: envelope.previous_response,
+        reasoning_level: envelope.reasoning_level,
         sets_breakpoints: envelope.sets_breakpoints,
         sets_long_breakpoints: envelope.sets_long_breakpoints,
         newly_checked,

@@ -50,9 +50,10 @@ export class Traffic {
     this.sent = 0;
   }
 
+  /** Sends a request of the conversation with this name, or of one without. */
   async ask(name, body, { cached = 0, headers = {}, refused = false } = {}) {
     const options = answering(1000, cached);
-    options.headers = { ...options.headers, 'x-conversation-id': name, ...headers };
+    options.headers = { ...options.headers, ...(name === undefined ? {} : { 'x-conversation-id': name }), ...headers };
     const asked = this.client.chat.completions.create(body, options);
     if (refused) await asked.then(() => Promise.reject(new Error('it was not refused')), () => undefined);
     else await asked;

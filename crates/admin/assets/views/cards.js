@@ -1,14 +1,19 @@
 // The figures of the overview, by the question that they answer. Each has a title, a number, a note and a plot over time.
 import { element, setText } from '../dom.js';
-import { count, exactMoney, micros, money, percent, plural, saving, share, short } from '../format.js';
+import { count, exactMoney, isOnlyObserved, micros, money, percent, plural, saving, share, short } from '../format.js';
 import { plot } from '../plot.js';
 import { trend } from '../series.js';
 
 const tone = dollars => (dollars === null ? '' : dollars < 0 ? 'more' : dollars > 0 ? 'less' : '');
 // Money for an axis, without trailing zeros: $0.05.
 const axisMoney = dollars => money(dollars).replace(/(\.\d\d\d*?)0+$/, '$1');
-// What the plans of requests that were only observed would have done. They were not applied.
-const wouldForward = totals => `observed, not applied: would forward ${short(totals.would_tokens_after)} (${saving(totals.tokens_before, totals.would_tokens_after)})${totals.would_refuse > 0 ? `, refuse ${count(totals.would_refuse)}` : ''}`;
+// What the plans of requests that were only observed would have done. Beside others that were applied, they are a footnote.
+const wouldForward = totals => (isOnlyObserved(totals)
+  ? `observed, not applied: would forward ${short(totals.would_tokens_after)} (${saving(totals.tokens_before, totals.would_tokens_after)})${totals.would_refuse > 0 ? `, refuse ${count(totals.would_refuse)}` : ''}`
+  : `${saving(totals.tokens_before, totals.tokens_after)}; ${saving(totals.tokens_before, totals.would_tokens_after).replace(' saved', '')} with the plans of ${plural(totals.observed, 'observed request')}`);
+const wouldAvoid = totals => (isOnlyObserved(totals)
+  ? `observed, not applied: would avoid ${money(totals.would_avoid_usd)}`
+  : `of ${money(totals.unedited_cost_usd)} unedited; ${plural(totals.observed, 'observed request')} would avoid ${money(totals.would_avoid_usd)} more`);
 const perRequest = (number, { requests }) => (requests > 0 ? short(+(number / requests).toFixed(1)) : '0');
 const unpriced = totals => (totals.unpriced > 0 ? `${count(totals.unpriced)} without a known price` : '');
 // Without losses there is no line, because it would cover the zero line of every plot.
@@ -34,7 +39,7 @@ const CARDS = [
     name: 'avoided', title: 'Cost avoided, net', wide: true,
     figure: totals => money(totals.avoided_usd), tone: totals => tone(totals.avoided_usd),
     exact: totals => `${exactMoney(totals.unedited_cost_usd)} as sent, minus ${exactMoney(totals.cost_usd)} billed and ${exactMoney(totals.summarizer_cost_usd)} for summaries`,
-    note: totals => (totals.observed > 0 && totals.would_avoid_usd !== null ? `observed, not applied: would avoid ${money(totals.would_avoid_usd)}` : totals.avoided_usd === null ? 'no known price' : `of ${money(totals.unedited_cost_usd)} unedited`),
+    note: totals => (totals.observed > 0 && totals.would_avoid_usd !== null ? wouldAvoid(totals) : totals.avoided_usd === null ? 'no known price' : `of ${money(totals.unedited_cost_usd)} unedited`),
     // Two lines, so that a loss has its own colour.
     lines: [{ label: 'avoided', color: '--less', filled: true, stepped: true }, { label: 'lost', color: '--more', filled: true, stepped: true }],
     columns: ({ avoided_usd: all }) => [all.map(value => value && Math.max(0, value)), losses(all)], value: axisMoney,
@@ -60,13 +65,12 @@ const CARDS = [
     lines: [{ label: 'completion', color: '--c4', filled: true, stepped: true }], columns: series => [series.completion_tokens], value: short,
   },
   {
-    // A message that stays masked is left out of every request, so a sum over requests would count it again and again.
-    name: 'edits', title: 'Messages left out, per request',
-    figure: totals => perRequest(totals.masked + totals.trimmed + totals.folded + totals.dropped, totals),
-    exact: totals => `${count(totals.masked)} masked, ${count(totals.trimmed)} trimmed, ${count(totals.folded)} folded, ${count(totals.dropped)} dropped, in ${plural(totals.requests, 'request')}`,
-    note: totals => `${perRequest(totals.masked, totals)} masked, ${perRequest(totals.trimmed, totals)} trimmed, ${perRequest(totals.folded, totals)} folded, ${perRequest(totals.dropped, totals)} dropped`,
-    lines: [{ label: 'masked', color: '--c2', stepped: true }, { label: 'trimmed', color: '--c3', stepped: true }, { label: 'folded', color: '--c4', stepped: true }, { label: 'dropped', color: '--more', stepped: true }],
-    columns: series => ['masked', 'trimmed', 'folded', 'dropped'].map(edit => series[edit].map((number, at) => (number === null ? null : series.requests[at] > 0 ? number / series.requests[at] : 0))), value: short,
+    // A message that stays masked is left out of every request, but it is one message.
+    name: 'edits', title: 'Messages left out',
+    figure: totals => short(totals.left_out),
+    exact: totals => `${plural(totals.left_out, 'message')}, in ${plural(totals.requests, 'request')}: as often as requests went without one, ${count(totals.masked)} masked, ${count(totals.trimmed)} trimmed, ${count(totals.folded)} folded, ${count(totals.dropped)} dropped`,
+    note: totals => `per request ${perRequest(totals.masked, totals)} masked, ${perRequest(totals.trimmed, totals)} trimmed, ${perRequest(totals.folded, totals)} folded, ${perRequest(totals.dropped, totals)} dropped`,
+    lines: [{ label: 'left out', color: '--c2', filled: true, stepped: true }], columns: series => [series.left_out], value: short,
   },
   {
     name: 'folds', title: 'Summaries written',
@@ -137,11 +141,18 @@ const GROUPS = [
   { name: 'now', title: 'What is happening?', heading: 'Traffic', cards: ['requests', 'edits', 'folds', 'completion'] },
 ];
 
-const saved = ({ observed, avoided_usd: net, unedited_cost_usd: unedited, cost_usd: billed, would_avoid_usd: would, tokens_before: sent, tokens_after: forwarded, would_tokens_after: planned }) => {
-  if (observed > 0 && would !== null) return [`Would have saved ${money(would)} net: ${percent(would, billed)} of what was billed, and ${saving(sent, planned).replace(' saved', '')} of the tokens. Nothing was edited.`, tone(would)];
+const saved = totals => {
+  const { observed, requests, avoided_usd: net, unedited_cost_usd: unedited, cost_usd: billed, would_avoid_usd: would, tokens_before: sent, tokens_after: forwarded, would_tokens_after: planned } = totals;
+  const part = observed < requests ? ` ${count(observed)} of ${plural(requests, 'request')} observed.` : '';
+  if (isOnlyObserved(totals)) {
+    const tokens = saving(sent, planned).replace(' saved', '');
+    return would === null ? [`Would have saved ${tokens} of the tokens. Nothing was edited.${part}`, '']
+      : [`Would have saved ${money(would)} net: ${percent(would, billed)} of what was billed, and ${tokens} of the tokens. Nothing was edited.${part}`, tone(would)];
+  }
   if (net === null) return [`${saving(sent, forwarded).replace('n/a', 'no tokens yet')}. What that is worth is unknown: the models have no known price.`, ''];
-  if (net === 0) return ['Nothing yet: no edit has paid so far, or there was nothing to edit.', ''];
-  return net > 0 ? [`Saved ${money(net)} net, ${percent(net, unedited)} of ${money(unedited)}.`, 'less'] : [`Cost ${money(-net)} more than without edits: recent edits broke the provider’s cache and have not paid yet.`, 'more'];
+  const more = observed > 0 && would > 0 ? ` ${plural(observed, 'observed request')} would have saved ${money(would)} more.` : '';
+  if (net === 0) return [`Nothing yet: no edit has paid so far, or there was nothing to edit.${more}`, ''];
+  return net > 0 ? [`Saved ${money(net)} net, ${percent(net, unedited)} of ${money(unedited)}.${more}`, 'less'] : [`Cost ${money(-net)} more than without edits: recent edits broke the provider’s cache and have not paid yet.${more}`, 'more'];
 };
 
 const failing = ({ errors, rate_limited: limited, refusals, degraded, would_refuse: would }, rescued) => {

@@ -1,13 +1,14 @@
 // One conversation: its figures, its turns as a strip and as a table, its pinned memory and its summaries.
 import { backToList, turnLink } from '../address.js';
 import { attempt, call, get, retryWhileUnreachable } from '../api.js';
-import { badge, element, scrollBox, setDisabled, setText } from '../dom.js';
+import { badge, element, field, scrollBox, setDisabled, setOptions, setText } from '../dom.js';
 import { avoided, count, money, percent, plural, saving, short, timeOf } from '../format.js';
 import { follow, oneAtATime } from '../live.js';
 import { table } from '../table.js';
-import { notes, gainOrLoss } from './conversations.js';
+import { TROUBLES, gainOrLoss, notes } from './conversations.js';
 import { problem } from './notice.js';
-import { forwardedOf, strip } from './strip.js';
+import { openings } from './opening.js';
+import { forwardedOf, isRefused, strip } from './strip.js';
 import { folds } from './summary.js';
 import { transcript } from './transcript.js';
 
@@ -20,10 +21,17 @@ export const conversation = ({ signal, parameters: [id] }) => {
 
   const heading = element('h1', { id: 'title', tabindex: -1 }, 'Conversation');
   const about = element('p', { class: 'sub' });
+  const opening = element('p', { class: 'sub opening' });
+  const titles = openings(signal, () => setText(opening, titles.of({ id }) ?? ''));
   const figures = element('dl', { class: 'facts' });
   const notice = element('div');
   const columns = strip(id, signal);
-  const turns = turnTable(id);
+  let pageOfTurns = [];
+  const order = { sort: 'turn', direction: 'desc', trouble: '' };
+  const showTurns = () => turns.update(arranged(pageOfTurns, order));
+  const turns = turnTable(id, { current: () => order, choose: (sort, direction) => { Object.assign(order, { sort, direction }); showTurns(); } });
+  const trouble = element('select', { id: 'turn-trouble', on: { change: () => { order.trouble = trouble.value; showTurns(); } } });
+  setOptions(trouble, TROUBLES);
   const summaries = folds();
   const told = transcript(id, signal);
   const memory = element('div', { class: 'panel', hidden: true });
@@ -40,18 +48,20 @@ export const conversation = ({ signal, parameters: [id] }) => {
   const content = element('div', { hidden: true }, figures,
     element('div', { class: 'panel' }, element('h2', {}, 'Turn by turn'), columns.node),
     element('div', { class: 'panel' }, element('h2', {}, 'Transcript'), told.node),
-    element('div', { class: 'panel' }, element('h2', {}, 'Turns'), pager, scrollBox('Turns', turns.node, { tall: true })),
+    element('div', { class: 'panel' }, element('h2', {}, 'Turns'), element('div', { class: 'controls' }, field('Trouble', trouble)), pager, scrollBox('Turns', turns.node, { tall: true })),
     memory, element('div', { class: 'panel' }, element('h2', {}, 'Summaries'), summaries.node));
 
   const section = element('section', { data: { view: 'conversation' }, 'aria-labelledby': 'title' },
     element('p', { class: 'crumbs' }, backToList()),
-    element('div', { class: 'heading' }, element('div', {}, heading, about), actions),
+    element('div', { class: 'heading' }, element('div', {}, heading, opening, about), actions),
     notice, content, dialog.node);
 
   const show = page => {
     const { conversation: summary } = page;
     [at, total] = [page.turns_offset, page.turns_total];
     setText(heading, summary.name);
+    setText(opening, titles.of(summary) ?? '');
+    titles.read([summary]);
     const sign = JSON.stringify(summary);
     if (figures.dataset.sign !== sign) {
       figures.dataset.sign = sign;
@@ -61,7 +71,8 @@ export const conversation = ({ signal, parameters: [id] }) => {
     // Shown before it is filled, because the strip measures its width.
     actions.hidden = content.hidden = false;
     columns.update(page.turns, at);
-    turns.update(page.turns.map((turn, index) => ({ ...turn, number: at + index + 1 })).reverse());
+    pageOfTurns = page.turns.map((turn, index) => ({ ...turn, number: at + index + 1 }));
+    showTurns();
     summaries.update(page.summaries);
     told.update(total);
     memory.hidden = page.memory === null;
@@ -102,9 +113,9 @@ const facts = one => [
   ['Turns', count(one.turns)],
   ['Tokens sent → forwarded', element('span', { title: `${count(one.tokens_before)} → ${count(one.tokens_after)}` }, `${short(one.tokens_before)} → ${short(one.tokens_after)}`), saving(one.tokens_before, one.tokens_after)],
   ['Billed', money(one.cost_usd), one.unedited_cost_usd === null ? null : `${money(one.unedited_cost_usd)} unedited`],
-  one.tokens_planned > 0 && one.planned_cost_usd !== null && one.cost_usd !== null
-    ? ['Would have avoided', money(one.cost_usd - one.planned_cost_usd), `would have forwarded ${short(one.tokens_planned)}; nothing was edited`]
-    : ['Avoided', gainOrLoss(avoided(one)), 'before the cost of summaries'],
+  ['Avoided', gainOrLoss(avoided(one)), 'before the cost of summaries'],
+  ...(one.observed > 0 ? [['With all plans applied', `${short(one.tokens_planned)} (${saving(one.tokens_before, one.tokens_planned)})`,
+    `${count(one.observed)} of ${plural(one.turns, 'turn')} only observed${one.planned_cost_usd === null || one.unedited_cost_usd === null ? '' : `; would have avoided ${money(one.unedited_cost_usd - one.planned_cost_usd)}`}`]] : []),
   ['Cached share', percent(one.cached_tokens, one.prompt_tokens), `${short(one.cached_tokens)} of ${short(one.prompt_tokens)} tokens`],
   ['Completion tokens', count(one.completion_tokens)],
   ['Last seen', timeOf(one.last), ['first ', timeOf(one.first)]],
@@ -112,7 +123,7 @@ const facts = one => [
 ].map(([name, value, more]) => element('div', {}, element('dt', {}, name), element('dd', {}, value), more ? element('dd', { class: 'note' }, more) : null));
 
 export const outcomeBadge = turn => {
-  if (turn.overflow_rejected || turn.outcome === 'refused') return badge(`${turn.status} refused`, 'bad');
+  if (turn.overflow_rejected || turn.outcome === 'refused') return badge(`${turn.status} refused`, 'bad', turn.reason);
   const wait = turn.retry_after_s === null ? '' : `; retry after ${turn.retry_after_s} s`;
   if (turn.outcome === 'upstream_error') return badge(`${turn.status} upstream error`, 'bad', `the upstream answered with an error, or not at all${wait}`);
   if (turn.outcome === 'upstream_broke') return badge(`${turn.status} upstream broke off`, 'bad', 'the response ended before it was complete');
@@ -120,18 +131,40 @@ export const outcomeBadge = turn => {
   return badge(`${turn.status} ${turn.outcome}`, turn.status >= 400 ? 'bad' : 'good');
 };
 
-const turnTable = id => {
-  const number = (label, of, title = null) => ({ label, of, title, kind: 'number' });
+const HAS = {
+  errors: turn => turn.outcome === 'upstream_error' || turn.outcome === 'upstream_broke',
+  refusals: isRefused,
+  degraded: turn => turn.degraded !== null,
+  any: turn => HAS.errors(turn) || HAS.refusals(turn) || HAS.degraded(turn),
+};
+const SORTS = {
+  turn: turn => turn.number, sent: turn => turn.tokens_before, forwarded: turn => (isRefused(turn) ? 0 : forwardedOf(turn)),
+  cached: turn => (turn.prompt_tokens > 0 ? turn.cached_tokens / turn.prompt_tokens : null), cost: turn => turn.cost_usd,
+};
+
+/** The turns of a page that match, sorted. Those without a figure come last in both directions. */
+const arranged = (turns, { sort, direction, trouble }) => {
+  const figure = SORTS[sort], sign = direction === 'asc' ? 1 : -1;
+  const compare = (one, other) => {
+    const [a, b] = [figure(one), figure(other)];
+    if (a === null || b === null) return (a === null) - (b === null);
+    return sign * (a - b) || other.number - one.number;
+  };
+  return turns.filter(turn => trouble === '' || HAS[trouble](turn)).sort(compare);
+};
+
+const turnTable = (id, order) => {
+  const number = (label, sort, of, title = null) => ({ label, sort, of, title, kind: 'number' });
   return table({
-    caption: 'Turns, newest first', key: row => row.number, attributes: row => ({ data: { number: row.number } }),
+    caption: 'Turns', order, key: row => row.number, attributes: row => ({ data: { number: row.number } }),
     columns: [
-      { label: 'Turn', head: true, sign: row => row.number, of: row => element('a', { href: turnLink(id, row.number) }, `Turn ${row.number}`) },
+      { label: 'Turn', head: true, sort: 'turn', sign: row => row.number, of: row => element('a', { href: turnLink(id, row.number) }, `Turn ${row.number}`) },
       { label: 'Time', sign: row => row.at, of: row => timeOf(row.at) },
-      number('Sent', row => count(row.tokens_before)),
-      number('Forwarded', row => (row.outcome === 'refused' ? 'nothing' : count(forwardedOf(row)))),
+      number('Sent', 'sent', row => count(row.tokens_before)),
+      number('Forwarded', 'forwarded', row => (row.outcome === 'refused' ? 'nothing' : count(forwardedOf(row)))),
       { label: 'Edited', sign: row => `${row.observed} ${row.masked.length} ${row.trimmed.length} ${row.folded} ${row.dropped}`, of: editsOf },
-      number('Cached', row => percent(row.cached_tokens, row.prompt_tokens), 'as counted by the provider'),
-      number('Cost', row => money(row.cost_usd)),
+      number('Cached', 'cached', row => percent(row.cached_tokens, row.prompt_tokens), 'as counted by the provider'),
+      number('Cost', 'cost', row => money(row.cost_usd)),
       { label: 'Status', kind: 'notes', sign: row => `${row.status}${row.outcome}${row.degraded}${row.observed}`, of: row => [outcomeBadge(row), row.degraded ? badge(row.degraded, 'warn', 'degraded') : null, row.observed ? badge('observed only', '', 'nothing was edited') : null] },
     ],
   });

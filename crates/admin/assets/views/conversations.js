@@ -6,6 +6,7 @@ import { ago, avoided, count, exactMoney, money, percent, plural, saving, shorte
 import { follow, oneAtATime } from '../live.js';
 import { table } from '../table.js';
 import { nothingYet, problem } from './notice.js';
+import { openingOf, openings } from './opening.js';
 
 const PAGE = 50;
 // A filtered list makes the server scan all conversations, so it is not reloaded with every request.
@@ -14,8 +15,9 @@ const STRATEGIES = ['passthrough', 'masking', 'summarization', 'hybrid', 'window
 
 // Module state, so that coming back from a conversation shows the same list. It never goes into the URL.
 const NO_FILTER = { search: '', route: '', model: '', strategy: '', trouble: '', active: '', hint: false };
-const filters = { ...NO_FILTER, sort: 'last', pages: [0] };
-const TROUBLES = [['', 'any or none'], ['any', 'anything wrong'], ['errors', 'upstream errors'], ['refusals', 'refused'], ['degraded', 'degraded']];
+const NEWEST = { sort: 'last', direction: 'desc' };
+const filters = { ...NO_FILTER, ...NEWEST, pages: [0] };
+export const TROUBLES = [['', 'any or none'], ['any', 'anything wrong'], ['errors', 'upstream errors'], ['refusals', 'refused'], ['degraded', 'degraded']];
 const ACTIVE = [['', 'any time'], ['3600000', 'last hour'], ['86400000', 'last day'], ['604800000', 'last week']];
 
 export const conversations = ({ signal }) => {
@@ -39,7 +41,7 @@ export const conversations = ({ signal }) => {
   const known = { route: new Set(), model: new Set(), strategy: new Set(STRATEGIES) };
 
   const titles = openings(signal, () => list.update(shown));
-  const list = rows(titles, { current: () => filters.sort, choose: sort => { filters.sort = sort; restart(); } });
+  const list = rows(titles, { current: () => filters, choose: (sort, direction) => { Object.assign(filters, { sort, direction }); restart(); } });
   const notice = element('div');
   const range = element('p', { class: 'range', role: 'status' });
   const earlier = element('button', { type: 'button', id: 'previous', on: { click: () => { filters.pages.pop(); read(); } } }, 'Previous');
@@ -63,7 +65,7 @@ export const conversations = ({ signal }) => {
     }
   };
 
-  const isFiltered = () => filters.sort !== 'last' || Object.entries(NO_FILTER).some(([name, none]) => filters[name] !== none);
+  const isFiltered = () => filters.sort !== 'last' || filters.direction !== 'desc' || Object.entries(NO_FILTER).some(([name, none]) => filters[name] !== none);
   const clear = () => {
     Object.assign(filters, NO_FILTER);
     [search.value, trouble.value, active.value] = ['', '', ''];
@@ -100,9 +102,9 @@ export const conversations = ({ signal }) => {
 
   const read = () => {
     const thisRead = lastRead += 1;
-    const { search: words, route, model, strategy, trouble, active, sort } = filters;
+    const { search: words, route, model, strategy, trouble, active, sort, direction } = filters;
     const since = active === '' ? null : Date.now() - Number(active);
-    const parameters = { offset: filters.pages.at(-1), limit: PAGE, search: words, route, model, strategy, trouble, since, sort: sort === 'last' ? null : sort, hint: filters.hint ? 1 : null };
+    const parameters = { offset: filters.pages.at(-1), limit: PAGE, search: words, route, model, strategy, trouble, since, sort: sort === 'last' ? null : sort, order: direction === 'desc' ? null : direction, hint: filters.hint ? 1 : null };
     return attempt(signal, async () => {
       const page = await retryWhileUnreachable(signal, () => get('/api/conversations', parameters, signal));
       if (thisRead === lastRead) show(page);
@@ -131,44 +133,29 @@ export const conversations = ({ signal }) => {
   return { section, title: 'Conversations' };
 };
 
-// A conversation without a name of its own is recognised by its first message.
-const AUTOMATIC = /^(auto|session)-[0-9a-f]{16}$/;
-
-/** The first user messages of conversations with automatic names, read one after the other. */
-const openings = (signal, changed) => {
-  const known = new Map();
-  const of = row => known.get(row.id) ?? null;
-  const read = oneAtATime(async (conversations = []) => {
-    for (const { id, name } of conversations) {
-      if (signal.aborted || known.has(id) || !AUTOMATIC.test(name)) continue;
-      known.set(id, null);
-      await attempt(signal, async () => {
-        const { messages } = await get(`/api/conversations/${id}/messages`, { limit: 5 }, signal);
-        const first = messages.map(entry => entry.message).find(message => message?.role === 'user');
-        const content = [first?.content ?? ''].flat().map(part => (typeof part === 'string' ? part : part?.text ?? '')).join(' ').trim();
-        known.set(id, content === '' ? null : content.slice(0, 120));
-        changed();
-      }, () => {});
-    }
-  });
-  return { of, read };
-};
-
 const model = row => [row.route, ' ', row.model, ' ', element('span', { class: 'note' }, row.strategy)];
-const isObserved = row => row.tokens_planned > 0;
-const planned = row => (isObserved(row) ? row.tokens_planned : row.tokens_after);
+const wouldTitle = row => `${count(row.observed)} of ${plural(row.turns, 'turn')} only observed: this is what all plans together would have done`;
+const planned = row => (row.observed > 0 ? row.tokens_planned : row.tokens_after);
+/** What was saved of the tokens; where plans were only observed, what would have been if all had been applied. */
+export const savedOf = row => element('span', { title: row.observed > 0 ? wouldTitle(row) : 'of the prompt tokens' },
+  saving(row.tokens_before, planned(row)).replace(' saved', row.observed > 0 ? ' (would)' : ''));
+/** The same of the cost. */
+export const avoidedOf = row => (row.observed > 0 && row.planned_cost_usd !== null && row.unedited_cost_usd !== null
+  ? element('span', { title: wouldTitle(row) }, `${money(row.unedited_cost_usd - row.planned_cost_usd)} (would)`)
+  : gainOrLoss(avoided(row)));
+export const savedSign = row => [row.observed, row.turns, row.tokens_before, row.tokens_after, row.tokens_planned, row.cost_usd, row.planned_cost_usd, row.unedited_cost_usd].join();
 
 const rows = (titles, order) => table({
   caption: 'Conversations', key: row => row.id, cards: true, order,
   attributes: row => ({ data: { id: row.id } }),
   columns: [
-    { label: 'Name', head: true, kind: 'name', sign: row => `${row.name} ${titles.of(row)}`, of: row => [element('a', { href: conversationLink(row.id), title: row.name }, row.name), titles.of(row) === null ? null : element('span', { class: 'note opening' }, titles.of(row))] },
-    { label: 'Route, model, strategy', kind: 'word', sign: row => `${row.route} ${row.model} ${row.strategy}`, of: model },
+    { label: 'Name', head: true, kind: 'name', sort: 'name', ascending: true, sign: row => `${row.name} ${titles.of(row)}`, of: row => [element('a', { href: conversationLink(row.id), title: row.name }, row.name), openingOf(titles.of(row))] },
+    { label: 'Route, model, strategy', kind: 'word', sort: 'route', ascending: true, sign: row => `${row.route} ${row.model} ${row.strategy}`, of: model },
     { label: 'Turns', kind: 'number', sort: 'turns', of: row => count(row.turns) },
-    { label: 'Sent → forwarded', kind: 'number', sort: 'sent', sign: row => `${row.tokens_before} ${planned(row)}`, of: row => [shortened(row.tokens_before), ' → ', shortened(planned(row)), isObserved(row) ? ' (would)' : null] },
-    { label: 'Saved', kind: 'gauge', sort: 'saved', sign: row => `${row.tokens_before} ${planned(row)}`, of: row => [gauge({ tokens_before: row.tokens_before, tokens_after: planned(row) }), saving(row.tokens_before, planned(row)).replace(' saved', isObserved(row) ? ' (would)' : '')] },
+    { label: 'Sent → forwarded', kind: 'number', sort: 'sent', sign: savedSign, of: row => [shortened(row.tokens_before), ' → ', shortened(planned(row)), row.observed > 0 ? ' (would)' : null] },
+    { label: 'Saved', kind: 'gauge', sort: 'saved', sign: savedSign, of: row => [gauge({ tokens_before: row.tokens_before, tokens_after: planned(row) }), savedOf(row)] },
     { label: 'Billed', kind: 'number', sort: 'billed', of: row => money(row.cost_usd) },
-    { label: 'Avoided', kind: 'number', sort: 'avoided', title: 'cost as sent minus cost billed', sign: row => `${avoided(row)} ${row.planned_cost_usd}`, of: row => (isObserved(row) && row.planned_cost_usd !== null && row.cost_usd !== null ? element('span', { title: 'would have been avoided; nothing was edited' }, `${money(row.cost_usd - row.planned_cost_usd)} (would)`) : gainOrLoss(avoided(row))) },
+    { label: 'Avoided', kind: 'number', sort: 'avoided', title: 'cost as sent minus cost billed', sign: savedSign, of: avoidedOf },
     { label: 'Last seen', kind: 'notes', sort: 'last', sign: row => `${ago(row.last)} ${row.stop_hint} ${row.refusals} ${row.errors} ${row.degraded}`, of: row => [timeOf(row.last, ago(row.last)), ' ', notes(row)].flat() },
   ],
 });

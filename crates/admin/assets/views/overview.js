@@ -1,7 +1,7 @@
 // The overview: live figures over a time range.
 import { attempt, get, retryWhileUnreachable } from '../api.js';
 import { badge, element, field, setOptions, setText, scrollBox } from '../dom.js';
-import { count, exactMoney, fullTime, money, percent, plural, saving, share, shortened, span, timeOf } from '../format.js';
+import { count, exactMoney, fullTime, isOnlyObserved, money, percent, plural, saving, share, shortened, span, timeOf } from '../format.js';
 import { follow, isPaused, oneAtATime } from '../live.js';
 import { addPoint, resample, stepOf, withoutPast } from '../series.js';
 import { table } from '../table.js';
@@ -30,7 +30,7 @@ export const overview = ({ signal }) => {
   const process = element('p', { class: 'process' });
   const sub = element('p', { class: 'sub' }, 'Figures of the last day.');
   const notice = element('div');
-  const latest = recent();
+  const latest = recent(signal);
   const routes = breakdown('route', name => choose({ route: name }));
   const models = breakdown('model', name => choose({ model: name }));
   const reasons = reasonTable('Degradations by reason', 'No degradations.', 'reason', 'degraded');
@@ -165,17 +165,17 @@ const breakdown = (dimension, choose) => {
       { label: dimension, head: true, sign: row => `${row.name} ${row.names ?? ''}`, of: row => [element('button', { type: 'button', class: 'as-link', title: `Show only this ${dimension}`, on: { click: () => choose(row.name) } }, row.name), row.names?.length > 0 ? element('span', { class: 'note' }, ` ${row.names.join(', ')}`) : null] },
       number('requests', row => count(row.requests)),
       { label: 'sent → forwarded', kind: 'number', title: 'prompt tokens', sign: row => `${row.tokens_before} ${row.tokens_after}`, of: row => [shortened(row.tokens_before), ' → ', shortened(row.tokens_after)] },
-      number('saved', row => saving(row.tokens_before, row.observed > 0 ? row.would_tokens_after : row.tokens_after).replace(' saved', row.observed > 0 ? ' (would)' : ''), 'of the prompt tokens'),
+      number('saved', row => (isOnlyObserved(row) ? saving(row.tokens_before, row.would_tokens_after).replace(' saved', ' (would)') : saving(row.tokens_before, row.tokens_after).replace(' saved', '')), 'of the prompt tokens'),
       number('cached', row => percent(row.cached_tokens, row.prompt_tokens), 'cached share of the prompt, as counted by the provider'),
       number('billed', row => money(row.cost_usd)),
-      { label: 'avoided', kind: 'number', title: 'cost as sent minus cost billed and summaries', sign: row => `${row.avoided_usd} ${row.would_avoid_usd}`, of: row => amount(row) },
+      { label: 'avoided', kind: 'number', title: 'cost as sent minus cost billed and summaries', sign: row => `${row.avoided_usd} ${row.would_avoid_usd} ${isOnlyObserved(row)}`, of: row => amount(row) },
       { label: 'failed', kind: 'number', title: 'upstream errors, refusals and degradations', sign: row => `${row.errors} ${row.refusals} ${row.degraded}`, of: row => trouble(row) },
     ],
   });
   return { node: scrollBox(`Figures by ${dimension}`, rows.node), update: rows.update };
 };
 
-const amount = row => (row.observed > 0
+const amount = row => (isOnlyObserved(row)
   ? element('span', { title: 'would have been avoided; nothing was edited' }, `${money(row.would_avoid_usd)} (would)`)
   : element('span', { class: row.avoided_usd < 0 ? 'more' : row.avoided_usd > 0 ? 'less' : '', title: exactMoney(row.avoided_usd) }, money(row.avoided_usd)));
 

@@ -17,6 +17,14 @@ const lines = (caption, rows) => element('table', { class: 'sum' }, element('cap
 
 /** The arithmetic of the budget; `used` is null if nothing was counted. */
 export const budgetLines = ({ window, windowNote, safe, output, outputNote, overhead, input, before, used }) => {
+  // An empty budget is a limit; one that is not known is none.
+  if (input === null || (input === 0 && !window)) {
+    return lines('Budget calculation', [
+      ['', 'window', null, 'unknown, so nothing limits the request'],
+      before === null || before === used ? null : ['', 'sent by the client', before],
+      ['', 'used', used, '', 'total'],
+    ]);
+  }
   const room = Math.max(0, safe - output - overhead);
   return lines('Budget calculation', [
     ['', 'window', window, windowNote],
@@ -36,7 +44,7 @@ const budgetTable = ({ budget, usage }) => budgetLines({
   before: usage.before, used: usage.after,
 });
 
-const TONES = { keep: 'keep', mask: 'mask', untag: 'untag', 'mask+untag': 'mask', fold: 'fold', drop: 'drop' };
+const TONES = { keep: 'keep', mask: 'mask', trim: 'trim', 'trim+untag': 'trim', untag: 'untag', 'mask+untag': 'mask', fold: 'fold', drop: 'drop' };
 
 const messageTable = messages => {
   const rows = table({

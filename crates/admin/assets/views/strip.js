@@ -96,7 +96,7 @@ export const strip = (id, signal) => {
     const y = tokens => HEIGHT - BOTTOM - tokens / max * (HEIGHT - TOP - BOTTOM);
     wide = Math.max(NARROW, Math.min(WIDE, Math.floor(box.clientWidth / turns.length)));
     const width = turns.length * wide;
-    budget.textContent = fits ? `budget: ${count(limit)} tokens` : `budget: ${count(limit)} tokens, above the scale`;
+    budget.textContent = limit === 0 ? 'no budget: the window is unknown' : fits ? `budget: ${count(limit)} tokens` : `budget: ${count(limit)} tokens, above the scale`;
     axis.replaceChildren(svg('text', { x: AXIS - 6, y: 12, 'text-anchor': 'end' }, 'tokens'));
     drawing.replaceChildren(hatch());
     drawing.setAttribute('width', width);
@@ -106,7 +106,8 @@ export const strip = (id, signal) => {
     }
     turns.forEach((turn, place) => drawing.append(column(turn, place, offset + place + 1, y)));
     if (fits) {
-      const path = turns.map((turn, place) => `${place === 0 ? 'M' : 'L'}${place * wide} ${y(turn.budget)}H${(place + 1) * wide}`).join('');
+      // The line is interrupted where a model's window is unknown, and with it the budget.
+      const path = turns.map((turn, place) => (turn.budget === 0 ? '' : `${place > 0 && turns[place - 1].budget > 0 ? 'L' : 'M'}${place * wide} ${y(turn.budget)}H${(place + 1) * wide}`)).join('');
       drawing.append(svg('path', { class: 'budget', d: path }));
     }
   };

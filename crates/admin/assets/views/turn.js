@@ -6,6 +6,7 @@ import { avoided, count, micros, millis, money, percent, plural, saving, timeOf 
 import { outcomeBadge } from './conversation.js';
 import { gainOrLoss } from './conversations.js';
 import { problem } from './notice.js';
+import { openings } from './opening.js';
 import { budgetLines, planOf } from './plan.js';
 import { forwardedOf, isRefused } from './strip.js';
 import { summaryBody } from './summary.js';
@@ -16,15 +17,19 @@ export const turn = ({ signal, parameters: [id, digits] }) => {
   const number = Number(digits);
   const heading = element('h1', { id: 'title', tabindex: -1 }, `Turn ${number}`);
   const about = element('p', { class: 'sub' });
+  const opening = element('p', { class: 'sub opening' });
+  const titles = openings(signal, () => opening.replaceChildren(titles.of({ id }) ?? ''));
   const neighbours = element('nav', { class: 'near', 'aria-label': 'Turns' });
   const place = element('div');
   const section = element('section', { data: { view: 'turn' }, 'aria-labelledby': 'title' },
     element('p', { class: 'crumbs' }, backToList(), ' / ', element('a', { href: conversationLink(id) }, 'This conversation')),
-    element('div', { class: 'heading' }, element('div', {}, heading, about), neighbours), place);
+    element('div', { class: 'heading' }, element('div', {}, heading, about, opening), neighbours), place);
 
   const show = page => {
     const { conversation, turn: record } = page;
     setText(heading, `Turn ${count(number)} of ${count(page.turns_total)}`);
+    setText(opening, titles.of(conversation) ?? '');
+    titles.read([conversation]);
     about.replaceChildren(conversation.name, ' · ', timeOf(record.at), ` · ${record.route} · ${record.model} · ${record.strategy} · `, outcomeBadge(record),
       record.degraded ? badge(`degraded: ${record.degraded}`, 'warn') : '', record.native ? badge('native', '', 'left to the provider, which was asked to manage the context') : '', record.observed ? badge('observed only', '', 'nothing was edited') : '');
     neighbours.replaceChildren(
@@ -50,13 +55,33 @@ export const turn = ({ signal, parameters: [id, digits] }) => {
   return { section, title: `Turn ${number}, conversation ${id.slice(0, 8)}` };
 };
 
+// What the codes of refusals mean, in the words of the configuration.
+const REASONS = {
+  max_turns_exceeded: 'the conversation has as many turns as `context.limits.max_turns` allows',
+  max_cost_exceeded: 'the conversation has cost as much as `context.limits.max_cost_usd` allows',
+  conversation_busy: 'another request of the conversation was still running',
+  store_unavailable: 'the store did not answer, and the route forwards nothing without it',
+  overloaded: 'the gateway was overloaded', shutting_down: 'the gateway was shutting down',
+};
+const FAILURES = {
+  upstream_unreachable: 'The upstream could not be reached, or closed the connection before it answered',
+  upstream_timeout: 'The upstream did not answer in time', upstream_closed: 'The upstream broke off before its answer was complete',
+  upstream_error: 'The upstream ended its answer with an error',
+};
+
+/** The limit that decided: what a request is refused above is often more than its budget. */
+const limitOf = ({ budget, window, refuse_above: limit }) => {
+  if (limit === 0 || limit === budget) return `the input budget of ${count(budget)}`;
+  return limit === window ? `the model’s window of ${count(window)}` : `the ${count(limit)} that a window of ${count(window)} leaves`;
+};
+
 // Why a turn has no answer, or half of one. The plan says what was decided, not what became of the request.
 const failure = record => {
   const wait = record.retry_after_s === null ? '' : ` It asks the client to wait ${record.retry_after_s} s.`;
-  if (record.overflow_rejected) return `Tidegate refused it with context_budget_exceeded: ${count(record.tokens_after)} tokens do not fit the input budget of ${count(record.budget)}.`;
-  if (record.outcome === 'refused') return `Tidegate refused it with status ${record.status}; nothing was forwarded.`;
-  if (record.outcome === 'upstream_error') return record.status === 502 || record.status === 504 ? 'The upstream could not be reached, or did not answer in time.' : `The upstream answered with status ${record.status}.${wait}`;
-  if (record.outcome === 'upstream_broke') return 'The upstream broke off before its answer was complete.';
+  if (record.overflow_rejected) return `Tidegate refused it with context_budget_exceeded: ${count(record.tokens_after)} tokens do not fit ${limitOf(record)}.`;
+  if (record.outcome === 'refused') return `Tidegate refused it with ${record.reason ?? `status ${record.status}`}${REASONS[record.reason] ? `: ${REASONS[record.reason]}` : ''}. Nothing was forwarded.`;
+  if (record.outcome === 'upstream_error') return record.reason === null ? `The upstream answered with status ${record.status}.${wait}` : `${FAILURES[record.reason] ?? 'The upstream failed'} (${record.reason}).`;
+  if (record.outcome === 'upstream_broke') return `${FAILURES[record.reason] ?? 'The upstream broke off before its answer was complete'}${record.reason === null ? '' : ` (${record.reason})`}.`;
   if (record.outcome === 'client_closed') return 'The client left before the answer was complete.';
   return null;
 };
@@ -82,16 +107,20 @@ const recorded = ({ turn: record, missing }, cause) => element('div', { class: '
       window: record.window, safe: record.safe, output: record.output, overhead: record.overhead, input: record.budget, before: record.tokens_before,
       used: isRefused(record) ? record.tokens_before : forwardedOf(record),
     })),
-    element('div', { class: 'panel' }, element('h2', {}, 'Edits'), pairs([
+    element('div', { class: 'panel' }, element('h2', {}, record.observed ? 'Edits, had they been applied' : 'Edits'), pairs([
       ['messages', count(record.messages)],
-      ['masked', record.masked.length > 0 ? `${count(record.masked.length)} (${record.masked.join(', ')}), ${plural(record.saved_by_masking, 'token')} saved` : 'none'],
-      ['trimmed', record.trimmed.length > 0 ? `${count(record.trimmed.length)} (${record.trimmed.join(', ')}), ${plural(record.saved_by_trimming, 'token')} saved` : 'none'],
+      ...edits(record).map(([name, text]) => [record.observed && text !== 'none' ? `would be ${name}` : name, text]),
       ['postponed', record.postponed > 0 ? plural(record.postponed, 'message') : 'none'],
-      ['folded', record.folded > 0 ? `${count(record.folded)}, ${plural(record.folded_tokens, 'token')}` : 'none'],
-      ['dropped', record.dropped > 0 ? `${count(record.dropped)}, ${plural(record.dropped_tokens, 'token')}` : 'none'],
       ['summary', record.summary_tokens > 0 ? plural(record.summary_tokens, 'token') : 'none'],
       ...record.recalled.map(one => ['recalled', `${one.messages.join(', ')} in ${plural(one.tokens, 'token')}${one.new ? ', new' : ''}`]),
     ]))));
+
+const edits = record => [
+  ['masked', record.masked.length > 0 ? `${count(record.masked.length)} (${record.masked.join(', ')}), ${plural(record.saved_by_masking, 'token')} saved` : 'none'],
+  ['trimmed', record.trimmed.length > 0 ? `${count(record.trimmed.length)} (${record.trimmed.join(', ')}), ${plural(record.saved_by_trimming, 'token')} saved` : 'none'],
+  ['folded', record.folded > 0 ? `${count(record.folded)}, ${plural(record.folded_tokens, 'token')}` : 'none'],
+  ['dropped', record.dropped > 0 ? `${count(record.dropped)}, ${plural(record.dropped_tokens, 'token')}` : 'none'],
+];
 
 const pairs = facts => element('dl', { class: 'pairs' }, facts.map(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]));
 

@@ -318,7 +318,9 @@ impl Folder {
         if let (Summarizer::Llm(llm), Some(cost)) = (self.summarizer(), cost) {
             gateway.summaries.spent(llm, cost);
         }
-        let labels = gateway.labels(&self.snapshot, self.route(), request.input().requested_model());
+        let input_of = request.input();
+        let (model, dialect) = (input_of.requested_model(), input_of.outline.dialect);
+        let labels = gateway.labels(&self.snapshot, self.route(), model, dialect);
         gateway
             .metrics()
             .summarized(&labels, &tidegate_telemetry::Summarized { calls, input, output, cost, is_made });

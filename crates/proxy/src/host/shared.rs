@@ -5,6 +5,7 @@ use crate::host::snapshot::{SetupError, Snapshot};
 use crate::host::summary_limits::SummaryLimits;
 use crate::host::windows::LearntWindows;
 use crate::observe::request::Sinks;
+use crate::observe::spans::provider_of;
 use crate::transport::overload::Overload;
 use crate::transport::tls;
 use arc_swap::ArcSwap;
@@ -14,9 +15,9 @@ use tidegate_config::{Route, Settings};
 use tidegate_engine::Timestamp;
 use tidegate_store::{Conversations, wall_clock};
 use tidegate_telemetry::{
-    ArchiveCounts, Format, Labels, Load, LogSink, Metrics, ModelTally, OTHER_MODEL, WindowFact, provider,
+    ArchiveCounts, Format, Labels, Load, LogSink, Metrics, ModelTally, OTHER_MODEL, WindowFact,
 };
-use tidegate_wire::Reader;
+use tidegate_wire::{Dialect, Reader};
 
 /// What all workers share: the configuration in force, what has been learnt, and where requests are reported.
 #[derive(Debug)]
@@ -170,10 +171,16 @@ impl Gateway {
     }
 
     /// What requests for this model on this route are counted under.
-    pub(crate) fn labels(&self, snapshot: &Snapshot, route: &Route, requested_model: &str) -> Labels {
+    pub(crate) fn labels(
+        &self,
+        snapshot: &Snapshot,
+        route: &Route,
+        requested_model: &str,
+        dialect: Dialect,
+    ) -> Labels {
         let model = snapshot.models.lookup(requested_model);
         let name = if model.is_known { model.name.as_str() } else { OTHER_MODEL };
-        self.metrics().labels(&route.name, name, provider(&route.upstream.url.authority))
+        self.metrics().labels(&route.name, name, provider_of(dialect, &route.upstream.url.authority))
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {

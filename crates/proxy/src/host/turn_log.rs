@@ -21,7 +21,8 @@ use tidegate_wire::{Answer, Dialect, Usage, chain};
 pub(crate) const COST: &str = "cost_nanousd";
 /// The counter of what it would have cost unedited.
 const UNEDITED_COST: &str = "unedited_cost_nanousd";
-/// The counter of what it would have cost as planned, where the plan was only observed.
+/// The counters of what observed turns cost, and of what the same turns would have cost as planned.
+const OBSERVED_COST: &str = "observed_cost_nanousd";
 const PLANNED_COST: &str = "planned_cost_nanousd";
 
 /// How much of an answer that cannot be read counts as one token.
@@ -151,6 +152,7 @@ impl TurnLog {
         record.request_id = facts.request_id;
         record.status = facts.status.as_u16();
         record.outcome = facts.outcome.name().to_owned();
+        record.reason = facts.reason.map(str::to_owned);
         record.first_byte_ms = facts.first_byte.map(millis);
         record.upstream_ms = facts.upstream_latency.map(millis);
         record.retry_after_s = facts.retry_after;
@@ -226,11 +228,15 @@ impl TurnLog {
             .into_iter()
             .any(|outcome| record.outcome == outcome.name());
         let sent = |tokens: Tokens| if is_counted { tokens.0 } else { 0 };
+        let observed_cost = record.cost_usd.filter(|_| record.planned_cost_usd.is_some());
         let counts = [
             ("tokens_before", sent(figures.before)),
             ("tokens_after", sent(figures.forwarded())),
-            // What would have been forwarded, where the plan was only observed.
+            // What was forwarded of turns whose plan was only observed, and what would have been.
+            ("observed", u64::from(figures.observed && is_counted)),
+            ("tokens_observed", if figures.observed { sent(figures.before) } else { 0 }),
             ("tokens_planned", if figures.observed { sent(figures.after) } else { 0 }),
+            (OBSERVED_COST, observed_cost.map_or(0, nanodollars)),
             (PLANNED_COST, record.planned_cost_usd.map_or(0, nanodollars)),
             ("prompt_tokens", reported(record.prompt_tokens)),
             ("completion_tokens", reported(record.completion_tokens)),

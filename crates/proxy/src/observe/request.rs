@@ -102,12 +102,22 @@ pub(crate) struct RequestFacts {
     pub(crate) request_id: String,
     pub(crate) status: StatusCode,
     pub(crate) outcome: Outcome,
+    /// The code of our own error, or why an answer broke off.
+    pub(crate) reason: Option<&'static str>,
     pub(crate) first_byte: Option<Duration>,
     pub(crate) upstream_latency: Option<Duration>,
     pub(crate) retry_after: Option<u64>,
     pub(crate) duration: Duration,
     pub(crate) overhead_us: u64,
     pub(crate) degraded: Option<&'static str>,
+}
+
+impl RequestFacts {
+    /// The same for a request that is about to be answered with this.
+    pub(crate) fn with(self, refusal: &Refusal) -> RequestFacts {
+        let reason = Some(refusal.code());
+        RequestFacts { status: refusal.status(), outcome: refusal.outcome(), reason, ..self }
+    }
 }
 
 /// The status that nginx logs for a request whose client left before it was answered.
@@ -300,6 +310,7 @@ impl RequestObserver {
             request_id: self.head.id.as_str().to_owned(),
             status: self.ending.status,
             outcome: self.ending.outcome,
+            reason: self.ending.refusal.or(self.ending.reason),
             first_byte: self.ending.first_byte,
             upstream_latency: self.ending.upstream.latency,
             retry_after: self.ending.upstream.retry_after,

@@ -7,8 +7,8 @@ use tidegate_config::strategy_name;
 use tidegate_context::{Cost, Figures, Outcome};
 use tidegate_engine::{FoldJob, Strategy, Verdict};
 use tidegate_telemetry::names::{attribute, event};
-use tidegate_telemetry::{KeyValue, RequestSpan, Semconv, UpstreamSpan, known_provider};
-use tidegate_wire::{Answer, Dialect};
+use tidegate_telemetry::{KeyValue, RequestSpan, Semconv, UpstreamSpan, known_provider, provider};
+use tidegate_wire::{Answer, Dialect, Outline};
 
 /// The most of a conversation that a span holds, where it may hold any.
 const MAX_CONTENT: usize = 64 * 1024;
@@ -90,22 +90,51 @@ pub(crate) fn overhead(span: &RequestSpan, overhead_us: u64) {
     }
 }
 
+/// What a client asks for, as far as the conventions name it.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) is_streamed: bool,
+    previous_response: Option<String>,
+    reasoning_level: Option<String>,
+}
+
+impl Asked {
+    pub(crate) fn new(outline: &Outline) -> Asked {
+        Asked {
+            is_streamed: outline.stream,
+            previous_response: outline.previous_response.clone(),
+            reasoning_level: outline.reasoning_level.clone(),
+        }
+    }
+}
+
 /// The upstream is about to be called. `conversation` is the client's own id, if it gave one: the conventions allow no other.
 /// `content` is given only where spans may hold content.
 pub(crate) fn asked(
     call: &UpstreamSpan,
     conversation: Option<String>,
-    is_streamed: bool,
+    asked: Asked,
     figures: Option<&Figures>,
+    semconv: Semconv,
     content: Option<&SendBody>,
 ) {
     if let Some(conversation) = conversation {
         call.set(attribute::CONVERSATION_ID, conversation);
     }
-    if figures.is_some_and(|figures| figures.folded > 0 && !figures.observed) {
-        call.set(attribute::CONVERSATION_COMPACTED, true);
+    if semconv.has_new() {
+        if figures.is_some_and(|figures| figures.folded > 0 && !figures.observed) {
+            call.set(attribute::CONVERSATION_COMPACTED, true);
+        }
+        for (key, text) in [
+            (attribute::PREVIOUS_RESPONSE, asked.previous_response),
+            (attribute::REASONING_LEVEL, asked.reasoning_level),
+        ] {
+            if let Some(text) = text {
+                call.set(key, text);
+            }
+        }
     }
-    if is_streamed {
+    if asked.is_streamed {
         call.set(attribute::REQUEST_STREAM, true);
     }
     if let Some(messages) = content.and_then(SendBody::whole).and_then(|body| messages(&body)) {
@@ -113,13 +142,21 @@ pub(crate) fn asked(
     }
 }
 
-/// Which API was called. The name of a host that is not known does not say whose protocol it speaks.
+/// The provider that spans and metrics name. The name of a host that is not known does not say whose protocol it speaks.
+pub(crate) fn provider_of(dialect: Dialect, authority: &str) -> &'static str {
+    match dialect {
+        Dialect::Messages => known_provider(authority).unwrap_or("anthropic"),
+        Dialect::Chat | Dialect::Responses => provider(authority),
+    }
+}
+
+/// Which API was called.
 pub(crate) fn spoken(call: &UpstreamSpan, dialect: Dialect, authority: &str) {
     let api = match dialect {
         Dialect::Chat => "chat_completions",
         Dialect::Responses => "responses",
         Dialect::Messages => {
-            call.set(attribute::PROVIDER, known_provider(authority).unwrap_or("anthropic"));
+            call.set(attribute::PROVIDER, provider_of(dialect, authority));
             return;
         }
     };

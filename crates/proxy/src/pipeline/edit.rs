@@ -9,7 +9,7 @@ use crate::host::snapshot::Snapshot;
 use crate::host::summarize::CallerKey;
 use crate::host::turn_log::{self, AnswerRead, COST, model_label};
 use crate::host::worker::Worker;
-use crate::observe::request::{RequestFacts, RequestObserver};
+use crate::observe::request::RequestObserver;
 use crate::observe::spans;
 use crate::pipeline::identify::{Access, branch_points, identify, is_known};
 use crate::pipeline::put_back::{may_have_recalled, put_back};
@@ -31,7 +31,7 @@ use tidegate_engine::Strategy;
 use tidegate_store::{Degraded, Generation, Recalled};
 use tidegate_telemetry::SpanParent;
 use tidegate_telemetry::names::span;
-use tidegate_wire::Outline;
+use tidegate_wire::{Dialect, Outline};
 
 /// A chat completion on a route that manages it.
 pub(crate) struct Managed<'a> {
@@ -74,7 +74,10 @@ impl<'a> Managed<'a> {
         if strategy == Strategy::Passthrough {
             observer.asks_for(&label);
         }
-        observer.count_under(worker.gateway.labels(snapshot, route, &label));
+        // What cannot be read says nothing of its dialect but by its path.
+        let dialect = received.chat.as_ref().map(|(_, outline)| outline.dialect);
+        let dialect = dialect.or_else(|| Dialect::of_path(path)).unwrap_or(Dialect::Chat);
+        observer.count_under(worker.gateway.labels(snapshot, route, &label, dialect));
         spans::routed(&observer.span, &route.name, strategy);
         Ok(Some(Managed { worker, snapshot, index, route, strategy }))
     }
@@ -276,7 +279,7 @@ impl<'a> Managed<'a> {
             spans::planned(&observer.span, outcome);
         }
         let Some(identity) = folder.identity.clone() else { return };
-        let facts = RequestFacts { status: refusal.status(), outcome: refusal.outcome(), ..observer.facts() };
+        let facts = observer.facts().with(refusal);
         if let Some(log) =
             turn_log::refused((identity, rewritten.generation), &self.route.name, input, outcome, facts)
         {

@@ -29,7 +29,7 @@ use crate::host::snapshot::Snapshot;
 use crate::host::turn_log::model_label;
 use crate::host::worker::Worker;
 use crate::observe::request::RequestObserver;
-use crate::observe::spans;
+use crate::observe::spans::{self, Asked};
 use crate::reply::headers::{put, turn_headers};
 use crate::reply::refusal::{Refusal, refuse};
 use crate::transport::body::{SendBody, Upload};
@@ -207,7 +207,7 @@ async fn complete_chat(
         return send(worker, snapshot.default_upstream(), head, body, observer, headers, None).await;
     };
     let requested_model = model_label(received.model());
-    let is_streamed = received.chat.as_ref().is_some_and(|(_, outline)| outline.stream);
+    let asked = received.chat.as_ref().map(|(_, outline)| Asked::new(outline)).unwrap_or_default();
     let Edited { head, sent, folder, rewritten } = managed.edit(received, lane, observer).await?;
     let Managed { route, strategy, .. } = managed;
     match &rewritten {
@@ -234,7 +234,8 @@ async fn complete_chat(
     if call.is_enabled() {
         let content = settings.telemetry.content.then_some(&body);
         let own_id = folder.identity.as_ref().and_then(Identity::client_id).map(str::to_owned);
-        spans::asked(&call, own_id, is_streamed, figures.as_ref(), content);
+        let semconv = worker.gateway.metrics().semconv();
+        spans::asked(&call, own_id, asked, figures.as_ref(), semconv, content);
         spans::spoken(&call, dialect, &upstream.settings.url.authority);
     }
     observer.call = Some(call);

@@ -1,7 +1,7 @@
 //! Forwards a prepared request, and keeps its turn until the answer begins.
 
 use crate::host::worker::Worker;
-use crate::observe::request::{RequestFacts, RequestObserver};
+use crate::observe::request::RequestObserver;
 use crate::pipeline::forward::forward;
 use crate::pipeline::remember::PendingTurn;
 use crate::reply::refusal::Refusal;
@@ -63,8 +63,7 @@ impl Unanswered<'_> {
     /// There will be no answer.
     pub(crate) fn fail(&mut self, refusal: &Refusal) {
         if let Some(turn) = self.turn.take() {
-            let (status, outcome) = (refusal.status(), refusal.outcome());
-            turn.abandon(RequestFacts { status, outcome, ..self.observer.facts() });
+            turn.abandon(self.observer.facts().with(refusal));
         }
     }
 }

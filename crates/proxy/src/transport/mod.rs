@@ -17,6 +17,7 @@ pub(crate) mod overload;
 mod paced;
 pub(crate) mod path;
 pub(crate) mod peek;
+pub(crate) mod probe;
 mod refused;
 pub(crate) mod response_body;
 pub(crate) mod server;

@@ -10,7 +10,7 @@ pub(super) fn open_error(file: &Path, error: DatabaseError) -> StoreError {
     let file = file.display();
     match error {
         DatabaseError::DatabaseAlreadyOpen => {
-            StoreError::Failed(format!("`{file}` is in use by another process; give each its own directory"))
+            StoreError::InUse(format!("`{file}` is in use by another process; give each its own directory"))
         }
         DatabaseError::UpgradeRequired(version) => StoreError::Corrupt(format!(
             "`{file}` has file format {version}, which this version cannot read; run the version that wrote \
