@@ -4,7 +4,7 @@ use crate::renderer::tokens;
 use crate::{Author, ConversationState, FoldFailure, FoldState, OwnedSource, OwnedSpeaker, TurnInput};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tidegate_engine::{Digest, FoldJob, Kind, Need, Role, Tokens};
+use tidegate_engine::{Digest, FoldJob, Kind, Need, Role, Tokens, Urgency};
 use tidegate_summary::{Call, MessageRef, Source, Summary, cap, extract, render};
 use tidegate_wire::{CallId, Content, MessageView, ParsedRequest, Part, Results};
 
@@ -92,13 +92,24 @@ impl FoldRequest {
         }
     }
 
-    /// The size to aim for: what the summary may cost, and less than what it replaces unless it has to be made anyway.
+    /// The size to aim for: what the summary may cost.
+    ///
+    /// Only if the request has to shrink at once, it is less than what the summary replaces. Otherwise nothing is left out for that: a
+    /// summary of everything that does not shrink the request is not made.
     fn aim(&self) -> Tokens {
-        let FoldJob { most, worth, need, .. } = self.job;
-        match need {
-            Need::Gain => most.min(Tokens(worth.0 / 5 * 4)),
-            Need::Limit => most,
+        let FoldJob { most, worth, need, urgency, .. } = self.job;
+        match (need, urgency) {
+            (Need::Gain, Urgency::Now) => most.min(Tokens(worth.0 / 5 * 4)),
+            (Need::Gain, Urgency::Later) => most,
+            // As in `finish`.
+            (Need::Limit, _) if most < SHORTEST_MARKER => self.longest(),
+            (Need::Limit, _) => most,
         }
+    }
+
+    /// The most that a summary may cost, whatever is left of the budget.
+    fn longest(&self) -> Tokens {
+        self.input.context.fold.max_tokens.of(&self.input.budget(&self.chat))
     }
 
     /// Caps a summary and decides which messages stay beside it. Also returns the cost of its message.
@@ -114,14 +125,14 @@ impl FoldRequest {
         let summary = cap(whole, covered, &|text| input.scaled(tokens(text, role, encoding)) <= limit);
         // Where not even a marker would fit, it stays as it is: the request is judged with it.
         let summary = if summary.is_empty() && !is_empty && limit < SHORTEST_MARKER {
-            let limit = input.context.fold.max_tokens.of(&input.budget(chat));
+            let limit = self.longest();
             cap(whole, covered, &|text| input.scaled(tokens(text, role, encoding)) <= limit)
         } else {
             summary
         };
         let cost = input.scaled(tokens(&render(&summary, covered), role, encoding));
         // One that has lost every entry would be a message dropped without saying so.
-        let is_lost = summary.is_empty() && !is_empty;
+        let is_lost = summary.is_empty() && (!is_empty || self.says_something());
         if is_lost || (cost >= job.worth && job.need == Need::Gain) {
             return Err(FoldFailure::NoGain);
         }
@@ -129,6 +140,11 @@ impl FoldRequest {
         let state =
             FoldState { summary, keeps_request: job.keeps_request, kept, anchored, seen: job.seen, author };
         Ok((SavedFold { covers: job.covers, covered, state }, cost))
+    }
+
+    /// Whether a summary of any length would have an entry. This reads everything again, but only where a summary came out empty.
+    fn says_something(&self) -> bool {
+        !Material { max_tokens: u64::from(u32::MAX), ..self.material() }.extract().is_empty()
     }
 
     /// Whether no summary can shrink the request, because even one without entries would not.
