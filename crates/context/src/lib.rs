@@ -71,7 +71,7 @@ pub use assess::{Assessment, Rule};
 pub use blocks::BlockSizes;
 pub use excerpt::PlacedExcerpt;
 pub use figures::{Figures, LeftOut, MadeFold};
-pub use fold::{CompletedFold, FoldRequest, Material, SavedFold};
+pub use fold::{CompletedFold, FinishedFold, FoldRequest, Material, SavedFold};
 pub use fold_failure::FoldFailure;
 pub use fold_state::{Author, FoldState};
 pub use input::{TurnInput, needs_turn};

@@ -120,9 +120,9 @@ impl TurnInput {
         None
     }
 
-    /// The room for a new excerpt.
+    /// The room for a new excerpt. With it, a request is never longer than what the client sent.
     fn room(&self, plan: &Plan) -> Tokens {
-        let max = self.context.recall.max_tokens;
+        let max = self.context.recall.max_tokens.min(plan.before.saturating_sub(plan.after));
         let free = plan.budget.input.map(|input| input.saturating_sub(plan.after).share(FREE_SHARE));
         free.map_or(max, |free| free.min(max))
     }

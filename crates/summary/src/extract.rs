@@ -44,6 +44,11 @@ pub fn extract(previous: Option<&Summary>, sources: &[Source<'_>], max_tokens: u
     bounded(summary, |_| true)
 }
 
+/// The words of every language with a table that tell nothing of a subject.
+pub fn plain_words() -> impl Iterator<Item = &'static str> {
+    cue::plain_words()
+}
+
 /// The approximate length of the frame and of three headings. Where there are more, it is made again a little shorter.
 const FRAME_TOKENS: f64 = 75.0;
 const MAX_TRIES: usize = 3;

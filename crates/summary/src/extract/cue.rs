@@ -193,6 +193,14 @@ const UNSPACED: [Language; 2] = [
     },
 ];
 
+/// The words that tell nothing of a subject: grammar, and lone words of thanks, agreement and denial.
+pub(super) fn plain_words() -> impl Iterator<Item = &'static str> {
+    let lists = ALPHABETIC.iter().chain(&UNSPACED).flat_map(|language| {
+        [language.function, language.filler, language.reject, language.deny, language.and]
+    });
+    lists.flat_map(phrases).filter(|phrase| !phrase.contains(' '))
+}
+
 /// The words of a phrase.
 type Phrase = (Vec<&'static str>, Cue);
 

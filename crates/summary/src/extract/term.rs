@@ -35,7 +35,7 @@ pub(super) struct Terms {
     pub(super) numbers: Vec<TermId>,
     pub(super) found: Cues,
     pub(super) words: usize,
-    /// Whether the first word is content.
+    /// Whether the first word is content. Never where words are not separated.
     pub(super) begins_with_content: bool,
 }
 
@@ -56,7 +56,8 @@ impl Lexicon {
                 role[place] = Some(cue);
             }
         });
-        terms.begins_with_content = role.first().is_some_and(Option::is_none);
+        let is_spaced = words.first().is_some_and(|word| !word.is_unspaced);
+        terms.begins_with_content = is_spaced && role.first().is_some_and(Option::is_none);
         let mut follows_number = false;
         for ((word, lower), role) in words.iter().zip(&lower).zip(role) {
             if word.is_unspaced {
