@@ -82,6 +82,8 @@ pub use outcome::{DueFold, Ending, Outcome};
 pub use pinned_message::PinnedMessage;
 pub use placement::{OwnKind, Place};
 pub use policy::model_table;
+pub use ranking::shared_words;
+pub use recall::Unrecalled;
 pub use record::{RecalledExcerpt, TurnRecord, decode_turn, decode_turns, encode_turn};
 pub use savings::{Cost, Unedited};
 pub use source::{OwnedSource, OwnedSpeaker};

@@ -112,6 +112,29 @@ impl Hit {
     }
 }
 
+/// The words of a text that another one uses, too, and that tell what it is about. Where words are not separated, pairs of signs.
+pub fn shared_words(text: &str, other: &str) -> Vec<String> {
+    let used = Terms::words(other);
+    let is_shared = |word: &str| match Terms::words(word)[..] {
+        [hash] => used.binary_search(&hash).is_ok() && !PLAIN.contains(&hash),
+        _ => false,
+    };
+    let mut shared: Vec<String> = Vec::new();
+    for run in text.to_lowercase().split(|c: char| !c.is_alphanumeric()) {
+        let starts: Vec<usize> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
+        let pairs = starts.windows(3).map(|at| &run[at[0]..at[2]]);
+        // A run of which nothing is known as a whole is one of several words.
+        let is_dense = Terms::words(run).len() > 1;
+        let words: Vec<&str> = if is_dense { pairs.collect() } else { vec![run] };
+        for word in words.into_iter().filter(|word| is_shared(word)) {
+            if !shared.iter().any(|known| known == word) {
+                shared.push(word.to_owned());
+            }
+        }
+    }
+    shared
+}
+
 /// Calls `found` with each word of the query that the text uses, and where.
 fn merge(terms: &Terms, query: &[u32], mut found: impl FnMut(usize, &tidegate_wire::Posting)) {
     let mut word = 0;
@@ -163,6 +186,19 @@ mod tests {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         assert_eq!(ranked(&texts, "yes please"), Vec::<usize>::new());
         assert_eq!(ranked(&texts, "yes please, number17"), [17]);
+    }
+
+    #[test]
+    fn shared_words_are_named() {
+        assert_eq!(
+            shared_words(
+                "What was the alarm code of the back doors?",
+                "The alarm code of the back door is 7."
+            ),
+            ["alarm", "code", "back", "doors"]
+        );
+        assert_eq!(shared_words("预算是多少？", "我们的预算是5000元。"), ["预算", "算是"]);
+        assert_eq!(shared_words("Thanks, please go on.", "Thanks, please go on."), Vec::<String>::new());
     }
 
     #[test]
