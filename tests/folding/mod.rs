@@ -8,6 +8,7 @@ mod scene;
 mod background;
 mod breakpoints;
 mod canary;
+mod complete;
 mod crash;
 mod deleted;
 mod forged;

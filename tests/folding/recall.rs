@@ -146,3 +146,18 @@ async fn without_raw_messages_nothing_is_brought_back() {
     assert!(edited(&reply, "folded") > 0 && !edits(&reply).contains("recalled"), "{}", edits(&reply));
     assert!(!String::from_utf8(upstream.next_request().await.body).unwrap().contains("earlier_excerpts"));
 }
+
+/// Nothing of the talk bears on it, so the request is no longer than before.
+#[tokio::test]
+async fn small_talk_brings_nothing_back() {
+    let upstream = upstream().await;
+    let process = start(&settings(), &upstream).await;
+    for text in ["Thanks, please go on.", "Ok, great!", "Danke, weiter bitte.", "谢谢，请继续。"] {
+        let mut messages = talk(8);
+        messages.push(user(text));
+        let name = format!("talk-{}", text.len());
+        let (reply, forwarded) = send(&process, &upstream, &name, &messages).await;
+        assert!(edited(&reply, "folded") > 0 && !edits(&reply).contains("recalled"), "{}", edits(&reply));
+        assert!(last(&forwarded).contains(text), "{}", last(&forwarded));
+    }
+}

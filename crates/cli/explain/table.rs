@@ -8,7 +8,7 @@ use tidegate_context::{Place, PlacedExcerpt};
 use tidegate_engine::{Kind, Tokens};
 use tidegate_explain::figures::{Source, duration, printable, tokens};
 use tidegate_explain::folding::folds;
-use tidegate_explain::{Case, Ending, Fate, Insertion, figures, folding, grouped};
+use tidegate_explain::{Case, Ending, Fate, Insertion, figures, folding, grouped, recalling};
 use tidegate_tokens::Fit;
 
 pub(super) fn render(name: &str, case: &Case<'_>) -> String {
@@ -30,7 +30,12 @@ pub(super) fn render(name: &str, case: &Case<'_>) -> String {
         notes(&mut out, &folding::notes(case));
     }
     if case.recalls() && !case.assessment.excerpts.is_empty() {
-        let _ = writeln!(out, "recall\n {}\n", figures::recall_note(case));
+        let _ = writeln!(out, "recall\n {}", recalling::recall_note(case));
+        for excerpt in &case.assessment.excerpts {
+            let words = recalling::recalled_for(case, excerpt).join(", ");
+            let _ = writeln!(out, " in message {}: {words}", excerpt.message);
+        }
+        out.push('\n');
     }
     section(&mut out, Some("model"), model(case));
     let _ = writeln!(out, "verdict: {}", figures::verdict(case));

@@ -22,6 +22,8 @@ pub struct Fold {
     pub placement: FoldPlacement,
     /// `extractive`, or a key of `Settings::summarizers`.
     pub summarizer: String,
+    /// Whether the facts that a model leaves out are added to its summary.
+    pub complete: bool,
     /// Whether the first user message is never folded.
     pub pin_task: bool,
 }
@@ -83,6 +85,7 @@ impl Fold {
             placement: section.choice("placement", FoldPlacement::Merge),
             summarizer: section
                 .text("summarizer", "extractive", |node| value::one_of(node, summarizers).map(str::to_owned)),
+            complete: section.flag("complete", true),
             pin_task: section.flag("pin_task", false),
         }
     }

@@ -1,7 +1,7 @@
 //! Reads a request, measures it and asks the engine what to do with it.
 
 use crate::markers::{self, LONGEST_MARKER};
-use crate::recall::is_gone;
+use crate::recall::{Unrecalled, is_gone};
 use crate::{ConversationState, PinnedMessage, PlacedExcerpt, RecalledExcerpt, SummaryMessage, TurnInput};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub struct Assessment {
     pub continues_upstream: bool,
     /// What was brought back of messages that have left the request, in the order of the messages that it stands in.
     pub excerpts: Vec<PlacedExcerpt>,
+    /// Why nothing was brought back for this request, if it is known.
+    pub unrecalled: Option<Unrecalled>,
     /// The summary and the notes as they were shortened to the total of the blocks; `None` if that left them whole.
     pub(crate) trimmed: Option<Trimmed>,
 }
@@ -115,22 +117,32 @@ impl TurnInput {
             decision.plan.cause.get_or_insert(Cause::Budget);
         }
         excerpts.retain(|excerpt| !is_gone(&decision.plan, excerpt.message));
+        let mut unrecalled = (!recalls).then_some(Unrecalled::Off);
         if recalls {
             let plan = &decision.plan;
             let summary = plan.folded.as_ref().and_then(|folded| state.summary(folded.covers));
             let summary = summary.and_then(SummaryMessage::text);
-            let new = self.new_excerpt(&memory, &chat, plan, &excerpts, summary.as_deref(), reader);
-            if let Some(new) = new {
-                decision.plan.after += new.tokens;
-                excerpts.push(new);
+            match self.new_excerpt(&memory, &chat, plan, &excerpts, summary.as_deref(), reader) {
+                Ok(new) => {
+                    decision.plan.after += new.tokens;
+                    excerpts.push(new);
+                }
+                Err(reason) => unrecalled = Some(reason),
             }
             if let Some(waypoint) = &mut decision.waypoint {
                 waypoint.excerpts = excerpts.iter().map(|placed| placed.excerpt.clone()).collect();
             }
         }
         let trimmed = self.trimmed(state, &decision.plan);
-        let mut assessment =
-            Assessment { chat: Arc::new(chat), decision, is_native, continues_upstream, excerpts, trimmed };
+        let mut assessment = Assessment {
+            chat: Arc::new(chat),
+            decision,
+            is_native,
+            continues_upstream,
+            excerpts,
+            unrecalled,
+            trimmed,
+        };
         assessment.recount_trimmed(self, state);
         Ok(assessment)
     }
@@ -197,9 +209,10 @@ fn around_compaction(strategy: Strategy) -> Strategy {
 /// The messages as they cost with the excerpts in them.
 fn with_excerpts<'a>(messages: &'a [Message], excerpts: &[PlacedExcerpt]) -> Cow<'a, [Message]> {
     let mut messages = Cow::Borrowed(messages);
-    for PlacedExcerpt { message, tokens, .. } in excerpts {
+    for PlacedExcerpt { message, tokens, size, .. } in excerpts {
         let message = &mut messages.to_mut()[*message];
         message.tokens += *tokens;
+        message.size += *size;
         message.masked = message.masked.map(|masked| masked + *tokens);
     }
     messages
@@ -224,6 +237,7 @@ impl Assessment {
         self.excerpts = input.recorded_excerpts(&self.chat, recalled, reader);
         self.decision.plan = plan;
         self.decision.wanted = None;
+        self.unrecalled = None;
         self.trimmed = None;
         self
     }

@@ -55,7 +55,8 @@ impl Assessment {
         }
         let placeholder = Placeholder::new(&input.context.mask.placeholder);
         let insertions = self.insertions(&plan, input, state);
-        let placed = self.with_excerpts(self.placed(&plan, input, insertions));
+        let placed = self.placed(&plan, input, insertions);
+        let placed = if input.context.observe { placed } else { self.with_excerpts(placed) };
         let mut placed = placed.into_iter().peekable();
         let mut edits = Vec::new();
         let (mut masked, mut trimmed) = (plan.masked.iter().peekable(), plan.trimmed.iter().peekable());

@@ -1,6 +1,7 @@
 //! An excerpt as it stands in a message of the client's: the text of its passages, fenced, and what it costs.
 
 use crate::TurnInput;
+use crate::renderer::Renderer;
 use tidegate_engine::{Excerpt, Passage, Tokens};
 use tidegate_summary::{Quote, render_excerpts};
 use tidegate_wire::{MessageView, Reader};
@@ -15,6 +16,8 @@ pub struct PlacedExcerpt {
     pub sources: Vec<usize>,
     pub text: String,
     pub tokens: Tokens,
+    /// Its size in the unit of the limits; zero where there are none.
+    pub size: Tokens,
     /// Whether it was chosen for this request, and not for an earlier one.
     pub is_new: bool,
 }
@@ -50,7 +53,9 @@ impl TurnInput {
             quotes.iter().map(|(number, speaker, text)| Quote { number: *number, speaker, text }).collect();
         let text = render_excerpts(&quotes);
         let tokens = self.scaled(reader.count(self.model.encoding, &text) + JOINT);
-        Some(PlacedExcerpt { message, excerpt, sources, text, tokens, is_new: false })
+        let renderer = Renderer::new(self.outline.dialect, &self.context, &self.model, None);
+        let size = renderer.size_if_bounded(&text);
+        Some(PlacedExcerpt { message, excerpt, sources, text, tokens, size, is_new: false })
     }
 
     /// Reads a message of the request.

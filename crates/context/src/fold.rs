@@ -4,8 +4,8 @@ use crate::renderer::tokens;
 use crate::{Author, ConversationState, FoldFailure, FoldState, OwnedSource, OwnedSpeaker, TurnInput};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tidegate_engine::{Digest, FoldJob, Kind, Need, Role, Tokens};
-use tidegate_summary::{Call, MessageRef, Source, Summary, cap, extract, render};
+use tidegate_engine::{Digest, FoldJob, Kind, Need, Role, Strategy, Tokens, Urgency};
+use tidegate_summary::{Call, MessageRef, Source, Summary, cap, complete, extract, render};
 use tidegate_wire::{CallId, Content, MessageView, ParsedRequest, Part, Results};
 
 /// A summary that should be made, with everything that making it needs. It can outlive its request.
@@ -62,6 +62,16 @@ impl Material {
     }
 }
 
+/// A summary that is ready to be stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FinishedFold {
+    pub fold: SavedFold,
+    /// What its message costs.
+    pub cost: Tokens,
+    /// How many facts a model had left out of it.
+    pub facts_added: usize,
+}
+
 impl FoldRequest {
     #[must_use]
     pub fn input(&self) -> &TurnInput {
@@ -92,43 +102,72 @@ impl FoldRequest {
         }
     }
 
-    /// The size to aim for: what the summary may cost, and less than what it replaces unless it has to be made anyway.
+    /// The size to aim for: what the summary may cost.
+    ///
+    /// Only if the request has to shrink at once, it is less than what the summary replaces. Otherwise nothing is left out for that: a
+    /// summary of everything that does not shrink the request is not made. What is masked is read in full, but was not there to be lost.
     fn aim(&self) -> Tokens {
-        let FoldJob { most, worth, need, .. } = self.job;
-        match need {
-            Need::Gain => most.min(Tokens(worth.0 / 5 * 4)),
-            Need::Limit => most,
+        let FoldJob { most, worth, need, urgency, .. } = self.job;
+        match (need, urgency) {
+            (Need::Gain, Urgency::Later) if self.input.strategy != Strategy::Hybrid => most,
+            (Need::Gain, _) => most.min(Tokens(worth.0 / 5 * 4)),
+            // As in `finish`.
+            (Need::Limit, _) if most < SHORTEST_MARKER => self.longest(),
+            (Need::Limit, _) => most,
         }
     }
 
-    /// Caps a summary and decides which messages stay beside it. Also returns the cost of its message.
+    /// The most that a summary may cost, whatever is left of the budget.
+    fn longest(&self) -> Tokens {
+        self.input.context.fold.max_tokens.of(&self.input.budget(&self.chat))
+    }
+
+    /// Completes and caps a summary, and decides which messages stay beside it.
     ///
     /// The summary keeps everything that its limit and the budget have room for. One that does not shrink the request then, or that
     /// has lost every entry, is a failure, except where the history has a limit to keep to.
-    pub fn finish(&self, summary: &Summary, author: Author) -> Result<(SavedFold, Tokens), FoldFailure> {
+    pub fn finish(&self, summary: Summary, author: Author) -> Result<FinishedFold, FoldFailure> {
+        let (summary, facts_added) = self.completed(summary, &author);
         let FoldRequest { input, chat, job, .. } = self;
         let (role, encoding, limit) = (input.context.fold.role, input.model.encoding, job.most);
         let covered =
             chat.messages[..job.messages.end].iter().filter(|message| !message.role.is_instruction()).count();
-        let (whole, is_empty) = (summary, summary.is_empty());
+        let (whole, is_empty) = (&summary, summary.is_empty());
         let summary = cap(whole, covered, &|text| input.scaled(tokens(text, role, encoding)) <= limit);
         // Where not even a marker would fit, it stays as it is: the request is judged with it.
         let summary = if summary.is_empty() && !is_empty && limit < SHORTEST_MARKER {
-            let limit = input.context.fold.max_tokens.of(&input.budget(chat));
+            let limit = self.longest();
             cap(whole, covered, &|text| input.scaled(tokens(text, role, encoding)) <= limit)
         } else {
             summary
         };
         let cost = input.scaled(tokens(&render(&summary, covered), role, encoding));
         // One that has lost every entry would be a message dropped without saying so.
-        let is_lost = summary.is_empty() && !is_empty;
+        let is_lost = summary.is_empty() && (!is_empty || self.says_something());
         if is_lost || (cost >= job.worth && job.need == Need::Gain) {
             return Err(FoldFailure::NoGain);
         }
         let (kept, anchored) = self.kept(&summary, cost, &author);
         let state =
             FoldState { summary, keeps_request: job.keeps_request, kept, anchored, seen: job.seen, author };
-        Ok((SavedFold { covers: job.covers, covered, state }, cost))
+        let fold = SavedFold { covers: job.covers, covered, state };
+        Ok(FinishedFold { fold, cost, facts_added })
+    }
+
+    /// A model's summary with the facts that it should have kept.
+    fn completed(&self, summary: Summary, author: &Author) -> (Summary, usize) {
+        if author.calls == 0 || !self.input.context.fold.complete {
+            return (summary, 0);
+        }
+        let Material { previous, sources, max_tokens } = self.material();
+        let sources: Vec<Source<'_>> = sources.iter().map(OwnedSource::borrowed).collect();
+        let limit = max_tokens.min(self.job.worth.0);
+        complete(summary, previous.as_ref(), &sources, u32::try_from(limit).unwrap_or(u32::MAX))
+    }
+
+    /// Whether a summary of any length would have an entry. This reads everything again, but only where a summary came out empty.
+    fn says_something(&self) -> bool {
+        !Material { max_tokens: u64::from(u32::MAX), ..self.material() }.extract().is_empty()
     }
 
     /// Whether no summary can shrink the request, because even one without entries would not.

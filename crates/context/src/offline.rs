@@ -43,5 +43,5 @@ pub fn fold_offline(request: &FoldRequest) -> Result<SavedFold, FoldFailure> {
         return Err(FoldFailure::NoGain);
     }
     let summary = request.material().extract();
-    request.finish(&summary, Author::default()).map(|(fold, _)| fold)
+    request.finish(summary, Author::default()).map(|finished| finished.fold)
 }

@@ -122,6 +122,7 @@ fn fold_policy(context: &Context) -> FoldPolicy {
         pin_task: context.fold.pin_task,
         pace: context.fold.pace,
         max_summary: context.fold.max_tokens,
+        leaves_room: context.recall.auto,
     }
 }
 

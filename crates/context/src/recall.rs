@@ -23,6 +23,21 @@ const HEADING: Tokens = Tokens(12);
 /// The most passages of one excerpt.
 const MAX_PASSAGES: usize = 24;
 
+/// Why nothing was brought back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unrecalled {
+    /// The route does not recall, or its strategy removes no message.
+    Off,
+    /// There is no new user message that takes an excerpt, or no message has left.
+    NothingNew,
+    /// The budget, or what the edits save, leaves less room than an excerpt takes.
+    NoRoom,
+    /// No passage of what has left shares telling words with the newest user message.
+    NothingTelling,
+    /// The passages that do are in the summary or in another excerpt.
+    SaidAlready,
+}
+
 impl TurnInput {
     /// Whether messages that have left the request are brought back.
     pub(crate) fn recalls(&self) -> bool {
@@ -30,7 +45,7 @@ impl TurnInput {
             Strategy::Summarization | Strategy::Hybrid | Strategy::Window => true,
             Strategy::Passthrough | Strategy::Masking => false,
         };
-        self.context.recall.auto && !self.context.observe && may_leave
+        self.context.recall.auto && may_leave
     }
 
     /// The excerpts of earlier requests in messages of this one.
@@ -75,14 +90,17 @@ impl TurnInput {
         held: &[PlacedExcerpt],
         summary: Option<&str>,
         reader: &Reader,
-    ) -> Option<PlacedExcerpt> {
-        let message = memory.takes_excerpt(&chat.messages, chat.head, plan)?;
+    ) -> Result<PlacedExcerpt, Unrecalled> {
+        let message = memory.takes_excerpt(&chat.messages, chat.head, plan).ok_or(Unrecalled::NothingNew)?;
         let is_taken = held.iter().any(|excerpt| excerpt.message == message);
-        let room = self.room(plan);
-        if is_taken || held.len() >= MAX_EXCERPTS || room < MIN_ROOM || !takes_text(chat, message) {
-            return None;
+        if is_taken || held.len() >= MAX_EXCERPTS || !takes_text(chat, message) {
+            return Err(Unrecalled::NothingNew);
         }
-        let mut view = self.view(message)?;
+        let room = self.room(plan);
+        if room < MIN_ROOM {
+            return Err(Unrecalled::NoRoom);
+        }
+        let mut view = self.view(message).ok_or(Unrecalled::NothingNew)?;
         // The results beside it are no question of the user's.
         view.results.clear();
         let query = Terms::words(&view.text());
@@ -90,14 +108,23 @@ impl TurnInput {
         let search = Search { chat, plan, held, summary };
         let candidates = search.candidates(&places, message);
         let terms: Vec<&Terms> = candidates.iter().map(|(_, _, terms)| *terms).collect();
+        let hits = rank(&terms, &query);
+        if hits.is_empty() {
+            return Err(Unrecalled::NothingTelling);
+        }
         let mut chosen = Vec::new();
+        let mut reason = Unrecalled::SaidAlready;
         let mut left = room.saturating_sub(FRAME);
-        for Hit { text, passage, .. } in rank(&terms, &query) {
+        for Hit { text, passage, .. } in hits {
             let (place, index, terms) = candidates[text];
             let Some(found) = terms.passages.get(passage) else { continue };
             let cost = HEADING + share(chat, index, terms, passage);
             let place = Passage { message: place, start: found.start, end: found.end };
-            if cost > left || !search.is_missing(self, index, &place) {
+            if !search.is_missing(self, index, &place) {
+                continue;
+            }
+            if cost > left {
+                reason = Unrecalled::NoRoom;
                 continue;
             }
             left = left.saturating_sub(cost);
@@ -106,12 +133,23 @@ impl TurnInput {
                 break;
             }
         }
+        self.fitting(message, chosen, room, &places, reader).ok_or(reason)
+    }
+
+    /// The excerpt with as many of the passages as there is room for. What a passage costs was estimated; the least telling go first.
+    fn fitting(
+        &self,
+        message: usize,
+        mut chosen: Vec<Passage>,
+        room: Tokens,
+        places: &[usize],
+        reader: &Reader,
+    ) -> Option<PlacedExcerpt> {
         let at = u32::try_from(places.binary_search(&message).ok()?).ok()?;
-        // What a passage costs was estimated. If all of them are too many, the least telling go.
         while !chosen.is_empty() {
             let passages: BTreeSet<Passage> = chosen.iter().copied().collect();
             let excerpt = Excerpt { message: at, passages: passages.into_iter().collect() };
-            let placed = self.placed_excerpt(message, excerpt, &places, reader)?;
+            let placed = self.placed_excerpt(message, excerpt, places, reader)?;
             if placed.tokens <= room {
                 return Some(PlacedExcerpt { is_new: true, ..placed });
             }
@@ -120,9 +158,9 @@ impl TurnInput {
         None
     }
 
-    /// The room for a new excerpt.
+    /// The room for a new excerpt. With it, a request is never longer than what the client sent.
     fn room(&self, plan: &Plan) -> Tokens {
-        let max = self.context.recall.max_tokens;
+        let max = self.context.recall.max_tokens.min(plan.before.saturating_sub(plan.after));
         let free = plan.budget.input.map(|input| input.saturating_sub(plan.after).share(FREE_SHARE));
         free.map_or(max, |free| free.min(max))
     }

@@ -201,8 +201,21 @@ fn job(
 }
 
 /// Returns the most that a summary may cost if everything before `upto` can go: what the budget leaves, if it leaves anything.
+///
+/// A summary that filled the budget would leave no room to bring anything back, and the next turn would be folded at once. So where room
+/// is to be left, it takes at most half of what is free below the point at which the next one is due.
 fn most(outlook: &Outlook<'_>, upto: usize, policy: &Policy) -> Tokens {
     let limit = policy.fold.max_summary.of(outlook.budget);
-    let left = outlook.budget.input.map(|input| input.saturating_sub(outlook.after_folding(upto)));
-    left.filter(|left| *left > Tokens::ZERO).map_or(limit, |left| left.min(limit))
+    let rest = outlook.after_folding(upto);
+    let below = |most: Tokens| Some(most.saturating_sub(rest)).filter(|left| *left > Tokens::ZERO);
+    if policy.fold.leaves_room
+        && let Some(left) = token_threshold(&policy.fold.when, outlook.budget).and_then(below)
+        && left.0 / 2 >= LEAST_SHARED_ROOM.0
+    {
+        return limit.min(Tokens(left.0 / 2));
+    }
+    outlook.budget.input.and_then(below).map_or(limit, |left| left.min(limit))
 }
+
+/// Half of less room holds no summary beside its frame, so it gets all of it.
+const LEAST_SHARED_ROOM: Tokens = Tokens(150);

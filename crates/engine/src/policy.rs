@@ -122,6 +122,8 @@ pub struct FoldPolicy {
     /// Whether the first user message is never folded.
     pub pin_task: bool,
     pub max_summary: SummaryLimit,
+    /// Whether room is left beside a summary for what is brought back and for the next turns.
+    pub leaves_room: bool,
 }
 
 /// Whether a summary that is due waits until it pays off.
@@ -144,6 +146,7 @@ impl Default for FoldPolicy {
             prune_keep: four,
             pin_task: false,
             max_summary: SummaryLimit::Tokens(Tokens(1500)),
+            leaves_room: false,
         }
     }
 }

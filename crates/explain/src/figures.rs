@@ -8,26 +8,6 @@ use crate::{Case, Ending};
 use std::time::Duration;
 use tidegate_engine::{Capacity, Cause, ContextWindow, Pace, Plan, Strategy, Tokens, Verdict};
 
-/// Says what was brought back of messages that have left the request.
-pub fn recall_note(case: &Case<'_>) -> String {
-    let excerpts = &case.assessment.excerpts;
-    let plan = &case.assessment.decision.plan;
-    if excerpts.is_empty() {
-        return match plan.folded.is_some() || !plan.dropped.is_empty() {
-            true => "no message that has left shares a telling word with the newest user message".to_owned(),
-            false => "no message has left the request".to_owned(),
-        };
-    }
-    let cost: Tokens = excerpts.iter().map(|excerpt| excerpt.tokens).sum();
-    let new = excerpts.iter().filter(|excerpt| excerpt.is_new).count();
-    let which = if new == 0 { ", all of them repeated from earlier requests" } else { "" };
-    format!(
-        "{} in {} tokens: passages of messages that have left and share telling words with the message that quotes them{which}",
-        counted(excerpts.len(), "excerpt"),
-        tokens(cost)
-    )
-}
-
 /// Where a model's entry or its window comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {

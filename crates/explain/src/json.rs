@@ -1,7 +1,7 @@
 //! The JSON form of a case. `tidegate explain --help` documents its members as stable.
 
 use crate::fate::Action;
-use crate::{Case, Change, Ending, What, figures, folding, grouped};
+use crate::{Case, Change, Ending, What, figures, folding, grouped, recalling};
 use serde_json::{Value, json};
 use std::ops::Range;
 use tidegate_config::strategy_name;
@@ -150,13 +150,14 @@ fn recall(case: &Case<'_>) -> Value {
             "quotes": placed.sources,
             "passages": placed.excerpt.passages.len(),
             "tokens": placed.tokens.0,
+            "words": recalling::recalled_for(case, placed),
             "new": placed.is_new,
         })
     };
     json!({
         "max_tokens": case.request.route.context.recall.max_tokens.0,
         "excerpts": case.assessment.excerpts.iter().map(excerpt).collect::<Vec<_>>(),
-        "note": figures::recall_note(case),
+        "note": recalling::recall_note(case),
     })
 }
 

@@ -32,6 +32,7 @@ pub mod figures;
 pub mod folding;
 pub mod json;
 mod number;
+pub mod recalling;
 mod recorded;
 mod unreadable;
 

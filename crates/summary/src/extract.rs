@@ -1,6 +1,7 @@
 mod artifact;
 mod change;
 mod cue;
+mod filler;
 mod observation;
 mod select;
 mod term;
@@ -41,6 +42,11 @@ pub fn extract(previous: Option<&Summary>, sources: &[Source<'_>], max_tokens: u
         summary = read.summary(&newer, room - frame);
     }
     bounded(summary, |_| true)
+}
+
+/// The words of every language with a table that tell nothing of a subject.
+pub fn plain_words() -> impl Iterator<Item = &'static str> {
+    cue::plain_words()
 }
 
 /// The approximate length of the frame and of three headings. Where there are more, it is made again a little shorter.
@@ -149,17 +155,33 @@ fn earlier(previous: &Summary, lexicon: &mut Lexicon, units: &mut Vec<Unit>) {
     }
 }
 
-/// The first request of the user is the task: what it asks for, or else its first statement that is no exclamation.
-fn set_task(said: &mut [Unit]) {
+/// The first request of the user is the task: what it asks for, or else its question. A message that only states or decides sets none.
+///
+/// Who asks in the imperative has no cue for it, but begins with a word that tells something.
+fn set_task(said: &mut Vec<Unit>) {
     let asks = |unit: &Unit| unit.terms.found.has(Cue::Goal) && !unit.is_question;
     let is_talk = |unit: &Unit| unit.text.ends_with(['!', '！']) || unit.terms.found.has(Cue::Filler);
-    let states = |unit: &Unit| !unit.is_question && !is_talk(unit) && unit.terms.content.len() >= 2;
-    let task = said.iter().position(asks).or_else(|| said.iter().position(states));
-    if let Some(task) = task.or_else(|| (!said.is_empty() && said[0].is_question).then_some(0)) {
-        said[task].section = Section::Goals;
-        said[task].is_question = false;
+    let orders = |unit: &Unit| {
+        unit.section == Section::KeyFacts
+            && unit.terms.begins_with_content
+            && !is_talk(unit)
+            && unit.terms.content.len() >= 2
+    };
+    let task = said.iter().position(asks).or_else(|| said.iter().position(orders));
+    let is_all_questions = said.iter().all(|unit| unit.is_question);
+    let Some(mut task) = task.or_else(|| is_all_questions.then_some(0)) else { return };
+    // `The export drops rows. Find out why.`
+    if task > 0 && said[task].terms.content.len() <= MAX_BARE_TASK && !said[task - 1].is_question {
+        let about = said.remove(task - 1);
+        task -= 1;
+        said[task].precede(&about);
     }
+    said[task].section = Section::Goals;
+    said[task].is_question = false;
 }
+
+/// An order of so few terms is about what was said before it.
+const MAX_BARE_TASK: usize = 3;
 
 /// Joins statements that are repeated word for word: the later place counts, and all messages are named.
 fn merged(units: Vec<Unit>) -> Vec<Unit> {

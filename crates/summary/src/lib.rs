@@ -8,7 +8,7 @@
 //! - [`prompt()`] and [`schema()`] ask a model for a summary. [`parse()`] reads its answer, or returns why it is
 //!   [`Nonsense`]. [`keep()`] restores the entries if a model drops all of them. Small models get another [`Style`]
 //!   and [`Bounds`].
-//! - [`extract()`] is the built-in summarizer.
+//! - [`extract()`] is the built-in summarizer. [`complete()`] adds to a model's summary what that ranks highest and the model has left out.
 //! - [`cap()`] and [`without`] shorten a summary, and [`render()`] turns it into the text of a message.
 //!
 //! Text in a summary is untrusted. It is cleaned wherever it enters and again when it is rendered, so that it stays
@@ -38,6 +38,7 @@
 mod bounds;
 mod brief;
 mod cap;
+mod complete;
 mod dedupe;
 mod excerpt;
 mod extract;
@@ -61,7 +62,8 @@ mod word;
 
 pub use bounds::Bounds;
 pub use cap::cap;
-pub use extract::extract;
+pub use complete::complete;
+pub use extract::{extract, plain_words};
 pub use keep::keep;
 pub use nonsense::Nonsense;
 pub use parse::parse;

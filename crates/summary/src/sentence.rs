@@ -36,12 +36,12 @@ pub(crate) fn is_question(sentence: &str) -> bool {
     end.ends_with(['?', '？', '؟', '⁇', '‽'])
 }
 
-/// The line without the number of an item before it: `2. Tidy up`, `3) Go home`.
+/// The line without the number of an item before it: `2. Tidy up`, `3) Go home`. `17. März` is a date.
 fn without_number(line: &str) -> &str {
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_short = (1..3).contains(&(line.len() - rest.len()));
     rest.strip_prefix(['.', ')'])
-        .filter(|rest| is_short && rest.starts_with(' '))
+        .filter(|rest| is_short && rest.starts_with(' ') && !is_month(first_word(rest)))
         .map_or(line, |rest| without_bullet(rest.trim_start()))
 }
 
@@ -99,12 +99,20 @@ fn is_ordinal(before: &str, after: &str) -> bool {
     if number.len() > 2 || number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
         return false;
     }
-    let next = after.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let next = first_word(after);
     let is_date = next.chars().next().is_some_and(char::is_lowercase)
-        || phrases(MONTHS).any(|month| next.to_lowercase() == month)
+        || is_month(next)
         || (number.len() <= 2 && !next.is_empty() && next.bytes().all(|byte| byte.is_ascii_digit()));
     let article = last_word(before[..before.len() - number.len()].trim_end());
     is_date || phrases(BEFORE_ORDINALS).any(|known| article.eq_ignore_ascii_case(known))
+}
+
+fn first_word(text: &str) -> &str {
+    text.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default()
+}
+
+fn is_month(word: &str) -> bool {
+    phrases(MONTHS).any(|month| word.to_lowercase() == month)
 }
 
 const MONTHS: &str = "\
@@ -172,9 +180,10 @@ mod tests {
         assert_eq!(sentences("我们用红色。价格是30元！好吗？"), ["我们用红色。", "价格是30元！", "好吗？"]);
         assert_eq!(
             sentences(
-                "Wir fahren am 19. Mai, z.B. mit Gleis 3. Die 2. Fahrt ist am 3. 6. um 9 Uhr. Es sind 30. Der Rest folgt."
+                "17. März statt 3. März.\nWir fahren am 19. Mai, z.B. mit Gleis 3. Die 2. Fahrt ist am 3. 6. um 9 Uhr. Es sind 30. Der Rest folgt."
             ),
             [
+                "17. März statt 3. März.",
                 "Wir fahren am 19. Mai, z.B. mit Gleis 3.",
                 "Die 2. Fahrt ist am 3. 6. um 9 Uhr.",
                 "Es sind 30.",

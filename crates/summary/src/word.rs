@@ -6,9 +6,18 @@ pub(crate) fn has_substance(text: &str) -> bool {
     text.split_whitespace().any(|word| {
         let is_first = std::mem::replace(&mut begins, word.ends_with(['.', '!', '?', ':']));
         let inner = word.trim_matches(|c: char| !c.is_alphanumeric());
-        let is_name = inner.chars().next().is_some_and(char::is_uppercase) && !is_first && inner.len() > 1;
-        inner.chars().any(char::is_numeric) || is_name || inner.contains(['_', '/', '@', '\\', '.'])
+        inner.chars().any(char::is_numeric) || (is_name(inner) && !is_first) || is_identifier(inner)
     })
+}
+
+/// Whether a word that begins no sentence is spelt like a name.
+pub(crate) fn is_name(word: &str) -> bool {
+    word.chars().next().is_some_and(char::is_uppercase) && word.len() > 1
+}
+
+/// Whether a word is spelt like a path, an address or a name in a program.
+pub(crate) fn is_identifier(word: &str) -> bool {
+    word.contains(['_', '/', '@', '\\', '.'])
 }
 
 /// The members of a list that is written as a sentence would be: `let's use, we agreed, never`.

@@ -67,14 +67,13 @@ fn an_agent_run_is_told_by_its_task_files_errors_and_decisions() {
     - Last report: Done, all 12 tests pass now.
 
     ## Goals
-    - The nightly export in crates/export drops rows with a null region.
+    - The nightly export in crates/export drops rows with a null region. Find out why and fix it.
 
     ## Decisions
     - Actually, write null regions as "n/a" instead.
     - Ticket EXP-311 has the details, and Marta has to approve the change.
 
     ## Key facts
-    - Find out why and fix it.
     - Let me look at the exporter.
     - read_file answered: pub fn rows() { // 214 lines }
     - The filter on line 88 skips every row whose region is null.
@@ -226,6 +225,7 @@ fn who_changes_his_mind_inside_a_message_is_understood() {
 #[test]
 fn the_later_word_on_a_matter_stands_alone() {
     for (earlier, later, old, new) in [
+        ("Use Postgres for the index.", "Actually, use redb for the index instead.", "Postgres", "redb"),
         ("Use Postgres for the index.", "Scrap Postgres, go with redb.", "Use Postgres", "redb"),
         ("The deadline is April 30.", "The deadline moved to May 12.", "April", "May 12"),
         ("The budget is 3000 euros.", "Correction: 4500 euros, not 3000.", "budget is 3000", "4500"),
@@ -245,6 +245,35 @@ fn the_later_word_on_a_matter_stands_alone() {
         let text = render(&extract(Some(&first), &change, 1_500), 4);
         assert!(text.contains(new) && !text.contains(old), "{later}: {text}");
     }
+}
+
+#[test]
+fn a_decision_in_the_first_message_is_no_task() {
+    for (first, later, old, new) in [
+        ("Use Postgres for the index.", "Actually, use redb for the index instead.", "Postgres", "redb"),
+        (
+            "Help me write the parser in Python.",
+            "Actually, write the parser in Rust instead.",
+            "Python",
+            "Rust",
+        ),
+        (
+            "Wir nehmen Postgres für den Index.",
+            "Doch nicht, wir nehmen redb für den Index.",
+            "Postgres",
+            "redb",
+        ),
+    ] {
+        let talk = conversation(&[("user", first), ("assistant", "Sure."), ("user", later)]);
+        let earlier = extract(None, &talk[..2], 1_500);
+        for text in
+            [render(&extract(None, &talk, 1_500), 3), render(&extract(Some(&earlier), &talk[2..], 1_500), 3)]
+        {
+            assert!(text.contains(new) && !text.contains(old), "{later}: {text}");
+        }
+    }
+    let summary = extract(None, &conversation(&[("user", "Hello, my name is Ravi.")]), 1_500);
+    assert_eq!((texts(&summary.goals), texts(&summary.key_facts)), (vec![], vec!["my name is Ravi."]));
 }
 
 #[test]

@@ -70,6 +70,9 @@ pub(crate) fn register(meter: &Meter, counts: &Arc<Counts>) {
     add.average(metric::AVERAGE_PROMPT, "Average tokens of a forwarded request.");
 
     add.total(metric::SUMMARIES, "Summaries made.", |shard| &shard.summaries);
+    add.single(metric::FACTS_ADDED, "Facts that models had left out of their summaries.", |all| {
+        &all.facts_added
+    });
     add.total(metric::SUMMARY_CALLS, "Requests to summarizers.", |shard| &shard.summarizer_calls);
     add.count(metric::SUMMARIZER_TOKENS, "Tokens used by summarizers.", summarizer_tokens);
     add.cost(

@@ -18,6 +18,7 @@ pub(crate) struct Counts {
     routes: RwLock<BTreeMap<String, BTreeMap<String, Arc<ModelCounts>>>>,
     pub(crate) overflows: Count,
     pub(crate) prunes: Count,
+    pub(crate) facts_added: Count,
     pub(crate) summarizer_failures: ByReason,
     pub(crate) uncounted: ByReason,
     pub(crate) recall_calls: ByReason,

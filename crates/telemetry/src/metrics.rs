@@ -181,6 +181,11 @@ impl Metrics {
         self.counts.prunes.add(1);
     }
 
+    /// Counts the facts that a model had left out of a summary.
+    pub fn facts_added(&self, facts: usize) {
+        self.counts.facts_added.add(facts as u64);
+    }
+
     /// Counts a summary that could not be made.
     pub fn summary_failed(&self, reason: &'static str) {
         self.counts.summarizer_failures.add(reason);

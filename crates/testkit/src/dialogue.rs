@@ -1,5 +1,8 @@
 //! Dialogues in six languages with facts in them, and decisions that are revoked, to measure what a memory keeps.
 //!
+//! Some facts are about one thing. Most are about one of many things of a kind, and differ from the others only in their numbers. Among
+//! them the user tells stories, in words that are as rare.
+//!
 //! Nothing here is random: a language and a number give the same dialogue everywhere.
 
 mod phrases;
@@ -44,6 +47,9 @@ impl Dialogue {
     }
 }
 
+/// How many turns there are for one fact of a series.
+const SERIES_EVERY: usize = 3;
+
 struct Generator {
     state: u64,
     phrases: &'static Phrases,
@@ -51,7 +57,7 @@ struct Generator {
 
 impl Generator {
     fn dialogue(mut self, turns: usize) -> Dialogue {
-        let Phrases { name, facts, matters, settled, revised, user_chatter, assistant_chatter, task } =
+        let Phrases { name, facts, matters, settled, revised, user_chatter, assistant_chatter, task, .. } =
             *self.phrases;
         let mut said: Vec<Vec<String>> = vec![Vec::new(); turns];
         let mut planted = Vec::new();
@@ -60,6 +66,7 @@ impl Generator {
             said[1 + self.below(turns - 2)].push(statement.replace("{v}", &answer));
             planted.push(Fact { question: (*question).to_owned(), answer });
         }
+        planted.extend(self.series(&mut said));
         let mut changes = Vec::new();
         for (matter, values) in matters {
             let first = self.below(values.len());
@@ -78,7 +85,7 @@ impl Generator {
             if turn == 0 {
                 said.push(task.to_owned());
             }
-            let talk = self.one(user_chatter).to_owned();
+            let talk = if turn % 2 == 0 { self.one(user_chatter).to_owned() } else { self.story() };
             let at = self.below(said.len() + 1);
             said.insert(at, talk);
             messages.push((true, said.join(" ")));
@@ -86,6 +93,27 @@ impl Generator {
             messages.push((false, answer));
         }
         Dialogue { language: name, messages, facts: planted, changes }
+    }
+
+    /// Plants facts that differ in their numbers: one in every third turn.
+    fn series(&mut self, said: &mut [Vec<String>]) -> Vec<Fact> {
+        let (series, turns) = (self.phrases.series, said.len());
+        let facts = (0..turns / SERIES_EVERY).map(|number| {
+            let (statement, question) = series[number % series.len()];
+            let which = (number / series.len() + 1).to_string();
+            // No two are the same, nor the beginning of another.
+            let answer = (1_000 + number * 37 + self.below(37)).to_string();
+            let fill = |text: &str| text.replace("{i}", &which).replace("{v}", &answer);
+            said[1 + self.below(turns - 1)].push(fill(statement));
+            Fact { question: fill(question), answer: answer.clone() }
+        });
+        facts.collect()
+    }
+
+    fn story(&mut self) -> String {
+        let Phrases { stories, things, .. } = *self.phrases;
+        let (one, other) = (self.one(things), self.one(things));
+        self.one(stories).replace("{a}", one).replace("{b}", other)
     }
 
     /// A value of its own for each fact: `#` is a digit.

@@ -123,12 +123,25 @@ async fn the_unresolved_turn_is_never_summarized() {
     assert_eq!(sent.messages()[2..], messages[kept..]);
 }
 
-/// A summary is as long as what it keeps, however short the messages were.
+/// A summary is as long as what it keeps, however short the messages were. If it were as long as they are, they stay.
 #[tokio::test]
 async fn short_turns_lose_nothing_that_was_written_down() {
     let facts = ["Her name is Ottoline.", "The ferry leaves on 14 August.", "The plan is in harbour.ods."];
     let summarizer = Summarizer::start(&json!({ "key_facts": facts })).await;
-    let scene = Scene::start("budgeted-chat", &summarizer.settings("")).await;
+    for (settings, facts) in
+        [(summarizer.settings(""), facts), (String::new(), ["Ottoline", "14 August", "harbour.ods"])]
+    {
+        let scene = Scene::start("budgeted-chat", &settings).await;
+        let (reply, sent) = scene.send("c", &short_turns()).await;
+        assert_eq!(reply.header("x-tidegate-degraded"), None);
+        assert!(facts.iter().all(|fact| sent.has(fact)), "{:?}", sent.contents());
+        let is_told = |summary: &Value| summary["content"].as_str().unwrap().contains("\n- ");
+        assert!(sent.summary().is_none_or(is_told), "{:?}", sent.contents());
+    }
+}
+
+/// Eight questions of a few words, of which three hold a fact.
+fn short_turns() -> Vec<Value> {
     let said = ["I am Ottoline.", "We take the ferry on 14 August.", "The plan is in harbour.ods."];
     let mut messages = Vec::new();
     for turn in 0..8 {
@@ -142,6 +155,5 @@ async fn short_turns_lose_nothing_that_was_written_down() {
         ));
     }
     messages.pop();
-    let (_, sent) = scene.send("c", &messages).await;
-    assert!(facts.iter().all(|fact| sent.has(fact)), "{:?}", sent.contents());
+    messages
 }

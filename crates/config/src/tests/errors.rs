@@ -13,7 +13,7 @@ frobnicate = 1"#), @r#"
     proxy.toml:2: unknown key `server.lisen`
       hint: did you mean `listen`?
     proxy.toml:4: unknown key `context.fold.frobnicate`
-      hint: expected one of: when, keep, pace, mode, max_tokens, timeout, role, placement, summarizer, pin_task
+      hint: expected one of: when, keep, pace, mode, max_tokens, timeout, role, placement, summarizer, complete, pin_task
     "#);
 }
 

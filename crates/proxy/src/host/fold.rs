@@ -17,7 +17,7 @@ use crate::host::worker::Worker;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Fold, Route, Summarizer};
-use tidegate_context::{Author, CompletedFold, FoldFailure, FoldRequest, SavedFold};
+use tidegate_context::{Author, CompletedFold, FinishedFold, FoldFailure, FoldRequest, SavedFold};
 use tidegate_engine::{FoldJob, Need, Tokens};
 use tidegate_store::{ConversationKey, FoldWritten, Generation};
 use tidegate_telemetry::SpanParent;
@@ -255,11 +255,12 @@ impl Folder {
             completion_tokens: summarized.spent.usage.completion_tokens,
         };
         let (finishing, summary) = (request.clone(), summarized.summary);
-        let finished = self.lane.run(SUMMARY_BYTES, move || finishing.finish(&summary, author)).await;
-        let (fold, cost) = finished.map_err(|_| FoldFailure::Crashed)??;
+        let finished = self.lane.run(SUMMARY_BYTES, move || finishing.finish(summary, author)).await;
+        let FinishedFold { fold, cost, facts_added } = finished.map_err(|_| FoldFailure::Crashed)??;
         if request.prunes(&fold) {
             self.worker.gateway.metrics().pruned();
         }
+        self.worker.gateway.metrics().facts_added(facts_added);
         self.save(key, request, fold, cost).await
     }
 

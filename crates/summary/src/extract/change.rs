@@ -23,6 +23,8 @@ const LEAST_COMMON: f64 = 0.2;
 const SAME_STATEMENT: f64 = 0.6;
 /// A longer statement says more than what is given up of it.
 const MAX_REVOKED_WORDS: usize = 10;
+/// In a longer statement, what is denied is one thing among many.
+const MAX_DENIAL_WORDS: usize = 16;
 
 /// Marks what is gone, and returns for each statement the latest one that says the same of another value.
 pub(super) fn resolve(units: &mut [Unit], lexicon: &Lexicon) -> Vec<Option<usize>> {
@@ -35,12 +37,19 @@ pub(super) fn resolve(units: &mut [Unit], lexicon: &Lexicon) -> Vec<Option<usize
         }
         let related = related(units, at, &with_term);
         if units[at].is_by_user() {
-            let is_correction = units[at].origin == Origin::User
-                && units[at].section == Section::Decisions
-                && [Cue::Change, Cue::Revoke, Cue::Reject].iter().any(|cue| units[at].terms.found.has(*cue));
-            let replaced = is_correction && replace(units, at, &related, lexicon);
-            if is_correction && !replaced {
-                attach(units, at);
+            let is_correction = is_correction(&units[at]);
+            let is_said_now = units[at].origin == Origin::User;
+            let has_replaced = is_correction
+                && is_said_now
+                && (replace(units, at, &related, lexicon) || attach(units, at, lexicon));
+            if units[at].section == Section::Decisions && !has_replaced {
+                for before in touched(units, at, &related, lexicon) {
+                    newer[before] = Some(at);
+                    units[at].corrects |= is_correction;
+                }
+            }
+            if denies(&units[at]) && replace(units, at, &related, lexicon) {
+                units[at].section = Section::Decisions;
             }
             if let Some(name) = assigned_name(&units[at].text)
                 && let Some(before) = assigned.insert(name, at)
@@ -66,6 +75,29 @@ pub(super) fn resolve(units: &mut [Unit], lexicon: &Lexicon) -> Vec<Option<usize
     newer
 }
 
+fn is_correction(unit: &Unit) -> bool {
+    unit.section == Section::Decisions
+        && [Cue::Change, Cue::Revoke, Cue::Reject].iter().any(|cue| unit.terms.found.has(*cue))
+}
+
+/// Whether a statement corrects another one if it denies just that: `Teal then, not slate.`
+fn denies(unit: &Unit) -> bool {
+    unit.origin == Origin::User
+        && !is_correction(unit)
+        && unit.terms.found.has(Cue::Deny)
+        && unit.terms.words <= MAX_DENIAL_WORDS
+}
+
+/// The earlier statements that a decision may be about. They are not told without it.
+fn touched(units: &[Unit], at: usize, related: &[usize], lexicon: &Lexicon) -> Vec<usize> {
+    let is_touched = |before: &usize| {
+        units[*before].is_by_user()
+            && (units[*before].place < units[at].place || units[at].place == 0)
+            && overlap(&units[*before], &units[at], lexicon, units.len(), f64::min) >= SAME_MATTER
+    };
+    related.iter().copied().filter(is_touched).collect()
+}
+
 /// Returns the earlier statements that share a term, the latest first.
 fn related(units: &[Unit], at: usize, with_term: &HashMap<TermId, Vec<usize>>) -> Vec<usize> {
     let mut related: Vec<usize> = Vec::new();
@@ -89,11 +121,15 @@ fn replaced_by(units: &[Unit], at: usize, related: &[usize], lexicon: &Lexicon) 
     let is_replaced = |before: &usize| {
         let earlier = &units[*before];
         overlap(earlier, later, lexicon, units.len(), f64::min) >= SAME_MATTER
-            && overlap(earlier, later, lexicon, units.len(), f64::max) >= LEAST_COMMON
-            && earlier.section != Section::Goals
+            && overlap(earlier, later, lexicon, units.len(), f64::max) >= least_common(earlier)
             && conflicts(earlier, later, lexicon)
     };
     related.iter().copied().filter(is_replaced).collect()
+}
+
+/// The task is about the whole conversation, so that much of what is settled later shares words with it.
+fn least_common(earlier: &Unit) -> f64 {
+    if earlier.section == Section::Goals { SAME_MATTER } else { LEAST_COMMON }
 }
 
 /// Marks the earlier statements that this one corrects, and what others have echoed of them. Returns whether there are any.
@@ -111,20 +147,24 @@ fn replace(units: &mut [Unit], at: usize, related: &[usize], lexicon: &Lexicon) 
         }
         units[before].is_gone = true;
     }
+    units[at].corrects |= !replaced.is_empty();
     !replaced.is_empty()
 }
 
-/// Keeps a correction that says nothing of its subject together with what it corrects.
-fn attach(units: &mut [Unit], at: usize) {
+/// Keeps a correction that says nothing of its subject together with what it corrects. Returns whether there is such a thing.
+fn attach(units: &mut [Unit], at: usize, lexicon: &Lexicon) -> bool {
     let later = &units[at];
     let is_bare = later.terms.content.len() <= later.terms.numbers.len() + 1
         || (later.terms.found.has(Cue::Reject) && later.terms.words <= 6 && later.terms.content.len() <= 3);
     if !is_bare {
-        return;
+        return false;
     }
     let is_target = |unit: &&usize| {
         let earlier = &units[**unit];
-        let settles = earlier.section == Section::Decisions || !earlier.terms.numbers.is_empty();
+        let names = || earlier.terms.content.iter().any(|id| lexicon.is_name(*id));
+        let settles = earlier.section == Section::Decisions
+            || !earlier.terms.numbers.is_empty()
+            || (later.terms.content.len() <= 2 && names());
         earlier.origin == Origin::User
             && !earlier.is_gone
             && !earlier.is_question
@@ -136,14 +176,15 @@ fn attach(units: &mut [Unit], at: usize) {
         .filter(|&one| units[one].origin == Origin::User)
         .take(REACH)
         .collect();
-    let Some(&before) = by_user.iter().find(is_target) else { return };
+    let Some(&before) = by_user.iter().find(is_target) else { return false };
     let shares_cue = units[before].terms.cues.iter().any(|cue| later.terms.cues.contains(cue));
     let (text, rests_on) = (units[before].text.clone(), units[before].rests_on.clone());
     // `Use tabs.`, then `No, use spaces.`: it stands alone.
     let stands_alone = later.terms.found.has(Cue::Reject) && shares_cue && !later.terms.content.is_empty();
     units[before].is_gone = true;
+    units[at].corrects = true;
     if stands_alone {
-        return;
+        return true;
     }
     let content = units[before].terms.content.clone();
     let later = &mut units[at];
@@ -152,6 +193,7 @@ fn attach(units: &mut [Unit], at: usize) {
     later.terms.content.extend(content);
     later.terms.content.sort_unstable();
     later.terms.content.dedup();
+    true
 }
 
 /// The share of the subject that two statements have in common, in relation to the lesser or the greater of the two.
@@ -169,14 +211,15 @@ fn overlap(one: &Unit, other: &Unit, lexicon: &Lexicon, texts: usize, of: fn(f64
 /// Whether the later statement names another value of the same kind: a number for a number, a choice for a choice.
 fn conflicts(earlier: &Unit, later: &Unit, lexicon: &Lexicon) -> bool {
     let (old, new) = (&earlier.terms.numbers, &later.terms.numbers);
+    let gives_up = later.terms.found.has(Cue::Revoke) || later.terms.found.has(Cue::Deny);
     if !old.is_empty() {
-        let revokes = later.terms.found.has(Cue::Revoke) && old.iter().all(|number| new.contains(number));
+        let revokes = gives_up && old.iter().all(|number| new.contains(number));
         return revokes || new.iter().any(|number| !old.contains(number));
     }
     let is_value = |id: &TermId| lexicon.is_name(*id) || lexicon.is_identifier(*id);
     let common = |id: &&TermId| later.terms.content.contains(id);
     // What is given up is named, or the subject is, with another choice.
-    if later.terms.found.has(Cue::Revoke) && earlier.terms.words <= MAX_REVOKED_WORDS {
+    if gives_up && earlier.terms.words <= MAX_REVOKED_WORDS {
         let named = earlier.terms.content.iter().filter(common).count();
         return named * 2 >= earlier.terms.content.len();
     }

@@ -14,6 +14,8 @@ pub(super) enum Cue {
     Change,
     /// Something that is named is given up.
     Revoke,
+    /// Something is denied. That gives up what is named if somebody has said it before.
+    Deny,
     /// What follows corrects something, if it comes first.
     Reject,
     Decide,
@@ -47,6 +49,7 @@ impl Cues {
 struct Language {
     change: &'static str,
     revoke: &'static str,
+    deny: &'static str,
     reject: &'static str,
     decide: &'static str,
     goal: &'static str,
@@ -58,10 +61,11 @@ struct Language {
 }
 
 impl Language {
-    fn lists(&self) -> [(Cue, &'static str); 10] {
+    fn lists(&self) -> [(Cue, &'static str); 11] {
         [
             (Cue::Change, self.change),
             (Cue::Revoke, self.revoke),
+            (Cue::Deny, self.deny),
             (Cue::Reject, self.reject),
             (Cue::Decide, self.decide),
             (Cue::Goal, self.goal),
@@ -79,9 +83,10 @@ const ALPHABETIC: [Language; 4] = [
         change: "instead, change, changed, changes, switch, switched, switching, moved, \
                  move, moving, moves, scrap, forget, drop, dropped, correction, update, updated, scratch that, second thought, make it, make \
                  that, changed my mind, take back, replace, replaces, replaced, takes over, off the table, cancelled, canceled, cancel, postponed, no more, \
-                 revert, go with, supersedes, bump, shifted, revised, rescheduled",
+                 revert, go with, supersedes, bump, shifted, revised, rescheduled, after all, on reflection, thinking about it, come to think of it, rather",
         revoke: "scrap, forget, drop, dropped, ditch, instead of, rather than, no longer, no more, not anymore, any more, replace, replaces, replaced, takes over, off the \
                  table, cancelled, canceled, cancel, supersedes, moving from, move from, switch from, switched from, won't, kill, resigned, declined, withdrew, fell through",
+        deny: "not, isn't, aren't, don't want, doesn't",
         reject: "no, nope, wait, hold on, sorry, scratch, actually, correction",
         decide: "let's, lets, use, we'll, decided, decide, decision, agreed, settled, settle, go with, choose, chose, pick, picked, prefer, must, \
                  never, always, should, keep, take, going with, stick",
@@ -89,7 +94,8 @@ const ALPHABETIC: [Language; 4] = [
         todo: "todo, to do, remember to, don't forget, remind me, need to, have to, next step, action item",
         filler: "thanks, thank you, thank, thx, cool, great, awesome, nice, ok, okay, sure, hello, hi, hey, understood, noted, got it, sounds \
                  good, perfect, haha, lol, wow, yes, yeah, yep, alright, good morning, bye, welcome, happy to help, of course, no problem, i see, \
-                 interesting, wonderful, glad, absolutely, certainly, exactly, fantastic, makes sense, will do, done, hm, hmm, uh, um",
+                 interesting, wonderful, glad, absolutely, certainly, exactly, fantastic, makes sense, will do, done, hm, hmm, uh, um, \
+                 thanks a lot, oh, ah, go on, go ahead, keep going, carry on, thanks so much",
         unsure: "don't know, do not know, not sure, unclear, unknown, clarification, to be decided, tbd, no idea",
         and: "and, but",
         function: "a, an, the, of, to, in, on, at, for, with, from, by, as, is, are, was, were, be, been, am, it, its, it's, this, that, these, those, \
@@ -100,16 +106,16 @@ const ALPHABETIC: [Language; 4] = [
     Language {
         change: "eigentlich, stattdessen, doch, lieber, nicht mehr, ändern, ändere, geändert, änderung, wechseln, wechsle, wechselt, gewechselt, umgestellt, \
                  verschoben, verschieben, verlegt, verworfen, vergiss, streiche, gestrichen, korrektur, korrigiere, aktualisiert, statt, anstatt, \
-                 ersetzt, ersetzen, abgesagt, zurückgenommen, überlegt, neu, neuer, neues, neue, umgezogen, hinfällig, gilt nicht",
-        revoke: "nicht mehr, verworfen, vergiss, streiche, gestrichen, statt, anstatt, anstelle, ersetzt, ersetzen, abgesagt, hinfällig, gilt nicht, weg von, kein, \
-                 keine, nicht, raus",
+                 ersetzt, ersetzen, abgesagt, zurückgenommen, überlegt, neu, neuer, neues, neue, umgezogen, hinfällig, gilt nicht, mach daraus, vom tisch, nach reiflicher überlegung, im nachhinein, nachdenken, sondern, doch kein, doch nicht",
+        revoke: "nicht mehr, verworfen, vergiss, streiche, gestrichen, statt, anstatt, anstelle, ersetzt, ersetzen, abgesagt, hinfällig, gilt nicht, weg von, raus, vom tisch, doch nicht, doch kein",
+        deny: "nicht, kein, keine, keinen, keiner",
         reject: "nein, nee, halt, moment, warte, doch nicht, entschuldigung, sorry",
         decide: "wir nehmen, nehmen wir, nimm, verwenden, verwende, benutzen, benutze, nutzen wir, entschieden, entscheiden, entscheidung, beschlossen, \
                  vereinbart, festgelegt, muss, müssen, soll, sollen, immer, niemals, nie, bevorzugen, bevorzuge, wählen, bleiben bei, einigen",
         goal: "hilf mir, helfen sie, ich möchte, ich will, wir wollen, wir möchten, ich brauche, ziel, aufgabe, bitte, kannst du, können sie",
         todo: "todo, nicht vergessen, denk daran, denken sie daran, erinnere mich, zu erledigen, nächster schritt",
         filler: "danke, vielen dank, hallo, guten tag, guten morgen, gut, super, toll, prima, ok, okay, klar, gerne, gern, verstanden, notiert, perfekt, \
-                 haha, ja, genau, alles klar, tschüss, natürlich, kein problem, schön, wunderbar, in ordnung, freut mich",
+                 haha, ja, genau, alles klar, tschüss, natürlich, kein problem, schön, wunderbar, in ordnung, freut mich, weiter so, mach weiter, machen sie weiter, danke dir, danke ihnen, danke schön, ach, ach so, na ja",
         unsure: "weiß nicht, weiß ich nicht, unklar, unbekannt, nicht sicher, zu klären, noch offen, keine ahnung",
         and: "und, aber",
         function: "der, die, das, den, dem, des, ein, eine, einen, einem, einer, eines, und, oder, aber, von, zu, zum, zur, in, im, an, am, auf, für, mit, aus, bei, \
@@ -120,15 +126,16 @@ const ALPHABETIC: [Language; 4] = [
     Language {
         change: "en realidad, mejor, en vez, en lugar, ya no, cambia, cambiar, cambio, cambié, cambiado, cambiamos, cambiaron, cambió, pasa, pasó, movió, mueve, \
                  movido, trasladó, traslada, olvida, descarta, descartado, corrección, corrijo, actualiza, actualizado, reemplaza, reemplazar, sustituye, cancelado, \
-                 cancela, aplazado, aplaza, pospuesto, ahora, nuevo, nueva, retrasa, adelanta",
-        revoke: "en vez de, en lugar de, ya no, olvida, descarta, descartado, reemplaza, reemplazar, sustituye, cancelado, cancela, deja de, dejamos",
+                 cancela, aplazado, aplaza, pospuesto, ahora, nuevo, nueva, retrasa, adelanta, más bien, pensándolo bien, pensándolo mejor, sino, dejamos, que sea",
+        revoke: "en vez de, en lugar de, más bien que, antes que, ya no, olvida, descarta, descartado, reemplaza, reemplazar, sustituye, cancelado, cancela, deja de, dejamos",
+        deny: "no, tampoco, sin",
         reject: "no, espera, perdón, perdona, al final",
         decide: "usemos, usamos, usaremos, usa, usar, vamos a usar, decidimos, decidido, hemos decidido, acordamos, acordado, elegimos, elijo, debe, debemos, hay que, \
                  siempre, nunca, prefiero, preferimos, nos quedamos, quedamos",
         goal: "ayúdame, quiero, queremos, necesito, necesitamos, objetivo, meta, tarea, por favor, me gustaría, puedes, podrías",
         todo: "pendiente, recuerda, no olvides, recuérdame, por hacer, próximo paso",
         filler: "gracias, muchas gracias, hola, buenos días, buenas, bien, genial, vale, ok, claro, perfecto, entendido, anotado, jaja, sí, estupendo, de nada, de \
-                 acuerdo, por supuesto, adiós, excelente, qué bien, con gusto",
+                 acuerdo, por supuesto, adiós, excelente, qué bien, con gusto, sigue, adelante, continúa, mmm, mm",
         unsure: "no sé, no lo sé, no está claro, desconocido, por aclarar, no estoy seguro",
         and: "y, pero",
         function: "el, la, los, las, un, una, unos, unas, de, del, a, al, en, con, por, para, que, y, o, pero, es, son, era, está, están, ser, fue, se, lo, le, les, su, sus, mi, \
@@ -138,15 +145,16 @@ const ALPHABETIC: [Language; 4] = [
     Language {
         change: "en fait, finalement, plutôt, au lieu, à la place, ne plus, change, changer, changé, changeons, changement, passe, passons, passé, déplacé, déplace, \
                  repoussé, reporté, reporte, avancé, oublie, oublions, abandonne, correction, corrige, mise à jour, remplace, remplacer, remplacé, annulé, annule, \
-                 désormais, maintenant, nouveau, nouvelle",
-        revoke: "au lieu de, à la place de, ne plus, oublie, oublions, abandonne, remplace, remplacer, remplacé, annulé, annule, laisse tomber",
+                 désormais, maintenant, nouveau, nouvelle, réflexion faite, à la réflexion, tout compte fait, laisse tomber, laissons tomber",
+        revoke: "au lieu de, à la place de, ne plus, oublie, oublions, abandonne, remplace, remplacer, remplacé, annulé, annule, laisse tomber, laissons tomber, plutôt que",
+        deny: "pas, non",
         reject: "non, attends, attendez, pardon, désolé",
-        decide: "utilisons, on utilise, nous utilisons, utilise, utiliser, prenons, on prend, décidé, avons décidé, j'ai décidé, convenu, choisi, choisissons, doit, devons, il faut, \
+        decide: "utilisons, on utilise, nous utilisons, utilise, utiliser, prenons, on prend, décidé, avons décidé, j'ai décidé, convenu, choisi, mets, mettons, mettez, choisissons, doit, devons, il faut, \
                  toujours, jamais, préfère, préférons, restons, on garde",
         goal: "aide-moi, aidez-moi, je veux, je voudrais, nous voulons, j'ai besoin, objectif, but, tâche, s'il te plaît, s'il vous plaît, peux-tu, pouvez-vous",
         todo: "à faire, n'oublie pas, n'oubliez pas, rappelle-moi, rappelez-moi, prochaine étape",
         filler: "merci, merci beaucoup, bonjour, salut, bien, super, génial, d'accord, ok, bien sûr, parfait, compris, noté, haha, oui, très bien, de rien, au revoir, \
-                 excellent, avec plaisir, entendu",
+                 excellent, avec plaisir, entendu, continue, vas-y, continuez, hum, euh",
         unsure: "ne sais pas, sais pas, pas clair, inconnu, à clarifier, pas sûr",
         and: "et, mais",
         function: "le, la, les, l, un, une, des, de, du, d, à, au, aux, en, dans, avec, pour, par, sur, que, qui, et, ou, mais, est, sont, était, être, c'est, ce, cette, ces, il, elle, \
@@ -158,30 +166,40 @@ const ALPHABETIC: [Language; 4] = [
 /// Written without spaces, so that a phrase is found anywhere.
 const UNSPACED: [Language; 2] = [
     Language {
-        change: "改成, 改为, 改到, 改用, 换成, 换到, 更正, 取消, 不再, 推迟到, 推迟, 提前到, 提前, 其实, 算了, 变更, 调整为, 调整到, 而不是, 搬到",
-        revoke: "不再, 取消, 而不是, 不用, 放弃, 别用, 代替",
+        change: "改成, 改为, 改到, 改用, 换成, 换到, 更正, 取消, 不再, 推迟到, 推迟, 提前到, 提前, 其实, 算了, 变更, 调整为, 调整到, 而不是, 搬到, 还是, 想了想, 重新考虑, 不要了, 忘掉, 更好",
+        revoke: "不再, 取消, 而不是, 不用, 不要了, 放弃, 别用, 代替, 忘掉, 忘了",
+        deny: "不是, 不要, 不用, 别",
         reject: "不, 等等, 等一下, 抱歉",
         decide: "决定, 就用, 我们用, 使用, 选择, 定为, 定在, 必须, 一定, 不要用, 采用, 约定",
         goal: "帮我, 请帮, 我想, 我要, 目标, 我需要, 希望, 我们要",
         todo: "记得, 别忘, 提醒我, 待办, 下一步",
-        filler: "谢谢, 好的, 你好, 您好, 哈哈, 太好了, 明白, 收到, 没问题, 不客气, 当然, 可以的, 知道了, 真棒, 再见, 已记录, 记下了",
+        filler: "谢谢, 好的, 你好, 您好, 哈哈, 太好了, 明白, 收到, 没问题, 不客气, 当然, 可以的, 知道了, 真棒, 再见, 已记录, 记下了, 继续, 嗯, 哦",
         unsure: "不知道, 不清楚, 不确定, 待定, 未知",
         and: "",
         function: "的, 了, 是, 在, 我们, 我, 你, 他, 她, 它, 们, 和, 与, 也, 都, 就, 这, 那, 有, 会, 要, 到, 把, 被, 给, 对, 为, 吗, 呢, 吧, 啊, 很, 还",
     },
     Language {
-        change: "変更, に変え, 変わり, やっぱり, やはり, 訂正, ではなく, じゃなく, 取り消, 延期, 中止, 移動, 移り, 切り替え, 代わりに, に直し, 前倒し, 更新",
-        revoke: "ではなく, じゃなく, 取り消, 中止, やめ, の代わりに, 廃止",
+        change: "変更, に変え, 変わり, やっぱり, やはり, 訂正, ではなく, じゃなく, 取り消, 延期, 中止, 移動, 移り, 切り替え, 代わりに, に直し, 前倒し, 更新, 考え直し, のほうがいい, の方がいい, やめて, 忘れて, より",
+        revoke: "ではなく, じゃなく, 取り消, 中止, やめ, の代わりに, 廃止, は忘れて, より",
+        deny: "ではない, じゃない, じゃなく, 要らない, いらない",
         reject: "いいえ, いや, 違います, 違う, 待って, すみません",
-        decide: "決め, 決定, にします, にしましょう, にしよう, を使い, を使う, 使用, 必ず, ことにし, 採用, 選び",
+        decide: "決め, 決定, にします, にしましょう, にしてください, にして, にしよう, を使い, を使う, 使用, 必ず, ことにし, 採用, 選び",
         goal: "手伝って, したいです, したい, 目標, 欲しい, ほしい, お願い, 目的",
         todo: "忘れず, 忘れないで, リマインド, やること, 覚えておいて",
-        filler: "ありがとう, はい, こんにちは, おはよう, 了解, わかりました, 分かりました, すごい, なるほど, よろしく, 承知, 素晴らしい, もちろん, 大丈夫, 記録しました",
+        filler: "ありがとう, はい, こんにちは, おはよう, 了解, わかりました, 分かりました, すごい, なるほど, よろしく, 承知, 素晴らしい, もちろん, 大丈夫, 記録しました, 続けて, うーん, えっと",
         unsure: "わかりません, 分かりません, 不明, 未定, 確認が必要",
         and: "",
         function: "です, ます, でした, ました, ください, して, した, する, これ, それ, あれ, この, その, から, まで, ので, という, ある, いる, なる, は, が, を, に, の, と, で, も, へ, や, か, ね, よ",
     },
 ];
+
+/// The words that tell nothing of a subject: grammar, and lone words of thanks, agreement and denial.
+pub(super) fn plain_words() -> impl Iterator<Item = &'static str> {
+    let lists = ALPHABETIC.iter().chain(&UNSPACED).flat_map(|language| {
+        [language.function, language.filler, language.reject, language.deny, language.and]
+    });
+    lists.flat_map(phrases).filter(|phrase| !phrase.contains(' '))
+}
 
 /// The words of a phrase.
 type Phrase = (Vec<&'static str>, Cue);

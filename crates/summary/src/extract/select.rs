@@ -15,6 +15,10 @@ use crate::Section;
 const TOLD: f64 = 0.4;
 /// A statement of which less is new repeats what is there.
 const NEWS: f64 = 0.2;
+/// How much more than the earliest statement the latest one counts. More would lose too many of the facts that are said once.
+const RECENT: f64 = 0.1;
+/// A longer correction tells other things, too, or is none.
+const MAX_PLAIN_WORDS: usize = 12;
 /// Added to every length, because a bullet costs something, too.
 const BULLET: f64 = 2.0;
 
@@ -26,10 +30,11 @@ struct Rated {
 /// Returns the selected statements in order. `newer` names the later version of a statement, which is selected before it.
 pub(super) fn select(units: &[Unit], newer: &[Option<usize>], lexicon: &Lexicon, room: f64) -> Vec<usize> {
     let weights: Vec<f64> = (0..lexicon.len()).map(|id| lexicon.weight(id, units.len())).collect();
+    let last = units.last().map_or(1, |unit| unit.place).max(1) as f64;
     let mut told = vec![0_i32; lexicon.len()];
     let worth = |unit: &Unit, told: &[i32]| -> f64 {
         let content = unit.terms.content.iter().map(|&id| weights[id] * TOLD.powi(told[id]));
-        content.sum::<f64>() * importance(unit)
+        content.sum::<f64>() * importance(unit) * (1.0 + RECENT * unit.place as f64 / last)
     };
     let rate = |at: usize, told: &[i32]| worth(&units[at], told) / (tokens(&units[at].text) + BULLET);
     let nothing = vec![0; lexicon.len()];
@@ -39,10 +44,13 @@ pub(super) fn select(units: &[Unit], newer: &[Option<usize>], lexicon: &Lexicon,
         .collect();
     let mut chosen = vec![false; units.len()];
     let mut room = room;
-    // The task comes first, even where nothing else has room.
-    if let Some(task) = (0..units.len()).find(|&at| units[at].section == Section::Goals && !units[at].is_gone)
-    {
-        take(task, units, &mut chosen, &mut told, &mut room);
+    // The task comes first, even where nothing else has room, and what has become of it before it.
+    let is_task = |at: &usize| units[*at].section == Section::Goals && !units[*at].is_gone;
+    if let Some(task) = (0..units.len()).find(is_task) {
+        let later = newer[task].filter(|&later| !units[later].is_gone);
+        for at in later.into_iter().chain([task]) {
+            take(at, units, &mut chosen, &mut told, &mut room);
+        }
     }
     // Each statement is rated anew when its turn comes. The bound is never reached but by texts made for it.
     let mut steps = units.len() * 12;
@@ -90,10 +98,13 @@ fn importance(unit: &Unit) -> f64 {
         Origin::Assistant => 0.5,
         Origin::Tool => 0.3,
     };
-    let corrects = unit.terms.found.has(Cue::Change) || unit.terms.found.has(Cue::Reject);
+    let has_cue = [Cue::Change, Cue::Revoke, Cue::Reject].iter().any(|cue| unit.terms.found.has(*cue));
     let kind = match unit.section {
         Section::Goals => 3.0,
-        Section::Decisions if corrects => 3.0,
+        // Without it, what it corrects would be believed.
+        _ if unit.corrects && unit.terms.words <= MAX_PLAIN_WORDS => 5.0,
+        _ if unit.corrects => 3.0,
+        Section::Decisions if has_cue => 3.0,
         Section::Decisions | Section::ActionItems => 1.5,
         Section::KeyFacts | Section::Artifacts => 1.0,
         Section::OpenQuestions => 0.6,

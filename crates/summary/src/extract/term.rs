@@ -35,6 +35,8 @@ pub(super) struct Terms {
     pub(super) numbers: Vec<TermId>,
     pub(super) found: Cues,
     pub(super) words: usize,
+    /// Whether the first word is content. Never where words are not separated.
+    pub(super) begins_with_content: bool,
 }
 
 /// Words with the same beginning of this length are forms of one word.
@@ -54,13 +56,18 @@ impl Lexicon {
                 role[place] = Some(cue);
             }
         });
+        let is_spaced = words.first().is_some_and(|word| !word.is_unspaced);
+        terms.begins_with_content = is_spaced && role.first().is_some_and(Option::is_none);
+        let mut follows_number = false;
         for ((word, lower), role) in words.iter().zip(&lower).zip(role) {
             if word.is_unspaced {
-                self.read_unspaced(word.text, &mut terms);
+                self.read_unspaced(word.text, follows_number, &mut terms);
+                follows_number = false;
                 continue;
             }
+            follows_number = lower.ends_with(char::is_numeric);
             match role {
-                Some(Cue::Function | Cue::And) => {}
+                Some(Cue::Function | Cue::And | Cue::Deny) => {}
                 Some(_) => {
                     let id = self.id(lower);
                     push(&mut terms.cues, id);
@@ -81,11 +88,12 @@ impl Lexicon {
         terms
     }
 
-    fn read_unspaced(&mut self, run: &str, terms: &mut Terms) {
+    fn read_unspaced(&mut self, run: &str, follows_number: bool, terms: &mut Terms) {
         let (cues, rest) = cue::within(run);
         for cue in [
             Cue::Change,
             Cue::Revoke,
+            Cue::Deny,
             Cue::Reject,
             Cue::Decide,
             Cue::Goal,
@@ -99,7 +107,13 @@ impl Lexicon {
         }
         for part in rest.split(' ') {
             let signs: Vec<char> = part.chars().collect();
-            // A single sign is a unit or grammar.
+            // A single sign is a word, as in `赤ではなく青`, but not if it is grammar or the unit of a number.
+            if let [sign @ '\u{3400}'..='\u{9fff}'] = signs[..]
+                && !(follows_number && run.starts_with(sign))
+            {
+                let id = self.id(part);
+                push(&mut terms.content, id);
+            }
             for pair in signs.windows(2) {
                 let id = self.id(&pair.iter().collect::<String>());
                 push(&mut terms.content, id);

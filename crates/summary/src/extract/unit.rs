@@ -1,6 +1,7 @@
 //! The statements that a summary can be made of.
 
 use super::cue::{self, Cue};
+use super::filler::without_filler;
 use super::term::{Lexicon, Terms, is_unspaced};
 use crate::fence::clean_line;
 use crate::sentence::{is_question, sentences};
@@ -30,6 +31,8 @@ pub(super) struct Unit {
     pub(super) is_question: bool,
     /// Whether something said later has taken its place.
     pub(super) is_gone: bool,
+    /// Whether it takes the place of something said earlier, or may do so.
+    pub(super) corrects: bool,
 }
 
 /// More sentences of one message are not read: it is a paste, of which the beginning and the end tell the most.
@@ -56,26 +59,19 @@ impl Unit {
         place: usize,
         rests_on: &[MessageRef],
     ) -> Option<Unit> {
-        let text = clean_line(text);
+        let whole = clean_line(text);
+        let text = if origin == Origin::User { without_filler(&whole) } else { &whole };
         if !text.chars().any(char::is_alphanumeric) {
             return None;
         }
-        let terms = lexicon.read(&text);
-        let is_question = is_question(&text);
-        let has_value = terms.content.iter().any(|id| lexicon.is_number(*id) || lexicon.is_identifier(*id));
-        let is_filler =
-            (terms.found.has(Cue::Filler) && terms.content.len() <= 2) || terms.content.is_empty();
-        let corrects = terms.found.has(Cue::Change) || terms.found.has(Cue::Reject);
-        let settles = corrects || [Cue::Decide, Cue::Goal, Cue::Todo].iter().any(|cue| terms.found.has(*cue));
-        // How somebody feels passes.
-        let is_filler = is_filler || (text.ends_with(['!', '！']) && !settles && !has_substance(&text));
-        let says_something = has_value || (corrects && !terms.content.is_empty());
-        if is_filler && !says_something && origin != Origin::Earlier {
+        let terms = lexicon.read(text);
+        let is_question = is_question(text);
+        if origin != Origin::Earlier && says_nothing(&whole, text, &terms, lexicon) {
             return None;
         }
         let section = section(&terms, origin, is_question);
         Some(Unit {
-            text,
+            text: text.to_owned(),
             rests_on: rests_on.to_vec(),
             origin,
             section,
@@ -83,6 +79,7 @@ impl Unit {
             terms,
             is_question,
             is_gone: false,
+            corrects: false,
         })
     }
 
@@ -112,9 +109,35 @@ impl Unit {
         units
     }
 
+    /// Puts another statement of the same message before this one.
+    pub(super) fn precede(&mut self, about: &Unit) {
+        self.text = format!("{} {}", about.text, self.text);
+        self.terms.content.extend(&about.terms.content);
+        self.terms.content.sort_unstable();
+        self.terms.content.dedup();
+        self.terms.numbers.extend(&about.terms.numbers);
+        self.terms.words += about.terms.words;
+    }
+
     pub(super) fn is_by_user(&self) -> bool {
         matches!(self.origin, Origin::User | Origin::Earlier)
     }
+}
+
+/// Whether a text is small talk. `text` is what is left of `whole` without thanks and greetings around it.
+fn says_nothing(whole: &str, text: &str, terms: &Terms, lexicon: &Lexicon) -> bool {
+    let has_value = terms.content.iter().any(|id| lexicon.is_number(*id) || lexicon.is_identifier(*id));
+    let settles = [Cue::Change, Cue::Revoke, Cue::Reject, Cue::Decide, Cue::Goal, Cue::Todo];
+    if terms.content.is_empty() || has_value || settles.iter().any(|cue| terms.found.has(*cue)) {
+        return terms.content.is_empty();
+    }
+    let names_something = || has_substance(whole) || text.chars().any(is_unspaced);
+    let is_talk = terms.found.has(Cue::Filler) && terms.content.len() <= 2;
+    // `Ok, go on.`
+    let is_scrap = text.len() < whole.len() && terms.content.len() < 2 && !names_something();
+    // How somebody feels passes.
+    let is_feeling = whole.ends_with(['!', '！']) && !has_substance(whole);
+    is_talk || is_scrap || is_feeling
 }
 
 /// A correction together with the short sentence after it that says what holds.
@@ -189,7 +212,8 @@ const CONJUNCTIONS: [&str; 6] = ["and ", "und ", "y ", "et ", "but ", "aber "];
 fn revokes(clause: &str) -> bool {
     let clause = clause.trim().to_lowercase();
     let spaced: Vec<&str> = clause.split(|c: char| !c.is_alphanumeric() && c != '\'').collect();
-    cue::among(&spaced, |_, _| ()).has(Cue::Revoke) || cue::within(&clause).0.has(Cue::Revoke)
+    let (spaced, unspaced) = (cue::among(&spaced, |_, _| ()), cue::within(&clause).0);
+    [Cue::Revoke, Cue::Deny].iter().any(|cue| spaced.has(*cue) || unspaced.has(*cue))
 }
 
 fn trimmed(clause: &str) -> &str {
@@ -236,10 +260,29 @@ mod tests {
             "はい、ありがとう",
             "…",
             "I am so happy today, haha!",
+            "Thanks, please go on.",
+            "Ok, weiter so.",
+            "Yes, let's do that!",
         ] {
             assert!(!read(text), "{text}");
         }
-        for text in ["No, use spaces.", "Port 8080, thanks.", "Die Frist ist am 3. Mai."] {
+        for text in [
+            "No, use spaces.",
+            "Port 8080, thanks.",
+            "Die Frist ist am 3. Mai.",
+            "Hello, my name is Ravi.",
+            "Ok, I am allergic to peanuts.",
+            "Great, let's use Postgres.",
+            "Great, let's use Postgres!",
+            "Hmm, SQLite rather than Postgres.",
+            "Ok, Thursday.",
+            "Danke, wir nehmen Postgres.",
+            "Genial, usamos Redis.",
+            "Merci, on prend Kafka.",
+            "好的，用青色。",
+            "はい、京都にします。",
+            "赤ではなく青。",
+        ] {
             assert!(read(text), "{text}");
         }
     }
