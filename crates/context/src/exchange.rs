@@ -33,6 +33,8 @@ struct Round {
 struct Beside {
     at: usize,
     call: String,
+    /// The ids of the client's own calls in the same answer. Another answer, as a retry may get, has others.
+    own: Vec<String>,
     result: Recalled,
 }
 
@@ -77,7 +79,7 @@ impl Exchange {
 
     /// Adds a call that the client did not get, among others that it did.
     pub fn add_beside(&mut self, beside: CallBeside, result: Recalled) {
-        self.beside.push(Beside { at: beside.at, call: beside.json, result });
+        self.beside.push(Beside { at: beside.at, call: beside.json, own: beside.own, result });
     }
 }
 
@@ -225,6 +227,15 @@ fn with_calls(raw: &[u8], calls: &[Beside]) -> Option<Vec<u8>> {
         tool_calls: Vec<&'a RawValue>,
     }
     let own = serde_json::from_slice::<Message<'_>>(raw).ok()?.tool_calls;
+    #[derive(Deserialize)]
+    struct Call {
+        id: String,
+    }
+    let ids = own.iter().map(|call| serde_json::from_str::<Call>(call.get()).map(|call| call.id));
+    let ids: Vec<String> = ids.collect::<Result<_, _>>().ok()?;
+    if calls.iter().any(|call| call.own != ids) {
+        return None;
+    }
     let place = |value: &RawValue| value.get().as_ptr() as usize - raw.as_ptr() as usize;
     let last = own.last().map(|last| place(last) + last.get().len())?;
     let mut merged = Vec::new();
@@ -332,6 +343,7 @@ mod tests {
         /// An answer with calls of which some are the client's.
         fn mixed(&mut self, answer: &[bool], exchange: &mut Exchange) {
             let (mut all, mut own, mut results) = (Vec::new(), Vec::new(), Vec::new());
+            let mut kept_beside = Vec::new();
             for (at, is_own) in answer.iter().enumerate() {
                 if *is_own {
                     let call = self.call("look");
@@ -340,10 +352,16 @@ mod tests {
                     continue;
                 }
                 let (made, kept, result) = self.recall();
-                let call = RecallCall { id: String::new(), arguments: String::new() };
-                exchange.add_beside(CallBeside { at, call, json: made.to_string() }, kept);
+                kept_beside.push((at, made.clone(), kept));
                 all.push(made);
                 results.push(result);
+            }
+            let ids: Vec<String> =
+                own.iter().map(|call: &Value| call["id"].as_str().unwrap().to_owned()).collect();
+            for (at, made, kept) in kept_beside {
+                let call = RecallCall { id: String::new(), arguments: String::new() };
+                let own = ids.clone();
+                exchange.add_beside(CallBeside { at, call, json: made.to_string(), own }, kept);
             }
             let message =
                 |calls: &[Value]| json!({ "role": "assistant", "content": null, "tool_calls": calls });
@@ -378,6 +396,18 @@ mod tests {
             let whole: Value = serde_json::from_slice(&whole).unwrap();
             prop_assert_eq!(whole["messages"].as_array().unwrap(), &scene.upstream);
         }
+    }
+
+    #[test]
+    fn another_answer_has_other_calls() {
+        let mut scene = Scene::default();
+        scene.both(json!({ "role": "user", "content": TEXT }));
+        scene.turn(&(vec![], vec![false, true]));
+        let other = scene.client[1]["tool_calls"][0]["id"].as_str().unwrap().to_owned();
+        let sent = json!({ "messages": scene.client }).to_string().replace(&other, "another");
+        let reader = Reader::default();
+        let outline = reader.outline(Dialect::Chat, sent.as_bytes()).unwrap();
+        assert_eq!(put_back(&reader, &sent.into(), &outline, &scene.exchanges), None);
     }
 
     #[test]
