@@ -4,6 +4,7 @@ use super::{EVERY_TURN, RECALL, TOOL, TOOLS, call, calling, original, recalling}
 use crate::support::agent::{Message, body, conversation};
 use crate::support::client::{CHAT, exchange, post, request as plain};
 use crate::support::tidegate::{Setup, Tidegate};
+use crate::trimming::{TRIM, log};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -186,6 +187,37 @@ async fn calls_beside_the_clients_own_are_put_back_among_them() {
     let ids = [r1, r2, r3, c1, c2].map(|result| result["tool_call_id"].as_str().unwrap());
     assert_eq!(ids, ["r1", "r2", "r3", "c1", "c2"]);
     assert_eq!(r2["content"], json!(original().trim_end()));
+}
+
+/// It would only be asked for again.
+#[tokio::test]
+async fn a_recalled_text_is_not_trimmed() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start(&format!("[store]\nurl = \"memory:\"\n{TRIM}{RECALL}"), &upstream).await;
+    let mut messages = conversation(3);
+    for step in 0..3 {
+        messages[3 + 2 * step].content = json!(log(step)).to_string();
+    }
+    let first = request(&messages);
+    let named = [NAMED];
+    let trimmed = ask(&tidegate, &upstream, &named, &first, vec![Answer::chat("ok")]).await;
+    assert!(trimmed.contains("TRIMMED_OBSERVATION"), "{trimmed}");
+    ask(
+        &tidegate,
+        &upstream,
+        &named,
+        &first,
+        vec![recalling(&reference(&trimmed)), Answer::chat("It is dry.")],
+    )
+    .await;
+    for _ in 0..3 {
+        messages.extend([dry(), Message::user("Are you sure?")]);
+        let arrived =
+            ask(&tidegate, &upstream, &named, &request(&messages), vec![Answer::chat("It is dry.")]).await;
+        let arrived = self::messages(&arrived);
+        let recalled = arrived.iter().find(|message| message["tool_call_id"] == "r1").unwrap();
+        assert_eq!(recalled["content"], json!(log(0)));
+    }
 }
 
 #[tokio::test]

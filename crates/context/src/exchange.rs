@@ -33,6 +33,8 @@ struct Round {
 struct Beside {
     at: usize,
     call: String,
+    /// The ids of the client's own calls in the same answer. Another answer, as a retry may get, has others.
+    own: Vec<String>,
     result: Recalled,
 }
 
@@ -77,7 +79,7 @@ impl Exchange {
 
     /// Adds a call that the client did not get, among others that it did.
     pub fn add_beside(&mut self, beside: CallBeside, result: Recalled) {
-        self.beside.push(Beside { at: beside.at, call: beside.json, result });
+        self.beside.push(Beside { at: beside.at, call: beside.json, own: beside.own, result });
     }
 }
 
@@ -225,6 +227,15 @@ fn with_calls(raw: &[u8], calls: &[Beside]) -> Option<Vec<u8>> {
         tool_calls: Vec<&'a RawValue>,
     }
     let own = serde_json::from_slice::<Message<'_>>(raw).ok()?.tool_calls;
+    #[derive(Deserialize)]
+    struct Call {
+        id: String,
+    }
+    let ids = own.iter().map(|call| serde_json::from_str::<Call>(call.get()).map(|call| call.id));
+    let ids: Vec<String> = ids.collect::<Result<_, _>>().ok()?;
+    if calls.iter().any(|call| call.own != ids) {
+        return None;
+    }
     let place = |value: &RawValue| value.get().as_ptr() as usize - raw.as_ptr() as usize;
     let last = own.last().map(|last| place(last) + last.get().len())?;
     let mut merged = Vec::new();
@@ -248,4 +259,166 @@ fn with_calls(raw: &[u8], calls: &[Beside]) -> Option<Vec<u8>> {
     }
     merged.extend_from_slice(&raw[copied..]);
     Some(merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+    use tidegate_engine::Reference;
+
+    const TEXT: &str = "one\ntwo\nthree";
+
+    /// One answer of a model: how many calls of ours each of its rounds has, and then the calls of the answer, which are ours or not.
+    type Turn = (Vec<usize>, Vec<bool>);
+
+    /// A conversation as the upstream knows it, as its client does, and what it has recalled.
+    #[derive(Default)]
+    struct Scene {
+        upstream: Vec<Value>,
+        client: Vec<Value>,
+        digest: Digest,
+        exchanges: HashMap<Digest, Exchange>,
+        calls: usize,
+        reference: Option<Reference>,
+    }
+
+    impl Scene {
+        fn both(&mut self, message: Value) {
+            self.client.push(message.clone());
+            self.upstream(message);
+        }
+
+        fn upstream(&mut self, message: Value) {
+            let canonical = Dialect::Chat.read_facts(message.to_string().as_bytes()).unwrap().canonical;
+            self.digest = chain(self.digest, &canonical);
+            self.reference.get_or_insert(Reference::of(self.digest));
+            self.upstream.push(message);
+        }
+
+        fn call(&mut self, name: &str) -> Value {
+            self.calls += 1;
+            let arguments = match self.reference.filter(|_| self.calls % 3 > 0) {
+                Some(reference) => json!({ "ref": reference.to_string(), "lines": "2" }),
+                None => json!({}),
+            };
+            let function = json!({ "name": name, "arguments": arguments.to_string() });
+            json!({ "id": format!("c{}", self.calls), "type": "function", "function": function })
+        }
+
+        /// A call of ours, what is kept of it, and the message that answers it.
+        fn recall(&mut self) -> (Value, Recalled, Value) {
+            let made = self.call("tidegate_recall");
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            let call = RecallCall { id: text(&made["id"]), arguments: text(&made["function"]["arguments"]) };
+            let is_found = RecallRequest::read(&call.arguments).is_ok();
+            let literal = (!is_found).then(|| "no such thing".to_owned());
+            let result = call.result(literal.as_deref().unwrap_or("two"));
+            (made, Recalled::new(&call, literal), serde_json::from_slice(&result).unwrap())
+        }
+
+        fn turn(&mut self, (rounds, answer): &Turn) {
+            let (anchor, mut exchange) = (self.digest, Exchange::default());
+            for count in rounds {
+                let recalls: Vec<_> = (0..*count).map(|_| self.recall()).collect();
+                let calls: Vec<&Value> = recalls.iter().map(|(call, ..)| call).collect();
+                let message = json!({ "role": "assistant", "content": null, "tool_calls": calls });
+                let kept = recalls.iter().map(|(_, kept, _)| kept.clone()).collect();
+                exchange.add(message.to_string().as_bytes(), kept);
+                self.upstream(message);
+                recalls.into_iter().for_each(|(.., result)| self.upstream(result));
+            }
+            if answer.contains(&true) {
+                self.mixed(answer, &mut exchange);
+            } else {
+                self.both(json!({ "role": "assistant", "content": format!("answer {}", self.calls) }));
+                self.both(json!({ "role": "user", "content": "and then?" }));
+            }
+            if exchange != Exchange::default() {
+                self.exchanges.insert(anchor, exchange);
+            }
+        }
+
+        /// An answer with calls of which some are the client's.
+        fn mixed(&mut self, answer: &[bool], exchange: &mut Exchange) {
+            let (mut all, mut own, mut results) = (Vec::new(), Vec::new(), Vec::new());
+            let mut kept_beside = Vec::new();
+            for (at, is_own) in answer.iter().enumerate() {
+                if *is_own {
+                    let call = self.call("look");
+                    own.push(call.clone());
+                    all.push(call);
+                    continue;
+                }
+                let (made, kept, result) = self.recall();
+                kept_beside.push((at, made.clone(), kept));
+                all.push(made);
+                results.push(result);
+            }
+            let ids: Vec<String> =
+                own.iter().map(|call: &Value| call["id"].as_str().unwrap().to_owned()).collect();
+            for (at, made, kept) in kept_beside {
+                let call = RecallCall { id: String::new(), arguments: String::new() };
+                let own = ids.clone();
+                exchange.add_beside(CallBeside { at, call, json: made.to_string(), own }, kept);
+            }
+            let message =
+                |calls: &[Value]| json!({ "role": "assistant", "content": null, "tool_calls": calls });
+            self.client.push(message(&own));
+            self.upstream(message(&all));
+            results.into_iter().for_each(|result| self.upstream(result));
+            for call in own {
+                self.both(json!({ "role": "tool", "tool_call_id": call["id"], "content": "done" }));
+            }
+        }
+    }
+
+    proptest! {
+        /// The upstream sees the conversation as it was, whatever stood beside what.
+        #[test]
+        fn what_is_put_back_is_what_was_there(
+            turns in prop::collection::vec((prop::collection::vec(1usize..3, 0..3), prop::collection::vec(any::<bool>(), 0..5)), 1..6),
+        ) {
+            let mut scene = Scene::default();
+            scene.both(json!({ "role": "user", "content": TEXT }));
+            turns.iter().for_each(|turn| scene.turn(turn));
+            let reader = Reader::default();
+            let body = |messages: &[Value]| Bytes::from(json!({ "messages": messages }).to_string());
+            let sent = body(&scene.client);
+            let outline = reader.outline(Dialect::Chat, &sent).unwrap();
+            // What is stored is text.
+            let stored = scene.exchanges.iter().map(|(end, exchange)| {
+                let text = serde_json::to_string(exchange).unwrap();
+                (*end, serde_json::from_str(&text).unwrap())
+            });
+            let whole = put_back(&reader, &sent, &outline, &stored.collect()).unwrap_or(sent);
+            let whole: Value = serde_json::from_slice(&whole).unwrap();
+            prop_assert_eq!(whole["messages"].as_array().unwrap(), &scene.upstream);
+        }
+    }
+
+    #[test]
+    fn another_answer_has_other_calls() {
+        let mut scene = Scene::default();
+        scene.both(json!({ "role": "user", "content": TEXT }));
+        scene.turn(&(vec![], vec![false, true]));
+        let other = scene.client[1]["tool_calls"][0]["id"].as_str().unwrap().to_owned();
+        let sent = json!({ "messages": scene.client }).to_string().replace(&other, "another");
+        let reader = Reader::default();
+        let outline = reader.outline(Dialect::Chat, sent.as_bytes()).unwrap();
+        assert_eq!(put_back(&reader, &sent.into(), &outline, &scene.exchanges), None);
+    }
+
+    #[test]
+    fn a_history_that_was_changed_has_recalled_nothing() {
+        let mut scene = Scene::default();
+        scene.both(json!({ "role": "user", "content": TEXT }));
+        scene.turn(&(vec![1], vec![]));
+        scene.client[0]["content"] = "another beginning".into();
+        let reader = Reader::default();
+        let sent = Bytes::from(json!({ "messages": scene.client }).to_string());
+        let outline = reader.outline(Dialect::Chat, &sent).unwrap();
+        assert_eq!(put_back(&reader, &sent, &outline, &scene.exchanges), None);
+    }
 }

@@ -87,7 +87,7 @@ impl Edits {
         if !fits(self) {
             let whole = self.used(conversation, &[]);
             let trimming = self.trimming.clone();
-            self.trimming = trimming.clone().to_the_edge();
+            self.trimming = trimming.to_the_edge();
             if self.used(conversation, &[]) == whole {
                 self.trimming = trimming;
             } else {

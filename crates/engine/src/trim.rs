@@ -104,8 +104,9 @@ impl Trimming {
     }
 
     /// Everything up to the edge trimmed, for a request that would not fit otherwise.
-    pub(crate) fn to_the_edge(self) -> Trimming {
-        Trimming { frontier: self.edge.max(self.frontier), skipped: Skipped::default(), ..self }
+    pub(crate) fn to_the_edge(&self) -> Trimming {
+        let frontier = self.edge.max(self.frontier);
+        Trimming { frontier, skipped: Skipped::NONE, ..self.clone() }
     }
 }
 

@@ -34,18 +34,22 @@ pub struct CallBeside {
     pub call: RecallCall,
     /// The call as JSON.
     pub json: String,
+    /// The ids of the calls that the client gets.
+    pub own: Vec<String>,
 }
 
 /// The calls of ours in an answer that has others, too.
 pub(super) fn beside(answer: &Answer) -> Vec<CallBeside> {
     let Some(message) = Dialect::Chat.answer_message(answer) else { return Vec::new() };
     let Ok(message) = serde_json::from_slice::<Value>(&message) else { return Vec::new() };
+    let others = answer.tool_calls.iter().filter(|call| call.name != RECALL_TOOL);
+    let own: Vec<String> = others.map(|call| call.id.clone()).collect();
     let ours = answer.tool_calls.iter().enumerate().filter(|(_, call)| call.name == RECALL_TOOL);
     let beside = |(at, call): (usize, &AnswerCall)| {
         let json = message["tool_calls"].get(at)?.to_string();
         let call = RecallCall { id: call.id.clone(), arguments: call.arguments.clone() };
         // Without an id, nothing could answer it.
-        (!call.id.is_empty()).then_some(CallBeside { at, call, json })
+        (!call.id.is_empty()).then(|| CallBeside { at, call, json, own: own.clone() })
     };
     ours.filter_map(beside).collect()
 }
@@ -160,6 +164,13 @@ mod tests {
     #[test]
     fn calls_beside_others_disappear() {
         assert_eq!(RecallAnswer::read(&completion(&["ls"]), false), RecallAnswer::Untouched);
+        let RecallAnswer::Without(_, beside) =
+            RecallAnswer::read(&completion(&["ls", RECALL_TOOL, "ls"]), false)
+        else {
+            panic!("it has both")
+        };
+        assert_eq!((beside.len(), beside[0].at, beside[0].call.id.as_str()), (1, 1, "c1"));
+        assert_eq!(beside[0].own, ["c0", "c2"]);
         let without = |names: &[&str], is_last| match RecallAnswer::read(&completion(names), is_last) {
             RecallAnswer::Without(body, _) => {
                 serde_json::from_slice::<Value>(&body).unwrap()["choices"][0].clone()
