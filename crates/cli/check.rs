@@ -1,4 +1,5 @@
 mod cost;
+mod limits;
 mod live;
 mod startup;
 mod templates;
@@ -47,7 +48,8 @@ fn report(settings: &Settings, args: &CheckArgs) -> anyhow::Result<String> {
     }
     let wanted = |route: &&Route| args.route.as_ref().is_none_or(|wanted| *wanted == route.name);
     let routes: Vec<&Route> = settings.routes.iter().filter(wanted).collect();
-    for warning in settings.warnings.iter().chain(&cost::warnings(settings, &routes)) {
+    let (costs, limits) = (cost::warnings(settings, &routes), limits::warnings(settings, &routes));
+    for warning in settings.warnings.iter().chain(&costs).chain(&limits) {
         let _ = writeln!(out, "warning: {warning}");
     }
     for note in templates::notes(&routes) {

@@ -82,6 +82,20 @@ async fn a_profile_that_changes_nothing_is_a_warning() {
 }
 
 #[tokio::test]
+async fn a_cost_limit_without_prices_is_a_warning() {
+    let limited = "[context.limits]\nmax_cost_usd = 1.0\n[[routes]]\nname = \"own\"\nmatch = { models = [\"gpt-5\", \"my-own\"] }\n";
+    let output = check(limited, &[], &[]).await;
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let warning = "warning: route `own` limits the cost of a conversation, but no price is known of `my-own`";
+    assert!(output.out.contains(warning), "{}", output.out);
+    let priced = format!("{limited}[models.my-own]\ninput = 1.0\noutput = 2.0\n");
+    for config in [priced.as_str(), "[context.limits]\nmax_cost_usd = 1.0\n"] {
+        let output = check(config, &[], &[]).await;
+        assert!(!output.out.contains("limits the cost"), "{config}\n{}", output.out);
+    }
+}
+
+#[tokio::test]
 async fn a_pace_that_loses_money_is_a_warning_with_the_figure() {
     let eager = "[context.mask]\npace = \"every_turn\"\n";
     let output = check(eager, &[], &[]).await;

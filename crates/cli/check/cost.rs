@@ -42,7 +42,7 @@ fn warning(settings: &Settings, route: &Route) -> Option<String> {
 }
 
 /// The models that a route names, or that the configuration describes, or typical ones.
-fn models(settings: &Settings, route: &Route) -> Vec<String> {
+pub(super) fn models(settings: &Settings, route: &Route) -> Vec<String> {
     let is_name = |name: &&str| !name.contains('*');
     let named = route.matcher.models.iter().map(|glob| glob.as_str()).filter(is_name);
     let named: Vec<String> = named.map(str::to_owned).collect();

@@ -97,6 +97,17 @@ pub(crate) fn attribution(raw: &[u8]) -> Option<Span> {
     found.filter(|_| read.is_ok())
 }
 
+/// The list without this element of it.
+pub(crate) fn without(list: &[u8], element: Span) -> Vec<u8> {
+    let (before, after) = (&list[..element.range().start], &list[element.range().end..]);
+    let rest = after.trim_ascii_start();
+    match (rest.strip_prefix(b","), before.trim_ascii_end().strip_suffix(b",")) {
+        (Some(rest), _) => [before, rest].concat(),
+        (None, Some(before)) => [before, rest].concat(),
+        (None, None) => [before, after].concat(),
+    }
+}
+
 /// Whether a cache marker asks for the longer of the two lives that there are.
 #[must_use]
 pub fn lives_an_hour(marker: &[u8]) -> bool {
@@ -298,22 +309,20 @@ impl Envelope {
 
 #[cfg(test)]
 mod tests {
-    use super::attribution;
+    use super::{attribution, without};
     use crate::{Dialect, split};
 
     #[test]
     fn the_attribution_is_a_text_block_that_begins_with_its_name() {
         let rest = |raw: &str| {
-            attribution(raw.as_bytes()).map(|block| {
-                let range = block.range();
-                raw[..range.start].to_owned() + &raw[range.end..]
-            })
+            let block = attribution(raw.as_bytes())?;
+            Some(String::from_utf8(without(raw.as_bytes(), block)).unwrap())
         };
         let block = r#"{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1; cch=0a1b2;"}"#;
-        assert_eq!(
-            rest(&format!(r#"[{block}, {{"text":"Be brief."}}]"#)).unwrap(),
-            r#"[, {"text":"Be brief."}]"#
-        );
+        let brief = r#"{"text":"Be brief."}"#;
+        assert_eq!(rest(&format!("[{block} , {brief}]")).unwrap(), format!("[ {brief}]"));
+        assert_eq!(rest(&format!("[{brief}, {block} ]")).unwrap(), format!("[{brief}]"));
+        assert_eq!(rest(&format!("[{brief},{block},{brief}]")).unwrap(), format!("[{brief},{brief}]"));
         assert_eq!(rest(&format!("[{block}]")).unwrap(), "[]");
         for other in [
             r#""x-anthropic-billing-header: cch=0a1b2;""#,

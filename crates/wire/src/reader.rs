@@ -1,6 +1,6 @@
 use crate::digest_cache::DigestCache;
 use crate::engine_messages::{engine_messages, scale};
-use crate::envelope::{attribution, instruction_text};
+use crate::envelope::{attribution, instruction_text, without};
 use crate::substitute::text_spans;
 use crate::substitute_cache::{SubstituteCache, SubstituteRequest};
 use crate::{
@@ -336,7 +336,17 @@ impl Reader {
             match extra.kind {
                 ExtraKind::Tools => self.cached_count(raw, key, || tools_tokens(encoding, &text(raw))),
                 ExtraKind::Instructions => {
-                    self.cached_count(raw, key ^ 2, || count(encoding, &instruction_text(raw)))
+                    let counted = |raw: &[u8]| {
+                        self.cached_count(raw, key ^ 2, || count(encoding, &instruction_text(raw)))
+                    };
+                    match attribution(raw) {
+                        // Only the small block is counted anew in every request.
+                        Some(block) => {
+                            let own = [b"[", block.of(raw), b"]"].concat();
+                            counted(&without(raw, block)) + count(encoding, &instruction_text(&own))
+                        }
+                        None => counted(raw),
+                    }
                 }
                 ExtraKind::ResponseFormat => self.cached_count(raw, key ^ 1, || count(encoding, &text(raw))),
             }
@@ -366,12 +376,7 @@ fn prompt_head(body: &[u8], outline: &Outline, parsed: &[Arc<ParsedMessage>]) ->
     let extras = outline.extras.iter().map(|extra| {
         let raw = extra.span.of(body);
         match attribution(raw).filter(|_| extra.kind == ExtraKind::Instructions) {
-            Some(block) => {
-                let mut hasher = XxHash3_128::with_seed(0);
-                hasher.write(&raw[..block.range().start]);
-                hasher.write(&raw[block.range().end..]);
-                hasher.finish_128() as u64
-            }
+            Some(block) => XxHash3_128::oneshot(&without(raw, block)) as u64,
             None => XxHash3_128::oneshot(raw) as u64,
         }
     });

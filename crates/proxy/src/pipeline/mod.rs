@@ -6,6 +6,7 @@ mod answer_reader;
 mod edit;
 mod forward;
 mod identify;
+mod journal;
 mod mcp;
 mod model_list;
 mod put_back;

@@ -11,6 +11,7 @@ use crate::host::shared::Gateway;
 use crate::host::turn_log::{AnswerRead, AnswerReports, RecallUsage, TurnLog};
 use crate::observe::request::{RequestFacts, RequestObserver};
 use crate::pipeline::answer_reader::AnswerReader;
+use crate::pipeline::journal::JournalWrite;
 use crate::pipeline::rewrite::Rewritten;
 use crate::pipeline::route::limits_cost;
 use crate::reply::refusal::FailureKind;
@@ -20,7 +21,7 @@ use std::task::{Context, Poll, ready};
 use tidegate_config::Route;
 use tidegate_context::{Figures, FoldRequest};
 use tidegate_engine::Tokens;
-use tidegate_store::{Branch, BranchNote, Degraded, NotKept, StoredFold};
+use tidegate_store::{Degraded, NotKept};
 use tidegate_telemetry::names::span;
 use tidegate_telemetry::{Labels, Outcome};
 use tidegate_tokens::Fit;
@@ -64,13 +65,6 @@ enum CostCount {
     Running(JoinHandle<()>),
 }
 
-/// What the end of the answer waits for: the decision and the new messages.
-#[derive(Debug)]
-enum JournalWrite {
-    Running(JoinHandle<Result<(), Degraded>>),
-    Done(Result<(), Degraded>),
-}
-
 /// Where the history is ours to keep, the end of the answer also waits until the turn is in it: the client must not take a turn for
 /// done that the next request will not know.
 #[derive(Debug)]
@@ -103,51 +97,13 @@ impl PendingTurn {
     ) -> PendingTurn {
         let (worker, identity) = (&folder.worker, folder.identity.clone());
         let (gateway, tasks) = (&worker.gateway, &worker.shutdown.tasks);
-        let deferred = rewritten.outcome.deferred.take();
-        let entries = std::mem::take(&mut rewritten.entries);
-        let held = rewritten.held.take();
-        let Rewritten { input, outcome, is_store_unavailable, generation, carried, .. } = &rewritten;
         if let (Some(archive), Some(identity)) = (&gateway.archive, &identity) {
-            archive::messages(archive, identity, &route.name, &entries);
+            archive::messages(archive, identity, &route.name, &rewritten.entries);
         }
-        let journal = match &identity {
-            // The request has waited for the store once already, which is as long as it may.
-            Some(identity) if *is_store_unavailable => {
-                match (entries.waypoint, &identity.branch) {
-                    (Some(waypoint), Some(branch)) => {
-                        gateway.conversations.keep_branch_locally(&branch.own, waypoint, branch.note);
-                    }
-                    (Some(waypoint), None) => {
-                        gateway.conversations.keep_locally(identity.key, entries.generation, waypoint);
-                    }
-                    (None, _) => {}
-                }
-                JournalWrite::Done(Ok(()))
-            }
-            Some(identity) if !entries.is_empty() => {
-                let (conversations, key) = (gateway.conversations.clone(), identity.key);
-                let branch = identity.branch.as_ref().map(|branch| {
-                    let note = branch_note(branch, carried.as_ref(), deferred.is_some());
-                    (branch.clone(), entries.waypoint.clone(), carried.clone(), note)
-                });
-                // The messages are slices of the body, which may be released otherwise when the answer begins.
-                let kept = if entries.messages.is_empty() { 0 } else { input.body.len() };
-                let charge = observer.charge.another(kept as u64);
-                let write = async move {
-                    conversations.journal(key, entries).await?;
-                    drop(charge);
-                    match branch {
-                        // Only now: the messages up to a waypoint must be recorded.
-                        Some((branch, waypoint, fold, note)) => {
-                            conversations.save_branch(&branch, waypoint, fold, note).await
-                        }
-                        None => Ok(()),
-                    }
-                };
-                JournalWrite::Running(tasks.spawn(write))
-            }
-            Some(_) | None => JournalWrite::Done(Ok(())),
-        };
+        let journal = JournalWrite::begin(folder, &mut rewritten, observer);
+        let deferred = rewritten.outcome.deferred.take();
+        let held = rewritten.held.take();
+        let Rewritten { input, outcome, is_store_unavailable, generation, .. } = &rewritten;
         let tenant = identity.as_ref().map(|identity| identity.tenant.clone());
         let log = identity.filter(|_| input.is_counted()).map(|identity| {
             let reports = observer.labels().cloned().map(|labels| AnswerReports {
@@ -202,15 +158,6 @@ impl PendingTurn {
         }
     }
 
-    /// Ready when the journal is written or has failed, at the latest after the store's timeout.
-    pub(crate) fn poll_journaled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let JournalWrite::Running(task) = &mut self.journal {
-            let written = ready!(Pin::new(task).poll(cx)).unwrap_or(Err(Degraded::Failed));
-            self.journal = JournalWrite::Done(written);
-        }
-        Poll::Ready(())
-    }
-
     /// Ready when the client may get the end of the answer, or must be told that the turn was not kept.
     pub(crate) fn poll_settled(
         &mut self,
@@ -218,7 +165,7 @@ impl PendingTurn {
         observer: &mut RequestObserver,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), FailureKind>> {
-        ready!(self.poll_journaled(cx));
+        ready!(self.journal.poll(cx));
         if let Some(sample) = self.sample.take() {
             self.learning = self.learn(&sample, reader);
         }
@@ -289,12 +236,7 @@ impl PendingTurn {
 
     /// Why the journal could not be written, if that is known by now.
     pub(crate) fn failure(&mut self) -> Option<Degraded> {
-        let mut cx = Context::from_waker(std::task::Waker::noop());
-        let _ = self.poll_journaled(&mut cx);
-        match self.journal {
-            JournalWrite::Done(Err(degraded)) => Some(degraded),
-            JournalWrite::Done(Ok(())) | JournalWrite::Running(_) => None,
-        }
+        self.journal.failure()
     }
 
     /// Learns from the usage of a complete answer. Returns the write that the end of the answer waits for, so that the next request
@@ -385,16 +327,6 @@ impl PendingTurn {
         let write = async move { log.write(&gateway, AnswerRead::Nothing, true).await };
         drop(self.tasks.spawn_on(write, &runtime));
     }
-}
-
-/// What rides on the state of this request.
-fn branch_note(branch: &Branch, used: Option<&StoredFold>, is_fold_wanted: bool) -> BranchNote {
-    let is_used = used.is_some() && branch.note.folding.is_some();
-    let folding = match branch.note.folding.filter(|_| !is_used) {
-        None if is_fold_wanted => branch.own.first().copied(),
-        folding => folding,
-    };
-    BranchNote { folding, ..branch.note }
 }
 
 /// Starts a fold by a model at once, because it runs elsewhere. A fold by the built-in summarizer is returned, to start when the

@@ -99,6 +99,8 @@ pub(crate) async fn rescue(
     drop(folder);
     let body = SendBody::pieces(pieces);
     let Ok(mut answered) = send(&worker, upstream, head, body, observer, headers, Some(turn)).await else {
+        // The second attempt has recorded the turn, so that it counts once.
+        refused.turn = None;
         return Ok(refused);
     };
     if answered.response.status().is_success() {
