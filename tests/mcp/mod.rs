@@ -131,7 +131,7 @@ async fn results_of_anthropics_messages_are_recalled_too() {
     let tidegate = Tidegate::start("[store]\nurl = \"memory:\"\n", &upstream).await;
     let answer = json!({ "id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "stop_reason": "end_turn",
         "content": [{ "type": "text", "text": "Done." }], "usage": { "input_tokens": 9, "output_tokens": 1 } });
-    upstream.answer(Answer::json(200, &answer.to_string()));
+    upstream.answer(Answer::json(200, answer.to_string()));
     let sent = json!({ "model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [
         { "role": "user", "content": "Look." },
         { "role": "assistant", "content": [{ "type": "tool_use", "id": "t1", "name": "ls", "input": {} }] },

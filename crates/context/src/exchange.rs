@@ -299,7 +299,7 @@ mod tests {
 
         fn call(&mut self, name: &str) -> Value {
             self.calls += 1;
-            let arguments = match self.reference.filter(|_| self.calls % 3 > 0) {
+            let arguments = match self.reference.filter(|_| !self.calls.is_multiple_of(3)) {
                 Some(reference) => json!({ "ref": reference.to_string(), "lines": "2" }),
                 None => json!({}),
             };
