@@ -42,7 +42,8 @@ fn load(compressed: &'static [u8], pieces: &[&str]) -> Tokenizer {
     let tables = zstd::Decoder::with_buffer(compressed).expect("the build script has compressed them");
     // As a stream, so that the 32 MB are never in memory at once.
     let tables = BufReader::with_capacity(BUFFER, tables);
-    let tables: BytePairEncoding = rmp_serde::from_read(tables).expect("the build script has serialized them");
+    let tables: BytePairEncoding =
+        rmp_serde::from_read(tables).expect("the build script has serialized them");
     let pieces = pieces.join("|");
     let patterns = [(&*pieces, false), (SPACE_BEFORE_SPACE, true), (SPACE, false)];
     Tokenizer::new_lookahead(tables, &patterns, false).expect("the expressions are valid")
