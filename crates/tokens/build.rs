@@ -1,5 +1,7 @@
 //! Compresses the vocabularies. The tokenizer's own are 47 MB of the binary, most of which are search tables.
 
+#![allow(clippy::expect_used, reason = "a build script reports errors by panicking")]
+
 use bpe_openai::Tokenizer;
 use std::path::{Path, PathBuf};
 use std::{env, fs, thread};

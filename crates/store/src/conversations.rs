@@ -28,8 +28,8 @@ use crate::store::{
 };
 use crate::{ConversationKey, Degraded, Head, Recalled, StoreError};
 use bytes::Bytes;
-use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use quick_cache::{OptionsBuilder, Weighter};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_engine::Waypoint;
@@ -48,7 +48,7 @@ pub struct Conversations {
     /// The instructions that were recorded. They are not part of the digest chain and are resent with every request.
     instructions: Cache<(ConversationKey, MessageId), ()>,
     /// Histories that are kept here, so that only new turns have to be read. Never used without asking the store.
-    logs: Cache<ConversationKey, Arc<Log>, LogSize>,
+    logs: LogCache,
     /// Checked before the store: two tasks of this process never fold at once, even if the store is unavailable.
     leases: Leases,
     /// When folding a conversation may be tried again, in milliseconds since the Unix epoch.
@@ -94,6 +94,8 @@ impl Entries {
 /// The most memory that cached logs take.
 const MAX_LOG_BYTES: u64 = 64 << 20;
 
+type LogCache = Cache<ConversationKey, Arc<Log>, LogSize>;
+
 /// Estimates the memory that a log takes.
 #[derive(Clone, Debug)]
 struct LogSize;
@@ -101,6 +103,18 @@ struct LogSize;
 impl Weighter<ConversationKey, Arc<Log>> for LogSize {
     fn weight(&self, _: &ConversationKey, log: &Arc<Log>) -> u64 {
         log.bytes() as u64
+    }
+}
+
+/// The shards of a cache divide its capacity, and what is larger than its shard is never cached. Few requests have a history that is kept
+/// here, so all can share one lock, and any history fits that a request can forward.
+fn log_cache() -> LogCache {
+    let mut options = OptionsBuilder::new();
+    options.shards(1).estimated_items_capacity(1_024).weight_capacity(MAX_LOG_BYTES);
+    match options.build() {
+        Ok(options) => Cache::with_options(options, LogSize, Default::default(), Default::default()),
+        // Fails only if a capacity is missing.
+        Err(_) => Cache::with_weighter(1_024, MAX_LOG_BYTES, LogSize),
     }
 }
 
@@ -118,7 +132,7 @@ impl Conversations {
             local: LocalCache::new(options.ttl),
             options,
             instructions: Cache::new(16_384),
-            logs: Cache::with_weighter(1_024, MAX_LOG_BYTES, LogSize),
+            logs: log_cache(),
             leases: Leases::default(),
             cooling: Cache::new(16_384),
             useless: Cache::new(16_384),

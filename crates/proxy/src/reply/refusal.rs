@@ -269,8 +269,14 @@ impl Refusal {
             ),
             Refusal::History(degraded) => format!(
                 "The history of the conversation cannot be read ({}), and it is kept here alone (`context.history = \"proxy\"`). \
-                 Nothing was sent. Try again soon.",
-                degraded.reason()
+                 Nothing was sent. {}",
+                degraded.reason(),
+                match degraded {
+                    Degraded::Corrupt =>
+                        "A part of it is lost or damaged, and it will not come back by itself: restore the store, or give the \
+                         conversation up with `DELETE /tidegate/v1/conversation` and begin anew.",
+                    _ => "Try again soon.",
+                }
             ),
             Refusal::NotFound => "There is no such endpoint or conversation: paths below `/tidegate/` are not forwarded.".to_owned(),
             Refusal::TwoHistories => "This route keeps the history of conversations (`context.history = \"proxy\"`), and the request \

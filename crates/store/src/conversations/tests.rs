@@ -232,3 +232,26 @@ async fn an_evicted_conversation_is_recorded_anew() {
     assert_eq!(replica.recall(KEY).await.memory.waypoints(), []);
     assert_eq!(replica.store_size().map(|size| size.evicted), Some(1));
 }
+
+#[test]
+fn a_history_of_many_megabytes_is_cached() {
+    let long = RawMessage {
+        id: MessageId([1; 32]),
+        parent: MessageId([0; 32]),
+        position: 0,
+        at: 0,
+        json: vec![b'x'; 32 << 20].into(),
+        standing: record::Standing::Kept,
+    };
+    let turn = record::LoggedTurn {
+        parent: None,
+        head: long.id,
+        request: [0; 32],
+        idempotency: None,
+        instructions: Vec::new(),
+        messages: vec![([0; 32], long)],
+    };
+    let logs = log_cache();
+    logs.insert(KEY, Arc::new(Log { turns: vec![Arc::new(turn)], ..Log::default() }));
+    assert!(logs.get(&KEY).is_some());
+}
