@@ -84,7 +84,10 @@ async fn masked_and_refused_turns_are_recorded_as_such() {
     assert_eq!((&turn["overflow_rejected"], &turn["outcome"]), (&true.into(), &"refused".into()));
     assert_eq!((&turn["cost_usd"], &page["conversation"]["cost_usd"]), (&Value::Null, &Value::Null));
     let shown = output_of(&tidegate, &["show", "huge", "--turns"]).await;
-    assert!(shown.contains(" 422 refused\n") && shown.contains(", 0 forwarded\n"), "{shown}");
+    assert!(
+        shown.contains(" 422 refused: context_budget_exceeded\n") && shown.contains(", 0 forwarded\n"),
+        "{shown}"
+    );
     assert!(shown.contains("\ncost     n/a\n") && shown.contains("    cost      n/a: "), "{shown}");
 }
 

@@ -200,7 +200,7 @@ fn an_invalid_request_is_an_error_with_its_location() {
     let output = run(&TempDir::new().unwrap(), "", "", &["missing.json"]);
     assert_eq!((output.code, output.out.as_str()), (Some(1), ""));
     assert_snapshot!(output.err, @r#"
-    missing.json: cannot be read: No such file or directory (os error 2)
+    missing.json: cannot be read: No such file or directory
       hint: check the path, or use `-` for standard input
     "#);
 }

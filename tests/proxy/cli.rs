@@ -106,7 +106,7 @@ async fn check_reports_invalid_toml_and_a_missing_file() {
     let output = run(&directory, &["check", "--config", "missing.toml"]).await;
     assert_eq!(output.code, Some(1));
     assert_snapshot!(output.err, @r#"
-    missing.toml: cannot be read: No such file or directory (os error 2)
+    missing.toml: cannot be read: No such file or directory
       hint: check the path and its permissions; without a file the defaults apply
     "#);
 }

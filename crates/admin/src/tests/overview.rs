@@ -70,7 +70,7 @@ async fn figures_are_grouped_by_route_and_model() {
     let series = page["series"].as_object().unwrap();
     assert!(series.values().all(|column| column.as_array().unwrap().len() == 450), "equal columns");
     let sum: u64 = series["requests"].as_array().unwrap().iter().filter_map(Value::as_u64).sum();
-    assert_eq!((sum, page["step"].as_u64(), series.len()), (6, Some(2_000), 30));
+    assert_eq!((sum, page["step"].as_u64(), series.len()), (6, Some(2_000), 31));
 
     let chat = read("/api/overview?range=24h&route=chat&model=other").await;
     assert_eq!((&chat["totals"]["requests"], &chat["totals"]["cost_usd"]), (&json!(1), &Value::Null));
