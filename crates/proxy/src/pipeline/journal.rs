@@ -30,7 +30,7 @@ impl JournalWrite {
             // The request has waited for the store once already, which is as long as it may.
             match (entries.waypoint, &identity.branch) {
                 (Some(waypoint), Some(branch)) => {
-                    conversations.keep_branch_locally(&branch.own, waypoint, branch.note);
+                    conversations.keep_branch_locally(branch, waypoint, branch.note);
                 }
                 (Some(waypoint), None) => {
                     conversations.keep_locally(identity.key, entries.generation, waypoint);

@@ -115,11 +115,8 @@ impl Conversations {
         fold: Option<StoredFold>,
         note: BranchNote,
     ) -> Result<(), Degraded> {
-        let own = branch.own.iter().map(|key| (*key, note));
-        // What a stranger with the same beginning has cost is nobody else's business.
-        let anchor = branch.own_anchor.iter().map(|key| (*key, BranchNote { spent: 0, ..note }));
         let mut writes = JoinSet::new();
-        for (key, note) in own.chain(anchor) {
+        for (key, note) in branch.places(note) {
             let (this, waypoint, fold) = (self.clone(), waypoint.clone(), fold.clone());
             writes.spawn(async move { this.save_at(key, waypoint, fold, note).await });
         }
@@ -165,11 +162,20 @@ impl Conversations {
     }
 
     /// Keeps the state of a request in this process only, because the store has just failed for the same request.
-    pub fn keep_branch_locally(&self, own: &[ConversationKey], waypoint: Waypoint, note: BranchNote) {
-        for key in own {
-            self.local.pin(*key, Some(note.to_text().into()));
-            self.local.add(*key, GENERATION, waypoint.clone(), false);
+    pub fn keep_branch_locally(&self, branch: &Branch, waypoint: Waypoint, note: BranchNote) {
+        for (key, note) in branch.places(note) {
+            self.local.pin(key, Some(note.to_text().into()));
+            self.local.add(key, GENERATION, waypoint.clone(), false);
         }
+    }
+}
+
+impl Branch {
+    /// Where this request stores its state, and what rides on it there.
+    fn places(&self, note: BranchNote) -> impl Iterator<Item = (ConversationKey, BranchNote)> {
+        let own = self.own.iter().map(move |key| (*key, note));
+        // What a stranger with the same beginning has cost is nobody else's business.
+        own.chain(self.own_anchor.iter().map(move |key| (*key, BranchNote { spent: 0, ..note })))
     }
 }
 
