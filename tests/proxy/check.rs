@@ -18,6 +18,11 @@ async fn run(directory: &TempDir, args: &[&str], env: &[(&str, &str)]) -> Output
     command::run(command.args(args).envs(env.iter().copied())).await
 }
 
+/// An upstream that needs no settings but its address, whatever the other suites speak to.
+async fn plain_upstream() -> MockUpstream {
+    MockUpstream::bind(([127, 0, 0, 1], 0).into(), Listen::Http1, Recording::On).await
+}
+
 #[tokio::test]
 async fn check_refuses_what_serve_refuses() {
     let key = "[upstreams.default]\nurl = \"http://127.0.0.1:1\"\napi_key_env = \"NO_SUCH_KEY\"\n";
@@ -145,7 +150,7 @@ async fn routes_that_strict_templates_refuse_are_noted() {
 
 #[tokio::test]
 async fn live_connects_to_everything() {
-    let upstream = MockUpstream::start().await;
+    let upstream = plain_upstream().await;
     let config = format!("[upstreams.default]\nurl = \"{}\"\n[store]\nurl = \"memory:\"\n", upstream.url());
     let output = check(&config, &["--live"], &[]).await;
     assert_eq!((output.code, output.err.as_str()), (Some(0), ""), "{}", output.out);
@@ -172,7 +177,7 @@ async fn live_connects_to_everything() {
 /// Whoever asks why a deployment does not work has it running.
 #[tokio::test]
 async fn live_works_beside_a_process_with_the_same_store() {
-    let upstream = MockUpstream::start().await;
+    let upstream = plain_upstream().await;
     let config =
         format!("[upstreams.default]\nurl = \"{}\"\n[store]\nurl = \"embedded:here\"\n", upstream.url());
     let tidegate = Tidegate::start(&config, &upstream).await;

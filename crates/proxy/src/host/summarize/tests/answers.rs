@@ -173,7 +173,8 @@ async fn usage_that_the_endpoint_does_not_report_is_counted_here() {
 async fn the_built_in_summarizer_sends_no_request() {
     let fixture = Fixture::new("[summarizers.small]\nkind = \"extractive\"\n");
     let made = fixture.summarize(material()).await.unwrap();
-    assert_eq!(made.summary.decisions[0].text, "Let's use /data/index.");
+    let mut decisions = made.summary.decisions.iter().map(|decision| decision.text.as_str());
+    assert!(decisions.any(|text| text == "Let's use /data/index."), "{:?}", made.summary);
     assert_eq!((made.spent, made.model.as_str()), (Spent::default(), "extractive"));
 }
 
