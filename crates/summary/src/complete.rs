@@ -124,9 +124,7 @@ fn numbers(text: &str) -> Vec<String> {
         let groups = matches!(c, ',' | '.' | '\'' | '\u{a0}' | '\u{202f}');
         if c.is_ascii_digit() {
             digits.push(c);
-        } else if !(groups && !digits.is_empty() && chars.peek().is_some_and(char::is_ascii_digit))
-            && !digits.is_empty()
-        {
+        } else if !digits.is_empty() && !(groups && chars.peek().is_some_and(char::is_ascii_digit)) {
             numbers.push(std::mem::take(&mut digits));
         }
     }
