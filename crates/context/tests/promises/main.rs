@@ -18,7 +18,7 @@ use bytes::Bytes;
 use conversation::{Sent, Speaker};
 use play::{Exchange, play, scenario};
 use proptest::prelude::*;
-use reading::{Request, Shape, indexes, shapes};
+use reading::{Request, Shape, indexes, own_tool, shapes};
 use tidegate_context::{ConversationState, Rule, TurnInput};
 use tidegate_engine::{Strategy, Tokens, Verdict};
 use tidegate_wire::{Dialect, Reader};
@@ -35,7 +35,8 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// Promise 1: only the contents of masked messages, texts of trimmed ones and tags change. Every other byte is the client's.
+    /// Promise 1: only the contents of masked messages, texts of trimmed ones and tags change, and the tool that asks for them is added
+    /// where the policy says so. Every other byte is the client's.
     #[test]
     fn only_planned_edits_change_bytes(scenario in scenario()) {
         play(&scenario, |exchange| {
@@ -48,7 +49,10 @@ proptest! {
                 prop_assert_eq!(&masked, &exchange.plan().masked);
                 prop_assert_eq!(&trimmed, &exchange.plan().trimmed);
             }
-            let is_untouched = is_whole && exchange.sent.iter().all(|sent| !sent.tagged);
+            let has_own_tool = own_tool(exchange.forwarded())?.is_some();
+            let may_add_tool = scenario.policy.adds_tool() && exchange.body.has_tools;
+            prop_assert_eq!(has_own_tool, may_add_tool && exchange.edited.is_some());
+            let is_untouched = is_whole && !may_add_tool && exchange.sent.iter().all(|sent| !sent.tagged);
             prop_assert_eq!(is_untouched, exchange.edited.is_none());
             Ok(())
         })?;

@@ -106,11 +106,12 @@ impl Exchange<'_> {
     }
 }
 
-/// The body of a request, and the ranges of its messages.
+/// The body of a request, the ranges of its messages, and whether it has tools.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
     pub(crate) bytes: Vec<u8>,
     pub(crate) messages: Vec<Range<usize>>,
+    pub(crate) has_tools: bool,
 }
 
 fn body(scenario: &Scenario, sent: &[Sent]) -> Body {
@@ -135,7 +136,8 @@ fn body(scenario: &Scenario, sent: &[Sent]) -> Body {
         (Part::Other, "x_twice", "2e9".into()),
         (Part::Other, "x_twice", "{\"messages\":[{\"role\":\"tool\",\"content\":\"no\"}]}".into()),
     ];
-    if dice.one_in(2) {
+    let has_tools = dice.one_in(2);
+    if has_tools {
         let tool = r#"{"type":"function","function":{"name":"search","parameters":{"type":"object","properties":{}}}}"#;
         members.push((Part::Other, "tools", format!("[{tool} ]")));
     }
@@ -143,7 +145,7 @@ fn body(scenario: &Scenario, sent: &[Sent]) -> Body {
     let whole = object(&mut dice, members);
     let start = whole.content.unwrap().start;
     let messages = messages.into_iter().map(|place| place.start + start..place.end + start).collect();
-    Body { bytes: whole.text.into_bytes(), messages }
+    Body { bytes: whole.text.into_bytes(), messages, has_tools }
 }
 
 /// Runs the whole conversation and calls `check` with each request.

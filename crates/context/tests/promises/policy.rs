@@ -151,6 +151,11 @@ impl Policy {
         Resolved { context: settings.routes[0].context.clone(), model }
     }
 
+    /// Whether a request with tools gets another one, with which its model asks for what was masked.
+    pub(crate) fn adds_tool(&self) -> bool {
+        self.recall && self.masks && !self.observe
+    }
+
     /// Whether the policy lets this message be masked at all, however old it is.
     pub(crate) fn may_mask(&self, sent: &Sent) -> bool {
         let is_observation = match sent.speaker {

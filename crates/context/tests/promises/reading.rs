@@ -4,6 +4,7 @@ use crate::play::Exchange;
 use proptest::prelude::TestCaseError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::ops::Range;
 
 /// What became of the content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +29,12 @@ pub(crate) fn indexes(shapes: &[Shape], shape: Shape) -> Vec<usize> {
 /// masked message, nor in a text of a trimmed one, nor in a tag.
 pub(crate) fn shapes(exchange: &Exchange<'_>) -> Result<Vec<Shape>, TestCaseError> {
     let sent = &exchange.body.bytes;
-    let mut rest = exchange.forwarded();
+    let own = own_tool(exchange.forwarded())?;
+    let forwarded = own.map_or_else(
+        || exchange.forwarded().to_vec(),
+        |own| [&exchange.forwarded()[..own.start], &exchange.forwarded()[own.end..]].concat(),
+    );
+    let mut rest = forwarded.as_slice();
     let mut at = 0;
     let mut shapes = Vec::new();
     for (message, place) in exchange.sent.iter().zip(&exchange.body.messages) {
@@ -61,6 +67,29 @@ pub(crate) fn shapes(exchange: &Exchange<'_>) -> Result<Vec<Shape>, TestCaseErro
         return Err(TestCaseError::fail(format!("{} extra bytes at the end", end.len())));
     }
     Ok(shapes)
+}
+
+/// Returns where the tool is with which the model may ask for what was masked, together with the comma before it. Fails unless it is the
+/// last of the tools.
+pub(crate) fn own_tool(body: &[u8]) -> Result<Option<Range<usize>>, TestCaseError> {
+    let Some(start) = body.windows(OWN_TOOL.len()).position(|bytes| bytes == OWN_TOOL) else {
+        return Ok(None);
+    };
+    let mut values = serde_json::Deserializer::from_slice(&body[start + 1..]).into_iter::<Box<RawValue>>();
+    values.next().unwrap().map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let end = start + 1 + values.byte_offset();
+    let Tools { tools } =
+        serde_json::from_slice(body).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let is_last = tools.last().is_some_and(|tool| tool.get().as_bytes() == &body[start + 1..end]);
+    if is_last { Ok(Some(start..end)) } else { Err(TestCaseError::fail("our tool is not the last one")) }
+}
+
+/// How our tool begins, behind a tool of the client. No generated text has it.
+const OWN_TOOL: &[u8] = br#",{"type":"function","function":{"name":"tidegate_recall""#;
+
+#[derive(Deserialize)]
+struct Tools {
+    tools: Vec<Box<RawValue>>,
 }
 
 /// Stands for a content. No generated text has it.
