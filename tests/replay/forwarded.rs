@@ -137,6 +137,28 @@ async fn refusals_match_the_proxy() {
 }
 
 #[tokio::test]
+async fn limits_match_the_proxy_whatever_the_strategy() {
+    let context = "[context]\nstrategy = \"passthrough\"\n[context.limits]\nmax_turns = 5\n";
+    let edits = assert_matches_proxy(context, &runs(12, 0)).await;
+    assert!(edits.refused > 4 && edits.requests > 4 && edits.edited == 0, "{edits:?}");
+}
+
+#[tokio::test]
+async fn a_summary_that_would_not_pay_yet_is_tried_again_as_in_the_proxy() {
+    let context = "[context]\nstrategy = \"summarization\"\n[context.fold]\nwhen = { user_turns = 2 }\nkeep = { turns = 1 }\nmode = \"inline\"\n";
+    let mut messages = Vec::new();
+    // At first, a summary would be longer than what it replaces.
+    for turn in 0..12 {
+        let times = if turn < 6 { 1 } else { 120 };
+        messages.push(json!({ "role": "user", "content": format!("Berth {turn} has {} bollards. ", 3 * turn).repeat(times) }));
+        messages.push(json!({ "role": "assistant", "content": "noted" }));
+    }
+    let line = json!({ "id": "short", "model": "gpt-4o", "messages": messages }).to_string();
+    let edits = assert_matches_proxy(context, &[line]).await;
+    assert!(edits.with_summary > 0 && edits.with_summary < 8, "{edits:?}");
+}
+
+#[tokio::test]
 async fn every_profile_with_client_side_history_matches_the_proxy() {
     // Small windows; the story profile reserves 10,500 tokens.
     for (profile, window) in

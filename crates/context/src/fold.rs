@@ -4,7 +4,7 @@ use crate::renderer::tokens;
 use crate::{Author, ConversationState, FoldFailure, FoldState, OwnedSource, OwnedSpeaker, TurnInput};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tidegate_engine::{Digest, FoldJob, Kind, Need, Role, Strategy, Tokens, Urgency};
+use tidegate_engine::{Digest, FoldBackoff, FoldJob, Kind, Need, Role, Strategy, Tokens, Urgency};
 use tidegate_summary::{Call, MessageRef, Source, Summary, cap, complete, extract, render};
 use tidegate_wire::{CallId, Content, MessageView, ParsedRequest, Part, Results};
 
@@ -170,9 +170,17 @@ impl FoldRequest {
         !Material { max_tokens: u64::from(u32::MAX), ..self.material() }.extract().is_empty()
     }
 
+    /// Fails if a summary cannot shrink the request, or if hardly less could not a moment ago.
+    pub fn check(&self, backoff: FoldBackoff) -> Result<(), FoldFailure> {
+        if self.is_hopeless() || backoff.is_useless(self.job.need, self.job.worth) {
+            Err(FoldFailure::NoGain)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Whether no summary can shrink the request, because even one without entries would not.
-    #[must_use]
-    pub fn is_hopeless(&self) -> bool {
+    fn is_hopeless(&self) -> bool {
         let FoldRequest { input, job, .. } = self;
         let (role, encoding) = (input.context.fold.role, input.model.encoding);
         let least = || input.scaled(tokens(&render(&Summary::default(), job.messages.end), role, encoding));

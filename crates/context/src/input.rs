@@ -36,10 +36,18 @@ pub struct TurnInput {
     pub now: Timestamp,
 }
 
-/// Whether a request can need a turn at all. Without a strategy that edits, only our own tag has to be removed.
+/// Whether a request can need a turn at all. Without a strategy that edits and without a promise, only our own tag has to be removed.
 #[must_use]
-pub fn needs_turn(strategy: Strategy, body: &[u8]) -> bool {
-    strategy != Strategy::Passthrough || memchr::memmem::find(body, b"\"observation\"").is_some()
+pub fn needs_turn(context: &Context, strategy: Strategy, body: &[u8]) -> bool {
+    let has_tag = || memchr::memmem::find(body, b"\"observation\"").is_some();
+    promises(context) || strategy != Strategy::Passthrough || has_tag()
+}
+
+/// Whether something holds whatever the strategy is: a limit, which a client must not be able to bypass, or a history that is ours to keep.
+#[must_use]
+pub fn promises(context: &Context) -> bool {
+    let has_limit = context.limits.max_turns.is_some() || context.limits.max_cost_usd.is_some();
+    context.history == History::Proxy || (has_limit && !context.observe)
 }
 
 impl TurnInput {

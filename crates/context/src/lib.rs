@@ -78,7 +78,7 @@ pub use figures::{Figures, LeftOut, MadeFold};
 pub use fold::{CompletedFold, FinishedFold, FoldRequest, Material, SavedFold};
 pub use fold_failure::FoldFailure;
 pub use fold_state::{Author, FoldState};
-pub use input::{TurnInput, needs_turn};
+pub use input::{TurnInput, needs_turn, promises};
 pub use limits::{LimitReached, dollars, nanodollars, summaries_cost};
 pub use lookup::{
     BadArguments, NO_MORE_RECALLS, Original, RecallRequest, recall_tool, search_originals, unknown_reference,

@@ -4,6 +4,7 @@ use crate::{
     Action, Author, CompletedFold, Event, FoldFailure, FoldRequest, MeasureError, Outcome, SavedFold, Splice,
     Turn,
 };
+use tidegate_engine::FoldBackoff;
 use tidegate_wire::Reader;
 
 /// Drives a turn to its end. The built-in summarizer stands in for every summarizer.
@@ -39,9 +40,7 @@ pub fn fold_offline(request: &FoldRequest) -> Result<SavedFold, FoldFailure> {
     if let Some(known) = request.state().fold(request.job.covers) {
         return Ok(known.clone());
     }
-    if request.is_hopeless() {
-        return Err(FoldFailure::NoGain);
-    }
+    request.check(FoldBackoff::default())?;
     let summary = request.material().extract();
     request.finish(summary, Author::default()).map(|finished| finished.fold)
 }

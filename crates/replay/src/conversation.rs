@@ -7,13 +7,12 @@ use bytes::Bytes;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 use tidegate_config::{Context, Limits};
 use tidegate_context::{
     Assessment, ConversationState, Ending, FoldFailure, FoldRequest, Outcome, SavedFold, Splice, Turn,
     TurnInput, drive_offline_with, fold_offline, needs_turn,
 };
-use tidegate_engine::{Timestamp, Tokens};
+use tidegate_engine::{FoldBackoff, Timestamp, Tokens};
 use tidegate_tokens::chat::message_tokens;
 use tidegate_tokens::{Model, count};
 use tidegate_wire::{Dialect, Edit, Outline, OwnRole, OwnText, Reader, Side};
@@ -23,8 +22,7 @@ use tidegate_wire::{Dialect, Edit, Outline, OwnRole, OwnText, Reader, Side};
 pub(crate) struct Conversation {
     context: Arc<Context>,
     state: Arc<ConversationState>,
-    /// Until when a failed summary is not retried.
-    cooling_until: u64,
+    backoff: FoldBackoff,
     /// The token counts of messages that Tidegate adds, and the model that they were counted for.
     own_tokens: HashMap<Bytes, Tokens>,
     counted_for: Option<Arc<Model>>,
@@ -78,15 +76,12 @@ pub(crate) enum Origin {
     Own(Bytes),
 }
 
-/// How long a running proxy does not retry a failed summary.
-const COOL_DOWN: Duration = Duration::from_secs(60);
-
 impl Conversation {
     pub(crate) fn new(context: &Arc<Context>, pinned: Option<Arc<str>>) -> Conversation {
         Conversation {
             context: context.clone(),
             state: Arc::new(ConversationState::new(Default::default(), Vec::new(), pinned)),
-            cooling_until: 0,
+            backoff: FoldBackoff::default(),
             own_tokens: HashMap::new(),
             counted_for: None,
             summaries_made: 0,
@@ -129,7 +124,7 @@ impl Conversation {
     fn input(&self, request: &Request<'_>) -> TurnInput {
         let context = self.context.clone();
         // A proxy that has nothing to edit checks no limits either.
-        let is_limited = needs_turn(context.strategy, request.body);
+        let is_limited = needs_turn(&context, context.strategy, request.body);
         let limits = if is_limited { context.limits.clone() } else { Limits::default() };
         let (body, outline) = (request.body.clone(), request.outline.clone());
         TurnInput {
@@ -141,17 +136,16 @@ impl Conversation {
 
     /// Makes a summary, unless one failed a moment ago.
     fn fold(&mut self, wanted: &FoldRequest, now: Timestamp) -> Result<SavedFold, FoldFailure> {
-        if now.0 < self.cooling_until {
+        if self.backoff.is_cooling(now) {
             return Err(FoldFailure::CoolingDown);
         }
+        wanted.check(self.backoff)?;
         let is_known = wanted.state().fold(wanted.job.covers).is_some();
         let folded = fold_offline(wanted);
         match &folded {
             Ok(_) => self.summaries_made += u32::from(!is_known),
-            Err(_) => {
-                let pause = u64::try_from(COOL_DOWN.as_millis()).unwrap_or(0);
-                self.cooling_until = now.0.saturating_add(pause);
-            }
+            Err(FoldFailure::NoGain) => self.backoff = self.backoff.after_useless(wanted.job.worth),
+            Err(_) => self.backoff = self.backoff.after_failure(now),
         }
         folded
     }

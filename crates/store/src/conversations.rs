@@ -32,7 +32,7 @@ use quick_cache::sync::Cache;
 use quick_cache::{OptionsBuilder, Weighter};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_engine::Waypoint;
+use tidegate_engine::{FoldBackoff, Waypoint};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
@@ -51,10 +51,8 @@ pub struct Conversations {
     logs: LogCache,
     /// Checked before the store: two tasks of this process never fold at once, even if the store is unavailable.
     leases: Leases,
-    /// When folding a conversation may be tried again, in milliseconds since the Unix epoch.
-    cooling: Cache<ConversationKey, u64>,
-    /// How much a fold that shrank nothing would have replaced, in tokens.
-    useless: Cache<ConversationKey, u64>,
+    /// When a summary is tried again. Known to this process only.
+    backoffs: Cache<ConversationKey, FoldBackoff>,
     health: Health,
 }
 
@@ -134,8 +132,7 @@ impl Conversations {
             instructions: Cache::new(16_384),
             logs: log_cache(),
             leases: Leases::default(),
-            cooling: Cache::new(16_384),
-            useless: Cache::new(16_384),
+            backoffs: Cache::new(16_384),
             health: Health::default(),
         })
     }
@@ -166,7 +163,7 @@ impl Conversations {
     #[must_use]
     pub fn cache_bytes(&self) -> [(&'static str, u64); 3] {
         const ENTRY: u64 = 128;
-        let names = self.instructions.len() + self.cooling.len();
+        let names = self.instructions.len() + self.backoffs.len();
         let decisions = self.local.bytes() + names as u64 * ENTRY;
         [("conversations", decisions), ("histories", self.logs.weight()), ("store", self.store.memory())]
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_config::{Fold, Route, Summarizer};
 use tidegate_context::{Author, CompletedFold, FinishedFold, FoldFailure, FoldRequest, SavedFold};
-use tidegate_engine::{FoldJob, Need, Tokens};
+use tidegate_engine::{FoldBackoff, Tokens};
 use tidegate_store::{ConversationKey, FoldWritten, Generation};
 use tidegate_telemetry::SpanParent;
 use tidegate_telemetry::names::{attribute, span};
@@ -42,9 +42,6 @@ pub(crate) struct Folder {
     /// Where the heavy work of the request is done.
     pub(crate) lane: Lane,
 }
-
-/// How long a failed summarizer is not asked again.
-const COOL_DOWN: Duration = Duration::from_secs(60);
 
 /// How long the built-in summarizer may take where it stands in for another, whose deadline may have passed.
 const STAND_IN_TIMEOUT: Duration = Duration::from_secs(3);
@@ -70,11 +67,7 @@ impl Folder {
         if self.is_built_in() && self.is_cooling_down(key) {
             return Err(FoldFailure::CoolingDown);
         }
-        let FoldJob { need, worth, .. } = request.job;
-        let is_useless = || self.worker.gateway.conversations.is_fold_useless(key, worth.0);
-        if request.is_hopeless() || (need == Need::Gain && is_useless()) {
-            return Err(FoldFailure::NoGain);
-        }
+        request.check(self.backoff(key))?;
         let step = self.parent_span.step(span::FOLD);
         let folded = self.fold_with_lease(key, request).await;
         if step.is_enabled() {
@@ -215,7 +208,8 @@ impl Folder {
         made: Result<T, FoldFailure>,
     ) -> Result<T, FoldFailure> {
         if matches!(made, Err(FoldFailure::NoGain)) {
-            self.worker.gateway.conversations.note_useless_fold(key, request.job.worth.0);
+            let backoff = self.backoff(key).after_useless(request.job.worth);
+            self.worker.gateway.conversations.set_fold_backoff(key, backoff);
         }
         made
     }
@@ -292,13 +286,17 @@ impl Folder {
         folds.iter().find(|fold| fold.covers == request.job.covers).and_then(saved_fold::decode)
     }
 
+    fn backoff(&self, key: ConversationKey) -> FoldBackoff {
+        self.worker.gateway.conversations.fold_backoff(key)
+    }
+
     fn is_cooling_down(&self, key: ConversationKey) -> bool {
-        self.worker.gateway.conversations.is_folding_suspended(key, Gateway::now().0)
+        self.backoff(key).is_cooling(Gateway::now())
     }
 
     fn start_cool_down(&self, key: ConversationKey, failure: FoldFailure) {
-        let until = Gateway::now().0 + u64::try_from(COOL_DOWN.as_millis()).unwrap_or(0);
-        self.worker.gateway.conversations.suspend_folding(key, until);
+        let backoff = self.backoff(key).after_failure(Gateway::now());
+        self.worker.gateway.conversations.set_fold_backoff(key, backoff);
         self.worker.gateway.metrics().summary_failed(failure.reason());
     }
 

@@ -17,7 +17,7 @@ use crate::pipeline::recall::recall;
 use crate::pipeline::receive::{Received, deployment, names_deployment};
 use crate::pipeline::restore::restore;
 use crate::pipeline::rewrite::{Draft, Rewritten, asks_long_window, rewrite};
-use crate::pipeline::route::{limits_cost, may_match, promises, route, strategy};
+use crate::pipeline::route::{limits_cost, may_match, route, strategy};
 use crate::pipeline::send::in_step;
 use crate::reply::refusal::Refusal;
 use crate::transport::overload::Limit;
@@ -26,7 +26,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::request::Parts;
 use std::sync::Arc;
 use tidegate_config::{History, Limits, Route};
-use tidegate_context::{Ending, dollars, needs_turn};
+use tidegate_context::{Ending, dollars, needs_turn, promises};
 use tidegate_engine::Strategy;
 use tidegate_store::{Degraded, Generation, Recalled};
 use tidegate_telemetry::SpanParent;
@@ -63,7 +63,9 @@ impl<'a> Managed<'a> {
         let _step = observer.span.step(span::ROUTE);
         let (routes, headers) = (&snapshot.settings.routes, &received.head.headers);
         let model = received.chat.as_ref().and_then(|(_, outline)| outline.model.as_deref());
-        if received.chat.is_none() && routes.iter().any(|route| promises(route) && may_match(route, path)) {
+        if received.chat.is_none()
+            && routes.iter().any(|route| promises(&route.context) && may_match(route, path))
+        {
             return Err(Refusal::Unreadable);
         }
         let Some(index) = route(routes, path, headers, model) else { return Ok(None) };
@@ -90,8 +92,7 @@ impl<'a> Managed<'a> {
     ) -> Result<Edited, Refusal> {
         let Managed { worker, route, strategy, .. } = *self;
         let is_edited = received.chat.as_mut().is_some_and(|(body, outline)| {
-            // A limit holds whatever the strategy: a client must not be able to bypass it.
-            let is_edited = promises(route) || needs_turn(strategy, body);
+            let is_edited = needs_turn(&route.context, strategy, body);
             if is_edited {
                 worker.gateway.reader.fingerprint(body, outline);
             }
@@ -156,7 +157,7 @@ impl<'a> Managed<'a> {
         let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gateway::now())).await;
         let Some(rewritten) = rewritten else {
             let unread = Edited { head, sent, folder, rewritten: None };
-            return if promises(route) { Err(Refusal::Unreadable) } else { Ok(unread) };
+            return if promises(&route.context) { Err(Refusal::Unreadable) } else { Ok(unread) };
         };
         // What an unreadable request calls its model may be anything, so only this one's is logged.
         observer.asks_for(&model_label(rewritten.input.requested_model()));
@@ -202,7 +203,7 @@ impl<'a> Managed<'a> {
         let Received { head, chat, .. } = received;
         let access = Access::of(worker);
         let identity = self.identity(&head.headers, chat.as_ref(), is_edited, access, &lane).await?;
-        if chat.is_none() && promises(route) {
+        if chat.is_none() && promises(&route.context) {
             return Err(Refusal::Unreadable);
         }
         // Nor could the cost of a conversation be limited if nobody knows whose it is.

@@ -3,7 +3,8 @@
 use crate::pipeline::receive::Purpose;
 use crate::reply::refusal::Refusal;
 use http::HeaderMap;
-use tidegate_config::{Context, History, Route, matching_route, strategy_from_name};
+use tidegate_config::{Context, Route, matching_route, strategy_from_name};
+use tidegate_context::promises;
 use tidegate_engine::Strategy;
 use tidegate_telemetry::names::header;
 
@@ -12,13 +13,6 @@ pub(crate) fn route(routes: &[Route], path: &str, headers: &HeaderMap, model: Op
     matching_route(routes, path, model, |name, glob| {
         headers.get_all(name).iter().any(|value| value.to_str().is_ok_and(|value| glob.matches(value)))
     })
-}
-
-/// Whether a route promises something that it could not keep for a request that cannot be read.
-pub(crate) fn promises(route: &Route) -> bool {
-    let limits = &route.context.limits;
-    let has_limit = limits.max_turns.is_some() || limits.max_cost_usd.is_some();
-    route.context.history == History::Proxy || (has_limit && !route.context.observe)
 }
 
 /// Whether a conversation of this route may only cost so much.
@@ -37,7 +31,7 @@ pub(crate) fn purpose(routes: &[Route], path: &str, headers: &HeaderMap) -> Purp
         context.strategy != Strategy::Passthrough
             || (context.allow_headers.strategy && headers.contains_key(header::STRATEGY))
     };
-    let is_read = |route: &Route| edits(&route.context) || promises(route);
+    let is_read = |route: &Route| edits(&route.context) || promises(&route.context);
     match routes.iter().any(|route| is_read(route) && may_match(route, path)) {
         true => Purpose::Edit,
         false => Purpose::Forward,

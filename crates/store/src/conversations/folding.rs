@@ -9,6 +9,7 @@ use chacha20poly1305::aead::OsRng;
 use chacha20poly1305::aead::rand_core::RngCore;
 use std::sync::Arc;
 use std::time::Duration;
+use tidegate_engine::FoldBackoff;
 
 /// An exclusive, expiring lease on folding a conversation.
 ///
@@ -68,28 +69,14 @@ impl Conversations {
         is_acquired.unwrap_or(true).then_some(claim)
     }
 
-    /// Suspends a conversation's summarizer after a failed attempt, until a time in milliseconds since the Unix epoch.
-    /// Applies to this process only.
-    pub fn suspend_folding(&self, key: ConversationKey, until: u64) {
-        self.cooling.insert(key, until);
-    }
-
-    /// Whether the conversation's summarizer is suspended.
+    /// When a summary of this conversation is tried again. Applies to this process only.
     #[must_use]
-    pub fn is_folding_suspended(&self, key: ConversationKey, now: u64) -> bool {
-        self.cooling.get(&key).is_some_and(|until| now < until)
+    pub fn fold_backoff(&self, key: ConversationKey) -> FoldBackoff {
+        self.backoffs.get(&key).unwrap_or_default()
     }
 
-    /// Remembers that a summary of messages that cost `worth` tokens would not have shrunk the request. Applies to this process only.
-    pub fn note_useless_fold(&self, key: ConversationKey, worth: u64) {
-        self.useless.insert(key, worth);
-    }
-
-    /// Whether a summary of messages that cost `worth` tokens is not worth trying: hardly more of them than at the last attempt, which
-    /// was useless.
-    #[must_use]
-    pub fn is_fold_useless(&self, key: ConversationKey, worth: u64) -> bool {
-        self.useless.get(&key).is_some_and(|tried| (tried..tried.saturating_add(tried / 8)).contains(&worth))
+    pub fn set_fold_backoff(&self, key: ConversationKey, backoff: FoldBackoff) {
+        self.backoffs.insert(key, backoff);
     }
 
     /// Stores the folds that could not be stored when they were made.

@@ -88,8 +88,7 @@ impl Conversations {
         let deleted = with_operator_timeout(self.store.delete(key, next)).await;
         self.local.remove(key);
         self.logs.remove(&key);
-        self.cooling.remove(&key);
-        self.useless.remove(&key);
+        self.backoffs.remove(&key);
         if let Ok(before) = before {
             // Those that are left are found by nothing, and expire.
             let _ = with_operator_timeout(self.store.forget(topic(key, before))).await;

@@ -200,10 +200,11 @@ async fn a_dropped_lease_expires_for_other_processes() {
 #[tokio::test]
 async fn folding_is_suspended_until_the_given_time() {
     let replica = replica(&Flaky::shared(), None);
-    assert!(!replica.is_folding_suspended(KEY, 0));
-    replica.suspend_folding(KEY, 100);
-    assert!(replica.is_folding_suspended(KEY, 99) && !replica.is_folding_suspended(KEY, 100));
-    assert!(!replica.is_folding_suspended(ConversationKey([8; 16]), 0));
+    assert_eq!(replica.fold_backoff(KEY), FoldBackoff::default());
+    let backoff = FoldBackoff::default().after_failure(Timestamp(100));
+    replica.set_fold_backoff(KEY, backoff);
+    assert_eq!(replica.fold_backoff(KEY), backoff);
+    assert_eq!(replica.fold_backoff(ConversationKey([8; 16])), FoldBackoff::default());
 }
 
 #[tokio::test]
