@@ -161,6 +161,9 @@ struct OverrideArgs {
     upstream: Option<String>,
     #[command(flatten)]
     store: StoreArg,
+    /// Forward every request unchanged and report what would be done to it; overrides `context.observe`, as TIDEGATE_OBSERVE=true does
+    #[arg(long)]
+    observe: bool,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -289,6 +292,12 @@ impl ConfigArgs {
             admin: with_origin("admin", "--admin", "TIDEGATE_ADMIN"),
             upstream: with_origin("upstream", "--upstream", "TIDEGATE_UPSTREAM"),
             store: with_origin("store", "--store", "TIDEGATE_STORE"),
+            observe: matches
+                .try_get_one("observe")
+                .ok()
+                .flatten()
+                .is_some_and(|&is_on| is_on)
+                .then_some("--observe"),
         };
     }
 }

@@ -14,6 +14,7 @@ use crate::store;
 use anyhow::Context;
 use args::DemoArgs;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_admin::{Readiness, Reloads};
@@ -77,7 +78,7 @@ async fn run_demo(args: &DemoArgs) -> anyhow::Result<()> {
     let run = move || play::play(&recorded, (address, dialect), &model, &settings, is_paced);
     tokio::task::spawn_blocking(run).await??;
     if !args.exit {
-        terminal::print(next_steps(address, admin_address).as_bytes());
+        terminal::print(next_steps(address, admin_address, &program()).as_bytes());
         tokio::signal::ctrl_c().await?;
     }
     proxy.shut_down(DRAIN_TIMEOUT).await;
@@ -105,16 +106,28 @@ fn free_port() -> anyhow::Result<TcpListener> {
     TcpListener::bind("127.0.0.1:0").context("cannot bind a free port on 127.0.0.1")
 }
 
-fn next_steps(proxy: SocketAddr, admin: SocketAddr) -> String {
+/// What to do next. Each line fits 80 columns if the program's name is a short one.
+fn next_steps(proxy: SocketAddr, admin: SocketAddr, program: &str) -> String {
     format!(
         "\nThe proxy is still running; press Ctrl-C to stop it.\n  \
-         admin      http://{admin}   the dashboard: every turn, its plan, its diff\n  \
-         proxy      http://{proxy}/v1   answers with the recording\n  \
-         policies   tidegate demo --recording | tidegate replay -\n\n\
-         Next, with your own key:\n  \
-         1. tidegate init     set `observe = true` under [context]: nothing is edited yet\n  \
-         2. tidegate serve    forwards to api.openai.com, or to --upstream URL\n  \
-         3. OPENAI_BASE_URL=http://127.0.0.1:8080/v1 your-agent\n  \
-         4. http://127.0.0.1:9090 shows what would be saved. Then remove `observe`.\n"
+         dashboard  http://{admin}   every turn, its plan, its diff\n  \
+         proxy      http://{proxy}/v1   answers with the recording\n\n\
+         What every policy would have made of it:\n  \
+         {program} demo --recording | {program} replay -\n\n\
+         Next, with your own key. Nothing is edited until you drop `--observe`:\n  \
+         {program} serve --observe   (--upstream URL if it is not api.openai.com)\n  \
+         OPENAI_BASE_URL=http://127.0.0.1:8080/v1 your-agent\n  \
+         http://127.0.0.1:9090 then shows what would have been saved.\n"
     )
+}
+
+/// How this program is started again from here: by its name if the shell finds it, else by its path.
+fn program() -> String {
+    let Ok(path) = std::env::current_exe() else { return "tidegate".to_owned() };
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let is_found =
+        path.parent().is_some_and(|directory| std::env::split_paths(&search).any(|found| found == directory));
+    let here = std::env::current_dir().unwrap_or_default();
+    let shown = if is_found { path.file_name().map(Path::new) } else { path.strip_prefix(here).ok() };
+    shown.unwrap_or(&path).display().to_string()
 }

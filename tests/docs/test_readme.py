@@ -47,7 +47,7 @@ def run(command: list[str], directory: pathlib.Path, **environment: str) -> subp
 
 
 def test_every_command_has_a_test():
-    known = [BUILD_AND_RUN, DOCKER, CURL, CLAUDE, SETUP]
+    known = [BUILD_AND_RUN, TESTS, INSTALL, OBSERVE, DOCKER, CURL, CLAUDE, SETUP]
     for command in commands():
         assert sum(bool(re.match(pattern, command)) for pattern in known) == 1, command
     for command in inline_commands():
@@ -56,7 +56,10 @@ def test_every_command_has_a_test():
     assert languages == {"sh", "python", "toml"}
 
 
-BUILD_AND_RUN = r"cargo run --release -- (demo|serve)$"
+BUILD_AND_RUN = r"cargo run --release -- demo$"
+TESTS = r"\./tests/run$"
+INSTALL = r"cargo install --path \. --locked$"
+OBSERVE = r"mkdir gateway && cd gateway && tidegate serve --observe$"
 DOCKER = r"docker (build|run) "
 CURL = r"curl "
 CLAUDE = r"ANTHROPIC_BASE_URL=\S+ claude$"
@@ -64,12 +67,34 @@ SETUP = r"tidegate (init|check)$"
 INLINE = r"tidegate (explain request\.json|replay runs\.jsonl --recommend|demo)$|\./tests/run$"
 
 
-@pytest.mark.parametrize("command", re.findall(BUILD_AND_RUN, "\n".join(commands()), re.MULTILINE))
-def test_the_binary_starts_with_these_arguments(command: str, tmp_path: pathlib.Path):
-    """What `cargo run --release` starts: the build is not repeated here. Both run until they are interrupted."""
-    arguments = [] if command == "demo" else ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-    with running(Process(command, [binary("TIDEGATE_BIN", "tidegate"), command, *arguments], tmp_path)) as process:
+def test_the_demo_runs_until_it_is_interrupted(tmp_path: pathlib.Path):
+    """What `cargo run --release` starts: the build is not repeated here."""
+    assert any(re.match(BUILD_AND_RUN, command) for command in commands())
+    with running(Process("demo", [binary("TIDEGATE_BIN", "tidegate"), "demo"], tmp_path)) as process:
+        process.wait_for_output(r"dashboard\W+http://127\.0\.0\.1:\d+")
+
+
+def test_the_first_two_commands_build_and_test():
+    first, second = commands()[:2]
+    assert re.match(BUILD_AND_RUN, first) and re.match(TESTS, second)
+    assert os.access(ROOT / "tests/run", os.X_OK)
+
+
+def test_what_is_installed_observes_in_a_directory_of_its_own(tmp_path: pathlib.Path):
+    """In a clone, with the reference configuration beside it: `tidegate` is what `cargo install` would put on the PATH."""
+    [package] = [found for found in tomllib.loads((ROOT / "Cargo.toml").read_text())["bin"] if found["name"] == "tidegate"]
+    assert (ROOT / package["path"]).is_file()
+    (tmp_path / "proxy.toml").write_text((ROOT / "proxy.toml").read_text())
+    [command] = [command for command in commands() if re.match(OBSERVE, command)]
+    on_path = {"PATH": f"{pathlib.Path(binary('TIDEGATE_BIN', 'tidegate')).parent}:{os.environ['PATH']}"}
+    command = command.replace("tidegate serve", "exec tidegate serve") + " --listen 127.0.0.1:0 --admin 127.0.0.1:0"
+    with running(Process("serve", ["bash", "-c", command], tmp_path, on_path)) as process:
         process.wait_for_output(r"(dashboard|admin)\W+http://127\.0\.0\.1:\d+")
+    # The next commands are given in the same directory.
+    for command in commands():
+        if re.match(SETUP, command):
+            run(shlex.split(command), tmp_path / "gateway")
+    assert "observe" in (tmp_path / "gateway/proxy.toml").read_text()
 
 
 def test_the_docker_commands_name_what_exists(tmp_path: pathlib.Path):
@@ -119,13 +144,6 @@ def test_claude_code_reaches_a_managed_endpoint(tmp_path: pathlib.Path):
     with anthropic_upstream(1) as upstream, tidegate(upstream, tmp_path) as through:
         environment = {"ANTHROPIC_BASE_URL": base_url.replace(CLIENTS, address(through)), "ANTHROPIC_API_KEY": "sk-test"}
         assert run([sys.executable, "-c", program], tmp_path, **environment).stdout.strip() == "default"
-
-
-def test_init_and_check_work_in_this_order(tmp_path: pathlib.Path):
-    for command in commands():
-        if re.match(SETUP, command):
-            run(shlex.split(command), tmp_path)
-    assert "observe" in (tmp_path / "proxy.toml").read_text()
 
 
 @pytest.mark.parametrize("snippet", blocks("toml"))

@@ -7,6 +7,7 @@ use crate::support::within;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -68,15 +69,20 @@ async fn the_demo_speaks_every_api() {
 async fn the_demo_serves_its_admin_api_until_interrupted() {
     let directory = TempDir::new().unwrap();
     let mut command = command(directory.path());
-    let mut child = command.args(["demo", "--strategy", "hybrid"]).stdout(Stdio::piped()).spawn().unwrap();
+    // The shell finds the program, so it is called by its name.
+    let found = Path::new(env!("CARGO_BIN_EXE_tidegate")).parent().unwrap();
+    let command = command.args(["demo", "--strategy", "hybrid"]).env("PATH", found);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let address: SocketAddr = loop {
-        let line = within("a line of the demo", lines.next_line()).await.unwrap().expect("it ended");
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if let ["admin", url, ..] = words.as_slice() {
-            break url.strip_prefix("http://").unwrap().parse().unwrap();
-        }
-    };
+    let mut shown: Vec<String> = Vec::new();
+    while !shown.last().is_some_and(|line| line.contains("what would have been saved")) {
+        shown.push(within("a line of the demo", lines.next_line()).await.unwrap().expect("it ended"));
+    }
+    assert!(shown.iter().all(|line| line.chars().count() <= 80), "{shown:#?}");
+    assert!(shown.iter().any(|line| line.starts_with("  tidegate serve --observe ")), "{shown:#?}");
+    let dashboard = shown.iter().find_map(|line| line.trim_start().strip_prefix("dashboard")).unwrap();
+    let url = dashboard.split_whitespace().next().unwrap();
+    let address: SocketAddr = url.strip_prefix("http://").unwrap().parse().unwrap();
     let page: Value = admin(address, "/api/conversations/demo").await.json();
     assert_eq!(page["conversation"]["strategy"], "hybrid", "{page}");
     assert!(page["conversation"]["requests"].as_u64() > Some(30), "{page}");

@@ -19,6 +19,10 @@ async fn demo_then_run_then_observe_then_apply() {
     // The demo needs nothing, and says what it saved.
     assert!(tidegate(&["demo", "--exit"]).await.contains("% less"));
 
+    // What it says next: every route observes, whatever the file says.
+    let observed = tidegate(&["check", "--changed", "--observe"]).await;
+    assert!(observed.contains("context.observe  true  --observe"), "{observed}");
+
     // The starter file mentions `observe`, and is valid with it.
     tidegate(&["init"]).await;
     let file = directory.path().join("proxy.toml");

@@ -3,10 +3,18 @@ use crate::report::Report;
 use crate::tree::{Node, Table, Value, join, quoted};
 use crate::value::InvalidValue;
 
-/// Returns the layer of the environment variables that change the policy of every route, or `None` if none of them is set.
-pub(crate) fn layer(env: &dyn Fn(&str) -> Option<String>, report: &Report) -> Option<Node> {
+/// Returns the layer of the environment variables and the flag that change the policy of every route, or `None` if none of them is set.
+pub(crate) fn layer(
+    env: &dyn Fn(&str) -> Option<String>,
+    observe: Option<&'static str>,
+    report: &Report,
+) -> Option<Node> {
     let vars = Variables { env, report };
     let mut context = Table::new();
+    let flag = observe.map(|flag| switch("context.observe", true, Origin::Flag(flag.to_owned())));
+    if let Some(observe) = flag.or_else(|| vars.switch("TIDEGATE_OBSERVE", "context.observe")) {
+        put(&mut context, "context", &["observe"], observe);
+    }
     if let Some(strategy) = vars.text("AGENT_CONTEXT_STRATEGY", "context.strategy") {
         put(&mut context, "context", &["strategy"], strategy);
     }
@@ -57,6 +65,10 @@ pub(crate) fn put(table: &mut Table, parent: &str, path: &[&str], node: Node) {
     }
 }
 
+fn switch(path: &str, is_on: bool, origin: Origin) -> Node {
+    Node::new(Value::Bool(is_on), path, origin, is_on.to_string())
+}
+
 struct Variables<'a> {
     env: &'a dyn Fn(&str) -> Option<String>,
     report: &'a Report,
@@ -73,6 +85,20 @@ impl Variables<'_> {
         let (value, origin) = self.get(name)?;
         let written = quoted(&value);
         Some(Node::new(Value::Text(value), path, origin, written))
+    }
+
+    fn switch(&self, name: &str, path: &str) -> Option<Node> {
+        let (value, origin) = self.get(name)?;
+        match value.trim() {
+            "true" | "1" => Some(switch(path, true, origin)),
+            "false" | "0" => Some(switch(path, false, origin)),
+            _ => {
+                let node = Node::new(Value::Broken, path, origin, value);
+                self.report
+                    .error(InvalidValue::new("must be `true` or `false`", "for example, `true`").at(&node));
+                None
+            }
+        }
     }
 
     fn number(&self, name: &str, path: &str) -> Option<Node> {

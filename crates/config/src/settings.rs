@@ -74,6 +74,8 @@ pub struct Flags {
     pub admin: Option<(String, &'static str)>,
     pub upstream: Option<(String, &'static str)>,
     pub store: Option<(String, &'static str)>,
+    /// The name of the flag, if every route is to observe.
+    pub observe: Option<&'static str>,
 }
 
 /// Resolves the file, the flags and the environment to settings, or returns every mistake in them.
@@ -99,8 +101,9 @@ pub(crate) fn read_all(
     let report = Report::new(source.directory.clone());
     let file = tree::parse(source, env, &report)?;
     let root = file.overlaid_with(&flags.layer());
-    let settings =
-        Section::read(&report, Some(&root), "", "", |section| Settings::read(section, &report, &root, env));
+    let settings = Section::read(&report, Some(&root), "", "", |section| {
+        Settings::read(section, &report, &root, (env, flags.observe))
+    });
     Ok((settings, report.into_findings()))
 }
 
@@ -110,7 +113,7 @@ impl Settings {
         section: &mut Section<'a>,
         report: &'a Report,
         root: &'a Node,
-        env: &dyn Fn(&str) -> Option<String>,
+        (env, observe): (&dyn Fn(&str) -> Option<String>, Option<&'static str>),
     ) -> Settings {
         let server = section.section("server", Server::read);
         let admin = section.section("admin", Admin::read);
@@ -137,7 +140,7 @@ impl Settings {
         let names = summarizers.keys().map(String::as_str);
         let layers = Layers {
             context: section.child("context"),
-            environment: environment::layer(env, report),
+            environment: environment::layer(env, observe, report),
             summarizers: iter::once("extractive").chain(names).collect(),
             stores_raw: store.raw,
         };

@@ -135,11 +135,14 @@ fn invalid_environment_variables_and_flags() {
         ("AGENT_CONTEXT_MASKING_WINDOW", "0"),
         ("AGENT_CONTEXT_RESERVED", "lots"),
         ("AGENT_CONTEXT_MAX_TURNS", "0"),
+        ("TIDEGATE_OBSERVE", "yes"),
     ]);
     let flags = Flags { listen: Some(("here".into(), "--listen")), ..Flags::default() };
     assert_snapshot!(load(Source::none(), &flags, &env).unwrap_err(), @r#"
     --listen: `server.listen` is `"here"` but must be an IP address and a port
       hint: for example, `127.0.0.1:8080`, or `0.0.0.0:8080` for every interface
+    TIDEGATE_OBSERVE: `context.observe` is `yes` but must be `true` or `false`
+      hint: for example, `true`
     AGENT_CONTEXT_RESERVED: `context.budget.output_reserve` is `lots` but must be a whole number
       hint: for example, `10`
     AGENT_CONTEXT_STRATEGY: `context.strategy` is `"Masking"` but must be one of `passthrough`, `masking`, `summarization`, `hybrid`, `window`

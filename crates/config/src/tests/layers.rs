@@ -1,5 +1,5 @@
 use super::{environment, loaded, shown, unset};
-use crate::{Flags, LogLevel, Source, StoreUrl, load};
+use crate::{Flags, LogLevel, Settings, Source, StoreUrl, load};
 use std::num::NonZeroU32;
 use tidegate_engine::{Keep, Pace, Strategy, SummaryLimit, Tokens, Trigger};
 
@@ -117,6 +117,7 @@ fn flags_override_the_file() {
         admin: Some(("localhost:81".into(), "TIDEGATE_ADMIN")),
         upstream: Some(("http://127.0.0.1:9/base/".into(), "--upstream")),
         store: Some(("redis://:secret@cache".into(), "--store")),
+        observe: None,
     };
     let text = "[server]\nlisten = \"nonsense\"\n[upstreams.default]\nidle_timeout = \"9s\"\n";
     let settings = load(Source::new("proxy.toml", text), &flags, &unset).unwrap();
@@ -129,6 +130,23 @@ fn flags_override_the_file() {
     assert_eq!(shown(&settings, "admin.listen"), "\"localhost:81\" (TIDEGATE_ADMIN)");
     assert_eq!(shown(&settings, "store.url"), "\"redis://***@cache\" (--store)");
     assert!(!format!("{settings:?}{:?}", settings.warnings).contains("secret\""), "{settings:?}");
+}
+
+#[test]
+fn observing_on_the_command_line_or_in_the_environment_holds_for_every_route() {
+    let text = "[context]\nobserve = false\n[[routes]]\nname = \"a\"\n[routes.context]\nobserve = false\n[[routes]]\nname = \"b\"\n";
+    let load = |flags: &Flags, env: &dyn Fn(&str) -> Option<String>| {
+        load(Source::new("proxy.toml", text), flags, env).unwrap()
+    };
+    let observes = |settings: &Settings| settings.routes.iter().all(|route| route.context.observe);
+    assert!(!load(&Flags::default(), &unset).routes.iter().any(|route| route.context.observe));
+    let variable = load(&Flags::default(), &environment(&[("TIDEGATE_OBSERVE", "1")]));
+    assert!(observes(&variable));
+    assert_eq!(shown(&variable, "routes[0].context.observe"), "true (TIDEGATE_OBSERVE)");
+    let flag = Flags { observe: Some("--observe"), ..Flags::default() };
+    let both = load(&flag, &environment(&[("TIDEGATE_OBSERVE", "false")]));
+    assert!(observes(&both));
+    assert_eq!(shown(&both, "routes[1].context.observe"), "true (--observe)");
 }
 
 #[test]
