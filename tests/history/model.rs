@@ -232,7 +232,7 @@ impl Conversation {
             6..60 => {
                 let text = self.text("say");
                 let reply = self.ask(world, &text, &[]).await;
-                self.settle(world, &text, &reply, false);
+                self.settle(world, &text, &reply);
             }
             60..72 => self.retry(world).await,
             72..80 => {
@@ -270,27 +270,28 @@ impl Conversation {
         let [state] = &self.possible[..] else { return };
         let Some((text, _)) = state.last().filter(|(_, answer)| !answer.is_empty()).cloned() else { return };
         let reply = self.ask(world, &text, &[]).await;
-        self.settle(world, &text, &reply, false);
+        self.settle(world, &text, &reply);
         world.note("said again");
     }
 
-    /// Asks for the last turn again, as an SDK does that has not received the answer.
+    /// Asks for the last turn again, as an SDK does that has not received the answer. If its client knows the answer, that is another
+    /// turn.
     async fn retry(&mut self, world: &World) {
         let Some((text, _)) = self.possible.iter().rev().find_map(|state| state.last()).cloned() else {
             return;
         };
         let reply = self.ask(world, &text, &[("x-stainless-retry-count", "1")]).await;
-        self.settle(world, &text, &reply, true);
+        self.settle(world, &text, &reply);
         world.note("retried");
     }
 
     /// Takes what the client has learnt into the model.
-    fn settle(&mut self, world: &World, text: &str, reply: &Reply, is_retry: bool) {
+    fn settle(&mut self, world: &World, text: &str, reply: &Reply) {
         let context = world.context(text);
-        // A retry takes the place of the turn, if the turn is there.
+        // What is said again takes the place of the turn whose answer did not arrive, if that is there.
         let base = |state: &Vec<Turn>| {
             let mut state = state.clone();
-            if is_retry && state.last().is_some_and(|(asked, _)| asked == text) {
+            if state.last().is_some_and(|(asked, answer)| asked == text && answer.is_empty()) {
                 state.pop();
             }
             state
@@ -349,14 +350,14 @@ impl Conversation {
         let length = |text: &String| world.contexts.lock().unwrap().get(text).map_or(0, Vec::len);
         replies.sort_by_key(|(text, _)| length(text));
         for (text, reply) in replies.iter().filter(|(_, reply)| *reply == Reply::Unknown) {
-            self.settle(world, text, reply, false);
+            self.settle(world, text, reply);
         }
         for (text, reply) in replies.iter().filter(|(_, reply)| *reply != Reply::Unknown) {
-            self.settle(world, text, reply, false);
+            self.settle(world, text, reply);
         }
         for (text, reply) in replies.iter().filter(|(_, reply)| *reply == Reply::Unknown) {
             if !self.possible.iter().all(|state| state.iter().any(|(asked, _)| asked == text)) {
-                self.settle(world, text, reply, false);
+                self.settle(world, text, reply);
             }
         }
         world.note("at once");

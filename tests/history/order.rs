@@ -3,6 +3,7 @@
 use super::scene::{OWNER, Scene, answer, ask, said, texts};
 use crate::support::client::{CHAT, Client, exchange, post, request};
 use crate::support::{until, within};
+use rustix::process::Signal;
 use serde_json::json;
 use std::time::Duration;
 use tidegate_testkit::{Answer, Gate, TcpProxy};
@@ -68,17 +69,58 @@ async fn a_clock_that_runs_ahead_hides_no_turn() {
 async fn a_retry_is_there_once() {
     let scene = Scene::start(2, "").await;
     scene.said(0, "u1").await;
-    let retry: &[&[(&str, &str)]] = &[&[("x-stainless-retry-count", "1")], &[("idempotency-key", "k")]];
-    for (number, headers) in retry.iter().enumerate() {
-        let text = format!("u{}", number + 2);
-        for process in [0, 1, 0] {
-            let reply = ask(scene.address(process), headers, &[said(&text)]).await;
-            assert_eq!(reply.status, 200);
-            let sent = scene.forwarded().await;
-            assert_eq!((sent.len(), sent.last()), (3 + 2 * number, Some(&text)), "{sent:?}");
-        }
+    for process in [0, 1, 0] {
+        let reply = ask(scene.address(process), &[("idempotency-key", "k")], &[said("u2")]).await;
+        assert_eq!(reply.status, 200);
+        assert_eq!(scene.forwarded().await, ["u1", "a1", "u2"]);
     }
-    assert_eq!(scene.said(0, "u9").await, ["u1", "a1", "u2", "a2", "u3", "a3", "u9"]);
+    assert_eq!(scene.said(0, "u9").await, ["u1", "a1", "u2", "a2", "u9"]);
+}
+
+/// SDKs count attempts that reached no turn, too: someone who says the same twice, and whose second request is lost on the way, must
+/// not lose the first.
+#[tokio::test]
+async fn a_retry_takes_the_place_of_no_turn_that_was_answered() {
+    let scene = Scene::start(2, "").await;
+    scene.said(0, "u1").await;
+    for process in [0, 1] {
+        let before = scene.said(process, "yes").await;
+        scene.upstream.then(Answer::error(500, "server_error", "Something went wrong."));
+        assert_eq!(scene.say(process, "yes").await.status, 500);
+        scene.forwarded().await;
+        let reply = ask(scene.address(process), &[("x-stainless-retry-count", "1")], &[said("yes")]).await;
+        assert_eq!(reply.status, 200);
+        assert_eq!(scene.forwarded().await, [&before[..], &["yes".to_owned(), "yes".to_owned()]].concat());
+    }
+}
+
+/// A process that is killed cannot note any more that its client has no answer.
+#[tokio::test]
+async fn a_turn_of_a_killed_process_is_there_once() {
+    let scene = Scene::start(1, "[conversation]\nturn_timeout = \"60s\"\n").await;
+    let link = TcpProxy::start(([127, 0, 0, 1], scene.redis.port()).into()).await;
+    let store = format!("[store]\nurl = \"redis://{}\"\ntimeout = \"30s\"\n", link.address());
+    let mut killed = scene.setup_with(&store, "").upstream(&scene.upstream.url()).start().await;
+    scene.said(0, "u1").await;
+    let gate = Gate::new();
+    let choice =
+        json!({ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": "lost" } });
+    let answer = Answer::new(200).header("content-type", "application/json").wait(&gate);
+    scene.upstream.then(answer.chunk(json!({ "choices": [choice] }).to_string()));
+    let mut client = Client::connect(killed.address).await;
+    let body = json!({ "model": "gpt-4o", "messages": [said("u2")] }).to_string();
+    client.send(post(CHAT, &OWNER, body)).await;
+    scene.forwarded().await;
+    // The store appends the turn, and the process does not learn of it.
+    link.pause_answers();
+    gate.open();
+    let log = scene.redis.cli(&["--scan", "--pattern", "tg:1:*:l"]).await;
+    let length = async || scene.redis.cli(&["LLEN", log.trim()]).await;
+    until("the turn is in the log", Duration::from_secs(30), length, |length| length.trim() == "2").await;
+    killed.signal(Signal::KILL);
+    killed.ended().await;
+    assert_eq!(scene.said(0, "u2").await, ["u1", "a1", "u2"]);
+    assert_eq!(scene.said(0, "u2").await, ["u1", "a1", "u2", "a2", "u2"]);
 }
 
 /// A client that lost its connection says the same again, and no header tells that it is a retry.

@@ -54,15 +54,15 @@ async fn a_history_that_is_too_long_is_rescued_and_its_turn_is_there_once() {
     let processes = [start(&redis, &upstream, "").await, start(&redis, &upstream, "").await];
     let mut rescued = 0;
     for number in 0..20 {
-        let reply = say(&processes[number % 2], &question(number), &[]).await;
+        let key = format!("turn {number}");
+        let key = [("idempotency-key", key.as_str())];
+        let reply = say(&processes[number % 2], &question(number), &key).await;
         assert_eq!(reply.status, 200, "turn {number}: {}", reply.text());
         assert_eq!(reply.json()["choices"][0]["message"]["content"], format!("answer to u{number:06} "));
         if reply.header("x-tidegate-rescued").is_some() {
             assert!(edited(&reply, "folded") > 0, "{:?}", reply.headers);
             rescued += 1;
-            // The SDK has not got the answer, and asks again.
-            let again = [("x-stainless-retry-count", "1")];
-            let retried = say(&processes[number % 2], &question(number), &again).await;
+            let retried = say(&processes[number % 2], &question(number), &key).await;
             assert_eq!((retried.status, retried.header("x-tidegate-rescued")), (200, None));
         }
     }

@@ -30,8 +30,8 @@ mod writer;
 
 use crate::leases::{Claimed, Leases};
 use crate::store::{
-    Append, Appended, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId, Recollection,
-    Store, StoreFuture, StoreSize, Turn, Written,
+    Append, Appended, Delivery, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
+    Recollection, Store, StoreFuture, StoreSize, Turn, Written,
 };
 use crate::{Clock, ConversationKey, Head, StoreError, wall_clock};
 use bytes::Bytes;
@@ -191,13 +191,14 @@ impl Store for EmbeddedStore {
         })
     }
 
-    fn undelivered(
+    fn note_delivery(
         &self,
         key: ConversationKey,
         generation: Generation,
         head: MessageId,
+        delivery: Delivery,
     ) -> StoreFuture<'_, Written> {
-        self.write(Change::Undelivered(key, generation, head))
+        self.write(Change::NoteDelivery(key, generation, head, delivery))
     }
 
     fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {

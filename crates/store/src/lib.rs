@@ -56,6 +56,6 @@ pub use record::{LoggedTurn, RawMessage, RecordError, Standing, StoredFold};
 pub use redis::RedisStore;
 pub use seal::{InvalidKeyring, Keyring};
 pub use store::{
-    Append, Appended, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
+    Append, Appended, Delivery, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
     Recollection, Store, StoreError, StoreFuture, StoreSize, Turn, WAYPOINTS, Written,
 };

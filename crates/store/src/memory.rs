@@ -4,7 +4,7 @@ use crate::evictions::Evictions;
 use crate::facts::{FactStore, LocalFacts};
 use crate::leases::{Claimed, Leases};
 use crate::store::{
-    Append, Appended, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
+    Append, Appended, Delivery, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
     Recollection, Store, StoreFuture, StoreSize, TOMBSTONE_LIFE, Turn, WAYPOINTS, Written,
 };
 use crate::{ConversationKey, Head, StoreError};
@@ -214,7 +214,6 @@ impl Conversation {
 
     fn append(&mut self, append: Append) -> Appended {
         if self.log_head == Some(append.head) {
-            self.is_undelivered = false;
             return Appended::Done;
         }
         if self.log_head != append.expected || (append.replaces && self.log.is_empty()) {
@@ -228,7 +227,7 @@ impl Conversation {
         self.bytes += append.record.len() + ENTRY_OVERHEAD;
         self.log.push(append.record);
         self.log_head = Some(append.head);
-        self.is_undelivered = false;
+        self.is_undelivered = true;
         for (id, record) in append.messages {
             self.bytes += record.len() + ENTRY_OVERHEAD;
             if let Some(replaced) = self.messages.insert(id, record) {
@@ -352,11 +351,12 @@ impl Store for MemoryStore {
         done(appended)
     }
 
-    fn undelivered(
+    fn note_delivery(
         &self,
         key: ConversationKey,
         generation: Generation,
         head: MessageId,
+        delivery: Delivery,
     ) -> StoreFuture<'_, Written> {
         let mut state = self.state();
         if state.generation(key) != generation {
@@ -364,7 +364,7 @@ impl Store for MemoryStore {
         }
         let conversation = state.conversations.get_mut(&key);
         if let Some(conversation) = conversation.filter(|conversation| conversation.log_head == Some(head)) {
-            conversation.is_undelivered = true;
+            conversation.is_undelivered = delivery == Delivery::Undelivered;
         }
         done(Written::Done)
     }

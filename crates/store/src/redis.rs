@@ -19,7 +19,7 @@ mod tls;
 mod url;
 
 use crate::store::{
-    Append, Appended, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
+    Append, Appended, Delivery, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
     Recollection, Store, StoreFuture, TOMBSTONE_LIFE, Turn, WAYPOINTS, Written,
 };
 use crate::{ConversationKey, Head, StoreError};
@@ -28,8 +28,8 @@ use error::store_error;
 use keys::{INDEX, PARTS, Part, Slot, key};
 use redis::{Cmd, FromRedisValue, RedisResult};
 use script::{
-    ACQUIRE_LEASE, ACQUIRE_TURN_LEASE, APPEND, COUNT, DELETE, ENLIST, FOLD, Invocation, JOURNAL, PIN,
-    RELEASE_LEASE, Script, UNDELIVERED,
+    ACQUIRE_LEASE, ACQUIRE_TURN_LEASE, APPEND, COUNT, DELETE, ENLIST, FOLD, Invocation, JOURNAL,
+    NOTE_DELIVERY, PIN, RELEASE_LEASE, Script,
 };
 use servers::Servers;
 use std::sync::Arc;
@@ -270,14 +270,17 @@ impl Store for RedisStore {
         })
     }
 
-    fn undelivered(
+    fn note_delivery(
         &self,
         key: ConversationKey,
         generation: Generation,
         head: MessageId,
+        delivery: Delivery,
     ) -> StoreFuture<'_, Written> {
         Box::pin(async move {
-            let invocation = self.on(&UNDELIVERED, key).arg(generation.0).arg(&head.0[..]);
+            let is_undelivered = u8::from(delivery == Delivery::Undelivered);
+            let invocation = self.on(&NOTE_DELIVERY, key).arg(generation.0).arg(&head.0[..]);
+            let invocation = invocation.arg(is_undelivered);
             self.run(&invocation).await.map(written)
         })
     }

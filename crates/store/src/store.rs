@@ -43,8 +43,9 @@ pub trait Store: FactStore + fmt::Debug + Send + Sync {
     /// Reads the log from its `from`-th turn on, the oldest first, and its head.
     fn log(&self, key: ConversationKey, from: usize) -> StoreFuture<'_, LogRead>;
 
-    /// Atomically appends a turn to the log, with its messages and its waypoint, if the head is still the expected one. A retry
-    /// after a lost response returns the same result.
+    /// Atomically appends a turn to the log, with its messages and its waypoint, if the head is still the expected one, and notes
+    /// that its client does not have its answer yet. A retry after a lost response returns the same result, and leaves that note as
+    /// it is by then.
     fn append(
         &self,
         key: ConversationKey,
@@ -52,12 +53,13 @@ pub trait Store: FactStore + fmt::Debug + Send + Sync {
         append: Append,
     ) -> StoreFuture<'_, Appended>;
 
-    /// Notes that the client did not get the end of the last turn, if `head` is still the head. The next turn clears it.
-    fn undelivered(
+    /// Notes whether the client has the answer of the last turn, if `head` is still the head.
+    fn note_delivery(
         &self,
         key: ConversationKey,
         generation: Generation,
         head: MessageId,
+        delivery: Delivery,
     ) -> StoreFuture<'_, Written>;
 
     /// Replaces the record pinned to a conversation, or removes it if `record` is `None`. Nothing else is ever overwritten;
@@ -182,6 +184,15 @@ pub enum Appended {
     Gone,
 }
 
+/// Whether a client has the answer of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// It has, or may have it: what it says next is another turn.
+    Delivered,
+    /// It certainly does not have it: if it says the same again, that is the same turn.
+    Undelivered,
+}
+
 /// What an exclusive lease is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lease {
@@ -212,7 +223,7 @@ pub struct Append {
 pub struct LogRead {
     pub generation: Generation,
     pub head: Option<MessageId>,
-    /// Whether the client did not get the end of the last turn, as far as is known.
+    /// Whether the client certainly does not have the answer of the last turn.
     pub is_undelivered: bool,
     /// The oldest first.
     pub turns: Vec<Bytes>,

@@ -27,6 +27,7 @@ type Connections = Arc<Mutex<JoinSet<()>>>;
 #[derive(Debug)]
 struct Faults {
     paused: watch::Sender<bool>,
+    deaf: watch::Sender<bool>,
     delay: watch::Sender<Duration>,
     cuts: watch::Sender<u64>,
     accepted: watch::Sender<usize>,
@@ -37,6 +38,7 @@ impl TcpProxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("loopback has a free port");
         let faults = Arc::new(Faults {
             paused: watch::Sender::new(false),
+            deaf: watch::Sender::new(false),
             delay: watch::Sender::new(Duration::ZERO),
             cuts: watch::Sender::new(0),
             accepted: watch::Sender::new(0),
@@ -66,8 +68,14 @@ impl TcpProxy {
         self.faults.paused.send_replace(true);
     }
 
+    /// Stops forwarding what the target answers, so that it does as it is told and nobody learns of it.
+    pub fn pause_answers(&self) {
+        self.faults.deaf.send_replace(true);
+    }
+
     pub fn resume(&self) {
         self.faults.paused.send_replace(false);
+        self.faults.deaf.send_replace(false);
     }
 
     /// Delays every piece of data by this long.
@@ -137,7 +145,11 @@ async fn forward(
         let (from_client, to_client) = client.split();
         let (from_server, to_server) = server.split();
         let both = async {
-            tokio::join!(pump(from_client, to_server, &faults), pump(from_server, to_client, &faults));
+            let answers = [faults.paused.subscribe(), faults.deaf.subscribe()];
+            tokio::join!(
+                pump(from_client, to_server, &faults, [faults.paused.subscribe()]),
+                pump(from_server, to_client, &faults, answers)
+            );
         };
         tokio::select! {
             () = both => false,
@@ -152,15 +164,21 @@ async fn forward(
 }
 
 /// Forwards one direction until it ends, and then its end.
-async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, faults: &Faults) {
-    let mut paused = faults.paused.subscribe();
+async fn pump<const N: usize>(
+    mut from: ReadHalf<'_>,
+    mut to: WriteHalf<'_>,
+    faults: &Faults,
+    mut pauses: [watch::Receiver<bool>; N],
+) {
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(count) = from.read(&mut buffer).await {
         let delay = *faults.delay.borrow();
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        let _ = paused.wait_for(|paused| !paused).await;
+        for paused in &mut pauses {
+            let _ = paused.wait_for(|paused| !paused).await;
+        }
         if count == 0 || to.write_all(&buffer[..count]).await.is_err() {
             break;
         }

@@ -28,27 +28,29 @@ async fn a_retry_after_an_upstream_error_changes_nothing() {
     assert_eq!(context_of(&scene, "two").await, [INSTRUCTION, "one", "ok", "two"]);
 }
 
-/// An SDK that did not receive the answer sends a retry header.
+/// A client that did not receive the answer sends the same key.
 #[tokio::test]
 async fn a_retry_of_an_answered_request_replaces_the_answer() {
     let scene = Scene::start("rolling-memory", "").await;
-    let first = context_of(&scene, "one").await;
-    scene.upstream.answer(completion("the second answer"));
-    let again = [&headers("c")[..], &[("x-stainless-retry-count", "1")]].concat();
-    let reply = send(scene.tidegate.address, &again, &asked("one")).await;
-    assert_eq!(reply.status, 200);
-    assert_eq!(Sent(scene.upstream.next_request().await.json()).contents(), first);
+    let keyed = [&headers("c")[..], &[("idempotency-key", "k")]].concat();
+    for answer in ["the first answer", "the second answer"] {
+        scene.upstream.answer(completion(answer));
+        let reply = send(scene.tidegate.address, &keyed, &asked("one")).await;
+        assert_eq!(reply.status, 200);
+        let sent = Sent(scene.upstream.next_request().await.json());
+        assert_eq!(sent.contents(), [INSTRUCTION, "one"]);
+    }
     // The conversation has the second answer, like the client.
     assert_eq!(context_of(&scene, "two").await, [INSTRUCTION, "one", "the second answer", "two"]);
 }
 
-/// Without a retry header, the same question is a new turn.
+/// Without such a key, the same question is a new turn, whatever an SDK has counted: the client has the answer to the first.
 #[tokio::test]
-async fn a_repeated_question_without_a_retry_header_is_new() {
+async fn a_repeated_question_is_new() {
     let scene = Scene::start("rolling-memory", "").await;
-    let first = [&headers("c")[..], &[("x-stainless-retry-count", "0")]].concat();
-    for expected in [&[INSTRUCTION, "one"][..], &[INSTRUCTION, "one", "ok", "one"]] {
-        let reply = send(scene.tidegate.address, &first, &asked("one")).await;
+    for (count, expected) in [("0", &[INSTRUCTION, "one"][..]), ("1", &[INSTRUCTION, "one", "ok", "one"])] {
+        let counted = [&headers("c")[..], &[("x-stainless-retry-count", count)]].concat();
+        let reply = send(scene.tidegate.address, &counted, &asked("one")).await;
         assert_eq!(reply.status, 200);
         assert_eq!(Sent(scene.upstream.next_request().await.json()).contents(), expected);
     }

@@ -4,8 +4,8 @@ use http::Method;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_store::{
-    Append, Appended, ConversationKey, Conversations, FactStore, FoldWritten, Generation, Head, Journal,
-    Lease, Listing, LogRead, MessageId, Recollection, Store, StoreError, StoreFuture, Turn, Written,
+    Append, Appended, ConversationKey, Conversations, Delivery, FactStore, FoldWritten, Generation, Head,
+    Journal, Lease, Listing, LogRead, MessageId, Recollection, Store, StoreError, StoreFuture, Turn, Written,
 };
 
 #[tokio::test]
@@ -84,7 +84,13 @@ impl Store for DownStore {
     fn append(&self, _: ConversationKey, _: Generation, _: Append) -> StoreFuture<'_, Appended> {
         unreachable_store()
     }
-    fn undelivered(&self, _: ConversationKey, _: Generation, _: MessageId) -> StoreFuture<'_, Written> {
+    fn note_delivery(
+        &self,
+        _: ConversationKey,
+        _: Generation,
+        _: MessageId,
+        _: Delivery,
+    ) -> StoreFuture<'_, Written> {
         unreachable_store()
     }
     fn pin(&self, _: ConversationKey, _: Option<bytes::Bytes>) -> StoreFuture<'_, ()> {

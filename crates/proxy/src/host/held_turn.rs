@@ -6,7 +6,8 @@ use crate::host::shared::Gateway;
 use std::sync::Arc;
 use tidegate_engine::Waypoint;
 use tidegate_store::{
-    ConversationKey, Generation, LoggedTurn, MessageId, NewTurn, NotKept, RawMessage, TurnLease,
+    ConversationKey, Delivery, Generation, LoggedTurn, MessageId, NewTurn, NotKept, RawMessage, TurnLease,
+    Written,
 };
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -38,7 +39,8 @@ pub(crate) struct Sent {
 }
 
 /// A turn that is in the log. No other runs before its client has the end of the answer. If this is dropped instead, the store is
-/// told: the client may say the same again, and must not have said it twice then.
+/// told: the client may say the same again, and must not have said it twice then. A process that is killed tells nobody, so the log
+/// says the same until just before the end of the answer is released.
 #[derive(Debug)]
 pub(crate) struct KeptTurn {
     gateway: Arc<Gateway>,
@@ -64,7 +66,8 @@ impl Drop for KeptTurn {
         let Ok(runtime) = Handle::try_current() else { return };
         let (gateway, key, generation, head) = (self.gateway.clone(), self.key, self.generation, self.head);
         let note = async move {
-            let _ = gateway.conversations.undelivered(key, generation, head).await;
+            let note = gateway.conversations.note_delivery(key, generation, head, Delivery::Undelivered);
+            let _ = note.await;
             drop(lease);
         };
         drop(self.tasks.spawn_on(note, &runtime));
@@ -131,8 +134,13 @@ impl HeldTurn {
             if let Err(NotKept::Conflict) = appended {
                 let _ = gateway.conversations.abandon(key, generation, sent).await;
             }
+            // Before the client can have the end of the answer: whoever has it must never lose the turn to a retry.
+            let released = match appended {
+                Ok(()) => release(&gateway, key, generation, head).await,
+                Err(not_kept) => Err(not_kept),
+            };
             let kept = KeptTurn { gateway, tasks, key, generation, head, lease: Some(lease) };
-            match appended {
+            match released {
                 Ok(()) => Ok(kept),
                 // Another turn is the last one.
                 Err(not_kept @ (NotKept::Conflict | NotKept::Gone)) => {
@@ -143,6 +151,20 @@ impl HeldTurn {
                 Err(NotKept::Unknown(degraded)) => Err(NotKept::Unknown(degraded)),
             }
         }))
+    }
+}
+
+/// Notes that the client may have the answer of a turn from now on.
+async fn release(
+    gateway: &Gateway,
+    key: ConversationKey,
+    generation: Generation,
+    head: MessageId,
+) -> Result<(), NotKept> {
+    match gateway.conversations.note_delivery(key, generation, head, Delivery::Delivered).await {
+        Ok(Written::Done) => Ok(()),
+        Ok(Written::Gone) => Err(NotKept::Gone),
+        Err(degraded) => Err(NotKept::Unknown(degraded)),
     }
 }
 

@@ -20,8 +20,6 @@ pub(crate) struct Restored {
     pub(crate) turn: OpenTurn,
 }
 
-/// The header in which the official SDKs count their attempts.
-const RETRY_COUNT: &str = "x-stainless-retry-count";
 /// The header by which a client names its attempts at one turn.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
@@ -67,27 +65,24 @@ pub(crate) async fn restore(
     Ok(Restored { body, outline, turn })
 }
 
-/// What the headers say about earlier attempts at the same turn.
+/// What the headers say about earlier attempts at the same turn. The count of attempts of the official SDKs is not asked for: they
+/// count those that reached no turn, too.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attempt {
-    is_retry: bool,
     idempotency: Option<[u8; 32]>,
 }
 
 impl Attempt {
     fn of(headers: &HeaderMap) -> Attempt {
         let idempotency = headers.get(IDEMPOTENCY_KEY);
-        Attempt {
-            is_retry: headers.get(RETRY_COUNT).is_some_and(|count| count.as_bytes() != b"0"),
-            idempotency: idempotency.map(|key| *blake3::hash(key.as_bytes()).as_bytes()),
-        }
+        Attempt { idempotency: idempotency.map(|key| *blake3::hash(key.as_bytes()).as_bytes()) }
     }
 
     /// Whether this is another attempt at the last turn of the log. People do say the same thing twice, so the same messages are
-    /// that only if the client says so, or if it did not get the answer to the end.
+    /// that only if the client certainly does not have the answer: what it has must not be lost.
     fn repeats(&self, log: &Log, turn: &LoggedTurn, request: &[u8; 32]) -> bool {
         let is_same_key = self.idempotency.is_some() && self.idempotency == turn.idempotency;
-        is_same_key || ((self.is_retry || log.is_undelivered) && turn.request == *request)
+        is_same_key || (log.is_undelivered && turn.request == *request)
     }
 }
 
@@ -230,14 +225,22 @@ mod tests {
     }
 
     /// Returns the texts of the restored request.
-    fn restored(history: &[&str], sent: &[&str], attempt: Attempt) -> Vec<String> {
-        let log = logged(history);
+    fn restored(history: &[&str], sent: &[&str], idempotency: Option<[u8; 32]>) -> Vec<String> {
+        restored_from(&logged(history), sent, Attempt { idempotency })
+    }
+
+    /// The same if the client does not have the last answer.
+    fn restored_undelivered(history: &[&str], sent: &[&str]) -> Vec<String> {
+        restored_from(&Log { is_undelivered: true, ..logged(history) }, sent, Attempt::default())
+    }
+
+    fn restored_from(log: &Log, sent: &[&str], attempt: Attempt) -> Vec<String> {
         let said: Vec<String> = sent.iter().map(|text| facts(text).0).collect();
         let body = format!(r#"{{"n":1, "messages" : [ {} ],"x":2}}"#, said.join(" , "));
         let outline = split(Dialect::Chat, body.as_bytes()).unwrap();
         let facts: Vec<MessageFacts> = sent.iter().map(|text| facts(text).1).collect();
         let new: Vec<&[u8; 32]> = facts.iter().map(|one| &one.canonical).collect();
-        let (kept, resent) = earlier(&log, &new, &attempt);
+        let (kept, resent) = earlier(log, &new, &attempt);
         let turns = &log.turns[..if resent > 0 { 0 } else { kept }];
         let before: Vec<&RawMessage> =
             turns.iter().flat_map(|turn| turn.messages.iter().map(|(_, message)| message)).collect();
@@ -248,31 +251,28 @@ mod tests {
         texts.map(|one| one["content"].as_str().unwrap().to_owned()).collect()
     }
 
-    const FIRST: Attempt = Attempt { is_retry: false, idempotency: None };
-    const RETRY: Attempt = Attempt { is_retry: true, idempotency: None };
-
     #[test]
     fn new_messages_follow_the_history() {
-        assert_eq!(restored(&["u1", "a1"], &["u2"], FIRST), ["u1", "a1", "u2"]);
-        assert_eq!(restored(&[], &["u1"], FIRST), ["u1"]);
+        assert_eq!(restored(&["u1", "a1"], &["u2"], None), ["u1", "a1", "u2"]);
+        assert_eq!(restored(&[], &["u1"], None), ["u1"]);
         // A repeated message that was answered before is a new message.
-        assert_eq!(restored(&["u1", "a1"], &["u1"], FIRST), ["u1", "a1", "u1"]);
+        assert_eq!(restored(&["u1", "a1"], &["u1"], None), ["u1", "a1", "u1"]);
     }
 
     #[test]
     fn a_retried_turn_is_not_duplicated() {
-        assert_eq!(restored(&["u1", "a1", "u2", "a2"], &["u2"], RETRY), ["u1", "a1", "u2"]);
-        assert_eq!(restored(&["u1", "a1", "u2", "a2"], &["u1"], RETRY), ["u1", "a1", "u2", "a2", "u1"]);
-        assert_eq!(restored(&[], &["u1"], RETRY), ["u1"]);
-        let same_key = Attempt { is_retry: false, idempotency: Some([7; 32]) };
-        assert_eq!(restored(&["u1", "a1", "u2", "a2"], &["u2 again"], same_key), ["u1", "a1", "u2 again"]);
-        let other_key = Attempt { is_retry: false, idempotency: Some([8; 32]) };
-        assert_eq!(restored(&["u1", "a1"], &["u1"], other_key), ["u1", "a1", "u1"]);
+        let four = ["u1", "a1", "u2", "a2"];
+        assert_eq!(restored_undelivered(&four, &["u2"]), ["u1", "a1", "u2"]);
+        assert_eq!(restored_undelivered(&four, &["u1"]), ["u1", "a1", "u2", "a2", "u1"]);
+        assert_eq!(restored_undelivered(&[], &["u1"]), ["u1"]);
+        assert_eq!(restored(&four, &["u2 again"], Some([7; 32])), ["u1", "a1", "u2 again"]);
+        assert_eq!(restored(&["u1", "a1"], &["u1"], Some([8; 32])), ["u1", "a1", "u1"]);
     }
 
     #[test]
     fn a_client_that_resends_the_history_gets_no_duplicate() {
-        assert_eq!(restored(&["u1", "a1"], &["u1", "a1", "u2"], FIRST), ["u1", "a1", "u2"]);
-        assert_eq!(restored(&["u1", "a1", "u2", "a2"], &["u1", "a1", "u2"], RETRY), ["u1", "a1", "u2"]);
+        assert_eq!(restored(&["u1", "a1"], &["u1", "a1", "u2"], None), ["u1", "a1", "u2"]);
+        let resent = ["u1", "a1", "u2"];
+        assert_eq!(restored_undelivered(&["u1", "a1", "u2", "a2"], &resent), ["u1", "a1", "u2"]);
     }
 }

@@ -3,7 +3,7 @@
 use super::Conversations;
 use super::history::HISTORY_TIMEOUT_FACTOR;
 use crate::record::{self, LoggedTurn, RawMessage, RecordError, Standing};
-use crate::store::{Append, Appended, Generation, LogRead, MessageId, Written};
+use crate::store::{Append, Appended, Delivery, Generation, LogRead, MessageId, Written};
 use crate::{ConversationKey, Degraded};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
     pub generation: Generation,
-    /// Whether the client did not get the end of the last turn, as far as is known.
+    /// Whether the client certainly does not have the answer of the last turn.
     pub is_undelivered: bool,
     pub turns: Vec<Arc<LoggedTurn>>,
 }
@@ -111,7 +111,7 @@ impl Conversations {
         decoded.map_err(Degraded::from)
     }
 
-    /// Appends a turn. The store may be unavailable for a while: writing the same turn again is harmless.
+    /// Appends a turn, whose client does not have its answer yet. The store may be unavailable for a while: writing the same turn again is harmless.
     pub async fn append(self: &Arc<Self>, key: ConversationKey, new: NewTurn) -> Result<(), NotKept> {
         let NewTurn { generation, expected, turn, waypoint } = new;
         let append = self.encode_append(key, expected, &turn, waypoint.as_ref()).await;
@@ -136,16 +136,17 @@ impl Conversations {
         }
     }
 
-    /// Notes that the client did not get the end of the turn that the log ends with. The store may be unavailable for a while.
-    pub async fn undelivered(
+    /// Notes whether the client has the answer of the turn that the log ends with. The store may be unavailable for a while.
+    pub async fn note_delivery(
         self: &Arc<Self>,
         key: ConversationKey,
         generation: Generation,
         head: MessageId,
+        delivery: Delivery,
     ) -> Result<Written, Degraded> {
         let deadline = Instant::now() + self.options.timeout * HISTORY_TIMEOUT_FACTOR;
         loop {
-            match self.with_deadline(self.store.undelivered(key, generation, head)).await {
+            match self.with_deadline(self.store.note_delivery(key, generation, head, delivery)).await {
                 Err(_) if Instant::now() < deadline => sleep(APPEND_PAUSE).await,
                 written => return written,
             }

@@ -7,7 +7,7 @@ mod flaky;
 use super::*;
 use crate::MemoryStore;
 use crate::record::StoredFold;
-use crate::store::{Append, Appended, FoldWritten, Lease, LogRead};
+use crate::store::{Append, Appended, Delivery, FoldWritten, Lease, LogRead};
 use flaky::Flaky;
 use tidegate_engine::{Digest, Timestamp};
 use tokio::task::JoinSet;

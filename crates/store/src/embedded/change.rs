@@ -6,7 +6,9 @@ use super::rows::Rows;
 use super::space::Space;
 use super::tables::{META, Tables, at, range_of, under};
 use super::{facts, head, sweep};
-use crate::store::{Append, Appended, FOLDS, FoldWritten, Generation, Journal, MessageId, Turn, WAYPOINTS};
+use crate::store::{
+    Append, Appended, Delivery, FOLDS, FoldWritten, Generation, Journal, MessageId, Turn, WAYPOINTS,
+};
 use crate::{ConversationKey, StoreError};
 use bytes::Bytes;
 use redb::{ReadableTable, StorageError, WriteTransaction};
@@ -16,8 +18,8 @@ pub(super) enum Change {
     Journal(ConversationKey, Generation, Journal),
     Fold(ConversationKey, Generation, MessageId, Bytes),
     Append(ConversationKey, Generation, Append),
-    /// Notes that the client did not get the end of the turn with this head.
-    Undelivered(ConversationKey, Generation, MessageId),
+    /// Notes whether the client has the answer of the turn with this head.
+    NoteDelivery(ConversationKey, Generation, MessageId, Delivery),
     Pin(ConversationKey, Option<Bytes>),
     Conclude(ConversationKey, Generation, Turn, Vec<(MessageId, Bytes)>),
     /// Extends the life of a conversation, if it exists.
@@ -41,7 +43,7 @@ impl Change {
             Change::Conclude(_, _, turn, messages) => all(messages) + turn.record.len(),
             Change::Pin(_, record) => record.as_ref().map_or(0, Bytes::len),
             Change::Touch(_) | Change::Delete(..) | Change::Probe => 0,
-            Change::Undelivered(..) | Change::Forget(_) => 0,
+            Change::NoteDelivery(..) | Change::Forget(_) => 0,
         }
     }
 }
@@ -89,7 +91,7 @@ pub(super) fn apply<'c>(
             Change::Journal(key, generation, _)
             | Change::Fold(key, generation, _, _)
             | Change::Append(key, generation, _)
-            | Change::Undelivered(key, generation, _)
+            | Change::NoteDelivery(key, generation, ..)
             | Change::Conclude(key, generation, ..)
                 if generation_of(&*tables.tombstones, *key)? != *generation =>
             {
@@ -98,7 +100,9 @@ pub(super) fn apply<'c>(
             Change::Journal(key, _, journal) => tables.journal(*key, journal, moment)?,
             Change::Fold(key, _, covers, record) => tables.fold(*key, *covers, record, moment)?,
             Change::Append(key, _, append) => tables.append(*key, append, moment)?,
-            Change::Undelivered(key, _, head) => tables.undelivered(*key, *head, moment)?,
+            Change::NoteDelivery(key, _, head, delivery) => {
+                tables.note_delivery(*key, *head, *delivery, moment)?
+            }
             Change::Pin(key, record) => tables.pin(*key, record.as_ref(), moment)?,
             Change::Conclude(key, _, turn, messages) => tables.conclude(*key, turn, messages, moment)?,
             Change::Touch(key) => tables.extend_life(*key, moment)?,
@@ -180,24 +184,28 @@ impl Tables<'_> {
                     self.messages.insert(&under(key, &id.0)[..], &record[..])?;
                 }
                 self.add_waypoint(key, append.waypoint.as_ref())?;
+                self.undelivered.insert(&key.0[..], &append.head.0[..])?;
                 Appended::Done
             }
             Some(_) | None => return Ok(Ok(Effect::Appended(Appended::Conflict))),
         };
-        self.undelivered.remove(&key.0[..])?;
         self.touch(key, moment)?;
         Ok(Ok(Effect::Appended(appended)))
     }
 
-    fn undelivered(
+    fn note_delivery(
         &mut self,
         key: ConversationKey,
         head: MessageId,
+        delivery: Delivery,
         moment: Moment,
     ) -> Result<Outcome, StorageError> {
         self.clear_expired(key, moment)?;
         if log_head(&*self.log_heads, key)? == Some(head) {
-            self.undelivered.insert(&key.0[..], &head.0[..])?;
+            match delivery {
+                Delivery::Delivered => drop(self.undelivered.remove(&key.0[..])?),
+                Delivery::Undelivered => drop(self.undelivered.insert(&key.0[..], &head.0[..])?),
+            }
         }
         Ok(Ok(Effect::Done))
     }

@@ -1,4 +1,5 @@
--- Appends a turn to the log, with its messages and a waypoint, if the head is the expected one.
+-- Appends a turn to the log, with its messages and a waypoint, if the head is the expected one, and notes that its client does
+-- not have its answer yet.
 -- Returns 1 if it is there, 0 if another turn was first, -1 if the conversation was deleted since.
 -- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, generation.
 -- ARGV: time to live, that of the generation, generation, expected head (empty if none), new head,
@@ -26,8 +27,9 @@ if head ~= ARGV[5] then
     redis.call('RPUSH', KEYS[1], ARGV[10])
     redis.call('LTRIM', KEYS[1], -tonumber(ARGV[8]), -1)
   end
+  -- Not if the turn is there already: a write that arrives late must not undo what was noted since.
+  redis.call('SET', KEYS[11], ARGV[5])
 end
-redis.call('DEL', KEYS[11])
 for i = 1, #KEYS - 1 do
   redis.call('PEXPIRE', KEYS[i], ARGV[1])
 end

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 pub(super) static JOURNAL: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("journal.lua")));
 pub(super) static FOLD: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("fold.lua")));
 pub(super) static APPEND: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("append.lua")));
-pub(super) static UNDELIVERED: LazyLock<Script> =
-    LazyLock::new(|| Script::new(include_str!("undelivered.lua")));
+pub(super) static NOTE_DELIVERY: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("note_delivery.lua")));
 pub(super) static DELETE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("delete.lua")));
 pub(super) static PIN: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("pin.lua")));
 pub(super) static ACQUIRE_LEASE: LazyLock<Script> =

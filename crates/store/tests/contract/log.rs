@@ -3,14 +3,14 @@
 use crate::suite::{FIRST, id, key, messages, next, until};
 use bytes::Bytes;
 use std::sync::Arc;
-use tidegate_store::{Append, Appended, ConversationKey, Journal, MessageId, Store, Written};
+use tidegate_store::{Append, Appended, ConversationKey, Delivery, Journal, MessageId, Store, Written};
 use tokio::task::JoinSet;
 
 pub(crate) async fn everything(store: &Arc<dyn Store>) {
     a_turn_follows_the_head(&**store).await;
     a_retry_replaces_the_last_turn(&**store).await;
     a_turn_is_appended_once(&**store).await;
-    a_turn_is_undelivered_until_the_next(&**store).await;
+    a_turn_is_undelivered_until_it_is_noted(&**store).await;
     one_of_many_concurrent_turns_is_appended(store).await;
     a_refused_turn_leaves_nothing(&**store).await;
     kept_messages_replace_those_of_failed_attempts(&**store).await;
@@ -74,26 +74,43 @@ async fn a_turn_is_appended_once(store: &dyn Store) {
     assert_eq!(log(store, key).await, (Some(id(2)), vec!["turn 2\0".into()]));
 }
 
-async fn a_turn_is_undelivered_until_the_next(store: &dyn Store) {
+/// A process that is killed after it has appended a turn cannot note anything any more.
+async fn a_turn_is_undelivered_until_it_is_noted(store: &dyn Store) {
     let key = key();
     let is_undelivered = async || store.log(key, 0).await.unwrap().is_undelivered;
-    store.undelivered(key, FIRST, id(1)).await.unwrap();
+    let note = async |head, delivery| store.note_delivery(key, FIRST, id(head), delivery).await.unwrap();
+    for delivery in [Delivery::Undelivered, Delivery::Delivered] {
+        assert_eq!(note(1, delivery).await, Written::Done, "there is no turn");
+    }
     crate::suite::assert_empty(store, key).await;
     append(store, key, turn(None, 1)).await;
-    assert!(!is_undelivered().await);
-    assert_eq!(store.undelivered(key, FIRST, id(9)).await.unwrap(), Written::Done, "of another turn");
-    assert!(!is_undelivered().await);
-    store.undelivered(key, FIRST, id(1)).await.unwrap();
     assert!(is_undelivered().await && store.log(key, 1).await.unwrap().is_undelivered);
+    note(9, Delivery::Delivered).await;
+    assert!(is_undelivered().await, "another turn was delivered");
+    note(1, Delivery::Delivered).await;
+    assert!(!is_undelivered().await);
+    // The first attempt to write it arrives late.
+    append(store, key, turn(None, 1)).await;
+    assert!(!is_undelivered().await);
+    note(9, Delivery::Undelivered).await;
+    assert!(!is_undelivered().await, "another turn was not delivered");
+    note(1, Delivery::Undelivered).await;
+    assert!(is_undelivered().await);
     // The retry has the same answer.
     append(store, key, Append { replaces: true, ..turn(Some(1), 1) }).await;
-    assert!(!is_undelivered().await);
-    store.undelivered(key, FIRST, id(1)).await.unwrap();
+    assert!(is_undelivered().await);
     append(store, key, turn(Some(1), 2)).await;
-    assert!(!is_undelivered().await);
+    assert!(is_undelivered().await);
+    note(1, Delivery::Delivered).await;
+    assert!(is_undelivered().await);
+    note(2, Delivery::Delivered).await;
+    append(store, key, Append { replaces: true, ..turn(Some(2), 3) }).await;
+    assert!(is_undelivered().await);
     // A deleted conversation stays empty.
     store.delete(key, next()).await.unwrap();
-    assert_eq!(store.undelivered(key, FIRST, id(2)).await.unwrap(), Written::Gone);
+    for delivery in [Delivery::Undelivered, Delivery::Delivered] {
+        assert_eq!(note(3, delivery).await, Written::Gone);
+    }
     crate::suite::assert_empty(store, key).await;
 }
 

@@ -89,13 +89,14 @@ impl Store for Flaky {
     ) -> StoreFuture<'_, Appended> {
         self.unless_failing(|| self.inner.append(key, generation, append))
     }
-    fn undelivered(
+    fn note_delivery(
         &self,
         key: ConversationKey,
         generation: Generation,
         head: MessageId,
+        delivery: Delivery,
     ) -> StoreFuture<'_, Written> {
-        self.unless_failing(|| self.inner.undelivered(key, generation, head))
+        self.unless_failing(|| self.inner.note_delivery(key, generation, head, delivery))
     }
     fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()> {
         self.unless_failing(|| self.inner.pin(key, record))
