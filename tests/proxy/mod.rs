@@ -18,6 +18,7 @@ mod limits;
 pub(crate) mod listening;
 mod odd_requests;
 mod paths;
+mod poisoning;
 mod reload;
 mod rescue;
 mod routes;

@@ -46,6 +46,15 @@ impl TurnInput {
         self.context.budget.budget(&capacity)
     }
 
+    /// Whether the model may find more tokens than `window` in this request and the answer that it asks for, where we have counted
+    /// `counted` in the request. `estimated` of them are a rule of thumb.
+    #[must_use]
+    pub fn can_exceed(&self, counted: Tokens, estimated: Tokens, window: Tokens) -> bool {
+        let asked = self.outline.output_limit.map_or(Tokens::ZERO, |limit| Tokens(limit.tokens));
+        let unsure = Tokens(estimated.0.saturating_mul(3));
+        self.model.most(counted) + unsure + asked > window
+    }
+
     /// The room that a request has.
     fn capacity(&self, chat: &ParsedRequest) -> Capacity {
         let window = self.window();

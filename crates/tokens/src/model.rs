@@ -76,6 +76,19 @@ impl Model {
     }
 }
 
+impl Model {
+    /// The most that the model itself can count where we count `counted`. Beside what our vocabulary misses, the provider adds marks and
+    /// instructions of its own.
+    #[must_use]
+    pub fn most(&self, counted: Tokens) -> Tokens {
+        let times = match self.fit {
+            Fit::Exact => 1.25,
+            Fit::Nearest => 4.0,
+        };
+        Tokens((counted.0 as f64 * times).ceil() as u64) + Tokens(1_024)
+    }
+}
+
 /// How well the encoding matches the model's tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {

@@ -3,6 +3,7 @@
 //! The upstream's error names its limit, which is learnt. The turn is planned again within it: masks now, summaries inline, and
 //! truncation with a marker, as the policy allows. If that cannot make the request fit, the upstream's error passes unchanged.
 
+use crate::host::drive::is_light;
 use crate::host::fold::Folder;
 use crate::host::shared::Gateway;
 use crate::observe::request::RequestObserver;
@@ -37,6 +38,8 @@ pub(crate) struct Attempt {
     deployment: Option<String>,
     /// Our own count of what was forwarded.
     counted: Tokens,
+    /// The part of it that is only a rule of thumb.
+    estimated: Tokens,
     head: Parts,
 }
 
@@ -59,6 +62,7 @@ impl Attempt {
             input: rewritten.input.clone(),
             deployment: rewritten.deployment.clone(),
             counted: rewritten.outcome.figures.forwarded(),
+            estimated: rewritten.outcome.assessment.chat.estimated(),
             head: head.clone(),
         }
     }
@@ -130,8 +134,17 @@ fn overflow(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Option<Ove
 }
 
 impl Attempt {
+    /// Learns the window that the error names. It holds for all clients, so it must be the upstream's own word.
     async fn learn(&self, overflow: &Overflow, upstream: &Prepared) {
         let Some(limit) = overflow.limit else { return };
+        if !self.is_credible(overflow, Tokens(limit)).await {
+            info!(
+                upstream = upstream.settings.name,
+                window = limit,
+                "an error names a window that the request or its length does not bear out; not learnt"
+            );
+            return;
+        }
         let gateway = &self.folder.worker.gateway;
         let model = self.deployment.as_deref().unwrap_or(self.input.requested_model());
         let has_long_window = self.asks_long_window() && self.input.model.with_long_window().is_some();
@@ -142,6 +155,22 @@ impl Attempt {
                 window = limit,
                 "the upstream has named a model's window"
             );
+        }
+    }
+
+    /// Whether the request can be too long for this limit, and does not hold the very words that name it.
+    async fn is_credible(&self, overflow: &Overflow, limit: Tokens) -> bool {
+        if !self.input.can_exceed(self.counted, self.estimated, limit) {
+            return false;
+        }
+        let (overflow, input) = (overflow.clone(), self.input.clone());
+        let is_quoted = move || overflow.may_be_quoted_from(&input.body);
+        match is_light(&self.input) {
+            true => !is_quoted(),
+            false => {
+                let searched = self.folder.lane.run(self.input.body.len(), is_quoted).await;
+                searched.is_ok_and(|is_quoted| !is_quoted)
+            }
         }
     }
 
