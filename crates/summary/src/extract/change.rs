@@ -23,6 +23,8 @@ const LEAST_COMMON: f64 = 0.2;
 const SAME_STATEMENT: f64 = 0.6;
 /// A longer statement says more than what is given up of it.
 const MAX_REVOKED_WORDS: usize = 10;
+/// Who settles something in passing does so in a few words.
+const MAX_SETTLING_WORDS: usize = 10;
 /// In a longer statement, what is denied is one thing among many.
 const MAX_DENIAL_WORDS: usize = 16;
 
@@ -45,7 +47,7 @@ pub(super) fn resolve(units: &mut [Unit], lexicon: &Lexicon) -> Vec<Option<usize
             if units[at].section == Section::Decisions && !has_replaced {
                 for before in touched(units, at, &related, lexicon) {
                     newer[before] = Some(at);
-                    units[at].corrects |= is_correction;
+                    units[at].corrects = true;
                 }
             }
             if denies(&units[at]) && replace(units, at, &related, lexicon) {
@@ -60,6 +62,10 @@ pub(super) fn resolve(units: &mut [Unit], lexicon: &Lexicon) -> Vec<Option<usize
         for &before in &related {
             if units[before].is_by_user() && is_restated(units, before, at, lexicon) {
                 newer[before] = Some(at);
+            }
+            if is_said_again(units, before, at, lexicon) {
+                newer[before] = Some(at);
+                units[at].corrects = true;
             }
         }
         if units[at].origin == Origin::Assistant && corrects(&units[at]) {
@@ -120,9 +126,11 @@ fn replaced_by(units: &[Unit], at: usize, related: &[usize], lexicon: &Lexicon) 
     let later = &units[at];
     let is_replaced = |before: &usize| {
         let earlier = &units[*before];
-        overlap(earlier, later, lexicon, units.len(), f64::min) >= SAME_MATTER
-            && overlap(earlier, later, lexicon, units.len(), f64::max) >= least_common(earlier)
-            && conflicts(earlier, later, lexicon)
+        let is_same_matter = || {
+            overlap(earlier, later, lexicon, units.len(), f64::min) >= SAME_MATTER
+                && overlap(earlier, later, lexicon, units.len(), f64::max) >= least_common(earlier)
+        };
+        conflicts(earlier, later, lexicon) && (names_what_it_denies(earlier, later) || is_same_matter())
     };
     related.iter().copied().filter(is_replaced).collect()
 }
@@ -159,23 +167,25 @@ fn attach(units: &mut [Unit], at: usize, lexicon: &Lexicon) -> bool {
     if !is_bare {
         return false;
     }
+    let by_user: Vec<usize> = (at.saturating_sub(MAX_COMPARED)..at)
+        .rev()
+        .filter(|&one| units[one].origin == Origin::User)
+        .take(REACH)
+        .collect();
     let is_target = |unit: &&usize| {
         let earlier = &units[**unit];
+        let is_latest = || by_user.first() == Some(unit) && earlier.terms.words <= MAX_SETTLING_WORDS;
         let names = || earlier.terms.content.iter().any(|id| lexicon.is_name(*id));
         let settles = earlier.section == Section::Decisions
             || !earlier.terms.numbers.is_empty()
-            || (later.terms.content.len() <= 2 && names());
+            || (later.terms.content.len() <= 2 && names())
+            || is_latest();
         earlier.origin == Origin::User
             && !earlier.is_gone
             && !earlier.is_question
             && settles
             && earlier.place < later.place
     };
-    let by_user: Vec<usize> = (at.saturating_sub(MAX_COMPARED)..at)
-        .rev()
-        .filter(|&one| units[one].origin == Origin::User)
-        .take(REACH)
-        .collect();
     let Some(&before) = by_user.iter().find(is_target) else { return false };
     let shares_cue = units[before].terms.cues.iter().any(|cue| later.terms.cues.contains(cue));
     let (text, rests_on) = (units[before].text.clone(), units[before].rests_on.clone());
@@ -221,12 +231,18 @@ fn conflicts(earlier: &Unit, later: &Unit, lexicon: &Lexicon) -> bool {
     // What is given up is named, or the subject is, with another choice.
     if gives_up && earlier.terms.words <= MAX_REVOKED_WORDS {
         let named = earlier.terms.content.iter().filter(common).count();
-        return named * 2 >= earlier.terms.content.len();
+        return named * 2 >= earlier.terms.content.len() || names_what_it_denies(earlier, later);
     }
     let shares_subject = earlier.terms.content.iter().filter(common).any(|id| !is_value(id));
     let is_news = later.terms.content.iter().any(|id| !earlier.terms.content.contains(id));
     let chooses = earlier.section == Section::Decisions || earlier.terms.content.iter().any(is_value);
     new.is_empty() && shares_subject && is_news && chooses
+}
+
+/// Whether the earlier statement says all that the later one gives up by name: `Put slate down for the header.`, `Teal, not slate.`
+fn names_what_it_denies(earlier: &Unit, later: &Unit) -> bool {
+    let denied = &later.terms.denied;
+    !denied.is_empty() && denied.iter().all(|id| earlier.terms.content.contains(id))
 }
 
 /// Whether two statements differ in little more than a value.
@@ -236,6 +252,29 @@ fn is_restated(units: &[Unit], before: usize, at: usize, lexicon: &Lexicon) -> b
         && later.is_by_user()
         && earlier.terms.content != later.terms.content
         && overlap(earlier, later, lexicon, units.len(), f64::max) >= SAME_STATEMENT
+}
+
+/// Whether a short statement says something else of a matter that a short one has settled, and that few others are about: `The flyer is
+/// pink.`, `Lime would be nice for the flyer.`
+fn is_said_again(units: &[Unit], before: usize, at: usize, lexicon: &Lexicon) -> bool {
+    let (earlier, later) = (&units[before], &units[at]);
+    let are_short = earlier.terms.words <= MAX_SETTLING_WORDS && later.terms.words <= MAX_SETTLING_WORDS;
+    let is_told =
+        |one: &Unit, other: &Unit| one.terms.content.iter().any(|id| !other.terms.content.contains(id));
+    let is_own = |id: &TermId| {
+        !lexicon.is_number(*id)
+            && earlier.terms.content.contains(id)
+            && lexicon.distinction(*id, units.len()) >= 1.0
+    };
+    are_short
+        && earlier.is_by_user()
+        && earlier.section != Section::Goals
+        && later.origin == Origin::User
+        && earlier.place < later.place
+        && is_told(earlier, later)
+        && is_told(later, earlier)
+        && later.terms.content.iter().any(is_own)
+        && overlap(earlier, later, lexicon, units.len(), f64::min) >= SAME_MATTER
 }
 
 /// The name in an assignment such as `timeout = 45s`, which a later one replaces without a word.

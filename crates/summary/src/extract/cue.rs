@@ -83,7 +83,8 @@ const ALPHABETIC: [Language; 4] = [
         change: "instead, change, changed, changes, switch, switched, switching, moved, \
                  move, moving, moves, scrap, forget, drop, dropped, correction, update, updated, scratch that, second thought, make it, make \
                  that, changed my mind, take back, replace, replaces, replaced, takes over, off the table, cancelled, canceled, cancel, postponed, no more, \
-                 revert, go with, supersedes, bump, shifted, revised, rescheduled, after all, on reflection, thinking about it, come to think of it, rather",
+                 revert, go with, supersedes, bump, shifted, revised, rescheduled, after all, on reflection, thinking about it, come to think of it, rather, \
+                 i meant, turns out, is better, would be better, better make",
         revoke: "scrap, forget, drop, dropped, ditch, instead of, rather than, no longer, no more, not anymore, any more, replace, replaces, replaced, takes over, off the \
                  table, cancelled, canceled, cancel, supersedes, moving from, move from, switch from, switched from, won't, kill, resigned, declined, withdrew, fell through",
         deny: "not, isn't, aren't, don't want, doesn't",
@@ -106,10 +107,11 @@ const ALPHABETIC: [Language; 4] = [
     Language {
         change: "eigentlich, stattdessen, doch, lieber, nicht mehr, ändern, ändere, geändert, änderung, wechseln, wechsle, wechselt, gewechselt, umgestellt, \
                  verschoben, verschieben, verlegt, verworfen, vergiss, streiche, gestrichen, korrektur, korrigiere, aktualisiert, statt, anstatt, \
-                 ersetzt, ersetzen, abgesagt, zurückgenommen, überlegt, neu, neuer, neues, neue, umgezogen, hinfällig, gilt nicht, mach daraus, vom tisch, nach reiflicher überlegung, im nachhinein, nachdenken, sondern, doch kein, doch nicht",
+                 ersetzt, ersetzen, abgesagt, zurückgenommen, überlegt, neu, neuer, neues, neue, umgezogen, hinfällig, gilt nicht, mach daraus, vom tisch, nach reiflicher überlegung, im nachhinein, nachdenken, sondern, doch kein, doch nicht, \
+                 ich meinte, besser, stellt sich heraus",
         revoke: "nicht mehr, verworfen, vergiss, streiche, gestrichen, statt, anstatt, anstelle, ersetzt, ersetzen, abgesagt, hinfällig, gilt nicht, weg von, raus, vom tisch, doch nicht, doch kein",
         deny: "nicht, kein, keine, keinen, keiner",
-        reject: "nein, nee, halt, moment, warte, doch nicht, entschuldigung, sorry",
+        reject: "nein, nee, halt, moment, warte, doch nicht, entschuldigung, sorry, oder nein, besser, quatsch",
         decide: "wir nehmen, nehmen wir, nimm, verwenden, verwende, benutzen, benutze, nutzen wir, entschieden, entscheiden, entscheidung, beschlossen, \
                  vereinbart, festgelegt, muss, müssen, soll, sollen, immer, niemals, nie, bevorzugen, bevorzuge, wählen, bleiben bei, einigen",
         goal: "hilf mir, helfen sie, ich möchte, ich will, wir wollen, wir möchten, ich brauche, ziel, aufgabe, bitte, kannst du, können sie",
@@ -126,7 +128,8 @@ const ALPHABETIC: [Language; 4] = [
     Language {
         change: "en realidad, mejor, en vez, en lugar, ya no, cambia, cambiar, cambio, cambié, cambiado, cambiamos, cambiaron, cambió, pasa, pasó, movió, mueve, \
                  movido, trasladó, traslada, olvida, descarta, descartado, corrección, corrijo, actualiza, actualizado, reemplaza, reemplazar, sustituye, cancelado, \
-                 cancela, aplazado, aplaza, pospuesto, ahora, nuevo, nueva, retrasa, adelanta, más bien, pensándolo bien, pensándolo mejor, sino, dejamos, que sea",
+                 cancela, aplazado, aplaza, pospuesto, ahora, nuevo, nueva, retrasa, adelanta, más bien, pensándolo bien, pensándolo mejor, sino, dejamos, que sea, \
+                 quería decir, resulta que",
         revoke: "en vez de, en lugar de, más bien que, antes que, ya no, olvida, descarta, descartado, reemplaza, reemplazar, sustituye, cancelado, cancela, deja de, dejamos",
         deny: "no, tampoco, sin",
         reject: "no, espera, perdón, perdona, al final",
@@ -145,7 +148,8 @@ const ALPHABETIC: [Language; 4] = [
     Language {
         change: "en fait, finalement, plutôt, au lieu, à la place, ne plus, change, changer, changé, changeons, changement, passe, passons, passé, déplacé, déplace, \
                  repoussé, reporté, reporte, avancé, oublie, oublions, abandonne, correction, corrige, mise à jour, remplace, remplacer, remplacé, annulé, annule, \
-                 désormais, maintenant, nouveau, nouvelle, réflexion faite, à la réflexion, tout compte fait, laisse tomber, laissons tomber",
+                 désormais, maintenant, nouveau, nouvelle, réflexion faite, à la réflexion, tout compte fait, laisse tomber, laissons tomber, \
+                 voulais dire, mieux vaut, vaut mieux, est mieux, il s'avère",
         revoke: "au lieu de, à la place de, ne plus, oublie, oublions, abandonne, remplace, remplacer, remplacé, annulé, annule, laisse tomber, laissons tomber, plutôt que",
         deny: "pas, non",
         reject: "non, attends, attendez, pardon, désolé",
@@ -166,10 +170,10 @@ const ALPHABETIC: [Language; 4] = [
 /// Written without spaces, so that a phrase is found anywhere.
 const UNSPACED: [Language; 2] = [
     Language {
-        change: "改成, 改为, 改到, 改用, 换成, 换到, 更正, 取消, 不再, 推迟到, 推迟, 提前到, 提前, 其实, 算了, 变更, 调整为, 调整到, 而不是, 搬到, 还是, 想了想, 重新考虑, 不要了, 忘掉, 更好",
+        change: "改成, 改为, 改到, 改用, 换成, 换到, 更正, 取消, 不再, 推迟到, 推迟, 提前到, 提前, 其实, 算了, 变更, 调整为, 调整到, 而不是, 搬到, 还是, 想了想, 重新考虑, 不要了, 忘掉, 更好, 变成, 换",
         revoke: "不再, 取消, 而不是, 不用, 不要了, 放弃, 别用, 代替, 忘掉, 忘了",
         deny: "不是, 不要, 不用, 别",
-        reject: "不, 等等, 等一下, 抱歉",
+        reject: "不对, 不, 等等, 等一下, 抱歉, 说错, 搞错, 错了, 应该是",
         decide: "决定, 就用, 我们用, 使用, 选择, 定为, 定在, 必须, 一定, 不要用, 采用, 约定",
         goal: "帮我, 请帮, 我想, 我要, 目标, 我需要, 希望, 我们要",
         todo: "记得, 别忘, 提醒我, 待办, 下一步",
@@ -179,8 +183,8 @@ const UNSPACED: [Language; 2] = [
         function: "的, 了, 是, 在, 我们, 我, 你, 他, 她, 它, 们, 和, 与, 也, 都, 就, 这, 那, 有, 会, 要, 到, 把, 被, 给, 对, 为, 吗, 呢, 吧, 啊, 很, 还",
     },
     Language {
-        change: "変更, に変え, 変わり, やっぱり, やはり, 訂正, ではなく, じゃなく, 取り消, 延期, 中止, 移動, 移り, 切り替え, 代わりに, に直し, 前倒し, 更新, 考え直し, のほうがいい, の方がいい, やめて, 忘れて, より",
-        revoke: "ではなく, じゃなく, 取り消, 中止, やめ, の代わりに, 廃止, は忘れて, より",
+        change: "変更, に変え, 変わり, やっぱり, やはり, 訂正, ではなく, じゃなく, 取り消, 延期, 中止, 移動, 移り, 切り替え, 代わりに, に直し, 前倒し, 更新, 考え直し, のほうがいい, の方がいい, やめて, 忘れて, より, 間違い, 間違え, 違った, 正しくは, になりました, むしろ, でなく",
+        revoke: "ではなく, じゃなく, 取り消, 中止, やめ, の代わりに, 廃止, は忘れて, より, でなく",
         deny: "ではない, じゃない, じゃなく, 要らない, いらない",
         reject: "いいえ, いや, 違います, 違う, 待って, すみません",
         decide: "決め, 決定, にします, にしましょう, にしてください, にして, にしよう, を使い, を使う, 使用, 必ず, ことにし, 採用, 選び",
@@ -219,17 +223,31 @@ static BY_FIRST_WORD: LazyLock<HashMap<&'static str, Vec<Phrase>>> = LazyLock::n
 /// Returns the cues among the words of a sentence, given in lower case, and marks the words that they consist of.
 pub(super) fn among(words: &[&str], mut mark: impl FnMut(usize, Cue)) -> Cues {
     let mut cues = Cues::default();
+    let mut leads = true;
     for at in 0..words.len() {
+        let begins = leads;
+        leads &= is_lead(words[at]);
         let Some(known) = BY_FIRST_WORD.get(words[at]) else { continue };
         for (phrase, cue) in known {
             let is_here = words[at..].len() >= phrase.len() && words[at..at + phrase.len()] == phrase[..];
-            if is_here && (*cue != Cue::Reject || at == 0) {
+            let ends = at + phrase.len() == words.len() && words.len() <= MAX_APOLOGY_WORDS;
+            if is_here && (*cue != Cue::Reject || begins || ends) {
                 cues.add(*cue);
                 (at..at + phrase.len()).for_each(|place| mark(place, *cue));
             }
         }
     }
     cues
+}
+
+/// A short sentence can also end with what begins others: `Thursday, sorry.`
+const MAX_APOLOGY_WORDS: usize = 4;
+
+/// Whether a word may stand before the one that rejects something: `Oh no, use spaces.`
+fn is_lead(word: &str) -> bool {
+    let leads =
+        |(phrase, cue): &Phrase| phrase.len() == 1 && matches!(cue, Cue::Filler | Cue::Reject | Cue::And);
+    BY_FIRST_WORD.get(word).is_some_and(|known| known.iter().any(leads))
 }
 
 /// Returns the cues in a text without spaces, and the text with a gap in the place of each.

@@ -33,6 +33,8 @@ pub(super) struct Terms {
     pub(super) cues: Vec<TermId>,
     /// Numbers in the order of the text. They are also among the content.
     pub(super) numbers: Vec<TermId>,
+    /// What the text gives up by name: the content right behind `not` or `instead of`.
+    pub(super) denied: Vec<TermId>,
     pub(super) found: Cues,
     pub(super) words: usize,
     /// Whether the first word is content. Never where words are not separated.
@@ -50,16 +52,22 @@ impl Lexicon {
             words.iter().map(|word| word.text.to_lowercase().replace('’', "'")).collect();
         let spelled: Vec<&str> = lower.iter().map(String::as_str).collect();
         let mut role = vec![None; words.len()];
+        let mut gives_up = vec![false; words.len()];
         let mut terms = Terms { words: words.len(), ..Terms::default() };
         terms.found = cue::among(&spelled, |place, cue| {
+            gives_up[place] |= matches!(cue, Cue::Deny | Cue::Revoke);
             if role[place].is_none() || cue == Cue::Function {
                 role[place] = Some(cue);
             }
         });
         let is_spaced = words.first().is_some_and(|word| !word.is_unspaced);
         terms.begins_with_content = is_spaced && role.first().is_some_and(Option::is_none);
-        let mut follows_number = false;
-        for ((word, lower), role) in words.iter().zip(&lower).zip(role) {
+        let (mut follows_number, mut is_denied) = (false, false);
+        for (place, ((word, lower), role)) in words.iter().zip(&lower).zip(role).enumerate() {
+            is_denied &= !word.begins_clause;
+            if gives_up[place] {
+                is_denied = true;
+            }
             if word.is_unspaced {
                 self.read_unspaced(word.text, follows_number, &mut terms);
                 follows_number = false;
@@ -67,8 +75,10 @@ impl Lexicon {
             }
             follows_number = lower.ends_with(char::is_numeric);
             match role {
-                Some(Cue::Function | Cue::And | Cue::Deny) => {}
+                Some(Cue::Function | Cue::Deny) => {}
+                Some(Cue::And) => is_denied = false,
                 Some(_) => {
+                    is_denied &= gives_up[place];
                     let id = self.id(lower);
                     push(&mut terms.cues, id);
                 }
@@ -76,6 +86,9 @@ impl Lexicon {
                     let id = self.id(stem(lower));
                     self.terms[id].note(word);
                     push(&mut terms.content, id);
+                    if is_denied {
+                        push(&mut terms.denied, id);
+                    }
                     if self.terms[id].is_number {
                         terms.numbers.push(id);
                     }
@@ -207,6 +220,7 @@ fn stem(word: &str) -> &str {
 struct Word<'a> {
     text: &'a str,
     begins_sentence: bool,
+    begins_clause: bool,
     /// Whether it is a run of signs without spaces between words.
     is_unspaced: bool,
 }
@@ -214,7 +228,7 @@ struct Word<'a> {
 /// Splits a text into words. Signs within a word belong to it, as in `4,500`, `don't` and `src/main.rs`.
 fn words(text: &str) -> Vec<Word<'_>> {
     let mut words = Vec::new();
-    let mut begins_sentence = true;
+    let (mut begins_sentence, mut begins_clause) = (true, true);
     let mut start = None;
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -236,14 +250,17 @@ fn words(text: &str) -> Vec<Word<'_>> {
             if goes_on {
                 continue;
             }
-            words.push(Word { text: &text[begin..at + c.len_utf8()], begins_sentence, is_unspaced });
-            begins_sentence = false;
+            let text = &text[begin..at + c.len_utf8()];
+            words.push(Word { text, begins_sentence, begins_clause, is_unspaced });
+            (begins_sentence, begins_clause) = (false, false);
         } else if let Some(begin) = start.filter(|begin| *begin < at) {
-            words.push(Word { text: &text[begin..at], begins_sentence, is_unspaced: false });
-            begins_sentence = false;
+            let text = &text[begin..at];
+            words.push(Word { text, begins_sentence, begins_clause, is_unspaced: false });
+            (begins_sentence, begins_clause) = (false, false);
         }
         start = None;
         begins_sentence |= matches!(c, '.' | '!' | '?' | ':' | '。' | '！' | '？');
+        begins_clause |= begins_sentence || matches!(c, ',' | ';' | '，' | '；' | '、' | '–' | '—' | '(');
     }
     words.retain(|word| word.text.chars().any(char::is_alphanumeric));
     words

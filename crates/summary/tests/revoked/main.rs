@@ -4,6 +4,7 @@
 //! `cargo test -p tidegate-summary --test revoked -- --nocapture` prints the shares.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that reports a measurement")]
 
+mod everyday;
 mod held_out;
 mod phrases;
 
@@ -49,13 +50,19 @@ const STRICT: Bounds = Bounds { later: 97, alone: 1 };
 #[test]
 fn the_later_word_is_there_and_the_earlier_one_never_alone() {
     check(&LANGUAGES, ROOMY, &STRICT);
-    check(&LANGUAGES, NARROW, &Bounds { later: 96, alone: 2 });
+    check(&LANGUAGES, NARROW, &STRICT);
+}
+
+#[test]
+fn looser_words_on_shorter_matters_are_understood() {
+    check(&everyday::LANGUAGES, ROOMY, &STRICT);
+    check(&everyday::LANGUAGES, NARROW, &Bounds { later: 88, alone: 5 });
 }
 
 #[test]
 fn whoever_says_it_in_other_words_is_understood() {
     check(&held_out::LANGUAGES, ROOMY, &STRICT);
-    check(&held_out::LANGUAGES, NARROW, &Bounds { later: 88, alone: 5 });
+    check(&held_out::LANGUAGES, NARROW, &Bounds { later: 90, alone: 4 });
 }
 
 fn check(languages: &[Phrases], room: u32, bounds: &Bounds) {

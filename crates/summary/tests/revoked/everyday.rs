@@ -1,0 +1,158 @@
+//! Shorter matters and looser words, as people type them.
+
+use crate::phrases::Phrases;
+
+pub(crate) const LANGUAGES: [Phrases; 6] = [
+    Phrases {
+        name: "English, everyday",
+        task: "Help me organize the summer fair of our school.",
+        matters: &[
+            ("the catering", &["Panera", "Sodexo", "Eataly"]),
+            ("the raffle", &["5 May", "19 May"]),
+            ("the flyer", &["pink", "lime"]),
+        ],
+        settled: &["I think {v} for {m}.", "{v} would do for {m}.", "Book {v} for {m}.", "{m} is {v}."],
+        revised: &[
+            "No wait, {v} for {m}.",
+            "{v} is better for {m}.",
+            "Turns out {m} is {v}.",
+            "{m} is {v}, not {o}.",
+        ],
+        bare: &["I meant {v}.", "{v} would be better.", "{v}, sorry."],
+        filler: "Lovely, thanks!",
+        facts: &["The yard holds # people.", "Mr Osei brings # chairs.", "The bouncy castle costs # pounds."],
+        chatter: &["It rained all night.", "The bell is broken again.", "My son has a cold."],
+        reply: "All right, that goes on the list for the fair.",
+    },
+    Phrases {
+        name: "German, everyday",
+        task: "Hilf mir, das Sommerfest unserer Schule zu organisieren.",
+        matters: &[
+            ("das Essen", &["Panera", "Sodexo", "Eataly"]),
+            ("die Tombola", &["5. Mai", "19. Mai"]),
+            ("den Aushang", &["rosa", "hellgrün"]),
+        ],
+        settled: &[
+            "Ich denke, {v} für {m}.",
+            "Lass uns {v} für {m} nehmen.",
+            "Geplant ist {v} für {m}.",
+            "Für {m} habe ich {v} notiert.",
+        ],
+        revised: &[
+            "Oder nein, {v} für {m}.",
+            "Für {m} ist {v} besser.",
+            "Bei uns heißt es jetzt {v} für {m}.",
+            "Für {m} {v}, nicht {o}.",
+        ],
+        bare: &["Ich meinte {v}.", "Besser {v}.", "{v}, nicht {o}, sorry."],
+        filler: "Klasse, danke!",
+        facts: &[
+            "Auf den Hof passen # Leute.",
+            "Herr Osei bringt # Stühle mit.",
+            "Die Hüpfburg kostet # Euro.",
+        ],
+        chatter: &[
+            "Es hat die ganze Nacht geregnet.",
+            "Die Klingel ist schon wieder kaputt.",
+            "Mein Sohn ist erkältet.",
+        ],
+        reply: "In Ordnung, das kommt auf die Liste für das Fest.",
+    },
+    Phrases {
+        name: "Spanish, everyday",
+        task: "Ayúdame a organizar la fiesta de verano del colegio.",
+        matters: &[
+            ("la comida", &["Panera", "Sodexo", "Eataly"]),
+            ("la rifa", &["5 de mayo", "19 de mayo"]),
+            ("el cartel", &["rosa", "verde lima"]),
+        ],
+        settled: &[
+            "Creo que {v} para {m}.",
+            "{v} estaría bien para {m}.",
+            "Reserva {v} para {m}.",
+            "{m} es {v}.",
+        ],
+        revised: &[
+            "No, espera, {v} para {m}.",
+            "{v} es mejor para {m}.",
+            "Resulta que {m} es {v}.",
+            "{m} es {v}, no {o}.",
+        ],
+        bare: &["Quería decir {v}.", "Mejor {v}.", "{v}, perdón."],
+        filler: "¡Estupendo, gracias!",
+        facts: &[
+            "En el patio caben # personas.",
+            "El señor Osei trae # sillas.",
+            "El castillo cuesta # euros.",
+        ],
+        chatter: &["Ha llovido toda la noche.", "El timbre está roto otra vez.", "Mi hijo está resfriado."],
+        reply: "De acuerdo, queda en la lista de la fiesta.",
+    },
+    Phrases {
+        name: "French, everyday",
+        task: "Aide-moi à organiser la kermesse de notre école.",
+        matters: &[
+            ("le buffet", &["Panera", "Sodexo", "Eataly"]),
+            ("la tombola", &["5 mai", "19 mai"]),
+            ("l'affiche", &["rose", "vert pomme"]),
+        ],
+        settled: &[
+            "Je pense à {v} pour {m}.",
+            "On part sur {v} pour {m}.",
+            "Réserve {v} pour {m}.",
+            "Pour {m}, j'ai noté {v}.",
+        ],
+        revised: &[
+            "Ah non, {v} pour {m}.",
+            "Pour {m}, je préfère {v}.",
+            "{v} est mieux pour {m}.",
+            "Pour {m}, {v} et non {o}.",
+        ],
+        bare: &["Je voulais dire {v}.", "Mieux vaut {v}.", "{v} et pas {o}, désolé."],
+        filler: "Chouette, merci !",
+        facts: &[
+            "La cour contient # personnes.",
+            "Monsieur Osei apporte # chaises.",
+            "Le château gonflable coûte # euros.",
+        ],
+        chatter: &["Il a plu toute la nuit.", "La sonnette est encore cassée.", "Mon fils est enrhumé."],
+        reply: "D'accord, c'est sur la liste de la kermesse.",
+    },
+    Phrases {
+        name: "Chinese, everyday",
+        task: "请帮我筹备我们学校的夏日游园会。",
+        matters: &[
+            ("午餐", &["Panera", "Sodexo", "Eataly"]),
+            ("抽奖", &["5月5日", "5月19日"]),
+            ("传单", &["粉", "青"]),
+        ],
+        settled: &["{m}先按{v}来。", "{m}打算用{v}。", "我想{m}{v}比较好。", "{m}是{v}。"],
+        revised: &["算了，{m}用{v}。", "{m}变成{v}了。", "{m}还是{v}好。", "{m}是{v}，不是{o}。"],
+        bare: &["不对，是{v}。", "说错了，{v}。", "应该是{v}。"],
+        filler: "真不错，谢谢！",
+        facts: &["操场能站#人。", "欧老师带#把椅子。", "充气城堡要#元。"],
+        chatter: &["昨晚下了一夜雨。", "门铃又坏了。", "我儿子感冒了。"],
+        reply: "好，已经写进游园会的清单。",
+    },
+    Phrases {
+        name: "Japanese, everyday",
+        task: "学校の夏祭りの準備を手伝ってください。",
+        matters: &[
+            ("お弁当", &["Panera", "Sodexo", "Eataly"]),
+            ("抽選会", &["5月5日", "5月19日"]),
+            ("ちらし", &["桃色", "水色"]),
+        ],
+        settled: &["{m}は{v}のつもりです。", "{m}には{v}を頼みます。", "{m}は{v}の予定。", "{m}は{v}です。"],
+        revised: &[
+            "あ、違った、{m}は{v}です。",
+            "{m}は{v}になりました。",
+            "{m}はむしろ{v}がいい。",
+            "{m}は{o}でなく{v}です。",
+        ],
+        bare: &["{v}の間違いでした。", "間違えました、{v}です。", "正しくは{v}です。"],
+        filler: "いいですね、ありがとう！",
+        facts: &["校庭には#人入れます。", "大瀬先生が椅子を#脚持ってきます。", "遊具は#円です。"],
+        chatter: &["一晩中雨でした。", "チャイムがまた壊れました。", "息子が風邪をひきました。"],
+        reply: "わかりました、夏祭りのリストに入れます。",
+    },
+];
