@@ -1,6 +1,6 @@
 //! Limits of connections.
 
-use super::scene::{metric, slowest_of, small};
+use super::scene::{metric, slowest_of, small, warm};
 use crate::support::client::{Client, admin, exchange};
 use crate::support::tidegate::Tidegate;
 use std::time::Duration;
@@ -46,8 +46,7 @@ async fn many_idle_connections_cost_little_and_disturb_nobody() {
     const COUNT: usize = 3_000;
     let upstream = MockUpstream::start().await;
     let tidegate = Tidegate::start("", &upstream).await;
-    slowest_of(&tidegate, 20, "before").await;
-    let before = tidegate.memory().0;
+    let before = warm(&tidegate).await;
     let mut idle = Vec::new();
     for _ in 0..COUNT {
         idle.push(Client::connect(tidegate.address).await);

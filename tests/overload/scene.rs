@@ -58,6 +58,22 @@ pub(super) async fn until_in_use(tidegate: &Tidegate, is_enough: impl Fn(f64) ->
     .await;
 }
 
+/// Waits until the process has what it needs for any request, above all the tokenizer's tables, which it loads beside its first requests.
+/// Returns its resident memory.
+pub(super) async fn warm(tidegate: &Tidegate) -> u64 {
+    for number in 0..WARMING {
+        let reply = exchange(tidegate.address, small(&format!("warms-{number}"))).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        // Counting waits for the tables, so that they are in memory when a counted request is answered.
+        let counted: u64 = reply.header("x-tidegate-tokens-before").expect("it is counted").parse().unwrap();
+        assert!(counted > 0);
+    }
+    tidegate.memory().0
+}
+
+/// Enough that every worker has served some.
+const WARMING: usize = 20;
+
 /// Sends small requests one after another and returns how long the slowest took.
 pub(super) async fn slowest_of(tidegate: &Tidegate, count: usize, name: &str) -> Duration {
     let mut slowest = Duration::ZERO;
