@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -21,8 +21,22 @@ impl Http2Client {
         Http2Client::over(TcpStream::connect(address).await.unwrap()).await
     }
 
+    /// A client that takes so many bytes of each response before it reads.
+    pub(crate) async fn with_window(address: SocketAddr, bytes: u32) -> Http2Client {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut builder = Builder::new(TokioExecutor::new());
+        Http2Client::begin(builder.initial_stream_window_size(bytes), stream).await
+    }
+
     pub(crate) async fn over(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Http2Client {
-        let handshake = handshake(TokioExecutor::new(), TokioIo::new(stream));
+        Http2Client::begin(&Builder::new(TokioExecutor::new()), stream).await
+    }
+
+    async fn begin(
+        builder: &Builder<TokioExecutor>,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) -> Http2Client {
+        let handshake = builder.handshake(TokioIo::new(stream));
         let (sender, connection) = within("the HTTP/2 handshake", handshake).await.unwrap();
         tokio::spawn(connection);
         Http2Client { sender }

@@ -37,17 +37,19 @@ use crate::transport::body::{SendBody, Upload};
 use crate::transport::framing::{REFUSED_METHOD, SharedState};
 use crate::transport::origin;
 use crate::transport::overload::Charge;
+use crate::transport::paced::{Pace, PacedBody};
 use crate::transport::path::canonical;
 use crate::transport::server::Handler;
 use bytes::Bytes;
 use edit::{Edited, Managed, uncompressed};
 use http::{Method, Request, Response, Version};
+use http_body::Body;
 use hyper::body::Incoming;
 use identify::{Access, credentials, is_under_way};
 use model_list::{is_model_list, learn_windows};
 use recall_tool::Recaller;
 use receive::{Admission, dialect, receive};
-use relay::relay;
+use relay::{Incomplete, relay};
 use remember::PendingTurn;
 use reply_body::ReplyBody;
 use rescue::{Attempt, rescue};
@@ -94,13 +96,15 @@ async fn handle(
     let dialect = dialect.unwrap_or(Dialect::Chat);
     let refusal = match dispatch(worker, &snapshot, connection, request, &mut observer).await {
         Ok(Dispatched::Forwarded(Forwarded { response, headers, upstream, turn })) => {
-            let response = if is_http2 {
-                response.map(|body| body.paced(snapshot.settings.server.write_timeout, connection))
-            } else {
-                response
-            };
             let response = relay(response, dialect, headers, &upstream, &worker.shutdown.cut, turn, observer);
-            return response.map(|relay| ReplyBody::Relay { relay });
+            if !is_http2 || response.body().is_end_stream() {
+                return response.map(|relay| ReplyBody::Relay { relay });
+            }
+            let write_timeout = snapshot.settings.server.write_timeout;
+            let pace = Pace { write_timeout, connection: connection.clone(), stalled: Incomplete };
+            return response.map(|relay| ReplyBody::Paced {
+                relay: PacedBody::new(relay, pace, &worker.shutdown.tasks),
+            });
         }
         Ok(Dispatched::Switched(switched)) => {
             return tunnel::pass_on(switched, connection, &worker.shutdown, observer);

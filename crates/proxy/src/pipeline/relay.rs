@@ -125,8 +125,11 @@ enum State {
     Ended,
 }
 
-impl Relay {
-    pub(crate) fn poll_frame(
+impl Body for Relay {
+    type Data = Bytes;
+    type Error = Incomplete;
+
+    fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
@@ -174,14 +177,16 @@ impl Relay {
         }
     }
 
-    pub(crate) fn is_end_stream(&self) -> bool {
+    fn is_end_stream(&self) -> bool {
         self.state == State::Ended || (self.body.is_end_stream() && self.held.is_none())
     }
 
-    pub(crate) fn size_hint(&self) -> SizeHint {
+    fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
 
+impl Relay {
     /// Releases the held frame once what the next request needs is stored.
     fn release(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
         if let Err(kind) = ready!(self.poll_settled(cx)) {

@@ -1,6 +1,7 @@
 //! The body of a response to the client.
 
 use crate::pipeline::relay::{Incomplete, Relay};
+use crate::transport::paced::PacedBody;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -16,6 +17,8 @@ pin_project! {
         Full { left: Option<Bytes> },
         /// The upstream's response, relayed as it arrives.
         Relay { #[pin] relay: Relay },
+        /// The same for an HTTP/2 client.
+        Paced { relay: PacedBody<Incomplete> },
     }
 }
 
@@ -36,6 +39,7 @@ impl Body for ReplyBody {
         match self.project() {
             ReplyProjection::Full { left } => Poll::Ready(left.take().map(|bytes| Ok(Frame::data(bytes)))),
             ReplyProjection::Relay { relay } => relay.poll_frame(cx),
+            ReplyProjection::Paced { relay } => relay.poll_frame(cx),
         }
     }
 
@@ -43,6 +47,7 @@ impl Body for ReplyBody {
         match self {
             ReplyBody::Full { left } => left.is_none(),
             ReplyBody::Relay { relay } => relay.is_end_stream(),
+            ReplyBody::Paced { relay } => relay.is_end_stream(),
         }
     }
 
@@ -52,6 +57,7 @@ impl Body for ReplyBody {
                 SizeHint::with_exact(left.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             ReplyBody::Relay { relay } => relay.size_hint(),
+            ReplyBody::Paced { relay } => relay.size_hint(),
         }
     }
 }

@@ -14,7 +14,7 @@ mod http1;
 mod http2;
 pub(crate) mod origin;
 pub(crate) mod overload;
-mod paced;
+pub(crate) mod paced;
 pub(crate) mod path;
 pub(crate) mod peek;
 pub(crate) mod probe;

@@ -2,10 +2,8 @@
 
 use crate::transport::BoxError;
 use crate::transport::driven::DrivenBody;
-use crate::transport::framing::SharedState;
 use crate::transport::http1::response::Http1Body;
 use crate::transport::http2::response::Http2Body;
-use crate::transport::paced::PacedBody;
 use crate::transport::peek::{PeekedBody, peek};
 use crate::transport::stream::Stream;
 use bytes::Bytes;
@@ -18,7 +16,6 @@ use std::time::Duration;
 pub(crate) enum ResponseBody {
     Http1(Http1Body),
     Http2(Http2Body),
-    Paced(PacedBody),
     /// Its beginning has been read.
     Peeked(PeekedBody),
     /// Written by a task of our own.
@@ -26,11 +23,6 @@ pub(crate) enum ResponseBody {
 }
 
 impl ResponseBody {
-    /// Limits how long an HTTP/2 client may leave the response unread.
-    pub(crate) fn paced(self, write_timeout: Duration, connection: &SharedState) -> ResponseBody {
-        ResponseBody::Paced(PacedBody::new(self, write_timeout, connection.clone()))
-    }
-
     /// Reads up to `limit` bytes ahead. Returns the body, to be relayed unchanged, and its bytes if it was complete within that and
     /// no pause was longer than `pause`.
     pub(crate) async fn peeked(self, limit: usize, pause: Duration) -> (ResponseBody, Option<Bytes>) {
@@ -42,10 +34,7 @@ impl ResponseBody {
     pub(crate) fn into_upgraded(self) -> Option<(Stream, Bytes)> {
         match self {
             ResponseBody::Http1(body) => body.into_upgraded(),
-            ResponseBody::Http2(_)
-            | ResponseBody::Paced(_)
-            | ResponseBody::Peeked(_)
-            | ResponseBody::Driven(_) => None,
+            ResponseBody::Http2(_) | ResponseBody::Peeked(_) | ResponseBody::Driven(_) => None,
         }
     }
 }
@@ -61,7 +50,6 @@ impl Body for ResponseBody {
         match self.get_mut() {
             ResponseBody::Http1(body) => body.poll_frame(cx).map_err(BoxError::from),
             ResponseBody::Http2(body) => body.poll_frame(cx).map_err(BoxError::from),
-            ResponseBody::Paced(body) => body.poll_frame(cx),
             ResponseBody::Peeked(body) => body.poll_frame(cx),
             ResponseBody::Driven(body) => body.poll_frame(cx),
         }
@@ -71,7 +59,6 @@ impl Body for ResponseBody {
         match self {
             ResponseBody::Http1(body) => body.is_end_stream(),
             ResponseBody::Http2(body) => body.is_end_stream(),
-            ResponseBody::Paced(body) => body.is_end_stream(),
             ResponseBody::Peeked(body) => body.is_end_stream(),
             ResponseBody::Driven(body) => body.is_end_stream(),
         }
@@ -81,7 +68,6 @@ impl Body for ResponseBody {
         match self {
             ResponseBody::Http1(body) => body.size_hint(),
             ResponseBody::Http2(body) => body.size_hint(),
-            ResponseBody::Paced(body) => body.size_hint(),
             ResponseBody::Peeked(body) => body.size_hint(),
             ResponseBody::Driven(body) => body.size_hint(),
         }
