@@ -121,10 +121,11 @@ fn numbers(text: &str) -> Vec<String> {
     let mut digits = String::new();
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        let groups = matches!(c, ',' | '.' | '\'' | '\u{a0}' | '\u{202f}');
+        let next_is_digit = chars.peek().is_some_and(char::is_ascii_digit);
+        let groups = next_is_digit && matches!(c, ',' | '.' | '\'' | '\u{a0}' | '\u{202f}');
         if c.is_ascii_digit() {
             digits.push(c);
-        } else if !digits.is_empty() && !(groups && chars.peek().is_some_and(char::is_ascii_digit)) {
+        } else if !groups && !digits.is_empty() {
             numbers.push(std::mem::take(&mut digits));
         }
     }
