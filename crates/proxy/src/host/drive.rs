@@ -8,7 +8,6 @@ use tidegate_context::{
     Action, Event, MeasureError, Measured, Measurement, Outcome, Splice, Turn, TurnInput,
 };
 use tidegate_tokens::is_loaded;
-use tracing::warn;
 
 /// Larger requests are measured off the worker, because they would block the worker for hundreds of microseconds.
 pub(crate) const MAX_UNREAD: usize = 4 * 1024;
@@ -51,10 +50,7 @@ async fn measure(
         let lookup = lookup.unwrap_or_else(|| measurement.look_up(&gateway.reader));
         measurement.run(&gateway.reader, lookup, Splice::Wanted)
     };
-    lane.run(bytes, heavy).await.unwrap_or_else(|error| {
-        warn!(%error, "cannot rewrite a request; forwarding it untouched");
-        Err(MeasureError::Crashed)
-    })
+    lane.run(bytes, heavy).await.unwrap_or(Err(MeasureError::Crashed))
 }
 
 /// Whether even walking through the messages is cheap enough for a worker.

@@ -16,7 +16,7 @@ use crate::pipeline::put_back::{may_have_recalled, put_back};
 use crate::pipeline::recall::recall;
 use crate::pipeline::receive::{Received, deployment, names_deployment};
 use crate::pipeline::restore::restore;
-use crate::pipeline::rewrite::{Draft, Rewritten, asks_long_window, rewrite};
+use crate::pipeline::rewrite::{Draft, Rewritten, asks_long_window, log_mistake, rewrite};
 use crate::pipeline::route::{limits_cost, may_match, route, strategy};
 use crate::pipeline::send::in_step;
 use crate::reply::refusal::Refusal;
@@ -26,7 +26,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::request::Parts;
 use std::sync::Arc;
 use tidegate_config::{History, Limits, Route};
-use tidegate_context::{Ending, dollars, needs_turn, promises};
+use tidegate_context::{Ending, MeasureError, dollars, needs_turn, promises};
 use tidegate_engine::Strategy;
 use tidegate_store::{Degraded, Generation, Recalled};
 use tidegate_telemetry::SpanParent;
@@ -155,9 +155,11 @@ impl<'a> Managed<'a> {
             turn,
         };
         let rewritten = in_step(&spans, span::REWRITE, rewrite(&folder, draft, Gateway::now())).await;
-        let Some(rewritten) = rewritten else {
-            let unread = Edited { head, sent, folder, rewritten: None };
-            return if promises(&route.context) { Err(Refusal::Unreadable) } else { Ok(unread) };
+        let rewritten = match rewritten.inspect_err(log_mistake) {
+            Ok(rewritten) => rewritten,
+            Err(_) if !promises(&route.context) => return Ok(Edited { head, sent, folder, rewritten: None }),
+            Err(MeasureError::Unreadable(_)) => return Err(Refusal::Unreadable),
+            Err(_) => return Err(Refusal::Internal),
         };
         // What an unreadable request calls its model may be anything, so only this one's is logged.
         observer.asks_for(&model_label(rewritten.input.requested_model()));

@@ -10,7 +10,7 @@ use crate::observe::request::RequestObserver;
 use crate::observe::spans;
 use crate::pipeline::recall::recall;
 use crate::pipeline::remember::PendingTurn;
-use crate::pipeline::rewrite::{Draft, Rewritten, asks_long_window, rewrite, served_model};
+use crate::pipeline::rewrite::{Draft, Rewritten, asks_long_window, log_mistake, rewrite, served_model};
 use crate::pipeline::send::{Forwarded, send};
 use crate::reply::headers::{figure_headers, put};
 use crate::reply::refusal::Refusal;
@@ -232,6 +232,6 @@ impl Attempt {
             spent: None,
             turn: None,
         };
-        rewrite(&self.folder, draft, Gateway::now()).await
+        rewrite(&self.folder, draft, Gateway::now()).await.inspect_err(log_mistake).ok()
     }
 }

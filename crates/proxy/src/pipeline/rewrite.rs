@@ -87,8 +87,12 @@ pub(crate) fn served_model(name: &str, has_long_window: bool) -> Cow<'_, str> {
     if has_long_window { format!("{name}[1m]").into() } else { name.into() }
 }
 
-/// Rewrites a request. Returns `None` if it cannot be read or edited, and is to be forwarded untouched.
-pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Option<Rewritten> {
+/// Rewrites a request. Fails if it cannot be read or edited, and is to be forwarded untouched.
+pub(crate) async fn rewrite(
+    folder: &Folder,
+    draft: Draft,
+    now: Timestamp,
+) -> Result<Rewritten, MeasureError> {
     let Draft { body, outline, strategy, deployment, asks_long_window, ceiling, recalled, spent, turn: open } =
         draft;
     let (gateway, snapshot, identity) = (&folder.worker.gateway, &folder.snapshot, folder.identity.as_ref());
@@ -117,15 +121,7 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
     };
     let turn = Turn::new(input, state);
     let input = turn.input().clone();
-    let mut outcome = match drive(turn, folder).await {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            if let MeasureError::Plan(_) | MeasureError::UnexpectedEvent = error {
-                warn!(%error, "cannot rewrite a request; forwarding it untouched");
-            }
-            return None;
-        }
-    };
+    let mut outcome = drive(turn, folder).await?;
     if !matches!(outcome.ending, Ending::Limit(_)) {
         // Requests over budget are logged too, because their figures matter most.
         log_turn(&model_label(input.requested_model()), &input, &outcome);
@@ -136,7 +132,7 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
         let held = hold(folder, &input, &outcome.assessment.chat, identity, open, waypoint).await?;
         let entries = Entries { generation, ..Entries::default() };
         let held = Some(held);
-        return Some(Rewritten {
+        return Ok(Rewritten {
             input,
             outcome,
             deployment,
@@ -157,7 +153,7 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
     } else {
         Entries::default()
     };
-    Some(Rewritten {
+    Ok(Rewritten {
         input,
         outcome,
         deployment,
@@ -169,6 +165,13 @@ pub(crate) async fn rewrite(folder: &Folder, draft: Draft, now: Timestamp) -> Op
     })
 }
 
+/// Logs an error that is a mistake of ours. What the upstream is to judge is none.
+pub(crate) fn log_mistake(error: &MeasureError) {
+    if !matches!(error, MeasureError::Unreadable(_)) {
+        warn!(%error, "cannot rewrite a request");
+    }
+}
+
 /// Collects what the turn adds to a history that is ours to keep. It is stored when the answer is complete.
 async fn hold(
     folder: &Folder,
@@ -177,28 +180,31 @@ async fn hold(
     identity: Identity,
     open: OpenTurn,
     waypoint: Option<Waypoint>,
-) -> Option<HeldTurn> {
+) -> Result<HeldTurn, MeasureError> {
     let restored = open.restored;
     let (request, chat) = (input.clone(), chat.clone());
     let collect = move || new_in_turn((&request.body, &*request.outline), &chat, restored);
-    let sent =
-        if is_light(input) { collect() } else { folder.lane.run(input.body.len(), collect).await.ok()? };
+    let sent = if is_light(input) {
+        collect()
+    } else {
+        folder.lane.run(input.body.len(), collect).await.map_err(|_| MeasureError::Crashed)?
+    };
     let (worker, sent) = (&folder.worker, Sent { waypoint, ..sent });
     let route = &folder.snapshot.settings.routes[folder.route].name;
-    Some(HeldTurn::new(&worker.gateway, &worker.shutdown.tasks, identity, route, open, sent))
+    Ok(HeldTurn::new(&worker.gateway, &worker.shutdown.tasks, identity, route, open, sent))
 }
 
-/// Collects what has to be stored before the answer ends. `None` if that fails: a decision is never stored without its messages.
+/// Collects what has to be stored before the answer ends: a decision is never stored without its messages.
 async fn entries(
     folder: &Folder,
     input: &Arc<TurnInput>,
     recalled: Recalled,
     chat: &Arc<ParsedRequest>,
     waypoint: Option<Waypoint>,
-) -> Option<Entries> {
+) -> Result<Entries, MeasureError> {
     let waypoint = waypoint.filter(|waypoint| !recalled.has_waypoint(waypoint));
     let Some(identity) = folder.identity.as_ref().filter(|_| input.is_recorded()) else {
-        return Some(Entries { waypoint, generation: recalled.generation, ..Entries::default() });
+        return Ok(Entries { waypoint, generation: recalled.generation, ..Entries::default() });
     };
     let (gateway, key) = (folder.worker.gateway.clone(), identity.key);
     let (request, chat) = (input.clone(), chat.clone());
@@ -206,7 +212,10 @@ async fn entries(
         let request = (&request.body, &*request.outline);
         unrecorded(&gateway.conversations, key, &recalled, request, &chat)
     };
-    let entries =
-        if is_light(input) { collect() } else { folder.lane.run(input.body.len(), collect).await.ok()? };
-    Some(Entries { waypoint, ..entries })
+    let entries = if is_light(input) {
+        collect()
+    } else {
+        folder.lane.run(input.body.len(), collect).await.map_err(|_| MeasureError::Crashed)?
+    };
+    Ok(Entries { waypoint, ..entries })
 }

@@ -62,12 +62,14 @@ pub(crate) enum Refusal {
     History(Degraded),
     /// Nothing below `/tidegate/` is forwarded, and this is none of our own endpoints, or there is no such conversation.
     NotFound,
-    /// The route keeps the history, and cannot keep one in the dialect of this request.
+    /// The route keeps the history, and this request continues one that its upstream keeps.
     TwoHistories,
     /// Another turn of the conversation is running.
     Busy,
     /// The route promises something that needs the request to be read, and it cannot be.
     Unreadable,
+    /// A mistake of ours, where the request cannot be forwarded untouched either.
+    Internal,
     /// The store is unavailable, and the operator prefers a refusal to a request without it.
     Store(Degraded),
     Upstream(UpstreamFailure),
@@ -173,6 +175,7 @@ impl Refusal {
             Refusal::TwoHistories => (StatusCode::BAD_REQUEST, "history_not_supported"),
             Refusal::Busy => (StatusCode::CONFLICT, "conversation_busy"),
             Refusal::Unreadable => (StatusCode::BAD_REQUEST, "unreadable_request"),
+            Refusal::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
             Refusal::Upstream(failure) => failure.parts(),
         }
     }
@@ -290,6 +293,9 @@ impl Refusal {
                                     which it could not do for a request that it cannot read. Send `messages` as JSON in UTF-8, each \
                                     key once."
                 .to_owned(),
+            Refusal::Internal => "Tidegate failed to prepare this request, and cannot forward it as it is, because its route has \
+                                  limits or keeps the history. The log says what happened."
+                .to_owned(),
             Refusal::Upstream(failure) => failure.message(),
         }
     }
@@ -297,7 +303,9 @@ impl Refusal {
     fn kind(&self) -> &'static str {
         match self {
             Refusal::Upstream(_) => "upstream_error",
-            Refusal::Store(_) | Refusal::History(_) | Refusal::Overloaded(_) => "server_error",
+            Refusal::Store(_) | Refusal::History(_) | Refusal::Overloaded(_) | Refusal::Internal => {
+                "server_error"
+            }
             _ => "invalid_request_error",
         }
     }
@@ -338,6 +346,7 @@ impl Refusal {
             | Refusal::Busy
             | Refusal::Unreadable
             | Refusal::Store(_)
+            | Refusal::Internal
             | Refusal::Upstream(_) => false,
         }
     }
