@@ -117,7 +117,9 @@ def chat(turns: int) -> list[dict]:
 
 def exchange(number: int) -> Iterator[dict]:
     yield question(number)
-    yield {"role": "assistant", "content": f"Berth {number} is {number % 9 + 3} metres deep, and we decided to use it."}
+    # Longer than what a summary says of it.
+    way = "On the way in, the water was calm, the wind light, and no other ship was in sight. " * 3
+    yield {"role": "assistant", "content": f"{way}Berth {number} is {number % 9 + 3} metres deep, and we decided to use it."}
 
 
 def question(number: int) -> dict:

@@ -135,6 +135,10 @@ def running(process: Process) -> Iterator[Process]:
     ALIVE.append(process)
     try:
         yield process
+    except BaseException:
+        # A process that does not stop either must not hide what went wrong.
+        process.child.kill()
+        raise
     finally:
         ALIVE.remove(process)
         process.stop()
