@@ -27,6 +27,16 @@ impl Bounds {
         Self { prose_chars: half.max(shortest), entry_chars, shares: (half / entries / entry_chars).max(1) }
     }
 
+    /// The most tokens that an answer within these bounds takes, so that its length limit does not cut it off: of numbers, two
+    /// characters are a token.
+    #[must_use]
+    pub fn longest_answer(&self) -> u64 {
+        const SYNTAX: usize = 64;
+        let entries: usize = Section::ALL.iter().map(|&section| self.entries(section)).sum();
+        let chars = self.prose_chars.saturating_add(entries.saturating_mul(self.entry_chars));
+        (chars / 2).saturating_add(SYNTAX) as u64
+    }
+
     /// The minimum length of the prose, so that a word or two do not pass for a summary.
     pub(crate) fn shortest_prose(&self) -> usize {
         self.prose_chars.min(20)

@@ -66,7 +66,12 @@ impl Passes {
         let usable = usable - usable / 64;
         let max_output = room.max_output.map_or(u64::MAX, |max| max.0);
         let style = if window > BRIEF_WINDOW { Style::Full } else { Style::Brief };
-        let answer = response_length(style, max_tokens).min(usable / 3).min(max_output).max(1);
+        let within_bounds = match style {
+            Style::Brief => Bounds::of(u32::try_from(max_tokens).unwrap_or(u32::MAX)).longest_answer(),
+            Style::Full => 0,
+        };
+        let answer =
+            response_length(style, max_tokens).max(within_bounds).min(usable / 3).min(max_output).max(1);
         let asked = max_tokens.min(summary_length(style, answer)).max(1);
         let limits = Limits {
             style,

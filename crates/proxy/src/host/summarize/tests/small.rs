@@ -19,7 +19,8 @@ async fn the_prompt_is_brief_and_the_schema_bounded() {
     Fixture::at(&upstream, "brief", SMALL).summarize(material).await.unwrap();
     let request = upstream.next_request().await;
     let body = request.json();
-    assert_eq!(body["max_tokens"], 321);
+    // What the schema allows at most, so that the answer of a model that goes on and on is not cut off.
+    assert_eq!(body["max_tokens"], 496);
     let text = |index: usize| body["messages"][index]["content"].as_str().unwrap().to_owned();
     assert!(text(0).len() < 700, "{}", text(0));
     assert!(text(1).contains("\nuser: Let's use /data/index.\n"), "{}", text(1));
