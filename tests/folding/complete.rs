@@ -29,6 +29,6 @@ async fn a_model_s_summary_keeps_the_numbers_that_it_left_out() {
         assert!(summary.contains(FACT), "{summary}");
         assert_eq!(summary.contains("4711"), added > 0.0, "{summary}");
         let page = admin(tidegate.admin, "/metrics").await.text();
-        assert_eq!(value(&page, "tidegate_summary_facts_added_total", &[]), Some(added));
+        assert_eq!(value(&page, "tidegate_facts_added_total", &[]), Some(added));
     }
 }

@@ -165,7 +165,7 @@ pub mod metric {
     pub const COST: &str = "tidegate_cost_usd_total";
     pub const UNPRICED: &str = "tidegate_unpriced_requests_total";
     pub const OVERHEAD: &str = "tidegate_overhead";
-    pub const FACTS_ADDED: &str = "tidegate_summary_facts_added_total";
+    pub const FACTS_ADDED: &str = "tidegate_facts_added_total";
     pub const SUMMARIZER_TOKENS: &str = "tidegate_summarizer_tokens_total";
     pub const SUMMARIZER_COST: &str = "tidegate_summarizer_cost_usd_total";
     pub const SUMMARIZER_FAILURES: &str = "tidegate_summarizer_failures_total";

@@ -202,7 +202,7 @@ fn unlabelled_counters_start_at_zero() {
         "context_prune_count",
         "context_summary_count",
         "tidegate_stop_hints_total",
-        "tidegate_summary_facts_added_total",
+        "tidegate_facts_added_total",
         "tidegate_summarizer_cost_usd_total",
     ] {
         assert_eq!(value(&page, name, ""), Some(0.0), "{name} in\n{page}");
