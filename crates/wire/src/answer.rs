@@ -2,6 +2,8 @@
 pub(crate) const ANSWER_CAP: usize = 4 << 20;
 /// The maximum number of tool calls and finish reasons that are kept: their indexes come from the upstream and are not trusted.
 pub(crate) const LIST_CAP: usize = 256;
+/// The longest finish reason that is kept.
+const REASON_CAP: usize = 256;
 
 /// An upstream's answer, read while its bytes pass to the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,6 +110,14 @@ impl Answer {
         said.chain(self.tool_calls.iter().map(|call| call.arguments.as_str()))
             .chain(reasoning)
             .chain(thinking)
+    }
+
+    /// Adds the reason why a choice is finished.
+    pub(crate) fn finish(&mut self, reason: &str) {
+        if self.finish_reasons.len() < LIST_CAP {
+            let end = reason.floor_char_boundary(REASON_CAP);
+            self.finish_reasons.push(reason[..end].to_owned());
+        }
     }
 
     /// Appends to a text of the answer, unless that would exceed the cap.

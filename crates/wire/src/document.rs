@@ -43,7 +43,7 @@ impl DocumentReader {
                 document.extend_from_slice(chunk);
             }
             Content::Whole(document) => {
-                let mut skimmer = Box::new(Skimmer::new(SKIMMED_CAP));
+                let mut skimmer = Box::new(Skimmer::new(SKIMMED_CAP, usize::MAX));
                 skimmer.feed(document);
                 skimmer.feed(chunk);
                 self.content = Content::Skimmed(skimmer);
@@ -72,11 +72,9 @@ impl DocumentReader {
             Content::Skimmed(skimmer) => skimmer.finish()?,
         };
         match skimmed {
-            Skimmed::Whole(document) => self.dialect.read_answer(&document),
-            Skimmed::Usage(usage) => {
-                let usage = if usage.is_empty() { &b"null"[..] } else { &usage };
-                let document = [br#"{"usage":"#, usage, b"}"].concat();
-                let mut answer = self.dialect.read_answer(&document)?;
+            Skimmed::Whole { document, .. } => self.dialect.read_answer(&document),
+            Skimmed::Rest(rest) => {
+                let mut answer = self.dialect.read_answer(&rest.document())?;
                 answer.truncated = true;
                 Some(answer)
             }

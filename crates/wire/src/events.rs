@@ -1,8 +1,9 @@
 use crate::dialect::StreamState;
+use crate::large_event::{LargeEvent, data_of};
 use crate::{Answer, Dialect};
 use memchr::memchr2;
 
-/// The maximum size of an event. A larger one is not read: an upstream must not decide how much memory we use.
+/// The maximum size of an event that is kept as it is. A larger one is skimmed: an upstream must not decide how much memory we use.
 const EVENT_CAP: usize = 1 << 20;
 
 /// Reads a stream of server-sent events while its bytes pass to the client. The chunks may be cut anywhere.
@@ -27,8 +28,9 @@ pub struct SideReader {
     /// The data lines of the current event so far, joined.
     data: Vec<u8>,
     has_data: bool,
-    /// Whether the current event exceeds the cap.
-    skipping: bool,
+    /// The current event, if it exceeds the cap.
+    large: Option<Box<LargeEvent>>,
+    cap: usize,
     position: Position,
     /// Whether the last byte was a carriage return. A line feed right after it ends the same line.
     after_return: bool,
@@ -77,7 +79,8 @@ impl SideReader {
             line: Vec::new(),
             data: Vec::new(),
             has_data: false,
-            skipping: false,
+            large: None,
+            cap: EVENT_CAP,
             position: Position::Boundary,
             after_return: false,
             byte_order_mark: ByteOrderMark::Partial(0),
@@ -162,14 +165,13 @@ impl SideReader {
         if self.dialect.is_none() {
             return;
         }
-        if self.line.len() + self.data.len() + bytes.len() > EVENT_CAP {
-            self.skipping = true;
+        if self.large.is_none() && self.line.len() + self.data.len() + bytes.len() > self.cap {
+            self.large = Some(Box::new(LargeEvent::new(self.cap, &self.data, &self.line)));
+            (self.line, self.data) = (Vec::new(), Vec::new());
         }
-        if self.skipping {
-            self.line.clear();
-            self.data.clear();
-        } else {
-            self.line.extend_from_slice(bytes);
+        match &mut self.large {
+            Some(large) => large.extend_line(bytes),
+            None => self.line.extend_from_slice(bytes),
         }
     }
 
@@ -179,36 +181,31 @@ impl SideReader {
             return;
         }
         self.position = Position::LineStart;
-        if let Some(value) = self.line.strip_prefix(b"data") {
-            let value = match value {
-                [] => Some(value),
-                [b':', b' ', value @ ..] | [b':', value @ ..] => Some(value),
-                _ => None,
-            };
-            if let Some(value) = value {
-                if self.has_data {
-                    self.data.push(b'\n');
-                }
-                self.data.extend_from_slice(value);
-                self.has_data = true;
+        if let Some(large) = &mut self.large {
+            return large.end_line();
+        }
+        if let Some(value) = data_of(&self.line) {
+            if self.has_data {
+                self.data.push(b'\n');
             }
+            self.data.extend_from_slice(value);
+            self.has_data = true;
         }
         self.line.clear();
     }
 
     fn end_event(&mut self) {
         self.position = Position::Boundary;
-        if self.skipping {
-            self.answer.truncated = true;
-        } else if let Some(dialect) = self.dialect.filter(|_| self.has_data) {
-            match dialect.read_event(&self.data, &mut self.answer) {
-                StreamState::Open => {}
-                StreamState::Done => self.done = true,
-            }
+        if let Some(dialect) = self.dialect {
+            let state = match self.large.take() {
+                Some(large) => large.read(dialect, &mut self.answer),
+                None if self.has_data => dialect.read_event(&self.data, &mut self.answer),
+                None => StreamState::Open,
+            };
+            self.done |= state == StreamState::Done;
         }
         self.data.clear();
         self.has_data = false;
-        self.skipping = false;
     }
 }
 
@@ -268,14 +265,99 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_event_is_skipped_and_the_next_one_read() {
+    fn a_huge_event_takes_bounded_memory_and_the_next_one_is_read() {
         let chunk = [b'x'; 1000];
-        let mut reader = read(&[b"data: "]);
-        (0..3000).for_each(|_| reader.feed(&chunk));
-        assert!(reader.line.capacity() + reader.data.capacity() <= 2 * EVENT_CAP);
-        reader.feed(b"\n\ndata: {\"id\":\"a\"}\n\n");
-        assert_eq!(reader.answer().id.as_deref(), Some("a"));
-        assert!(reader.answer().truncated);
+        for begin in [&b"data: "[..], b": ", b"data: \"", b"data: {\"a\":["] {
+            let mut reader = read(&[begin]);
+            (0..3000).for_each(|_| reader.feed(&chunk));
+            let kept = reader.line.capacity() + reader.data.capacity();
+            assert!(kept + reader.large.as_ref().unwrap().bytes() <= 3 * EVENT_CAP);
+            reader.feed(b"\n\ndata: {\"id\":\"a\"}\n\n");
+            assert_eq!(reader.answer().id.as_deref(), Some("a"));
+            assert_eq!(reader.answer().truncated, begin != b": ");
+        }
+    }
+
+    /// What is large, one text or many small values, and how the answers of each dialect end with it.
+    fn large_events() -> Vec<(Dialect, String)> {
+        let text = format!("\"{}\"", "QUJD".repeat(1 << 19));
+        let list = format!("[{}0]", "\"a\",1,".repeat(1 << 19));
+        let event = |dialect, data: String| (dialect, format!("event: x\ndata: {data}\n\n"));
+        [text, list]
+            .into_iter()
+            .flat_map(|large| {
+                let usage = r#"{"input_tokens":5,"output_tokens":6}"#;
+                [
+                    event(
+                        Dialect::Chat,
+                        format!(r#"{{"choices":[{{"delta":{{"content":{large}}}}}],"usage":{{"prompt_tokens":5,"completion_tokens":6}}}}"#),
+                    ),
+                    event(
+                        Dialect::Messages,
+                        format!(r#"{{"delta":{{"stop_reason":"end_turn","x":{large}}},"usage":{usage},"type":"message_delta"}}"#),
+                    ),
+                    event(
+                        Dialect::Messages,
+                        format!(r#"{{"type":"message_start","message":{{"x":{large},"usage":{usage}}}}}"#),
+                    ),
+                    event(
+                        Dialect::Responses,
+                        format!(r#"{{"type":"response.completed","response":{{"status":"completed","output":[{{"result":{large}}}],"usage":{usage}}}}}"#),
+                    ),
+                ]
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_usage_of_a_huge_event_is_read() {
+        for (dialect, event) in large_events() {
+            let mut reader = SideReader::new(dialect);
+            event.as_bytes().chunks(10_000).for_each(|chunk| reader.feed(chunk));
+            let usage = reader.answer().usage.unwrap_or_else(|| panic!("{dialect:?} {}", &event[..100]));
+            assert_eq!((usage.prompt_tokens, usage.completion_tokens), (5, 6), "{}", &event[..100]);
+            assert!(reader.answer().truncated);
+            assert_eq!(reader.is_done(), dialect == Dialect::Responses);
+        }
+    }
+
+    /// However many events an upstream sends, what is kept of them is bounded.
+    #[test]
+    fn many_large_events_take_bounded_memory() {
+        let text = "x".repeat(EVENT_CAP - 1_000);
+        let part = format!(r#"{{"type":"output_text","text":"{text}"}}"#);
+        for (dialect, data) in [
+            (
+                Dialect::Responses,
+                format!(
+                    r#"{{"type":"response.output_item.done","item":{{"type":"message","content":[{part}]}}}}"#
+                ),
+            ),
+            (
+                Dialect::Responses,
+                format!(
+                    r#"{{"type":"response.output_item.done","item":{{"type":"function_call","arguments":"{text}"}}}}"#
+                ),
+            ),
+            (
+                Dialect::Messages,
+                format!(
+                    r#"{{"type":"content_block_start","index":N,"content_block":{{"type":"text","text":"{text}"}}}}"#
+                ),
+            ),
+            (
+                Dialect::Chat,
+                format!(r#"{{"choices":[{{"index":0,"delta":{{}},"finish_reason":"{text}"}}]}}"#),
+            ),
+        ] {
+            let mut reader = SideReader::new(dialect);
+            for number in 0..20 {
+                let data = data.replace("\"index\":N", &format!("\"index\":{number}"));
+                reader.feed(format!("data: {data}\n\n").as_bytes());
+            }
+            let kept = format!("{:?}", reader.answer()).len();
+            assert!(kept < 14 << 20, "{dialect:?}: {kept}");
+        }
     }
 
     fn cut<'a>(bytes: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
@@ -299,6 +381,18 @@ mod tests {
                 bytes[at] = byte;
             }
             prop_assert!(same(&read(&[&bytes]), &read(&cut(&bytes, &cuts))));
+        }
+
+        #[test]
+        fn the_usage_is_read_however_small_the_cap(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20), cap in 0usize..400) {
+            let small = |chunks: &[&[u8]]| {
+                let mut reader = SideReader::new(Dialect::Chat);
+                reader.cap = cap;
+                chunks.iter().for_each(|chunk| reader.feed(chunk));
+                reader
+            };
+            let reader = small(&cut(STREAM.as_bytes(), &cuts));
+            prop_assert_eq!(reader.answer.usage.unwrap().completion_tokens, 6);
         }
 
         #[test]

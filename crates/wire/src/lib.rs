@@ -60,6 +60,7 @@ mod facts;
 mod field_hasher;
 mod fingerprint;
 mod json_hash;
+mod large_event;
 mod measure;
 mod message;
 mod messages;

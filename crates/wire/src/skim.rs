@@ -2,13 +2,17 @@ use memchr::memchr2;
 
 /// Copies a JSON document that arrives in chunks, without the members that nobody reads and can be huge.
 ///
-/// A document of which more than the cap remains is given up, except for its top-level `usage`. It does not check the grammar:
-/// whoever reads the copy does.
+/// A document of which more than the cap remains is given up, except for its `type` and its `usage`, at the top or in the response or
+/// message that it holds. It does not check the grammar: whoever reads the copy does.
 #[derive(Clone, Debug)]
 pub(crate) struct Skimmer {
     copy: Vec<u8>,
     cap: usize,
-    usage: Vec<u8>,
+    /// The longest text that is copied. Of a longer one only the quotes are.
+    longest_text: usize,
+    text: Text,
+    is_shortened: bool,
+    rest: Rest,
     /// The containers that are open: a bit each, the innermost last, set for an object.
     open: u128,
     depth: u32,
@@ -19,8 +23,26 @@ pub(crate) struct Skimmer {
     expects_key: bool,
     /// The depth of the member whose value is being left out.
     skipped: Option<u32>,
-    is_usage: bool,
+    /// What the present value is copied to besides, and the depth of its member.
+    captured: Option<(Captured, u32)>,
+    /// The member at the top whose value this is, if usage may be in it.
+    envelope: Option<&'static str>,
     state: State,
+}
+
+/// A text that is being copied.
+#[derive(Clone, Copy, Debug, Default)]
+struct Text {
+    /// Where in the copy it begins.
+    start: usize,
+    length: usize,
+    is_cut: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Captured {
+    Kind,
+    Usage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,33 +64,76 @@ enum State {
 /// What remains of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Skimmed {
-    Whole(Vec<u8>),
-    /// Only the value of its member `usage`, which may be absent.
-    Usage(Vec<u8>),
+    /// `is_shortened` if texts are missing.
+    Whole {
+        document: Vec<u8>,
+        is_shortened: bool,
+    },
+    Rest(Rest),
+}
+
+/// What is kept of a document that is too large.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rest {
+    /// The value of its member `type`.
+    kind: Vec<u8>,
+    /// The member that holds the usage; `None` if it stands at the top.
+    envelope: Option<&'static str>,
+    usage: Vec<u8>,
+}
+
+impl Rest {
+    /// A document that has nothing else.
+    pub(crate) fn document(&self) -> Vec<u8> {
+        let [kind, usage] = [&self.kind, &self.usage].map(|value| match &**value {
+            [] => &b"null"[..],
+            value => value,
+        });
+        match self.envelope {
+            // The last event of a response always has one.
+            None => [br#"{"type":"#, kind, br#","usage":"#, usage, br#","response":{}}"#].concat(),
+            Some(name) => {
+                [br#"{"type":"#, kind, b",\"", name.as_bytes(), br#"":{"usage":"#, usage, b"}}"].concat()
+            }
+        }
+    }
 }
 
 /// The members that are left out: up to twenty alternatives for every token of the answer.
 const SKIPPED: [&[u8]; 2] = [b"logprobs", b"top_logprobs"];
 const USAGE: &[u8] = b"usage";
+const KIND: &[u8] = b"type";
+/// The members at the top of an event in which its usage can be.
+const ENVELOPES: [&str; 2] = ["response", "message"];
 const KEY_CAP: usize = 16;
+const KIND_CAP: usize = 128;
 const USAGE_CAP: usize = 64 * 1024;
 const MAX_DEPTH: u32 = u128::BITS;
 
 impl Skimmer {
-    pub(crate) fn new(cap: usize) -> Skimmer {
+    pub(crate) fn new(cap: usize, longest_text: usize) -> Skimmer {
         Skimmer {
             copy: Vec::new(),
             cap,
-            usage: Vec::new(),
+            longest_text,
+            text: Text::default(),
+            is_shortened: false,
+            rest: Rest::default(),
             open: 0,
             depth: 0,
             at: At::Outside,
             key: Vec::new(),
             expects_key: false,
             skipped: None,
-            is_usage: false,
+            captured: None,
+            envelope: None,
             state: State::Copying,
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.copy.capacity() + self.rest.usage.capacity()
     }
 
     /// Reads the next bytes of the document.
@@ -89,8 +154,10 @@ impl Skimmer {
     pub(crate) fn finish(&self) -> Option<Skimmed> {
         let is_complete = self.depth == 0 && self.at == At::Outside;
         match self.state {
-            State::Copying if is_complete => Some(Skimmed::Whole(self.copy.clone())),
-            State::Searching if is_complete => Some(Skimmed::Usage(self.usage.clone())),
+            State::Copying if is_complete => {
+                Some(Skimmed::Whole { document: self.copy.clone(), is_shortened: self.is_shortened })
+            }
+            State::Searching if is_complete => Some(Skimmed::Rest(self.rest.clone())),
             State::Copying | State::Searching | State::Unreadable => None,
         }
     }
@@ -112,8 +179,30 @@ impl Skimmer {
             self.key.extend_from_slice(&text[..room]);
         }
         self.at = at;
-        self.emit(&chunk[..taken]);
+        if is_key {
+            self.emit(&chunk[..taken]);
+        } else {
+            self.emit_text(&chunk[..taken], at == At::Outside);
+        }
         taken
+    }
+
+    /// Copies a part of a text, unless the text is too long. `is_last` if it ends with the closing quote.
+    fn emit_text(&mut self, part: &[u8], is_last: bool) {
+        self.text.length += part.len();
+        if self.text.length <= self.longest_text {
+            return self.emit(part);
+        }
+        if !self.text.is_cut {
+            self.text.is_cut = true;
+            if self.state == State::Copying && self.skipped.is_none() {
+                self.copy.truncate(self.text.start);
+                self.is_shortened = true;
+            }
+        }
+        if is_last {
+            self.emit(b"\"");
+        }
     }
 
     /// Takes one byte outside of strings.
@@ -125,6 +214,9 @@ impl Skimmer {
                     self.key.clear();
                 }
                 self.at = At::InString { is_key, is_escaped: false };
+                self.emit(b"\"");
+                self.text = Text { start: self.copy.len(), ..Text::default() };
+                return 1;
             }
             b'{' | b'[' => return self.enter(byte),
             b'}' | b']' => return self.leave(byte),
@@ -179,10 +271,29 @@ impl Skimmer {
         if SKIPPED.contains(&&*self.key) {
             self.emit(b"null");
             self.skipped = Some(self.depth);
-        } else if self.depth == 1 && self.key == USAGE {
-            self.usage.clear();
-            self.is_usage = true;
+            return;
         }
+        match self.depth {
+            1 if self.key == KIND => self.capture(Captured::Kind),
+            1 if self.key == USAGE => {
+                self.rest.envelope = None;
+                self.capture(Captured::Usage);
+            }
+            1 => self.envelope = ENVELOPES.into_iter().find(|name| name.as_bytes() == self.key),
+            2 if self.key == USAGE && self.envelope.is_some() => {
+                self.rest.envelope = self.envelope;
+                self.capture(Captured::Usage);
+            }
+            _ => {}
+        }
+    }
+
+    fn capture(&mut self, captured: Captured) {
+        match captured {
+            Captured::Kind => self.rest.kind.clear(),
+            Captured::Usage => self.rest.usage.clear(),
+        }
+        self.captured = Some((captured, self.depth));
     }
 
     /// A value is over: a comma or a closing bracket follows.
@@ -190,14 +301,22 @@ impl Skimmer {
         if self.skipped == Some(self.depth) {
             self.skipped = None;
         }
+        self.captured = self.captured.filter(|(_, depth)| *depth != self.depth);
         if self.depth == 1 {
-            self.is_usage = false;
+            self.envelope = None;
         }
     }
 
     fn emit(&mut self, bytes: &[u8]) {
-        if self.is_usage && self.usage.len() + bytes.len() <= USAGE_CAP {
-            self.usage.extend_from_slice(bytes);
+        let captured = match self.captured {
+            Some((Captured::Kind, _)) => Some((&mut self.rest.kind, KIND_CAP)),
+            Some((Captured::Usage, _)) => Some((&mut self.rest.usage, USAGE_CAP)),
+            None => None,
+        };
+        if let Some((value, cap)) = captured
+            && value.len() + bytes.len() <= cap
+        {
+            value.extend_from_slice(bytes);
         }
         if self.skipped.is_some() || self.state != State::Copying {
             return;
@@ -212,96 +331,4 @@ impl Skimmer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use serde_json::Value;
-
-    fn skim(cap: usize, chunks: &[&[u8]]) -> Option<Skimmed> {
-        let mut skimmer = Skimmer::new(cap);
-        chunks.iter().for_each(|chunk| skimmer.feed(chunk));
-        skimmer.finish()
-    }
-
-    fn whole(text: &str) -> Option<Skimmed> {
-        Some(Skimmed::Whole(text.as_bytes().to_vec()))
-    }
-
-    #[test]
-    fn only_what_nobody_reads_is_left_out() {
-        let document = r#"{"choices":[{"logprobs":{"content":[{"token":"\"}","top_logprobs":[1,[2]]}]},"index":0},{"logprobs":null}],
-            "logprobs" : "a,b}" , "a":{"b":"logprobs","c":[{}]},"usage":{"prompt_tokens":1}}"#;
-        let expected = r#"{"choices":[{"logprobs":null,"index":0},{"logprobs":null}],
-            "logprobs" :null, "a":{"b":"logprobs","c":[{}]},"usage":{"prompt_tokens":1}}"#;
-        assert_eq!(skim(1000, &[document.as_bytes()]), whole(expected));
-    }
-
-    #[test]
-    fn the_usage_of_a_huge_document_is_found() {
-        let document = format!(
-            r#"{{"a":{{"usage":1}},"b":["usage"],"text":"{}","usage":{{"prompt_tokens":7}},"z":1}}"#,
-            "x".repeat(5000)
-        );
-        let usage = Skimmed::Usage(br#"{"prompt_tokens":7}"#.to_vec());
-        assert_eq!(skim(1000, &[document.as_bytes()]), Some(usage));
-    }
-
-    #[test]
-    fn an_incomplete_document_is_nothing() {
-        for document in [r#"{"a":1"#, r#"{"a":"b"#, "{}}", &"[".repeat(200)] {
-            assert_eq!(skim(1000, &[document.as_bytes()]), None, "{document}");
-        }
-    }
-
-    /// Any JSON, with the keys that matter among others.
-    fn json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<i32>().prop_map(Value::from),
-            ".{0,12}".prop_map(Value::from),
-            prop::sample::select(vec!["\"", "\\", "}\"", "usage", "logprobs"]).prop_map(Value::from),
-        ];
-        let key = prop::sample::select(vec!["usage", "logprobs", "top_logprobs", "a", "\"}", "b\\"]);
-        leaf.prop_recursive(6, 64, 6, move |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-                prop::collection::vec((key.clone(), inner), 0..5).prop_map(|members| members
-                    .into_iter()
-                    .map(|(key, value)| (key.to_owned(), value))
-                    .collect()),
-            ]
-        })
-    }
-
-    fn without_skipped(value: Value) -> Value {
-        match value {
-            Value::Object(members) => members
-                .into_iter()
-                .map(|(key, value)| {
-                    let is_skipped = SKIPPED.contains(&key.as_bytes());
-                    (key, if is_skipped { Value::Null } else { without_skipped(value) })
-                })
-                .collect(),
-            Value::Array(elements) => elements.into_iter().map(without_skipped).collect(),
-            other => other,
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn the_copy_is_the_document_without_skipped_members(value in json(), is_pretty: bool, cut in 0usize..200) {
-            let text = if is_pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
-            let text = text.unwrap();
-            let (first, second) = text.as_bytes().split_at(cut.min(text.len()));
-            let skimmed = skim(1 << 20, &[first, second]);
-            let Some(Skimmed::Whole(copy)) = skimmed else { panic!("{skimmed:?}") };
-            prop_assert_eq!(serde_json::from_slice::<Value>(&copy).unwrap(), without_skipped(value));
-        }
-
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(
-            prop_oneof![any::<u8>(), prop::sample::select(&b"{}[]:,\"\\ul"[..])], 0..400), cap in 0usize..200) {
-            skim(cap, &[&bytes]);
-        }
-    }
-}
+mod tests;

@@ -61,8 +61,8 @@ fn read_choice(choice: Value<'_>, answer: &mut Answer) -> Result<(), Unreadable>
             "delta" => message = Some((Form::Delta, value)),
             "message" => message = Some((Form::Whole, value)),
             "finish_reason" => {
-                if let (Some(reason), true) = (value.text()?, answer.finish_reasons.len() < LIST_CAP) {
-                    answer.finish_reasons.push(reason.into_owned());
+                if let Some(reason) = value.text()? {
+                    answer.finish(&reason);
                 }
             }
             _ => {}

@@ -66,8 +66,8 @@ fn read_member(key: &str, value: Value<'_>, answer: &mut Answer) -> Result<(), U
         "model" => answer.model = value.text()?.map(|text| text.into_owned()).or(answer.model.take()),
         "usage" => merge_usage(value, answer)?,
         "stop_reason" => {
-            if let (Some(reason), true) = (value.text()?, answer.finish_reasons.len() < LIST_CAP) {
-                answer.finish_reasons.push(reason.into_owned());
+            if let Some(reason) = value.text()? {
+                answer.finish(&reason);
             }
         }
         "content" if value.first() == Some(b'[') => {
@@ -108,6 +108,9 @@ fn start_block(block: Value<'_>, index: u64, answer: &mut Answer) -> Result<(), 
         let Ok(raw) = std::str::from_utf8(value.raw()) else { return Ok(()) };
         let mut kept = String::new();
         answer.append(&mut kept, raw);
+        if answer.truncated {
+            return Ok(());
+        }
         let member = match value.text()? {
             Some(text) => Member::Text(text.into_owned()),
             None => Member::Json(kept),

@@ -92,11 +92,8 @@ fn read_response(response: Value<'_>, answer: &mut Answer) -> Result<(), Unreada
         Ok(())
     })?;
     match status.as_deref() {
-        Some("completed") => answer.finish_reasons.push("completed".to_owned()),
-        Some("incomplete") => {
-            let reason = reason.as_deref().unwrap_or("incomplete").to_owned();
-            answer.finish_reasons.push(reason);
-        }
+        Some("completed") => answer.finish("completed"),
+        Some("incomplete") => answer.finish(reason.as_deref().unwrap_or("incomplete")),
         Some("failed" | "cancelled") => answer.failed = true,
         Some(_) | None => {}
     }
@@ -112,6 +109,10 @@ fn read_item(item: Value<'_>, answer: &mut Answer) -> Result<(), Unreadable> {
     }
     answer.append(&mut items, raw);
     answer.whole = Some(items);
+    // The items count toward the cap of what is kept; their texts are in them.
+    if answer.truncated {
+        return Ok(());
+    }
     let (mut kind, mut call, mut content) = (None, AnswerCall::default(), None);
     item.members_of_object(|key, value| {
         let text = || value.text().map(|text| text.map(|text| text.into_owned()));
@@ -148,7 +149,6 @@ fn read_part(part: Value<'_>, answer: &mut Answer) -> Result<(), Unreadable> {
             _ => return Ok(()),
         };
         if let Some(text) = value.text()? {
-            // The items count toward the cap of what is kept; their texts are in them.
             slot.get_or_insert_default().push_str(&text);
         }
         Ok(())
