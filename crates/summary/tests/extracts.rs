@@ -187,6 +187,55 @@ fn decisions_on_different_matters_stand_beside_each_other() {
 }
 
 #[test]
+fn a_correction_replaces_only_what_it_corrects() {
+    for (facts, correction, gone) in [
+        (
+            ["Room 3 has 121 seats.", "Room 4 has 128 seats.", "Room 5 has 135 seats."],
+            "Correction: room 4 has 130 seats.",
+            Some("128"),
+        ),
+        (
+            [
+                "The ferry to Oslo leaves at 9.",
+                "The ferry to Bergen leaves at 10.",
+                "The bus to Oslo leaves at 11.",
+            ],
+            "The ferry to Oslo moved to 12.",
+            Some(" 9"),
+        ),
+        (
+            [
+                "The staging budget is 500 euros.",
+                "The lab budget is 4,000 euros.",
+                "The travel budget is 70 euros.",
+            ],
+            "Change the budget to 650 euros.",
+            None,
+        ),
+        (
+            ["会议室3有121个座位。", "会议室4有128个座位。", "会议室5有135个座位。"],
+            "更正：会议室4有130个座位。",
+            Some("128"),
+        ),
+    ] {
+        let mut talk = conversation(&[("user", "Help me with the plan for the congress.")]);
+        talk.extend(conversation(&[
+            ("user", facts[0]),
+            ("user", facts[1]),
+            ("user", facts[2]),
+            ("user", correction),
+        ]));
+        talk.iter_mut().zip(1..).for_each(|(source, number)| source.number = MessageRef(number));
+        let text = render(&extract(None, &talk, 1_500), talk.len());
+        let kept: Vec<&str> = facts.into_iter().filter(|fact| text.contains(fact)).collect();
+        let stays: Vec<&str> =
+            facts.into_iter().filter(|fact| !gone.is_some_and(|gone| fact.contains(gone))).collect();
+        assert_eq!(kept, stays, "{correction}: {text}");
+        assert!(text.contains(correction.trim_end_matches('.')), "{text}");
+    }
+}
+
+#[test]
 fn a_list_of_many_things_is_not_taken_for_routine() {
     let mut talk = conversation(&[("user", "Keep the list of our rooms.")]);
     for number in 1..=12 {

@@ -25,6 +25,9 @@ const SAME_STATEMENT: f64 = 0.6;
 const MAX_REVOKED_WORDS: usize = 10;
 /// Who settles something in passing does so in a few words.
 const MAX_SETTLING_WORDS: usize = 10;
+const MAX_SETTLING_TERMS: usize = 4;
+/// What a matter is called is said where it is settled, where it is settled anew, and little more.
+const MAX_OWN_TEXTS: u32 = 3;
 /// In a longer statement, what is denied is one thing among many.
 const MAX_DENIAL_WORDS: usize = 16;
 
@@ -43,14 +46,14 @@ pub(super) fn resolve(units: &mut [Unit], lexicon: &Lexicon) -> Vec<Option<usize
             let is_said_now = units[at].origin == Origin::User;
             let has_replaced = is_correction
                 && is_said_now
-                && (replace(units, at, &related, lexicon) || attach(units, at, lexicon));
+                && (replace(units, &mut newer, at, &related, lexicon) || attach(units, at, lexicon));
             if units[at].section == Section::Decisions && !has_replaced {
                 for before in touched(units, at, &related, lexicon) {
                     newer[before] = Some(at);
-                    units[at].corrects = true;
+                    units[at].corrects |= is_correction || is_said_again(units, before, at, lexicon);
                 }
             }
-            if denies(&units[at]) && replace(units, at, &related, lexicon) {
+            if denies(&units[at]) && replace(units, &mut newer, at, &related, lexicon) {
                 units[at].section = Section::Decisions;
             }
             if let Some(name) = assigned_name(&units[at].text)
@@ -140,12 +143,22 @@ fn least_common(earlier: &Unit) -> f64 {
     if earlier.section == Section::Goals { SAME_MATTER } else { LEAST_COMMON }
 }
 
-/// Marks the earlier statements that this one corrects, and what others have echoed of them. Returns whether there are any.
-fn replace(units: &mut [Unit], at: usize, related: &[usize], lexicon: &Lexicon) -> bool {
+/// Marks the statement that this one corrects, and what others have echoed of it. Returns whether there is one that it may correct.
+///
+/// Of several, it corrects the one that it has most in common with: `Room 4 has 130 seats now` leaves room 5 as it is. The others are not
+/// told without it.
+fn replace(
+    units: &mut [Unit],
+    newer: &mut [Option<usize>],
+    at: usize,
+    related: &[usize],
+    lexicon: &Lexicon,
+) -> bool {
     let texts = units.len();
-    let mut replaced = replaced_by(units, at, related, lexicon);
-    replaced.retain(|&before| units[before].is_by_user());
-    for &before in &replaced {
+    let mut alike = replaced_by(units, at, related, lexicon);
+    alike.retain(|&before| units[before].is_by_user());
+    alike.iter().for_each(|&before| newer[before] = Some(at));
+    if let Some(before) = closest(units, at, &alike, lexicon) {
         for &echo in related {
             let is_echo = units[echo].origin == Origin::Assistant
                 && overlap(&units[echo], &units[before], lexicon, texts, f64::min) > SAME_STATEMENT;
@@ -155,8 +168,35 @@ fn replace(units: &mut [Unit], at: usize, related: &[usize], lexicon: &Lexicon) 
         }
         units[before].is_gone = true;
     }
-    units[at].corrects |= !replaced.is_empty();
-    !replaced.is_empty()
+    units[at].corrects |= !alike.is_empty();
+    !alike.is_empty()
+}
+
+/// Of the statements that one may correct, the one that it has most in common with, numbers and names included. `None` if several things
+/// have as much. Of one thing said several times, the latest.
+fn closest(units: &[Unit], at: usize, alike: &[usize], lexicon: &Lexicon) -> Option<usize> {
+    let later = &units[at].terms.content;
+    let weigh = |ids: &mut dyn Iterator<Item = TermId>| -> f64 {
+        ids.map(|id| lexicon.distinction(id, units.len())).sum()
+    };
+    let likeness = |before: usize| {
+        let earlier = &units[before].terms.content;
+        let common = weigh(&mut earlier.iter().copied().filter(|id| later.contains(id)));
+        let whole = weigh(&mut earlier.iter().copied()).max(weigh(&mut later.iter().copied()));
+        let is_named = names_what_it_denies(&units[before], &units[at]);
+        f64::from(u8::from(is_named)) + common / whole.max(f64::MIN_POSITIVE)
+    };
+    let rated: Vec<(usize, f64)> = alike.iter().map(|&before| (before, likeness(before))).collect();
+    let best = rated.iter().map(|(_, likeness)| *likeness).fold(0.0, f64::max);
+    let mut closest = rated.iter().filter(|(_, likeness)| *likeness >= best).map(|(before, _)| *before);
+    let latest = closest.next()?;
+    let subject = |unit: &Unit| -> Vec<TermId> {
+        unit.terms.content.iter().copied().filter(|id| !lexicon.is_number(*id)).collect()
+    };
+    let is_same = |other: usize| {
+        subject(&units[other]) == subject(&units[latest]) && units[other].terms.numbers.len() <= 1
+    };
+    closest.all(is_same).then_some(latest)
 }
 
 /// Keeps a correction that says nothing of its subject together with what it corrects. Returns whether there is such a thing.
@@ -254,19 +294,20 @@ fn is_restated(units: &[Unit], before: usize, at: usize, lexicon: &Lexicon) -> b
         && overlap(earlier, later, lexicon, units.len(), f64::max) >= SAME_STATEMENT
 }
 
-/// Whether a short statement says something else of a matter that a short one has settled, and that few others are about: `The flyer is
-/// pink.`, `Lime would be nice for the flyer.`
+/// Whether a short statement says something else of a matter that a short one has settled, and that hardly any other is about: `The flyer
+/// is pink.`, `Lime would be nice for the flyer.`
 fn is_said_again(units: &[Unit], before: usize, at: usize, lexicon: &Lexicon) -> bool {
     let (earlier, later) = (&units[before], &units[at]);
-    let are_short = earlier.terms.words <= MAX_SETTLING_WORDS && later.terms.words <= MAX_SETTLING_WORDS;
+    let is_short = |unit: &Unit| {
+        unit.terms.words <= MAX_SETTLING_WORDS && unit.terms.content.len() <= MAX_SETTLING_TERMS
+    };
     let is_told =
         |one: &Unit, other: &Unit| one.terms.content.iter().any(|id| !other.terms.content.contains(id));
     let is_own = |id: &TermId| {
-        !lexicon.is_number(*id)
-            && earlier.terms.content.contains(id)
-            && lexicon.distinction(*id, units.len()) >= 1.0
+        !lexicon.is_number(*id) && earlier.terms.content.contains(id) && lexicon.texts(*id) <= MAX_OWN_TEXTS
     };
-    are_short
+    is_short(earlier)
+        && is_short(later)
         && earlier.is_by_user()
         && earlier.section != Section::Goals
         && later.origin == Origin::User

@@ -171,6 +171,11 @@ impl Lexicon {
         self.terms[id].is_identifier
     }
 
+    /// The number of texts with a term.
+    pub(super) fn texts(&self, id: TermId) -> u32 {
+        self.terms[id].texts
+    }
+
     /// How much it tells that two texts have a term in common: little, if many have it.
     pub(super) fn distinction(&self, id: TermId, texts: usize) -> f64 {
         let usual = u32::try_from(texts / 12).unwrap_or(u32::MAX).max(4);
