@@ -137,13 +137,14 @@ pub(crate) fn admin_service(
     readiness: impl Fn() -> Readiness + Send + Sync + 'static,
 ) -> Admin {
     let (metrics, tallies, settings) = (gateway.clone(), gateway.clone(), gateway.clone());
-    let windows = gateway.clone();
+    let (windows, requests) = (gateway.clone(), gateway.clone());
     Admin {
         readiness: Box::new(readiness),
         conversations,
         token,
         metrics: Box::new(move || metrics.metrics_text()),
         tallies: Box::new(move || tallies.tallies()),
+        in_flight: Box::new(move || requests.requests_in_flight()),
         settings: Box::new(move || settings.settings()),
         reloads,
         windows: Box::new(move || windows.learnt_windows()),

@@ -25,6 +25,7 @@ async fn requests_in_flight_are_limited() {
         assert_overloaded(&exchange(tidegate.address, post(path, &[], "{}")).await);
     }
     assert_eq!(metric(&tidegate, "tidegate_requests_in_flight", &[]).await, 3.0);
+    assert_eq!(admin(tidegate.admin, "/api/overview").await.json()["process"]["in_flight"], 3);
     assert_eq!(metric(&tidegate, "tidegate_overload_total", &["limit=\"requests\""]).await, 2.0);
     assert_eq!(admin(tidegate.admin, "/readyz").await.text(), "ready, overloaded\n");
     let lines = tidegate.access_log(2).await;

@@ -21,6 +21,9 @@ export const addPoint = (series, point) => {
   }
 };
 
+/** The requests of the minute before `now`. */
+export const sinceMinute = (series, now) => series.t.reduce((sum, time, at) => (time > now - 60_000 ? sum + (series.requests[at] ?? 0) : sum), 0);
+
 const join = {
   sum: values => values.reduce((all, [value]) => all + value, 0),
   max: values => Math.max(...values.map(([value]) => value)),

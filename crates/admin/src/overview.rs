@@ -27,6 +27,7 @@ pub(crate) struct Process {
     pub(crate) store_degraded: Option<&'static str>,
     pub(crate) records_messages: bool,
     pub(crate) draining: bool,
+    pub(crate) in_flight: u64,
 }
 
 /// The JSON form of a [`Tally`]. Unknown values are null.

@@ -248,6 +248,7 @@ impl Router {
             store_degraded: conversations.degraded().map(Degraded::reason),
             records_messages: conversations.records_messages(),
             draining: readiness() == Readiness::Draining,
+            in_flight: (self.admin.in_flight)(),
         }
     }
 

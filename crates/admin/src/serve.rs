@@ -33,6 +33,8 @@ pub struct Admin {
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
     /// The totals of all requests since the start, by route and model.
     pub tallies: Box<dyn Fn() -> Vec<ModelTally> + Send + Sync>,
+    /// How many requests of clients are under way.
+    pub in_flight: Box<dyn Fn() -> u64 + Send + Sync>,
     /// The active configuration.
     pub settings: Box<dyn Fn() -> Arc<Settings> + Send + Sync>,
     pub reloads: Arc<Reloads>,

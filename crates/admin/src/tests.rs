@@ -46,6 +46,7 @@ fn admin_with(
     let settings = Arc::new(settings.unwrap());
     Admin {
         readiness: Box::new(|| Readiness::Ready),
+        in_flight: Box::new(|| 0),
         conversations,
         token: None,
         metrics: Box::new(|| "counted 1\n".to_owned()),

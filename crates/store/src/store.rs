@@ -62,8 +62,8 @@ pub trait Store: FactStore + fmt::Debug + Send + Sync {
         delivery: Delivery,
     ) -> StoreFuture<'_, Written>;
 
-    /// Replaces the record pinned to a conversation, or removes it if `record` is `None`. Nothing else is ever overwritten;
-    /// pins are written by people.
+    /// Replaces the record pinned to a conversation, or removes it if `record` is `None`. Pins are written by people, so the last one
+    /// holds.
     fn pin(&self, key: ConversationKey, record: Option<Bytes>) -> StoreFuture<'_, ()>;
 
     /// Acquires or renews an exclusive lease on a conversation. Returns whether `holder` has it now. It expires after `duration`,

@@ -122,7 +122,7 @@ impl Registry<'_> {
         });
     }
 
-    /// Like [`Registry::by_reason`], but the label says what came of it.
+    /// Like [`Registry::by_reason`], but with the label `result`.
     fn by_result(&self, name: &'static str, help: &'static str, results: fn(&Counts) -> &ByReason) {
         self.count(name, help, move |counts, observer| {
             let mut sums = BTreeMap::new();

@@ -75,6 +75,7 @@ test('the overview has every figure with its plot, by route and by model', async
   assert.ok(answers.every(([, , bottom]) => bottom < 900), String(answers));
   assert.match(answers[0][1], /Saved \$\d+\.\d+ net, \d+\.\d % of \$/);
   assert.match(answers[1][1], /1 request refused\./);
+  assert.match(answers[3][1], /^.*\s*0 requests in flight, \d+ in the last minute, \d+ in the last 15 minutes with /s);
   assert.match(answers[2][1], /Answers begin after .+ Tidegate adds /);
   assert.ok(totals.left_out > 0 && totals.left_out < totals.masked + totals.folded, 'a message that stays masked is not counted again');
   assert.equal(await figure(page, 'edits').innerText(), String(totals.left_out));

@@ -54,7 +54,7 @@ const CARDS = [
     name: 'cached', title: 'Cached share of the prompt',
     figure: totals => percent(totals.cached_tokens, totals.prompt_tokens),
     exact: totals => `${count(totals.cached_tokens)} of ${count(totals.prompt_tokens)} tokens, as counted by the provider`,
-    note: totals => (totals.prompt_tokens === 0 ? '' : `${short(totals.cached_tokens)} of ${short(totals.prompt_tokens)} tokens`),
+    note: totals => (totals.prompt_tokens === 0 ? '' : `${short(totals.cached_tokens)} of ${short(totals.prompt_tokens)} tokens, as counted by the provider`),
     lines: [{ label: 'cached', color: '--own' }],
     columns: series => [series.cached_tokens.map((cached, index) => (series.prompt_tokens[index] > 0 ? cached / series.prompt_tokens[index] : null))],
     max: 1, value: ratio => (ratio === null ? share(null) : `${Math.round(ratio * 100)} %`),
@@ -166,7 +166,7 @@ const failing = ({ errors, rate_limited: limited, refusals, degraded, would_refu
 
 const slow = totals => (totals.latency_p50_us === null ? ['No answers yet.', ''] : [`Answers begin after ${micros(totals.latency_p50_us)} (p99 ${micros(totals.latency_p99_us)}). Tidegate adds ${micros(totals.overhead_p50_us)} (p99 ${micros(totals.overhead_p99_us)}).`, '']);
 
-/** The cards of each question; `update(totals, series, { step, range, started, rescued })` takes the lengths in words, and when the process started. `more` has further nodes for a group. */
+/** The cards of each question; `update(totals, series, { step, range, started, rescued, inFlight, lastMinute })` takes the lengths in words, when the process started, and what happens now. `more` has further nodes for a group. */
 export const cards = (signal, more = {}) => {
   const all = Object.fromEntries(CARDS.map(spec => [spec.name, card(signal, spec)]));
   const answers = Object.fromEntries(GROUPS.map(({ name }) => [name, element('p', { class: 'short-answer' })]));
@@ -180,7 +180,7 @@ export const cards = (signal, more = {}) => {
     Object.values(all).forEach(entry => entry.update(totals, series, lengths));
     const shown = {
       saved: saved(totals), failing: failing(totals, lengths.rescued), slow: slow(totals),
-      now: [`${plural(totals.requests, 'request')} in the last ${lengths.range}, ${short(totals.tokens_after)} prompt tokens forwarded.`, ''],
+      now: [`${plural(lengths.inFlight, 'request')} in flight, ${count(lengths.lastMinute)} in the last minute, ${count(totals.requests)} in the last ${lengths.range} with ${short(totals.tokens_after)} prompt tokens forwarded.`, ''],
     };
     for (const [name, [text, tone]] of Object.entries(shown)) {
       setText(answers[name], text);

@@ -116,7 +116,7 @@ const facts = one => [
   ['Avoided', gainOrLoss(avoided(one)), 'before the cost of summaries'],
   ...(one.observed > 0 ? [['With all plans applied', `${short(one.tokens_planned)} (${saving(one.tokens_before, one.tokens_planned)})`,
     `${count(one.observed)} of ${plural(one.turns, 'turn')} only observed${one.planned_cost_usd === null || one.unedited_cost_usd === null ? '' : `; would have avoided ${money(one.unedited_cost_usd - one.planned_cost_usd)}`}`]] : []),
-  ['Cached share', percent(one.cached_tokens, one.prompt_tokens), `${short(one.cached_tokens)} of ${short(one.prompt_tokens)} tokens`],
+  ['Cached share', percent(one.cached_tokens, one.prompt_tokens), `${short(one.cached_tokens)} of ${short(one.prompt_tokens)} tokens, as counted by the provider`],
   ['Completion tokens', count(one.completion_tokens)],
   ['Last seen', timeOf(one.last), ['first ', timeOf(one.first)]],
   ['Notes', one.stop_hint === null && one.refusals === 0 && one.errors === 0 && one.degraded === 0 ? 'none' : notes(one), one.stop_hint === null ? null : `no progress for ${plural(one.stop_hint, 'turn')}`],

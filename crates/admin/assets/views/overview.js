@@ -3,7 +3,7 @@ import { attempt, get, retryWhileUnreachable } from '../api.js';
 import { badge, element, field, setOptions, setText, scrollBox } from '../dom.js';
 import { count, exactMoney, fullTime, isOnlyObserved, money, percent, plural, saving, share, shortened, span, timeOf } from '../format.js';
 import { follow, isPaused, oneAtATime } from '../live.js';
-import { addPoint, resample, stepOf, withoutPast } from '../series.js';
+import { addPoint, resample, sinceMinute, stepOf, withoutPast } from '../series.js';
 import { table } from '../table.js';
 import { cards } from './cards.js';
 import { recent } from './recent.js';
@@ -84,7 +84,7 @@ export const overview = ({ signal }) => {
     if (quiet) return;
     const step = stepOf(chosen.range);
     const rescued = page.outcomes.find(({ name }) => name === 'rescued')?.count ?? 0;
-    figures.update(page.totals, withoutPast(resample(series, step), page.process.started - step), { step: span(step), range: rangeText(chosen.range), started: page.process.started, rescued });
+    figures.update(page.totals, withoutPast(resample(series, step), page.process.started - step), { step: span(step), range: rangeText(chosen.range), started: page.process.started, rescued, inFlight: page.process.in_flight, lastMinute: sinceMinute(series, page.now) });
     routes.update(page.routes);
     models.update(page.models.map(row => ({ ...row, names: row.name === 'other' ? latest.unknown(seen.model) : [] })));
     statuses.update(page.statuses);

@@ -138,12 +138,17 @@ impl Gateway {
         Load {
             memory: kinds,
             memory_limit: memory.limit(),
-            requests: self.overload.requests() as u64,
+            requests: self.requests_in_flight(),
             connections: connections.open() as u64,
             queued: self.heavy.queued() as u64,
             refused: self.overload.refusals().collect(),
             store: self.conversations.store_size().map(|size| (size.bytes, size.evicted)),
         }
+    }
+
+    /// How many requests of clients are under way.
+    pub fn requests_in_flight(&self) -> u64 {
+        self.overload.requests() as u64
     }
 
     /// Whether requests are refused because a limit of the process is reached, or nearly so.

@@ -114,7 +114,7 @@ impl Overload {
         self.last_refusal.store(self.millis().max(1), Ordering::Relaxed);
     }
 
-    /// The limit that has just refused something, or whose refusals are about to begin.
+    /// Whether a limit has just refused something, or is about to.
     pub(crate) fn is_overloaded(&self) -> bool {
         let last = self.last_refusal.load(Ordering::Relaxed);
         self.is_crowded()
