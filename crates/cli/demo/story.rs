@@ -91,8 +91,10 @@ impl Story {
     }
 
     fn why_not(&mut self, turn: usize, edits: Edits) -> &'static [&'static str] {
-        let masks = matches!(self.strategy, Strategy::Masking | Strategy::Hybrid);
-        let waits = masks && turn >= FIRST_DUE && edits == Edits::default() && !self.has_explained_waiting;
+        let waits = self.strategy.masks()
+            && turn >= FIRST_DUE
+            && edits == Edits::default()
+            && !self.has_explained_waiting;
         self.has_explained_waiting |= waits;
         if waits { WAITS } else { &[] }
     }

@@ -7,7 +7,6 @@ use tidegate_config::strategy_name;
 use tidegate_context::{Place, PlacedExcerpt};
 use tidegate_engine::{Kind, Tokens};
 use tidegate_explain::figures::{Source, duration, printable, tokens};
-use tidegate_explain::folding::folds;
 use tidegate_explain::{Case, Ending, Fate, Insertion, figures, folding, grouped, recalling};
 use tidegate_tokens::Fit;
 
@@ -21,11 +20,11 @@ pub(super) fn render(name: &str, case: &Case<'_>) -> String {
     );
     section(&mut out, None, messages(case));
     section(&mut out, Some("budget"), budget(case));
-    if figures::masks(case.request.strategy) {
+    if case.request.strategy.masks() {
         section(&mut out, Some("masking"), masking(case));
         notes(&mut out, &[figures::note(case).to_owned()]);
     }
-    if folds(case.request.strategy) {
+    if case.request.strategy.folds() {
         section(&mut out, Some("folding"), fold(case));
         notes(&mut out, &folding::notes(case));
     }
@@ -289,7 +288,6 @@ fn hint(case: &Case<'_>) -> String {
         Some(_) => "or use a model with a larger window",
         None => "or set the model's real window in `[models.\"NAME\"] window = …`",
     };
-    let keep =
-        if figures::masks(case.request.strategy) { " keep less unmasked (`context.mask.keep`)," } else { "" };
+    let keep = if case.request.strategy.masks() { " keep less unmasked (`context.mask.keep`)," } else { "" };
     format!("it is {over} tokens over: send less, request a shorter response (`max_tokens`),{keep} {window}")
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 use tidegate_config::Summarizer;
 use tidegate_context::model_table;
-use tidegate_engine::Strategy;
 use tidegate_explain::grouped;
 use tidegate_replay::{Comparison, Kind, Setup};
 use tidegate_tokens::Fit;
@@ -88,9 +87,8 @@ fn uses_llm_summarizer(setup: &Setup, comparison: &Comparison) -> bool {
     pairs.any(|(policy, model)| {
         let context = policy.context(&setup.settings, model);
         context.is_some_and(|context| {
-            let folds = matches!(context.strategy, Strategy::Summarization | Strategy::Hybrid);
             let summarizer = setup.settings.summarizers.get(&context.fold.summarizer);
-            folds && matches!(summarizer, Some(Summarizer::Llm(_)))
+            context.strategy.folds() && matches!(summarizer, Some(Summarizer::Llm(_)))
         })
     })
 }

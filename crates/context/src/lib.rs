@@ -97,4 +97,4 @@ pub use source::{OwnedSource, OwnedSpeaker};
 pub use state::ConversationState;
 pub use summary_message::SummaryMessage;
 pub use tidegate_wire::Dialect;
-pub use turn::{Action, Event, FoldWait, Turn};
+pub use turn::{Action, Event, FoldWait, Turn, is_awaited};

@@ -80,11 +80,9 @@ impl ConversationState {
     pub(crate) fn render(&mut self, input: &TurnInput) {
         let renderer = self.renderer(input);
         let notes = renderer.pinned.map(|text| PinnedMessage::new(text, &renderer));
-        let summaries = match input.strategy {
-            Strategy::Summarization | Strategy::Hybrid => {
-                self.folds.iter().map(|fold| SummaryMessage::new(fold, &renderer)).collect()
-            }
-            Strategy::Passthrough | Strategy::Masking | Strategy::Window => Vec::new(),
+        let summaries = match input.strategy.folds() {
+            true => self.folds.iter().map(|fold| SummaryMessage::new(fold, &renderer)).collect(),
+            false => Vec::new(),
         };
         (self.summaries, self.notes) = (summaries, notes);
         self.rendered_for = Some((input.outline.dialect, input.model.clone()));

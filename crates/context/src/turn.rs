@@ -6,7 +6,7 @@ use crate::{
     MadeFold, MeasureError, Measured, Measurement, Outcome, Rule, TurnInput, Unedited,
 };
 use std::sync::Arc;
-use tidegate_config::FoldMode;
+use tidegate_config::{Fold, FoldMode};
 use tidegate_engine::{Cause, FoldJob, Verdict};
 
 /// One turn under way.
@@ -232,9 +232,7 @@ impl Turn {
         let context = &self.input.context;
         match self.wait {
             FoldWait::Always => true,
-            FoldWait::AsConfigured => {
-                self.may_fold() && (job.is_urgent() || context.fold.mode == FoldMode::Inline)
-            }
+            FoldWait::AsConfigured => self.may_fold() && is_awaited(job, &context.fold),
         }
     }
 
@@ -243,4 +241,10 @@ impl Turn {
         let context = &self.input.context;
         !context.observe || context.fold.summarizer == EXTRACTIVE
     }
+}
+
+/// Whether a request waits for its summary where the policy makes any.
+#[must_use]
+pub fn is_awaited(job: &FoldJob, fold: &Fold) -> bool {
+    job.is_urgent() || fold.mode == FoldMode::Inline
 }

@@ -9,8 +9,8 @@ use crate::trim::{self, Trimming};
 use crate::turns::dialogue;
 use crate::window::{Windowed, window};
 use crate::{
-    Cause, Conversation, Decision, FoldJob, Folded, Memory, Message, Plan, Policy, Strategy, Timestamp,
-    Tokens, Verdict, Waypoint,
+    Cause, Conversation, Decision, FoldJob, Folded, Memory, Message, Plan, Policy, Timestamp, Tokens,
+    Verdict, Waypoint,
 };
 
 /// The arguments of [`decide`](fn@crate::decide).
@@ -56,7 +56,7 @@ impl Edits {
     /// Plans the edits of a first attempt that uses this summary.
     fn with_summary(folded: Option<Folded>, inputs: &Inputs<'_>) -> Edits {
         let Inputs { conversation, memory, policy, now } = *inputs;
-        let folded = folded.filter(|_| folds(policy.strategy));
+        let folded = folded.filter(|_| policy.strategy.folds());
         let timing = fold_timing(conversation, memory, folded.as_ref(), &policy.fold, now);
         let (masking, trimming) = (Masking::NONE, Trimming::NONE);
         let mut edits = Edits { folded, masking, trimming, timing, windowed: None, is_retry: false };
@@ -65,7 +65,7 @@ impl Edits {
         if let Some(replayed) = &replayed {
             edits.trimming = replayed.trimming();
         }
-        if masks(policy.strategy) {
+        if policy.strategy.masks() {
             let trimmed = edits.trimming.applied(conversation.messages);
             let conversation = Conversation { messages: &trimmed, ..*conversation };
             edits.masking = mask(&conversation, memory, &policy.mask, now, edits.folded.as_ref());
@@ -165,7 +165,7 @@ impl Edits {
     /// Returns the summary that is due, if any.
     fn wanted(&self, inputs: &Inputs<'_>, fits: bool) -> Option<FoldJob> {
         let Inputs { conversation, memory, policy, .. } = *inputs;
-        if !folds(policy.strategy) {
+        if !policy.strategy.folds() {
             return None;
         }
         let outlook = Outlook {
@@ -255,20 +255,6 @@ impl Edits {
 /// The tokens of the request as the client sent it.
 pub(crate) fn tokens_as_sent(conversation: &Conversation<'_>) -> Tokens {
     conversation.messages.iter().map(|message| message.tokens).sum::<Tokens>() + conversation.fixed
-}
-
-fn folds(strategy: Strategy) -> bool {
-    match strategy {
-        Strategy::Summarization | Strategy::Hybrid => true,
-        Strategy::Passthrough | Strategy::Masking | Strategy::Window => false,
-    }
-}
-
-fn masks(strategy: Strategy) -> bool {
-    match strategy {
-        Strategy::Masking | Strategy::Hybrid => true,
-        Strategy::Passthrough | Strategy::Summarization | Strategy::Window => false,
-    }
 }
 
 fn last_digest(messages: &[Message]) -> Option<crate::Digest> {

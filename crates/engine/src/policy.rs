@@ -30,6 +30,26 @@ pub enum Strategy {
     Window,
 }
 
+impl Strategy {
+    /// Whether it masks and trims old observations.
+    #[must_use]
+    pub fn masks(self) -> bool {
+        match self {
+            Strategy::Masking | Strategy::Hybrid => true,
+            Strategy::Passthrough | Strategy::Summarization | Strategy::Window => false,
+        }
+    }
+
+    /// Whether it makes summaries.
+    #[must_use]
+    pub fn folds(self) -> bool {
+        match self {
+            Strategy::Summarization | Strategy::Hybrid => true,
+            Strategy::Passthrough | Strategy::Masking | Strategy::Window => false,
+        }
+    }
+}
+
 /// How much of the end of a conversation a pass leaves alone. The unresolved tail stays in any case.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keep {

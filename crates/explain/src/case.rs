@@ -1,5 +1,4 @@
 use crate::fate::{self, Fate};
-use crate::folding::folds;
 use bytes::Bytes;
 use std::sync::Arc;
 use thiserror::Error;
@@ -119,7 +118,7 @@ impl<'a> Case<'a> {
     #[must_use]
     pub fn recalls(&self) -> bool {
         self.request.route.context.recall.auto
-            && (folds(self.request.strategy) || self.request.strategy == Strategy::Window)
+            && (self.request.strategy.folds() || self.request.strategy == Strategy::Window)
     }
 
     /// Returns the resolved value of a setting of the route's context, as TOML.

@@ -1,7 +1,6 @@
 //! The action on each message of a request, and the reason for it.
 
 use crate::Request;
-use crate::folding::folds;
 use std::collections::HashMap;
 use tidegate_context::Assessment;
 use tidegate_engine::{Kind, Message, Role, Strategy, Tokens, unresolved_from};
@@ -210,7 +209,7 @@ fn why(
         Why::HeadOrTail
     } else if plan.trimmed.binary_search(&index).is_ok() {
         if request.route.context.observe { Why::ObservedAnswered } else { Why::Answered }
-    } else if folds(request.strategy)
+    } else if request.strategy.folds()
         && (request.strategy == Strategy::Summarization || message.kind == Kind::Speech)
     {
         why_unfolded(index, request, assessment)

@@ -2,7 +2,7 @@
 
 use crate::case::CaseKind;
 use crate::fate::{Action, Why};
-use crate::folding::{Insertion, folds};
+use crate::folding::Insertion;
 use crate::grouped;
 use crate::{Case, Ending};
 use std::time::Duration;
@@ -66,14 +66,6 @@ pub fn sources(case: &Case<'_>) -> (Source, Source) {
         ContextWindow::Unknown => Source::Unknown,
     };
     (entry, window)
-}
-
-/// Whether a strategy masks observations.
-pub fn masks(strategy: Strategy) -> bool {
-    match strategy {
-        Strategy::Masking | Strategy::Hybrid => true,
-        Strategy::Passthrough | Strategy::Summarization | Strategy::Window => false,
-    }
 }
 
 /// By how many tokens the planned request exceeds its budget.
@@ -141,7 +133,7 @@ pub fn verdict(case: &Case<'_>) -> String {
     } else if case.request.route.context.observe {
         let folded = plan.folded.as_ref().map_or(0, |folded| folded.removed.len());
         let would = match (folded, plan.masked.len()) {
-            (0, 0) if folds(case.request.strategy) => "nothing would be changed".to_owned(),
+            (0, 0) if case.request.strategy.folds() => "nothing would be changed".to_owned(),
             (0, 0) => "nothing would be masked".to_owned(),
             (0, masked) => format!("{} would be masked", counted(masked, "message")),
             (folded, 0) => format!("{} would be folded", counted(folded, "message")),

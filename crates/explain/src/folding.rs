@@ -3,9 +3,9 @@
 use crate::case::CaseKind;
 use crate::figures::{self, tokens};
 use crate::{Case, Ending};
-use tidegate_config::{FoldMode, FoldRole, Summarizer};
-use tidegate_context::{DueFold, OwnKind, Place};
-use tidegate_engine::{Cause, Message, Strategy, Tokens};
+use tidegate_config::{FoldRole, Summarizer};
+use tidegate_context::{DueFold, OwnKind, Place, is_awaited};
+use tidegate_engine::{Cause, Message, Tokens};
 
 /// A text that Tidegate adds to the request, as a message or in one of the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,14 +50,6 @@ pub fn titles(own: &[Insertion]) -> String {
     own.iter().map(Insertion::title).collect::<Vec<_>>().join(" and ")
 }
 
-/// Whether a strategy makes summaries.
-pub fn folds(strategy: Strategy) -> bool {
-    match strategy {
-        Strategy::Summarization | Strategy::Hybrid => true,
-        Strategy::Passthrough | Strategy::Masking | Strategy::Window => false,
-    }
-}
-
 impl Case<'_> {
     /// Returns what Tidegate adds to the request, and where.
     pub fn insertions(&self) -> Vec<(Place, Insertion)> {
@@ -92,9 +84,8 @@ impl Case<'_> {
 
     /// Whether a summary is due but only the next request would get it.
     pub fn is_folded_later(&self) -> bool {
-        let waits =
-            |due: &DueFold| due.job.is_urgent() || self.request.route.context.fold.mode == FoldMode::Inline;
-        self.summary().is_some() && self.due.as_ref().is_some_and(|due| !waits(due))
+        let fold = &self.request.route.context.fold;
+        self.summary().is_some() && self.due.as_ref().is_some_and(|due| !is_awaited(&due.job, fold))
     }
 
     /// Whether a summary is due but would not make the request shorter.

@@ -44,8 +44,8 @@ pub fn page(case: &Case<'_>, range: &Range<usize>) -> Value {
             "saved": plan.before.saturating_sub(plan.after).0,
             "after": plan.after.0,
         }),
-        "masking": if figures::masks(case.request.strategy) { masking(case) } else { Value::Null },
-        "folding": if folding::folds(case.request.strategy) { fold(case) } else { Value::Null },
+        "masking": if case.request.strategy.masks() { masking(case) } else { Value::Null },
+        "folding": if case.request.strategy.folds() { fold(case) } else { Value::Null },
         "verdict": verdict(case),
         "model": model(case),
     });

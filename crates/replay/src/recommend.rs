@@ -84,7 +84,7 @@ fn is_within(policy: &Policy, context: &Context, figures: &Figures, bounds: &Bou
 /// a window of its own.
 fn masks_below(policy: &Policy, context: &Context, setup: &Setup) -> bool {
     let is_route = matches!(policy.kind, Kind::Route(_));
-    if is_route || !matches!(policy.strategy(context), Strategy::Masking | Strategy::Hybrid) {
+    if is_route || !policy.strategy(context).masks() {
         return false;
     }
     let configured = setup.settings.routes.first().map(|route| route.context.mask.policy.keep);
@@ -120,7 +120,7 @@ fn snippet(policy: &Policy, context: &Context) -> String {
     }
     let strategy = policy.strategy(context);
     let mut lines = format!("[context]\nstrategy = \"{}\"\n", strategy_name(strategy));
-    if matches!(strategy, Strategy::Masking | Strategy::Hybrid) {
+    if strategy.masks() {
         let (keep, pace) = (toml(context.mask.policy.keep), paced(context.mask.policy.pace));
         lines += &format!("\n[context.mask]\nkeep = {keep}\npace = {pace}\n");
     }
@@ -136,7 +136,7 @@ fn snippet(policy: &Policy, context: &Context) -> String {
             lines += &format!("exclude_tools = [{}]\n", globs.join(", "));
         }
     }
-    if matches!(strategy, Strategy::Summarization | Strategy::Hybrid) {
+    if strategy.folds() {
         lines += &format!("\n[context.fold]\nkeep = {}\n", toml(context.fold.keep));
     }
     lines

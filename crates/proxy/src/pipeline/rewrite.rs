@@ -104,9 +104,8 @@ pub(crate) async fn rewrite(
     let served = served_model(deployment.as_deref().unwrap_or(name), long.is_some());
     let model = long.unwrap_or(model);
     let learnt_window = gateway.windows.get(&route.upstream, &served);
-    let folds = matches!(strategy, Strategy::Summarization | Strategy::Hybrid);
     // What summaries have cost counts toward the limit under any strategy.
-    let state = conversation_state(&recalled, folds || spent.is_some());
+    let state = conversation_state(&recalled, strategy.folds() || spent.is_some());
     let reported_factor = gateway.calibrations.factor(identity, &model);
     let default = TurnInput::new(body, outline, context, model);
     let input = TurnInput {
