@@ -122,3 +122,58 @@ async fn strangers_do_not_share_cost() {
     let reply = exchange(tidegate.admin, format!("PUT {path} HTTP/1.1\r\n{head}\r\nnotes")).await;
     assert_eq!((reply.status, reply.error_code().as_str()), (409, "unnamed_conversation"));
 }
+
+/// Each one's limit is its own, even if others have sent the same requests: what a request has cost does not depend on how many have
+/// sent it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_strangers_with_equal_requests_spend_their_own() {
+    const STRANGERS: usize = 50;
+    let (redis, upstream) = (RedisServer::start().await, MockUpstream::start().await);
+    // $2.5 per million tokens: everybody may send four requests.
+    upstream.answer(answering("hello", 1_000_000));
+    let folding = "[context.fold]\nmode = \"inline\"\nwhen = { user_turns = 2 }\nkeep = { user_turns = 1 }\n";
+    for strategy in ["passthrough", "masking", "summarization", "hybrid"] {
+        let settings =
+            format!("[context]\nstrategy = \"{strategy}\"\n{folding}[context.limits]\nmax_cost_usd = 9.0\n");
+        let processes = [
+            start(&redis.url(), &settings, &upstream).await,
+            start(&redis.url(), &settings, &upstream).await,
+        ];
+        let mut clients =
+            [Client::connect(processes[0].address).await, Client::connect(processes[1].address).await];
+        let long = "about the harbour and its tides, ".repeat(100);
+        let user = |text: &str| json!({ "role": "user", "content": format!("{text} {long}") });
+        let owner = format!("Bearer {strategy}");
+        let mut folded = 0;
+        for turn in 0..5 {
+            for stranger in 0..STRANGERS {
+                let mut messages = Vec::new();
+                for number in 0..=turn {
+                    // The first two requests are everybody's.
+                    let own = if number < 2 { String::new() } else { format!(" of stranger {stranger}") };
+                    messages.push(user(&format!("question {number}{own}")));
+                    messages.push(json!({ "role": "assistant", "content": "hello" }));
+                }
+                messages.pop();
+                let body = json!({ "model": "gpt-4o", "messages": messages }).to_string();
+                let client = &mut clients[(stranger + turn) % 2];
+                client.send(post(CHAT, &[("authorization", &owner)], body)).await;
+                let reply = client.reply().await;
+                let expected = if turn < 4 { 200 } else { 422 };
+                assert_eq!(
+                    reply.status,
+                    expected,
+                    "{strategy}, stranger {stranger}, turn {turn}: {}",
+                    reply.text()
+                );
+                folded += usize::from(
+                    reply
+                        .header("x-tidegate-edits")
+                        .is_some_and(|edits| edits.contains("folded=") && !edits.contains("folded=0")),
+                );
+            }
+        }
+        let folds = matches!(strategy, "summarization" | "hybrid");
+        assert!(!folds || folded > STRANGERS, "{strategy}: only {folded} requests were folded");
+    }
+}

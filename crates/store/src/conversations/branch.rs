@@ -34,7 +34,8 @@ pub struct Branch {
 pub struct BranchNote {
     /// The generation of the recorded conversation. If that was deleted since, so is the branch.
     pub generation: Generation,
-    /// What the branch has cost so far, in billionths of a dollar.
+    /// What the branch has cost so far, in billionths of a dollar. Sent again, a request costs no more: nobody can tell a client that
+    /// repeats itself from a stranger who says the same.
     pub spent: u64,
     /// The request that has asked for a summary that is not in use yet: summaries are made there, one at a time.
     pub folding: Option<ConversationKey>,
@@ -60,24 +61,25 @@ impl Conversations {
         let generation = recorded.generation;
         let current = |recalled: &Recalled| BranchNote::of(recalled).generation == generation;
         let decides = |recalled: &Recalled| !recalled.memory.waypoints().is_empty() && current(recalled);
-        // A request that was passed on unedited has decided nothing, but has cost something.
-        let costs = |recalled: &Recalled| if current(recalled) { BranchNote::of(recalled).spent } else { 0 };
-        let mut spent = costs(&own);
-        let mut found = Some(own).filter(decides);
-        if found.is_none() {
-            spent = spent.max(costs(&previous));
-            found = Some(previous).filter(decides);
-        }
-        if found.is_none() {
+        // A request that was passed on unedited has decided nothing, but has cost something. What this very request has cost before
+        // does not count: a stranger may have sent the same.
+        let costs = |recalled: &Recalled| {
+            let note = recalled.pinned.as_deref().and_then(BranchNote::parse);
+            note.filter(|note| note.generation == generation).map(|note| note.spent)
+        };
+        let mut spent = costs(&previous);
+        let mut found = [own, previous].into_iter().find(decides);
+        if found.is_none() || spent.is_none() {
             let earlier = branch.previous.iter().skip(1).chain(branch.stems.iter().skip(1));
             // Requests that end with this answer are not the one before, but perhaps those of strangers.
             let others = branch.stems.first().into_iter().chain(&branch.anchors);
             let count = earlier.clone().count();
             let all = self.recall_all(earlier.chain(others).copied()).await;
-            let until = all.iter().take(count).position(decides).map_or(count, |at| at + 1);
-            spent = all[..until].iter().map(costs).fold(spent, u64::max);
-            found = all.into_iter().find(decides);
+            // The latest, which includes what those before it have cost.
+            spent = spent.or_else(|| all[..count].iter().find_map(costs));
+            found = found.or_else(|| all.into_iter().find(decides));
         }
+        let spent = spent.unwrap_or_default();
         let Some(mut found) = found else {
             let Recalled { degraded, is_unavailable, .. } = recorded;
             let note = BranchNote { generation, spent, ..BranchNote::default() };
@@ -116,7 +118,13 @@ impl Conversations {
         note: BranchNote,
     ) -> Result<(), Degraded> {
         let mut writes = JoinSet::new();
-        for (key, note) in branch.places(note) {
+        for (key, mut note) in branch.places(note) {
+            // A stranger who has sent the same request may go on by now: what that has cost must stay known.
+            if branch.own.first() == Some(&key)
+                && let Some(known) = self.known_note(key).filter(|known| known.generation == note.generation)
+            {
+                note.spent = note.spent.max(known.spent);
+            }
             let (this, waypoint, fold) = (self.clone(), waypoint.clone(), fold.clone());
             writes.spawn(async move { this.save_at(key, waypoint, fold, note).await });
         }
@@ -148,9 +156,13 @@ impl Conversations {
         before: BranchNote,
         spent: u64,
     ) -> Result<(), Degraded> {
-        let known = self.local.get(key).map(|cached| BranchNote::of(&cached.recalled(None)));
-        let folding = known.map_or(before.folding, |known| known.folding);
+        let folding = self.known_note(key).map_or(before.folding, |known| known.folding);
         self.save_note(key, BranchNote { spent, folding, ..before }).await
+    }
+
+    /// What rides on the state of a request, as far as this process knows.
+    fn known_note(&self, key: ConversationKey) -> Option<BranchNote> {
+        self.local.get(key).map(|cached| BranchNote::of(&cached.recalled(None)))
     }
 
     /// Replaces what rides on the state of a request.
