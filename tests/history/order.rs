@@ -2,11 +2,12 @@
 
 use super::scene::{OWNER, Scene, answer, ask, said, texts};
 use crate::support::client::{CHAT, Client, exchange, post, request};
+use crate::support::tidegate::Tidegate;
 use crate::support::{until, within};
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::Duration;
-use tidegate_testkit::{Answer, Gate, TcpProxy};
+use tidegate_testkit::{Answer, Gate, MockUpstream, RedisServer, TcpProxy};
 use tokio::task::JoinSet;
 
 #[tokio::test]
@@ -168,6 +169,33 @@ async fn a_turn_whose_answer_did_not_arrive_is_there_once() {
         assert_eq!(exchange(scene.address(0), delete).await.status, 204);
         expected = scene.said(0, "u1").await;
     }
+}
+
+/// What the turn before has cost is known when the next one begins, however many wait for it.
+#[tokio::test]
+async fn turns_that_wait_for_each_other_keep_to_the_limit() {
+    let (redis, upstream) = (RedisServer::start().await, MockUpstream::start().await);
+    // $2.5 for each answer.
+    upstream.answer(Answer::json(
+        200,
+        json!({ "choices": [{ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": "a" } }],
+            "usage": { "prompt_tokens": 1_000_000, "completion_tokens": 0 } }),
+    ));
+    let config = format!(
+        "[store]\nurl = \"{}\"\ntimeout = \"10s\"\n[conversation]\nturn_timeout = \"120s\"\n\
+         [context]\nhistory = \"proxy\"\n[context.limits]\nmax_cost_usd = 4.0\n",
+        redis.url()
+    );
+    let processes = [Tidegate::start(&config, &upstream).await, Tidegate::start(&config, &upstream).await];
+    let mut tasks = JoinSet::new();
+    for number in 0..8 {
+        let address = processes[number % 2].address;
+        tasks.spawn(async move { ask(address, &[], &[said(&format!("u{number}"))]).await.status });
+    }
+    let mut statuses = tasks.join_all().await;
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 200, 422, 422, 422, 422, 422, 422]);
+    assert_eq!(upstream.requests().len(), 2);
 }
 
 /// A retry that fails leaves the turn as it was.

@@ -25,6 +25,16 @@ pub struct Recalled {
 }
 
 impl Recalled {
+    /// This, if it belongs to the generation; else nothing.
+    #[must_use]
+    pub fn in_generation(self, generation: Generation) -> Recalled {
+        if self.generation == generation {
+            return self;
+        }
+        let Recalled { degraded, is_unavailable, .. } = self;
+        Recalled { generation, degraded, is_unavailable, ..Recalled::default() }
+    }
+
     /// Whether the store already has this decision from a moment ago, so that a retry need not write it again.
     #[must_use]
     pub fn has_waypoint(&self, waypoint: &Waypoint) -> bool {

@@ -15,7 +15,7 @@ use crate::pipeline::identify::{Access, branch_points, identify, is_known};
 use crate::pipeline::put_back::{may_have_recalled, put_back};
 use crate::pipeline::recall::recall;
 use crate::pipeline::receive::{Received, deployment, names_deployment};
-use crate::pipeline::restore::restore;
+use crate::pipeline::restore::{begin_turn, restore};
 use crate::pipeline::rewrite::{Draft, Rewritten, asks_long_window, log_mistake, rewrite};
 use crate::pipeline::route::{limits_cost, may_match, route, strategy};
 use crate::pipeline::send::in_step;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use tidegate_config::{History, Limits, Route};
 use tidegate_context::{Ending, MeasureError, dollars, needs_turn, promises};
 use tidegate_engine::Strategy;
-use tidegate_store::{Degraded, Generation, Recalled};
+use tidegate_store::{Degraded, Generation, Recalled, TurnLease};
 use tidegate_telemetry::SpanParent;
 use tidegate_telemetry::names::span;
 use tidegate_wire::{Dialect, Outline};
@@ -109,22 +109,29 @@ impl<'a> Managed<'a> {
         let Some((mut body, mut outline)) = chat.filter(|_| is_edited) else {
             return Ok(Edited { head, sent, folder, rewritten: None });
         };
-        let (recalled, spent) = in_step(&spans, span::RECALL, self.recall(&mut folder, &outline)).await?;
+        // First: the turn before decides what there is to recall, and what it has cost.
+        let lease = match self.holds_history() {
+            true => Some(in_step(&spans, span::RESTORE, self.begin_turn(&folder, &outline)).await?),
+            false => None,
+        };
+        let (mut recalled, mut spent) =
+            in_step(&spans, span::RECALL, self.recall(&mut folder, &outline)).await?;
         self.admit(&mut folder, &recalled, &outline)?;
         let mut turn = None;
-        if self.holds_history() {
-            if outline.is_elsewhere() {
-                return Err(Refusal::TwoHistories);
-            }
-            let settings = &self.snapshot.settings.conversation;
-            let Some(identity) = &folder.identity else {
-                return Err(Refusal::NoConversation { header: settings.header.clone() });
-            };
-            let (gateway, wait) = (&worker.gateway, settings.turn_timeout);
-            let restoring = restore(gateway, identity, &head.headers, (body, outline), wait, &folder.lane);
+        if let Some((lease, identity)) = lease.zip(folder.identity.clone()) {
+            let (gateway, lane) = (&worker.gateway, folder.lane.clone());
+            let restoring = restore(gateway, &identity, &head.headers, (body, outline), lease, &lane);
             let restored = in_step(&spans, span::RESTORE, restoring).await?;
-            (body, outline, turn) = (restored.body, restored.outline, Some(restored.turn));
+            (body, outline) = (restored.body, restored.outline);
             (head, sent) = (with_readable_answer(uncompressed(head)), body.clone());
+            let generation = restored.turn.generation;
+            if recalled.generation != generation {
+                // The conversation was deleted in between: nothing of it may come back.
+                (recalled, spent) = self.recall(&mut folder, &outline).await?;
+                recalled = recalled.in_generation(generation);
+                folder.generation = generation;
+            }
+            turn = Some(restored.turn);
         }
         if !self.holds_history()
             && may_have_recalled(&self.route.context, &outline)
@@ -171,6 +178,18 @@ impl<'a> Managed<'a> {
             return Err(refusal);
         }
         Ok(Edited { head, sent, folder, rewritten: Some(rewritten) })
+    }
+
+    /// Waits until no other turn runs of a conversation whose history is ours to keep.
+    async fn begin_turn(&self, folder: &Folder, outline: &Outline) -> Result<TurnLease, Refusal> {
+        if outline.is_elsewhere() {
+            return Err(Refusal::TwoHistories);
+        }
+        let settings = &self.snapshot.settings.conversation;
+        let Some(identity) = &folder.identity else {
+            return Err(Refusal::NoConversation { header: settings.header.clone() });
+        };
+        begin_turn(&self.worker.gateway, identity, settings.turn_timeout).await
     }
 
     /// What is left of the process's limits is kept for conversations that are under way.

@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_store::{Log, LoggedTurn, NoTurn, RawMessage};
+use tidegate_store::{Log, LoggedTurn, NoTurn, RawMessage, TurnLease};
 use tidegate_wire::{MessageFacts, Outline};
 
 /// A request with the whole conversation in it.
@@ -26,20 +26,27 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Larger histories are joined off the worker.
 const INLINE_BYTES: usize = 64 * 1024;
 
-/// Waits for the conversation's turn, for at most `wait`, and reads its history.
+/// Waits for the conversation's turn, for at most `wait`. Whatever is known of the conversation before may have changed by then.
+pub(crate) async fn begin_turn(
+    gateway: &Gateway,
+    identity: &Identity,
+    wait: Duration,
+) -> Result<TurnLease, Refusal> {
+    gateway.conversations.begin_turn(identity.key, wait).await.map_err(|no_turn| match no_turn {
+        NoTurn::Busy => Refusal::Busy,
+        NoTurn::Unavailable(degraded) => Refusal::History(degraded),
+    })
+}
+
+/// Reads the history of a conversation whose turn it is.
 pub(crate) async fn restore(
     gateway: &Arc<Gateway>,
     identity: &Identity,
     headers: &HeaderMap,
     (body, outline): (Bytes, Outline),
-    wait: Duration,
+    lease: TurnLease,
     lane: &Lane,
 ) -> Result<Restored, Refusal> {
-    let lease =
-        gateway.conversations.begin_turn(identity.key, wait).await.map_err(|no_turn| match no_turn {
-            NoTurn::Busy => Refusal::Busy,
-            NoTurn::Unavailable(degraded) => Refusal::History(degraded),
-        })?;
     let log = gateway.conversations.log(identity.key).await.map_err(Refusal::History)?;
     let attempt = Attempt::of(headers);
     let length = body.len() + log.messages().map(|message| message.json.len()).sum::<usize>();
