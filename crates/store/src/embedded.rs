@@ -221,6 +221,16 @@ impl Store for EmbeddedStore {
         })
     }
 
+    fn renew(
+        &self,
+        key: ConversationKey,
+        lease: Lease,
+        holder: [u8; 16],
+        duration: Duration,
+    ) -> StoreFuture<'_, bool> {
+        Box::pin(ready(Ok(self.leases.renew(key, lease, holder, duration))))
+    }
+
     fn release(&self, key: ConversationKey, lease: Lease, holder: [u8; 16]) -> StoreFuture<'_, ()> {
         self.leases.release(key, lease, holder);
         Box::pin(ready(Ok(())))

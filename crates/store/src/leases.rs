@@ -59,6 +59,31 @@ impl Leases {
         }
     }
 
+    /// Renews a lease. Returns whether the holder has it still.
+    pub(crate) fn renew(
+        &self,
+        key: ConversationKey,
+        lease: Lease,
+        holder: [u8; 16],
+        duration: Duration,
+    ) -> bool {
+        let now = Instant::now();
+        let mut held = self.lock();
+        let holding = held.get_mut(&(key, lease));
+        let Some(holding) = holding.filter(|holding| holding.holder == holder && holding.expires > now)
+        else {
+            return false;
+        };
+        holding.expires = now + duration.min(MAX_DURATION);
+        true
+    }
+
+    /// Hands a lease over, whoever holds it.
+    pub(crate) fn hand_over(&self, key: ConversationKey, lease: Lease, holder: [u8; 16], duration: Duration) {
+        let expires = Instant::now() + duration.min(MAX_DURATION);
+        self.lock().insert((key, lease), Holding { holder, expires });
+    }
+
     /// Does nothing if another holder has the lease.
     pub(crate) fn release(&self, key: ConversationKey, lease: Lease, holder: [u8; 16]) {
         let mut held = self.lock();

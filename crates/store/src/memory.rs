@@ -1,15 +1,18 @@
 //! A store in the memory of this process. It needs no setup and is lost with the process.
 
+mod conversation;
+
 use crate::evictions::Evictions;
 use crate::facts::{FactStore, LocalFacts};
 use crate::leases::{Claimed, Leases};
 use crate::store::{
-    Append, Appended, Delivery, FOLDS, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
-    Recollection, Store, StoreFuture, StoreSize, TOMBSTONE_LIFE, Turn, WAYPOINTS, Written,
+    Append, Appended, Delivery, FoldWritten, Generation, Journal, Lease, Listing, LogRead, MessageId,
+    Recollection, Store, StoreFuture, StoreSize, TOMBSTONE_LIFE, Turn, Written,
 };
 use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use conversation::Conversation;
+use std::collections::{BTreeSet, HashMap};
 use std::future::ready;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -49,27 +52,8 @@ struct State {
     tombstones: HashMap<ConversationKey, (Generation, u64)>,
 }
 
-#[derive(Debug, Default)]
-struct Conversation {
-    waypoints: VecDeque<Bytes>,
-    folds: VecDeque<(MessageId, Bytes)>,
-    messages: BTreeMap<MessageId, Bytes>,
-    turns: HashMap<[u8; 16], Bytes>,
-    ends: HashSet<MessageId>,
-    head: Option<Head>,
-    pinned: Option<Bytes>,
-    log: Vec<Bytes>,
-    log_head: Option<MessageId>,
-    is_undelivered: bool,
-    touched: u64,
-    bytes: usize,
-}
-
 /// The default capacity in bytes: about a thousand long conversations with their messages.
 const DEFAULT_CAPACITY: usize = 256 << 20;
-
-/// The approximate cost of an entry in addition to its bytes.
-const ENTRY_OVERHEAD: usize = 128;
 
 impl MemoryStore {
     #[must_use]
@@ -188,94 +172,6 @@ impl State {
     }
 }
 
-impl Conversation {
-    fn journal(&mut self, journal: Journal) -> Written {
-        for (id, record) in journal.messages {
-            let bytes = record.len() + ENTRY_OVERHEAD;
-            self.messages.entry(id).or_insert_with(|| {
-                self.bytes += bytes;
-                record
-            });
-        }
-        self.add_waypoint(journal.waypoint);
-        Written::Done
-    }
-
-    fn add_waypoint(&mut self, waypoint: Option<Bytes>) {
-        let Some(waypoint) = waypoint else { return };
-        self.bytes += waypoint.len() + ENTRY_OVERHEAD;
-        self.waypoints.push_back(waypoint);
-        if self.waypoints.len() > WAYPOINTS
-            && let Some(oldest) = self.waypoints.pop_front()
-        {
-            self.bytes -= oldest.len() + ENTRY_OVERHEAD;
-        }
-    }
-
-    fn append(&mut self, append: Append) -> Appended {
-        if self.log_head == Some(append.head) {
-            return Appended::Done;
-        }
-        if self.log_head != append.expected || (append.replaces && self.log.is_empty()) {
-            return Appended::Conflict;
-        }
-        if append.replaces
-            && let Some(replaced) = self.log.pop()
-        {
-            self.bytes -= replaced.len() + ENTRY_OVERHEAD;
-        }
-        self.bytes += append.record.len() + ENTRY_OVERHEAD;
-        self.log.push(append.record);
-        self.log_head = Some(append.head);
-        self.is_undelivered = true;
-        for (id, record) in append.messages {
-            self.bytes += record.len() + ENTRY_OVERHEAD;
-            if let Some(replaced) = self.messages.insert(id, record) {
-                self.bytes -= replaced.len() + ENTRY_OVERHEAD;
-            }
-        }
-        self.add_waypoint(append.waypoint);
-        Appended::Done
-    }
-
-    fn fold(&mut self, covers: MessageId, record: Bytes) -> FoldWritten {
-        if let Some((_, kept)) = self.folds.iter().find(|(known, _)| *known == covers) {
-            return if *kept == record { FoldWritten::Stored } else { FoldWritten::Other };
-        }
-        self.bytes += record.len() + ENTRY_OVERHEAD;
-        self.folds.push_back((covers, record));
-        if self.folds.len() > FOLDS
-            && let Some((_, oldest)) = self.folds.pop_front()
-        {
-            self.bytes -= oldest.len() + ENTRY_OVERHEAD;
-        }
-        FoldWritten::Stored
-    }
-
-    fn recollection(&self) -> Recollection {
-        let waypoints = self.waypoints.iter().cloned().collect();
-        let folds = self.folds.iter().map(|(_, record)| record.clone()).collect();
-        Recollection { waypoints, folds, pinned: self.pinned.clone(), ..Recollection::default() }
-    }
-
-    fn pin(&mut self, record: Option<Bytes>) {
-        let size = |record: &Option<Bytes>| record.as_ref().map_or(0, |record| record.len() + ENTRY_OVERHEAD);
-        self.bytes = self.bytes + size(&record) - size(&self.pinned);
-        self.pinned = record;
-    }
-
-    fn count(&mut self, turn: Turn) -> Written {
-        if self.turns.contains_key(&turn.id) {
-            return Written::Done;
-        }
-        self.bytes += turn.record.len() + ENTRY_OVERHEAD;
-        self.turns.insert(turn.id, turn.record);
-        let is_new = turn.end.is_some_and(|end| self.ends.insert(end));
-        self.head.get_or_insert_default().add(turn.at, is_new, &turn.counts, turn.labels);
-        Written::Done
-    }
-}
-
 impl FactStore for MemoryStore {
     fn publish(&self, topic: String, name: String, fact: Bytes) -> StoreFuture<'_, ()> {
         self.facts.publish(topic, name, fact, (self.clock)(), self.ttl);
@@ -386,6 +282,16 @@ impl Store for MemoryStore {
             self.change_if(key, |state| state.conversations.contains_key(&key), |_| ());
         }
         done(claimed != Claimed::Taken)
+    }
+
+    fn renew(
+        &self,
+        key: ConversationKey,
+        lease: Lease,
+        holder: [u8; 16],
+        duration: Duration,
+    ) -> StoreFuture<'_, bool> {
+        done(self.leases.renew(key, lease, holder, duration))
     }
 
     fn release(&self, key: ConversationKey, lease: Lease, holder: [u8; 16]) -> StoreFuture<'_, ()> {

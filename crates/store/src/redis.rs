@@ -11,6 +11,7 @@ mod facts;
 mod folds;
 mod keys;
 mod lazy;
+mod leases;
 mod listing;
 mod script;
 mod sentinel;
@@ -26,11 +27,9 @@ use crate::{ConversationKey, Head, StoreError};
 use bytes::Bytes;
 use error::store_error;
 use keys::{INDEX, PARTS, Part, Slot, key};
+use leases::Acquire;
 use redis::{Cmd, FromRedisValue, RedisResult};
-use script::{
-    ACQUIRE_LEASE, ACQUIRE_TURN_LEASE, APPEND, COUNT, DELETE, ENLIST, FOLD, Invocation, JOURNAL,
-    NOTE_DELIVERY, PIN, RELEASE_LEASE, Script,
-};
+use script::{APPEND, COUNT, DELETE, ENLIST, FOLD, Invocation, JOURNAL, NOTE_DELIVERY, PIN, Script};
 use servers::Servers;
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,13 +141,6 @@ impl RedisStore {
 
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(MAX_AMOUNT).clamp(1, MAX_AMOUNT)
-}
-
-fn lease_part(lease: Lease) -> Part {
-    match lease {
-        Lease::Fold => Part::FoldLease,
-        Lease::Turn => Part::TurnLease,
-    }
 }
 
 /// What a script says that returns a negative number if the conversation was deleted.
@@ -300,26 +292,21 @@ impl Store for RedisStore {
         holder: [u8; 16],
         duration: Duration,
     ) -> StoreFuture<'_, bool> {
-        Box::pin(async move {
-            let lease_key = keys::key(key, lease_part(lease));
-            let invocation = match lease {
-                Lease::Fold => ACQUIRE_LEASE.on(&[lease_key]),
-                Lease::Turn => {
-                    let keys = PARTS.map(|part| keys::key(key, part)).into_iter().chain([lease_key]);
-                    let keys: Vec<String> = keys.collect();
-                    ACQUIRE_TURN_LEASE.on(&keys).arg(self.ttl()).arg(self.tombstone_ttl())
-                }
-            };
-            let invocation = invocation.arg(&holder[..]).arg(milliseconds(duration));
-            Ok(self.run(&invocation).await? > 0)
-        })
+        Box::pin(self.acquire_lease(key, lease, holder, duration, Acquire::Any))
+    }
+
+    fn renew(
+        &self,
+        key: ConversationKey,
+        lease: Lease,
+        holder: [u8; 16],
+        duration: Duration,
+    ) -> StoreFuture<'_, bool> {
+        Box::pin(self.acquire_lease(key, lease, holder, duration, Acquire::Own))
     }
 
     fn release(&self, key: ConversationKey, lease: Lease, holder: [u8; 16]) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            let invocation = RELEASE_LEASE.on(&[keys::key(key, lease_part(lease))]).arg(&holder[..]);
-            self.run(&invocation).await.map(drop)
-        })
+        Box::pin(self.release_lease(key, lease, holder))
     }
 
     fn count(&self, key: ConversationKey, generation: Generation, turn: Turn) -> StoreFuture<'_, Written> {

@@ -77,6 +77,15 @@ pub trait Store: FactStore + fmt::Debug + Send + Sync {
         duration: Duration,
     ) -> StoreFuture<'_, bool>;
 
+    /// Renews a lease. Returns whether `holder` has it still: one that was revoked or has expired stays so.
+    fn renew(
+        &self,
+        key: ConversationKey,
+        lease: Lease,
+        holder: [u8; 16],
+        duration: Duration,
+    ) -> StoreFuture<'_, bool>;
+
     /// Releases the lease. Does nothing if another holder has it.
     fn release(&self, key: ConversationKey, lease: Lease, holder: [u8; 16]) -> StoreFuture<'_, ()>;
 

@@ -99,6 +99,9 @@ impl Store for DownStore {
     fn claim(&self, _: ConversationKey, _: Lease, _: [u8; 16], _: Duration) -> StoreFuture<'_, bool> {
         unreachable_store()
     }
+    fn renew(&self, _: ConversationKey, _: Lease, _: [u8; 16], _: Duration) -> StoreFuture<'_, bool> {
+        unreachable_store()
+    }
     fn release(&self, _: ConversationKey, _: Lease, _: [u8; 16]) -> StoreFuture<'_, ()> {
         unreachable_store()
     }

@@ -1,6 +1,7 @@
 //! Sends a request upstream and waits until its answer begins.
 
-use crate::reply::refusal::{FailureKind, Refusal, UpstreamFailure};
+use crate::reply::refusal::Refusal;
+use crate::reply::upstream_failure::{FailureKind, UpstreamFailure};
 use crate::transport::body::{Progress, SendBody, UploadError, causes};
 use crate::transport::client::{CallError, Clients};
 use crate::transport::headers::{self, SwitchTo};

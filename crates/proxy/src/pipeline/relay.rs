@@ -4,7 +4,7 @@ use crate::observe::request::RequestObserver;
 use crate::pipeline::answer_reader::AnswerReader;
 use crate::pipeline::remember::PendingTurn;
 use crate::reply::headers::put;
-use crate::reply::refusal::{FailureKind, UpstreamFailure};
+use crate::reply::upstream_failure::{FailureKind, UpstreamFailure};
 use crate::transport::headers;
 use crate::transport::response_body::ResponseBody;
 use bytes::Bytes;
@@ -271,8 +271,11 @@ impl Relay {
         };
         self.state = State::Ended;
         // If the last frame was held back, the client may have received a part of an event.
-        let missing =
-            if matches!(kind, FailureKind::Conflict | FailureKind::Unsaved) { "\n\n" } else { missing };
+        let missing = if matches!(kind, FailureKind::Conflict | FailureKind::Deleted | FailureKind::Unsaved) {
+            "\n\n"
+        } else {
+            missing
+        };
         let mut last = missing.as_bytes().to_vec();
         last.extend_from_slice(&failure.event(self.dialect));
         self.observer.relayed(last.len());

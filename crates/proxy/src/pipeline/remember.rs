@@ -14,7 +14,7 @@ use crate::pipeline::answer_reader::AnswerReader;
 use crate::pipeline::journal::JournalWrite;
 use crate::pipeline::rewrite::Rewritten;
 use crate::pipeline::route::limits_cost;
-use crate::reply::refusal::FailureKind;
+use crate::reply::upstream_failure::FailureKind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -179,7 +179,8 @@ impl PendingTurn {
         if let AnswerWrite::Running(task) = &mut self.answer {
             let kept = ready!(Pin::new(task).poll(cx)).unwrap_or(Err(NotKept::Unknown(Degraded::Failed)));
             self.answer = AnswerWrite::Done(kept.map(Some).map_err(|not_kept| match not_kept {
-                NotKept::Conflict | NotKept::Gone => FailureKind::Conflict,
+                NotKept::Conflict => FailureKind::Conflict,
+                NotKept::Gone => FailureKind::Deleted,
                 NotKept::Unknown(_) => FailureKind::Unsaved,
             }));
         }

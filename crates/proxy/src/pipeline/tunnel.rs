@@ -2,7 +2,7 @@
 
 use crate::observe::request::RequestObserver;
 use crate::pipeline::reply_body::ReplyBody;
-use crate::reply::refusal::{FailureKind, UpstreamFailure};
+use crate::reply::upstream_failure::{FailureKind, UpstreamFailure};
 use crate::transport::body::Progress;
 use crate::transport::framing::ConnectionState;
 use crate::transport::headers::{self, SwitchTo};

@@ -4,3 +4,4 @@ pub(crate) mod headers;
 mod over_budget;
 mod policy_code;
 pub(crate) mod refusal;
+pub(crate) mod upstream_failure;

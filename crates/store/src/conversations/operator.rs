@@ -86,6 +86,10 @@ impl Conversations {
         // A number that no earlier generation had. Zero means that nothing was deleted.
         let next = Generation(OsRng.next_u64().max(1));
         let deleted = with_operator_timeout(self.store.delete(key, next)).await;
+        if deleted.is_ok() {
+            // A turn that runs belongs to the conversation that is gone: the next one does not wait for it.
+            self.leases.revoke(key);
+        }
         self.local.remove(key);
         self.logs.remove(&key);
         self.backoffs.remove(&key);

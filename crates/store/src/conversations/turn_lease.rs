@@ -37,6 +37,9 @@ const RENEWAL: Duration = Duration::from_millis(1_500);
 /// How often a waiting turn tries again.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Every how many attempts a turn that waits for another one of its process asks the store.
+const STORE_INTERVAL: u32 = 10;
+
 /// How long a release may take. Nobody waits for it.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -50,13 +53,16 @@ impl Conversations {
         let mut holder = [0; 16];
         OsRng.fill_bytes(&mut holder);
         let deadline = Instant::now() + wait;
-        loop {
-            // First here: tasks of one process do not have to ask the store.
-            if self.leases.acquire(key, Lease::Turn, holder, DURATION) != Claimed::Taken {
+        for attempt in 1_u32.. {
+            // First here: tasks of one process do not have to ask the store. But now and then, because it knows if the conversation
+            // was deleted since, and the turn that runs here has lost its lease.
+            let is_free = self.leases.acquire(key, Lease::Turn, holder, DURATION) != Claimed::Taken;
+            if is_free || attempt.is_multiple_of(STORE_INTERVAL) {
                 let claim = PendingClaim { conversations: self, key, holder };
                 match self.with_deadline(self.store.claim(key, Lease::Turn, holder, DURATION)).await {
                     Ok(true) => {
                         std::mem::forget(claim);
+                        self.leases.hand_over(key, Lease::Turn, holder, DURATION);
                         return Ok(self.lease(key, holder));
                     }
                     Ok(false) => {
@@ -71,6 +77,7 @@ impl Conversations {
             }
             sleep(POLL_INTERVAL).await;
         }
+        Err(NoTurn::Busy)
     }
 
     fn lease(self: &Arc<Self>, key: ConversationKey, holder: [u8; 16]) -> TurnLease {
@@ -79,9 +86,14 @@ impl Conversations {
             loop {
                 sleep(RENEWAL).await;
                 let Some(this) = this.upgrade() else { return };
-                this.leases.acquire(key, Lease::Turn, holder, DURATION);
+                let renewed = timeout(RENEWAL, this.store.renew(key, Lease::Turn, holder, DURATION)).await;
+                if renewed == Ok(Ok(false)) {
+                    // The conversation was deleted. Whoever begins it anew does not have to wait for this turn.
+                    this.leases.release(key, Lease::Turn, holder);
+                    return;
+                }
                 // If it fails, the log still takes one turn only.
-                let _ = timeout(RENEWAL, this.store.claim(key, Lease::Turn, holder, DURATION)).await;
+                this.leases.renew(key, Lease::Turn, holder, DURATION);
             }
         });
         TurnLease { conversations: self.clone(), key, holder, renewing }

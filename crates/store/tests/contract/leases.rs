@@ -72,8 +72,16 @@ async fn the_holder_can_renew(store: &dyn Store) {
     let key = key();
     let lease = Duration::from_millis(300);
     let begun = Instant::now();
+    for kind in [Lease::Fold, Lease::Turn] {
+        assert!(!store.renew(key, kind, ONE, LONG).await.unwrap());
+    }
     assert!(store.claim(key, Lease::Fold, ONE, lease).await.unwrap());
     assert!(store.claim(key, Lease::Fold, ONE, LONG).await.unwrap());
+    assert!(store.claim(key, Lease::Turn, ONE, LONG).await.unwrap());
+    for kind in [Lease::Fold, Lease::Turn] {
+        assert!(!store.renew(key, kind, OTHER, LONG).await.unwrap());
+        assert!(store.renew(key, kind, ONE, LONG).await.unwrap());
+    }
     until(async || begun.elapsed() > lease + Duration::from_millis(50)).await;
     assert!(!store.claim(key, Lease::Fold, OTHER, LONG).await.unwrap());
 }
@@ -84,6 +92,9 @@ async fn a_lease_creates_no_conversation_and_is_deleted_with_one(store: &dyn Sto
         assert!(store.claim(key, lease, ONE, LONG).await.unwrap());
         assert_empty(store, key).await;
         assert!(!store.delete(key, next()).await.unwrap());
+        // The turn that runs does not take it back.
+        assert!(!store.renew(key, lease, ONE, LONG).await.unwrap());
         assert!(store.claim(key, lease, OTHER, LONG).await.unwrap());
+        assert!(!store.renew(key, lease, ONE, LONG).await.unwrap());
     }
 }

@@ -110,6 +110,15 @@ impl Store for Flaky {
     ) -> StoreFuture<'_, bool> {
         self.unless_failing(|| self.inner.claim(key, lease, holder, duration))
     }
+    fn renew(
+        &self,
+        key: ConversationKey,
+        lease: Lease,
+        holder: [u8; 16],
+        duration: Duration,
+    ) -> StoreFuture<'_, bool> {
+        self.unless_failing(|| self.inner.renew(key, lease, holder, duration))
+    }
     fn release(&self, key: ConversationKey, lease: Lease, holder: [u8; 16]) -> StoreFuture<'_, ()> {
         self.unless_failing(|| self.inner.release(key, lease, holder))
     }
