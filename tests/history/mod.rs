@@ -1,6 +1,7 @@
 //! Whose conversation it is, and histories that only Tidegate holds.
 
 mod access;
+mod answers;
 mod deletion;
 mod failing;
 mod model;

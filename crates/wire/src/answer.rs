@@ -34,6 +34,9 @@ pub struct Answer {
     kept: usize,
 }
 
+/// Stands for an answer without any words or calls in a history that is kept here, because the APIs do not take an empty message back.
+pub(crate) const NO_ANSWER: &str = "[no answer]";
+
 /// The members in which servers of chat completions put what the model thinks.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 

@@ -2,6 +2,7 @@
 
 mod answer;
 mod answer_message;
+mod answer_to_keep;
 mod canonical;
 mod content;
 mod error;
@@ -15,6 +16,7 @@ mod usage;
 
 pub(crate) use answer::{read_answer, read_event};
 pub(crate) use answer_message::answer_message;
+pub(crate) use answer_to_keep::answer_to_keep;
 pub(crate) use error::{error_body, error_event};
 pub(crate) use facts::facts;
 pub(crate) use message::read_message;

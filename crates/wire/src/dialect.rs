@@ -300,6 +300,22 @@ impl Dialect {
         }
     }
 
+    /// The same for a history that is kept here: a message that the API takes back, also where the answer has no words, or ends in the
+    /// middle of a call. What the API would refuse is left out, and where nothing is left, a text says so.
+    ///
+    /// Returns `None` if the answer failed or is too long to keep.
+    #[must_use]
+    pub fn answer_to_keep(self, answer: &Answer) -> Option<Vec<u8>> {
+        if answer.failed || answer.truncated {
+            return None;
+        }
+        match self {
+            Dialect::Chat => chat::answer_to_keep(answer),
+            Dialect::Messages => messages::answer_to_keep(answer),
+            Dialect::Responses => responses::answer_to_keep(answer),
+        }
+    }
+
     /// Renders an error of our own as a response body. `kind` becomes the member `type`.
     ///
     /// ```

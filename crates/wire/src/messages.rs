@@ -5,6 +5,7 @@
 
 mod answer;
 mod answer_message;
+mod answer_to_keep;
 mod block;
 mod canonical;
 mod error;
@@ -14,6 +15,7 @@ mod own_message;
 
 pub(crate) use answer::{read_answer, read_event};
 pub(crate) use answer_message::answer_message;
+pub(crate) use answer_to_keep::answer_to_keep;
 pub(crate) use error::{error_body, error_event};
 pub(crate) use facts::facts;
 pub(crate) use message::read_message;

@@ -6,6 +6,7 @@
 //! array, with commas between them. `input` can be a text, too: then that is the only message.
 
 mod answer;
+mod answer_to_keep;
 mod canonical;
 mod content;
 mod error;
@@ -17,6 +18,7 @@ mod record;
 mod side;
 
 pub(crate) use answer::{answer_message, read_answer, read_event};
+pub(crate) use answer_to_keep::answer_to_keep;
 pub(crate) use error::error_event;
 pub(crate) use facts::facts;
 pub(crate) use message::read_message;

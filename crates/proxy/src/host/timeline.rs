@@ -65,7 +65,10 @@ pub(crate) fn new_in_turn(
             standing: Standing::Kept,
         };
         if message.role.is_instruction() {
-            sent.instructions.push(raw(instruction_id(&parsed.facts.canonical)));
+            // One in the middle of what was restored is in the log, in its place.
+            if seen == 0 || seen >= restored {
+                sent.instructions.push(raw(instruction_id(&parsed.facts.canonical)));
+            }
         } else {
             seen += 1;
             if seen > restored {

@@ -309,12 +309,17 @@ impl TurnLog {
 
     /// The answer as the client will send it back.
     pub(crate) fn answer_message(&self, answer: &Answer) -> Option<RawMessage> {
-        self.hashed_answer(answer).map(|(_, message)| message)
+        let json = self.dialect.answer_message(answer)?;
+        self.hashed_message(json).map(|(_, message)| message)
     }
 
-    /// The same with a hash of what it says.
-    pub(crate) fn hashed_answer(&self, answer: &Answer) -> Option<([u8; 32], RawMessage)> {
-        let (end, json) = (self.end?, self.dialect.answer_message(answer)?);
+    /// The answer as it stands in a history that is kept here, with a hash of what it says.
+    pub(crate) fn answer_to_keep(&self, answer: &Answer) -> Option<([u8; 32], RawMessage)> {
+        self.hashed_message(self.dialect.answer_to_keep(answer)?)
+    }
+
+    fn hashed_message(&self, json: Vec<u8>) -> Option<([u8; 32], RawMessage)> {
+        let end = self.end?;
         let canonical = self.dialect.read_facts(&json).ok()?.canonical;
         let message = RawMessage {
             id: MessageId(chain(end, &canonical).0),

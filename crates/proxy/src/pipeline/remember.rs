@@ -218,7 +218,7 @@ impl PendingTurn {
         let (Some(log), Some(held)) = (&self.log, &mut self.held) else { return AnswerWrite::Done(Ok(None)) };
         let Some(answer) = reader.answer() else { return AnswerWrite::Done(Err(FailureKind::Unsaved)) };
         let is_complete = reader.is_done() || !answer.finish_reasons.is_empty();
-        match log.hashed_answer(&answer).filter(|_| is_complete) {
+        match log.answer_to_keep(&answer).filter(|_| is_complete) {
             Some((hash, message)) => {
                 held.keep(hash, message).map_or(AnswerWrite::Done(Ok(None)), AnswerWrite::Running)
             }

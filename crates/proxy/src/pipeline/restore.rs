@@ -117,15 +117,14 @@ fn join(
     let (kept, resent) = earlier(log, &new, attempt);
     let request = fingerprint(&new[resent..]);
     let idempotency = attempt.idempotency;
-    let has_instructions = sent.iter().any(|one| one.role.is_instruction());
-    let instructions = if has_instructions { &[][..] } else { log.instructions() };
+    let has_instructions = sent.first().is_some_and(|one| one.role.is_instruction());
+    let instructions = if has_instructions { Vec::new() } else { log.instructions() };
     let restored = &log.turns[..if resent > 0 { 0 } else { kept }];
     if restored.is_empty() && instructions.is_empty() {
         return Ok(Joined { body, outline, request, kept, idempotency });
     }
-    let before: Vec<&RawMessage> =
-        restored.iter().flat_map(|turn| turn.messages.iter().map(|(_, message)| message)).collect();
-    let body = joined(&body, &outline, &sent, instructions, &before);
+    let before: Vec<&RawMessage> = restored.iter().flat_map(|turn| turn.in_order()).collect();
+    let body = joined(&body, &outline, &sent, &instructions, &before);
     match gateway.reader.outline(outline.dialect, &body) {
         Ok(outline) => Ok(Joined { body, outline, request, kept, idempotency }),
         // Every recorded message was read before, so only the total size can be wrong.
@@ -166,7 +165,7 @@ fn joined(
     body: &[u8],
     outline: &Outline,
     sent: &[MessageFacts],
-    instructions: &[RawMessage],
+    instructions: &[&RawMessage],
     before: &[&RawMessage],
 ) -> Bytes {
     let (array, dialect) = (outline.array.range(), outline.dialect);
@@ -249,8 +248,7 @@ mod tests {
         let new: Vec<&[u8; 32]> = facts.iter().map(|one| &one.canonical).collect();
         let (kept, resent) = earlier(log, &new, &attempt);
         let turns = &log.turns[..if resent > 0 { 0 } else { kept }];
-        let before: Vec<&RawMessage> =
-            turns.iter().flat_map(|turn| turn.messages.iter().map(|(_, message)| message)).collect();
+        let before: Vec<&RawMessage> = turns.iter().flat_map(|turn| turn.in_order()).collect();
         let whole = joined(body.as_bytes(), &outline, &facts, &[], &before);
         let value: serde_json::Value = serde_json::from_slice(&whole).unwrap();
         assert_eq!((&value["n"], &value["x"]), (&1.into(), &2.into()));

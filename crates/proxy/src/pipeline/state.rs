@@ -87,7 +87,10 @@ async fn history(gateway: &Gateway, identity: &Identity, recalled: &Recalled) ->
     if log.turns.is_empty() {
         return gateway.conversations.history(identity.key, recalled).await;
     }
-    Ok(History { messages: log.messages().cloned().collect(), instructions: log.instructions().to_vec() })
+    Ok(History {
+        messages: log.messages().cloned().collect(),
+        instructions: log.instructions().into_iter().cloned().collect(),
+    })
 }
 
 /// What was recorded of a conversation.

@@ -207,11 +207,13 @@ impl Log {
         self.turns.last().map(|turn| turn.head)
     }
 
-    /// The instructions that the client sent last.
+    /// The instructions that the client sent last before the whole conversation. Those in the middle of it stay in their turns.
     #[must_use]
-    pub fn instructions(&self) -> &[RawMessage] {
-        let sent = self.turns.iter().rev().map(|turn| &turn.instructions[..]);
-        sent.into_iter().find(|instructions| !instructions.is_empty()).unwrap_or_default()
+    pub fn instructions(&self) -> Vec<&RawMessage> {
+        let leading = |turn: &'_ Arc<LoggedTurn>| turn.instructions.iter().any(RawMessage::is_leading);
+        let last = self.turns.iter().rev().find(|turn| leading(turn));
+        let instructions = last.into_iter().flat_map(|turn| &turn.instructions);
+        instructions.filter(|instruction| instruction.is_leading()).collect()
     }
 
     /// All messages but instructions.

@@ -5,6 +5,7 @@ use crate::ConversationKey;
 use crate::seal::Keyring;
 use crate::store::MessageId;
 use bytes::Bytes;
+use tidegate_engine::Digest;
 
 /// One turn of a history that is kept here: what the client sent, and the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,27 @@ pub struct LoggedTurn {
     pub instructions: Vec<RawMessage>,
     /// What the client sent besides, and the answer. Each with a hash of what it says, however it is spelled.
     pub messages: Vec<([u8; 32], RawMessage)>,
+}
+
+impl LoggedTurn {
+    /// What the client sent and the answer, in order, without the instructions that came before the whole conversation. Others keep
+    /// their places.
+    pub fn in_order(&self) -> impl Iterator<Item = &RawMessage> {
+        let after = move |id: Option<MessageId>| {
+            let placed = self.instructions.iter().filter(|instruction| !instruction.is_leading());
+            placed.filter(move |instruction| Some(instruction.parent) == id)
+        };
+        let messages = self.messages.iter().map(|(_, message)| message);
+        after(self.parent)
+            .chain(messages.flat_map(move |message| std::iter::once(message).chain(after(Some(message.id)))))
+    }
+}
+
+impl RawMessage {
+    /// Whether nothing was said before it.
+    pub(crate) fn is_leading(&self) -> bool {
+        self.parent == MessageId(Digest::default().0)
+    }
 }
 
 /// Encodes a turn. Its texts are compressed, and encrypted if there is a key.

@@ -10,7 +10,7 @@ pub(crate) fn answer_message(answer: &Answer) -> Option<Vec<u8>> {
 }
 
 /// `None` if the input of a call has not arrived as a whole.
-fn block(block: &AnswerBlock) -> Option<String> {
+pub(super) fn block(block: &AnswerBlock) -> Option<String> {
     let mut object = String::new();
     for (key, member) in &block.members {
         let streamed = Some(block.input.as_str()).filter(|input| key == "input" && !input.is_empty());

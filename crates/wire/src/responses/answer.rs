@@ -95,6 +95,8 @@ fn read_response(response: Value<'_>, answer: &mut Answer) -> Result<(), Unreada
         Some("completed") => answer.finish("completed"),
         Some("incomplete") => answer.finish(reason.as_deref().unwrap_or("incomplete")),
         Some("failed" | "cancelled") => answer.failed = true,
+        // All that the upstream answers to a request that it works on in the background.
+        Some(begun @ ("queued" | "in_progress")) => answer.finish_reasons.push(begun.to_owned()),
         Some(_) | None => {}
     }
     Ok(())
