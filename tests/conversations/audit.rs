@@ -68,7 +68,8 @@ async fn a_folded_turn_has_all_its_figures() {
 #[tokio::test]
 async fn masked_and_refused_turns_are_recorded_as_such() {
     let upstream = MockUpstream::start().await;
-    let tidegate = in_memory(EVERY_TURN, &upstream).start().await;
+    let config = format!("{EVERY_TURN}[models.\"gpt-4o\"]\nwindow = 128000\n");
+    let tidegate = in_memory(&config, &upstream).start().await;
     agent_run(&tidegate, &upstream, "masks", 4).await;
     until_counted(&tidegate, 4).await;
     let page = json(&tidegate, "/api/conversations/masks").await;

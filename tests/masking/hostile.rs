@@ -25,8 +25,8 @@ pub(crate) struct Case {
 
 pub(crate) const MEGABYTES: usize = 10 << 20;
 
-/// A model with a huge window, so that a long request is read, counted and forwarded.
-pub(crate) const WIDE: &str = "[models.\"wide\"]\nwindow = 1000000000\n";
+/// A model with a huge window, so that a long request is read, counted and forwarded, and one with a small one, so that it is refused.
+pub(crate) const WIDE: &str = "[models.\"wide\"]\nwindow = 1000000000\n[models.\"narrow\"]\nwindow = 128000\nencoding = \"o200k_base\"\n";
 
 pub(crate) fn cases() -> Vec<Case> {
     use Outcome::{Forwarded, TooLong, Unreadable};
@@ -50,7 +50,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let tool = "{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"x\"}";
     vec![
         case("100,000 messages", Forwarded, many("wide", user)),
-        case("100,000 messages that do not fit", TooLong, many("gpt-4o", user)),
+        case("100,000 messages that do not fit", TooLong, many("narrow", user)),
         case("100,000 results", Forwarded, many("wide", tool)),
         case(
             "10 MB of prose",
@@ -58,7 +58,7 @@ pub(crate) fn cases() -> Vec<Case> {
             text("wide", &"the tide comes in at the gate. ".repeat(MEGABYTES / 31)),
         ),
         case("10 MB of one letter", Forwarded, text("wide", &"a".repeat(MEGABYTES))),
-        case("10 MB of one letter that do not fit", TooLong, text("gpt-4o", &"a".repeat(MEGABYTES))),
+        case("10 MB of one letter that do not fit", TooLong, text("narrow", &"a".repeat(MEGABYTES))),
         case("10 MB of spaces", Forwarded, text("wide", &" ".repeat(MEGABYTES))),
         case("10 MB of noise", Forwarded, text("wide", &noise(MEGABYTES))),
         case(

@@ -29,3 +29,4 @@ mod tls;
 mod transparent;
 mod unmanaged;
 mod upgrade;
+mod windows;

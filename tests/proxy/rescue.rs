@@ -278,32 +278,6 @@ async fn windows_are_learnt_from_a_list_of_models() {
     assert_eq!(figure(&after, "x-tidegate-budget"), 30_000 - 2_048 - 1_500);
 }
 
-/// The window of `gpt-4` is published, but not that of what somebody else serves under its name.
-#[tokio::test]
-async fn an_upstream_that_names_a_larger_window_is_believed() {
-    let upstream = MockUpstream::start().await;
-    upstream.script(|request| match request.target.as_str() {
-        "/v1/models" => {
-            Answer::json(200, json!({"data": [{"id": "gpt-4", "max_model_len": 32_768}]}).to_string())
-        }
-        _ => Answer::chat("ok"),
-    });
-    let tidegate = Setup::new(PATIENT).before(&upstream).start().await;
-    let long = body("gpt-4", &[json!({"role": "user", "content": "the tide ".repeat(6_000)})], false);
-    assert_eq!(ask(&tidegate, &long).await.status, 422);
-    // On Azure an operator chooses the names.
-    let azure = exchange(tidegate.address, post("/openai/v1/chat/completions", &[], long.clone())).await;
-    assert_eq!(azure.status, 200, "{}", azure.text());
-    exchange(tidegate.address, get("/v1/models")).await;
-    until("the window is known", async || {
-        let windows: Value = admin(tidegate.admin, "/api/windows").await.json();
-        windows["windows"][0]["window"] == 32_768
-    })
-    .await;
-    let reply = ask(&tidegate, &long).await;
-    assert_eq!(reply.status, 200, "{}", reply.text());
-}
-
 /// The tokens of a long run are estimated, far above what they are.
 #[tokio::test]
 async fn an_estimated_run_is_no_reason_to_refuse() {

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
 use tidegate_config::Settings;
-use tidegate_proxy::{LEARNT_WINDOWS, probe};
-use tidegate_store::StoreError;
+use tidegate_proxy::{LEARNT_WINDOWS, LearntWindow, probe};
+use tidegate_store::{StoreError, wall_clock};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
@@ -98,7 +98,12 @@ async fn learnt_windows(settings: &Settings) -> Vec<(String, String)> {
     let Ok(Ok(facts)) = timeout(DEADLINE, store.published(LEARNT_WINDOWS.to_owned())).await else {
         return Vec::new();
     };
-    facts.into_iter().map(|(name, fact)| (name, String::from_utf8_lossy(&fact).into_owned())).collect()
+    let now = wall_clock();
+    let windows = facts.into_iter().filter_map(|(name, fact)| {
+        let window = LearntWindow::of_fact(&fact)?.tokens(now)?;
+        Some((name, window.to_string()))
+    });
+    windows.collect()
 }
 
 /// The archive connects in the background and reports when it has.

@@ -68,7 +68,9 @@ impl TurnInput {
             self.with_options(reader, |options| reader.read(&self.body, &self.outline, options, lookup))?;
         let is_native = self.is_native(&chat);
         if !is_native {
-            chat.fixed += self.recall_tool_tokens(reader);
+            let tool = self.recall_tool_tokens(reader);
+            chat.fixed += tool;
+            chat.rough += tool;
         }
         let conversation = Conversation {
             messages: &chat.messages,

@@ -22,8 +22,9 @@ pub struct TurnInput {
     pub model: Arc<Model>,
     /// The window that the upstream has named for this model.
     pub learnt_window: Option<Tokens>,
-    /// Whether the request names a deployment, which may serve any model under any name.
-    pub names_deployment: bool,
+    /// Whether the upstream is the model's own provider, so that its models are what their names say. Another host may serve a model with a
+    /// window of its own, and a deployment may be any model.
+    pub at_provider: bool,
     /// The most input tokens that the upstream takes, as it has just said; `None` unless a request is planned again because of that.
     pub ceiling: Option<Tokens>,
     /// How the model could ask for what was shortened; see [`TurnInput::recall`].
@@ -72,7 +73,7 @@ impl TurnInput {
             context,
             model,
             learnt_window: None,
-            names_deployment: false,
+            at_provider: false,
             ceiling: None,
             spent: None,
             now: Timestamp(0),

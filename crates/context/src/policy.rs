@@ -10,8 +10,8 @@ use tidegate_tokens::{Model, ModelOverride, ModelTable};
 use tidegate_wire::ParsedRequest;
 
 impl TurnInput {
-    /// The model's window: what the route or `[models]` says, else what the upstream has named, else what its provider has published.
-    /// An upstream that names another window than the provider may serve anything under that name.
+    /// The model's window: what the route or `[models]` says, else what the upstream has named, else what its provider has published,
+    /// which is certain on the provider's own host alone. An upstream that names another window may serve anything under that name.
     #[must_use]
     pub fn window(&self) -> ContextWindow {
         let is_in_models = matches!(self.model.window, ContextWindow::Configured(_));
@@ -19,7 +19,7 @@ impl TurnInput {
             return ContextWindow::Configured(window);
         }
         let window = match self.model.window {
-            ContextWindow::Known(window) if self.names_deployment => ContextWindow::Typical(window),
+            ContextWindow::Known(window) if !self.at_provider => ContextWindow::Typical(window),
             window => window,
         };
         match (window, self.learnt_window) {
@@ -46,6 +46,12 @@ impl TurnInput {
         self.context.budget.budget(&capacity)
     }
 
+    /// The tokens of parts that are counted by a rule of thumb: providers do not say how they show tools to their models.
+    #[must_use]
+    pub fn estimated(&self, chat: &ParsedRequest) -> Tokens {
+        self.scaled(chat.estimated())
+    }
+
     /// Whether the model may find more tokens than `window` in this request and the answer that it asks for, where we have counted
     /// `counted` in the request. `estimated` of them are a rule of thumb.
     #[must_use]
@@ -69,7 +75,7 @@ impl TurnInput {
             },
             requested_output: self.outline.output_limit.map(|limit| Tokens(limit.tokens)),
             accuracy: self.model.accuracy(self.factor),
-            estimated: self.scaled(chat.estimated()),
+            estimated: self.estimated(chat),
         }
     }
 

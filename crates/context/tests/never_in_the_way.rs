@@ -30,6 +30,49 @@ const NAMES: [&str; 16] = [
     "",
 ];
 
+/// Hosts of providers, hosts that look like them, and others.
+const HOSTS: [&str; 9] = [
+    "api.openai.com",
+    "EU.api.openai.com:443",
+    "generativelanguage.googleapis.com",
+    "api.mistral.ai",
+    "api.openai.com.example.org",
+    "my-api.openai.com",
+    "acme.openai.azure.com",
+    "127.0.0.1:8000",
+    "[::1]:8000",
+];
+
+/// Whether a host is that of the provider who has published a model.
+fn is_provider(host: &str, model: &str) -> bool {
+    match host {
+        "api.openai.com" | "EU.api.openai.com:443" => {
+            model.starts_with("gpt-") || model.starts_with("ft:gpt-")
+        }
+        "generativelanguage.googleapis.com" => model.starts_with("gemini-"),
+        "api.mistral.ai" => model.starts_with("mistral-"),
+        _ => false,
+    }
+}
+
+/// Adds definitions of tools to a request.
+fn with_tools(body: String, count: usize, schema: &str) -> String {
+    let mut body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let tool = |number: usize| {
+        let own = serde_json::json!({"name": format!("tool_{number}"), "description": "Reads the tide tables of a harbour. ".repeat(20),
+            schema: {"type": "object", "properties": {"harbour": {"type": "string", "description": "Its name."}}}});
+        match body.get("input").is_some() || schema == "input_schema" {
+            true => own,
+            false => serde_json::json!({"type": "function", "function": own}),
+        }
+    };
+    if count > 0 {
+        let tools: Vec<serde_json::Value> = (0..count).map(tool).collect();
+        body["tools"] = tools.into();
+    }
+    body.to_string()
+}
+
 /// What the model sees: how many tokens of its own one of ours is, in percent. Other vocabularies than ours differ by up to four times.
 fn real(counted: u64, model: &Model, percent: u64) -> u64 {
     match model.accuracy(1.0) {
@@ -112,7 +155,9 @@ proptest! {
         estimated in any::<bool>(),
         configured in prop::option::weighted(0.3, 2_000u64..200_000),
         percent in 25u64..400,
-        names_deployment in any::<bool>(),
+        host in prop::sample::select(&HOSTS[..]),
+        // How many tools a request has, and how much of what we count for them the model sees, in percent.
+        (tools, shown) in (0usize..40, 0u64..=100),
         dialect in prop::sample::select(&[Dialect::Chat, Dialect::Messages, Dialect::Responses][..]),
     ) {
         let mut file = String::new();
@@ -128,26 +173,28 @@ proptest! {
         let settings = settings(&file);
         let model = model_table(&settings.models).lookup(name);
         let body = match dialect {
-            Dialect::Chat => body(name, turns, words, max_tokens),
-            Dialect::Messages => messages_body(name, turns, words, max_tokens),
-            Dialect::Responses => responses_body(name, turns, words, max_tokens),
+            Dialect::Chat => with_tools(body(name, turns, words, max_tokens), tools, "parameters"),
+            Dialect::Messages => with_tools(messages_body(name, turns, words, max_tokens), tools, "input_schema"),
+            Dialect::Responses => with_tools(responses_body(name, turns, words, max_tokens), tools, "parameters"),
         };
         let reader = Reader::default();
         let outline = reader.outline(dialect, body.as_bytes()).unwrap();
         let context = settings.routes[0].context.clone();
         let input = TurnInput {
             learnt_window: learnt.map(Tokens),
-            names_deployment,
+            at_provider: model.is_served_by(host),
             ..TurnInput::new(body.into(), outline, context, Arc::clone(&model))
         };
         let outcome = drive_offline(&mut Turn::new(input, ConversationState::default()), &reader).unwrap();
-        // A window that is certain is the upstream's own, unless it says otherwise. Any other upstream has one of its own choice.
+        // A provider has the windows that it has published, unless it says otherwise. Any other upstream has windows of its own choice.
         let window = match model.window {
             ContextWindow::Configured(window) => window.0,
-            ContextWindow::Known(window) if !names_deployment => learnt.unwrap_or(window.0),
+            ContextWindow::Known(window) if is_provider(host, name) => learnt.unwrap_or(window.0),
             _ => window,
         };
-        let needed = real(outcome.figures.after.0, &model, percent);
+        let rough = outcome.assessment.chat.rough.0;
+        prop_assert_eq!(rough > 0, tools > 0);
+        let needed = real(outcome.figures.after.0.saturating_sub(rough), &model, percent) + rough * shown / 100;
         let asked = match model.answer {
             // Messages always have a limit.
             AnswerRoom::Shared => max_tokens.unwrap_or(u64::from(dialect == Dialect::Messages)),
@@ -170,4 +217,26 @@ fn the_error_bound_of_the_estimate_holds_for_runs_of_one_character() {
             assert!(estimated <= 40 * real, "{run:?}: {estimated} for {real} in {encoding}");
         }
     }
+}
+
+/// An error or a list can name anything; only what the request can have exceeded is believed.
+#[test]
+fn a_request_exceeds_what_it_can_have_exceeded() {
+    let settings = settings("");
+    let input = |name: &str, max_tokens| {
+        let body = body(name, 0, 1, max_tokens);
+        let outline = Reader::default().outline(Dialect::Chat, body.as_bytes()).unwrap();
+        let model = model_table(&settings.models).lookup(name);
+        TurnInput::new(body.into(), outline, settings.routes[0].context.clone(), model)
+    };
+    let none = Tokens::ZERO;
+    let exact = input("gpt-4o", None);
+    assert!(exact.can_exceed(Tokens(130_000), none, Tokens(128_000)));
+    assert!(exact.can_exceed(Tokens(120_000), none, Tokens(128_000)), "providers add tokens of their own");
+    assert!(!exact.can_exceed(Tokens(60_000), none, Tokens(128_000)));
+    assert!(exact.can_exceed(Tokens(60_000), Tokens(40_000), Tokens(128_000)), "images are estimated");
+    assert!(input("gpt-4o", Some(80_000)).can_exceed(Tokens(60_000), none, Tokens(128_000)));
+    let estimated = input("somebodys-own", None);
+    assert!(estimated.can_exceed(Tokens(40_000), none, Tokens(128_000)));
+    assert!(!estimated.can_exceed(Tokens(20_000), none, Tokens(128_000)));
 }

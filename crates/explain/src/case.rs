@@ -140,6 +140,7 @@ impl Request<'_> {
             strategy: self.strategy,
             // The number of turns and the cost of the conversation are unknown here, so limits are not checked.
             limits: Limits::default(),
+            at_provider: self.model.is_served_by(&self.route.upstream.url.authority),
             ..TurnInput::new(body, self.outline.clone(), context, self.model.clone())
         }
     }

@@ -24,7 +24,7 @@ mod transport;
 pub use host::identity::Secret;
 pub use host::shared::Gateway;
 pub use host::snapshot::SetupError;
-pub use host::windows::LEARNT_WINDOWS;
+pub use host::windows::{LEARNT_WINDOWS, LearntWindow, Source};
 pub use proxy::Proxy;
 pub use transport::error::TransportError;
 pub use transport::probe::probe;

@@ -129,6 +129,8 @@ impl Conversation {
         let (body, outline) = (request.body.clone(), request.outline.clone());
         TurnInput {
             limits,
+            // A recording does not say where it was served. Its prices are the provider's, and so are its windows.
+            at_provider: true,
             now: request.now,
             ..TurnInput::new(body, outline, context, request.model.clone())
         }

@@ -26,6 +26,7 @@ pub(crate) struct Family {
     pub(crate) pattern: &'static str,
     window: u64,
     long_window: Option<u64>,
+    hosts: &'static [&'static str],
     certainty: Certainty,
     answer: AnswerRoom,
     max_output: u64,
@@ -37,7 +38,7 @@ pub(crate) struct Family {
     images: ImageRule,
 }
 
-/// Whether every model that a row matches has its window, wherever it is hosted.
+/// Whether every model that a row matches has its window where its provider hosts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Certainty {
     /// The provider has published it and hosts the model itself.
@@ -52,12 +53,13 @@ impl Family {
             is_known: true,
             name: self.pattern.to_owned(),
             window: match self.certainty {
-                Certainty::Published if !self.pattern.ends_with('*') => {
+                Certainty::Published if !self.pattern.ends_with('*') && !self.hosts.is_empty() => {
                     ContextWindow::Known(Tokens(self.window))
                 }
                 Certainty::Published | Certainty::Typical => ContextWindow::Typical(Tokens(self.window)),
             },
             long_window: self.long_window.map(Tokens),
+            hosts: self.hosts,
             answer: self.answer,
             max_output: Some(Tokens(self.max_output)),
             encoding: self.encoding,
@@ -110,6 +112,12 @@ impl Family {
         self
     }
 
+    /// Names the hosts of the provider, where the window is certain.
+    const fn at(mut self, hosts: &'static [&'static str]) -> Family {
+        self.hosts = hosts;
+        self
+    }
+
     /// Sets the window of requests that ask for the longer one.
     const fn long(mut self, window: u64) -> Family {
         self.long_window = Some(window);
@@ -143,6 +151,7 @@ const fn family(pattern: &'static str, window: u64, max_output: u64) -> Family {
         pattern,
         window,
         long_window: None,
+        hosts: &[],
         certainty: Certainty::Published,
         answer: AnswerRoom::Shared,
         max_output,

@@ -18,6 +18,8 @@ pub struct Model {
     pub window: ContextWindow,
     /// The window of a request that asks for the longer one; `None` if there is one window only.
     pub long_window: Option<Tokens>,
+    /// The hosts of the model's provider, where it has that window for certain. Empty if it may differ even there.
+    pub hosts: &'static [&'static str],
     /// Whether the answer takes room from that.
     pub answer: AnswerRoom,
     /// The maximum length of an answer.
@@ -41,6 +43,7 @@ impl Model {
             is_known: false,
             window: ContextWindow::Unknown,
             long_window: None,
+            hosts: &[],
             answer: AnswerRoom::Shared,
             max_output: None,
             encoding: Encoding::O200k,
@@ -60,6 +63,24 @@ impl Model {
     pub fn with_long_window(&self) -> Option<Model> {
         let window = self.long_window.filter(|_| !matches!(self.window, ContextWindow::Configured(_)))?;
         Some(Model { window: ContextWindow::Typical(window), ..self.clone() })
+    }
+
+    /// Whether an upstream at this authority (`host` or `host:port`) is the model's own provider, or one of its regions.
+    #[must_use]
+    pub fn is_served_by(&self, authority: &str) -> bool {
+        let host = authority.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        self.hosts.iter().any(|own| {
+            host.strip_suffix(own).is_some_and(|region| region.is_empty() || region.ends_with('.'))
+        })
+    }
+
+    /// The window at this authority. What a provider has published is only typical of other hosts.
+    #[must_use]
+    pub fn window_at(&self, authority: &str) -> ContextWindow {
+        match self.window {
+            ContextWindow::Known(window) if !self.is_served_by(authority) => ContextWindow::Typical(window),
+            window => window,
+        }
     }
 
     /// How far our count of a text can be above the model's own. A count is corrected by `factor` before it is used.
@@ -258,6 +279,25 @@ mod tests {
         assert_eq!(model.window, ContextWindow::Configured(Tokens(9)));
         assert_eq!(model.prices, Some(Prices { cached_input: Some(0.1), ..PRICES }));
         assert_eq!(ModelOverride::default().apply(table.clone()), table);
+    }
+
+    #[test]
+    fn a_published_window_is_certain_at_the_provider_alone() {
+        let model = Model {
+            window: ContextWindow::Known(Tokens(8)),
+            hosts: &["api.example.com"],
+            ..Model::unknown("m")
+        };
+        for own in ["api.example.com", "API.example.com:443", "eu.api.example.com"] {
+            assert_eq!(model.window_at(own), ContextWindow::Known(Tokens(8)), "{own}");
+        }
+        for other in
+            ["example.com", "my-api.example.com", "api.example.com.evil.org", "127.0.0.1:80", "[::1]", ""]
+        {
+            assert_eq!(model.window_at(other), ContextWindow::Typical(Tokens(8)), "{other}");
+        }
+        let configured = Model { window: ContextWindow::Configured(Tokens(9)), ..model };
+        assert_eq!(configured.window_at("127.0.0.1:80"), ContextWindow::Configured(Tokens(9)));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-/// The members in which servers give a model's window: vLLM, OpenRouter and LiteLLM, Groq, llama.cpp.
-const MEMBERS: [&str; 4] = ["max_model_len", "context_length", "context_window", "max_context_length"];
+/// The members in which servers give a model's window: vLLM, OpenRouter and LiteLLM, Groq, llama.cpp, Anthropic.
+const MEMBERS: [&str; 5] =
+    ["max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens"];
 
 /// Returns the models of a `GET …/models` response that have a window, by name.
 #[must_use]
@@ -31,10 +32,12 @@ mod tests {
             {"id":"vllm","object":"model","max_model_len":16384},
             {"id":"router/model","context_length":131072,"top_provider":{"context_length":65536}},
             {"id":"groq","context_window":8192,"active":true},
+            {"type":"model","id":"claude-next-9","max_input_tokens":200000,"max_tokens":64000},
             {"id":"silent","object":"model"},
             {"id":"odd","context_length":"many"},
             {"id":"tiny","context_length":1}]}"#;
-        let expected = [("vllm", 16_384), ("router/model", 131_072), ("groq", 8_192)];
+        let expected =
+            [("vllm", 16_384), ("router/model", 131_072), ("groq", 8_192), ("claude-next-9", 200_000)];
         assert_eq!(read_model_windows(list.as_bytes()), expected.map(|(name, size)| (name.to_owned(), size)));
         assert_eq!(read_model_windows(br#"{"id":"m","max_model_len":4096}"#), [("m".to_owned(), 4_096)]);
         for nothing in [&b""[..], b"[]", b"{\"data\":5}", b"not json"] {

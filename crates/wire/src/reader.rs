@@ -136,6 +136,8 @@ pub struct ParsedRequest {
     pub head: u64,
     /// The cost of everything besides the messages: tool schemas, response format, reply priming.
     pub fixed: Tokens,
+    /// The part of it that is counted by a rule of thumb: tool schemas and the response format. Without the factor.
+    pub rough: Tokens,
 }
 
 impl ParsedRequest {
@@ -148,7 +150,7 @@ impl ParsedRequest {
     /// The tokens of parts that are counted by a rule of thumb.
     #[must_use]
     pub fn estimated(&self) -> Tokens {
-        self.parsed.iter().map(|message| message.measure.estimated).sum()
+        self.parsed.iter().map(|message| message.measure.estimated).sum::<Tokens>() + self.rough
     }
 }
 
@@ -302,9 +304,10 @@ impl Reader {
             None => Vec::new(),
         };
         let messages = engine_messages(&parsed, &digests, &substitutes, options);
-        let fixed = scale(self.fixed(body, outline, options, key), options.factor);
+        let (exact, rough) = self.fixed(body, outline, options, key);
+        let fixed = scale(exact + rough, options.factor);
         let head = prompt_head(body, outline, &parsed);
-        Ok(ParsedRequest { parsed, messages, substitutes, head, fixed })
+        Ok(ParsedRequest { parsed, messages, substitutes, head, fixed, rough })
     }
 
     fn read_message(
@@ -328,12 +331,14 @@ impl Reader {
         self.hasher.hash_one((dialect, options.meter, rule, options.indexes))
     }
 
-    fn fixed(&self, body: &[u8], outline: &Outline, options: &ReadOptions<'_>, key: u64) -> Tokens {
+    /// The cost of everything besides the messages: what is counted, and what is counted by a rule of thumb.
+    fn fixed(&self, body: &[u8], outline: &Outline, options: &ReadOptions<'_>, key: u64) -> (Tokens, Tokens) {
         let encoding = options.meter.encoding;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let extras = outline.extras.iter().map(|extra| {
+        let (mut exact, mut rough) = (REPLY_PRIMING, Tokens::ZERO);
+        for extra in &outline.extras {
             let raw = extra.span.of(body);
-            match extra.kind {
+            let tokens = match extra.kind {
                 ExtraKind::Tools => self.cached_count(raw, key, || tools_tokens(encoding, &text(raw))),
                 ExtraKind::Instructions => {
                     let counted = |raw: &[u8]| {
@@ -349,9 +354,13 @@ impl Reader {
                     }
                 }
                 ExtraKind::ResponseFormat => self.cached_count(raw, key ^ 1, || count(encoding, &text(raw))),
+            };
+            match extra.kind {
+                ExtraKind::Tools | ExtraKind::ResponseFormat => rough += tokens,
+                ExtraKind::Instructions => exact += tokens,
             }
-        });
-        extras.sum::<Tokens>() + REPLY_PRIMING
+        }
+        (exact, rough)
     }
 
     /// Counts a text that occurs in many requests, such as a placeholder, and caches the count.

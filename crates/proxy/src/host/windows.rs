@@ -1,23 +1,28 @@
 //! The windows of models, as upstreams have named them. Processes that share a store learn from each other.
+//!
+//! What is learnt does not stand for ever: an upstream may be restarted with a larger window. It is forgotten after a day, the list of models
+//! corrects it, and so does an answer to a longer request.
+
+mod fact;
+mod table;
 
 use bytes::Bytes;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tidegate_config::Upstream;
-use tidegate_engine::{ContextWindow, Tokens};
+use tidegate_engine::Tokens;
 use tidegate_store::{Conversations, wall_clock};
 use tidegate_telemetry::WindowFact;
 
+pub use fact::{LearntWindow, Source};
+use table::{Key, MAX_WINDOWS, Table};
+
 #[derive(Debug, Default)]
 pub(crate) struct LearntWindows {
-    windows: RwLock<HashMap<Key, Tokens>>,
+    windows: RwLock<Table>,
     /// When the store was last asked, in milliseconds since the Unix epoch; 0 if never.
     refreshed: AtomicU64,
 }
-
-/// The upstream's URL and the name of the model.
-type Key = (String, String);
 
 /// The topic of the store that keeps them, each by the upstream's URL and the model.
 pub const LEARNT_WINDOWS: &str = "windows";
@@ -25,8 +30,7 @@ pub const LEARNT_WINDOWS: &str = "windows";
 /// How long what other processes have learnt is not asked for again where a window is certain, in milliseconds.
 const FRESH: u64 = 1_000;
 
-/// Clients choose the names of models, so both their number and their length are bounded.
-const MAX_WINDOWS: usize = 1_000;
+/// Clients choose the names of models, so their length is bounded, as is their number.
 const MAX_NAME_LENGTH: usize = 256;
 
 impl LearntWindows {
@@ -36,20 +40,12 @@ impl LearntWindows {
         if windows.is_empty() {
             return None;
         }
-        windows.get(&(upstream.url.to_string(), model.to_owned())).copied()
+        windows.get(&key(upstream, model), wall_clock())
     }
 
     /// All of them, by upstream and model.
     pub(crate) fn all(&self) -> Vec<WindowFact> {
-        let windows = self.windows.read().unwrap_or_else(PoisonError::into_inner);
-        let one = |((upstream, model), window): (&Key, &Tokens)| WindowFact {
-            upstream: upstream.clone(),
-            model: model.clone(),
-            tokens: window.0,
-        };
-        let mut all: Vec<WindowFact> = windows.iter().map(one).collect();
-        all.sort_by(|a, b| (&a.upstream, &a.model).cmp(&(&b.upstream, &b.model)));
-        all
+        self.windows.read().unwrap_or_else(PoisonError::into_inner).all(wall_clock())
     }
 
     /// Learns a window, and tells the other processes. Returns whether it is news.
@@ -58,21 +54,38 @@ impl LearntWindows {
         conversations: &Arc<Conversations>,
         upstream: &Upstream,
         model: &str,
-        window: Tokens,
+        window: LearntWindow,
     ) -> bool {
-        if model.len() > MAX_NAME_LENGTH || !self.insert((upstream.url.to_string(), model.to_owned()), window)
-        {
+        if model.len() > MAX_NAME_LENGTH {
             return false;
         }
-        let fact = Bytes::from(window.0.to_string());
-        // A store that fails is reported where requests use it, and this process knows.
-        let _ = conversations.publish(LEARNT_WINDOWS, &format!("{} {model}", upstream.url), fact).await;
-        true
+        let key = key(upstream, model);
+        let name = format!("{} {}", key.0, key.1);
+        let learnt = self.windows.write().unwrap_or_else(PoisonError::into_inner).learn(key, window);
+        if learnt.is_stored() {
+            let fact = Bytes::from(window.to_string());
+            // A store that fails is reported where requests use it, and this process knows.
+            let _ = conversations.publish(LEARNT_WINDOWS, &name, fact).await;
+        }
+        learnt.is_news()
     }
 
-    /// Reads what other processes have learnt. For a model whose window is certain, that may be a moment old.
-    pub(crate) async fn refresh(&self, conversations: &Arc<Conversations>, window: ContextWindow) {
-        let fresh = if window.certain().is_some() { FRESH } else { 0 };
+    /// Forgets a window that an answer has shown to be larger: the upstream has found `accepted` tokens in its request.
+    pub(crate) async fn outgrow(
+        &self,
+        conversations: &Arc<Conversations>,
+        upstream: &Upstream,
+        model: &str,
+        accepted: Tokens,
+    ) {
+        if self.get(upstream, model).is_some_and(|window| window < accepted) {
+            self.learn(conversations, upstream, model, LearntWindow::forgotten(wall_clock())).await;
+        }
+    }
+
+    /// Reads what other processes have learnt. Where a window is certain without it, that may be a moment old.
+    pub(crate) async fn refresh(&self, conversations: &Arc<Conversations>, is_certain: bool) {
+        let fresh = if is_certain { FRESH } else { 0 };
         let (now, last) = (wall_clock(), self.refreshed.load(Ordering::Relaxed));
         let is_fresh = last > 0 && (!conversations.is_shared() || now.saturating_sub(last) < fresh);
         if is_fresh
@@ -85,21 +98,25 @@ impl LearntWindows {
             self.refreshed.store(last, Ordering::Relaxed);
             return;
         };
-        for (name, fact) in facts {
-            // URLs have no spaces.
-            let key = name.split_once(' ').map(|(upstream, model)| (upstream.to_owned(), model.to_owned()));
-            let window = std::str::from_utf8(&fact).ok().and_then(|window| window.parse().ok());
-            if let (Some(key), Some(window)) = (key, window) {
-                self.insert(key, Tokens(window));
+        let is_overgrown = facts.len() > 2 * MAX_WINDOWS;
+        {
+            let mut windows = self.windows.write().unwrap_or_else(PoisonError::into_inner);
+            for (name, fact) in facts {
+                // URLs have no spaces.
+                let key =
+                    name.split_once(' ').map(|(upstream, model)| (upstream.to_owned(), model.to_owned()));
+                if let (Some(key), Some(window)) = (key, LearntWindow::of_fact(&fact)) {
+                    windows.adopt(key, window, now);
+                }
             }
         }
-    }
-
-    fn insert(&self, key: Key, window: Tokens) -> bool {
-        let mut windows = self.windows.write().unwrap_or_else(PoisonError::into_inner);
-        if windows.len() >= MAX_WINDOWS && !windows.contains_key(&key) {
-            return false;
+        if is_overgrown {
+            // Every request reads all of them. What is still in use is learnt again.
+            let _ = conversations.forget(LEARNT_WINDOWS).await;
         }
-        windows.insert(key, window) != Some(window)
     }
+}
+
+fn key(upstream: &Upstream, model: &str) -> Key {
+    (upstream.url.to_string(), model.to_owned())
 }

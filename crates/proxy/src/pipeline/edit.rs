@@ -278,11 +278,12 @@ impl<'a> Managed<'a> {
         let limits = &self.route.context.limits;
         let named = folder.identity.clone().filter(|identity| identity.branch.is_none());
         let model = self.snapshot.models.lookup(outline.model.as_deref().unwrap_or_default());
+        let is_certain = model.window_at(&self.route.upstream.url.authority).certain().is_some();
         let tenant = folder.identity.as_ref().map(|identity| identity.tenant.clone());
         let (recalled, spent, (), ()) = tokio::join!(
             recall(gateway, folder.identity.as_mut(), settings.store.on_failure),
             spent(gateway, named.as_ref(), limits),
-            gateway.windows.refresh(&gateway.conversations, model.window),
+            gateway.windows.refresh(&gateway.conversations, is_certain),
             gateway.calibrations.refresh(&gateway.conversations, tenant.as_deref(), model.fit),
         );
         let recalled = recalled?;

@@ -1,14 +1,19 @@
 //! Learns the windows that a list of models tells, as it passes.
 
+use crate::host::windows::{LearntWindow, Source};
 use crate::host::worker::Worker;
 use crate::pipeline::send::Forwarded;
 use crate::transport::decode::{self, Coding};
 use http::{Method, Response};
 use tidegate_engine::Tokens;
+use tidegate_store::wall_clock;
 use tidegate_wire::read_model_windows;
 
 /// The longest list that is read. The largest public one has half a megabyte.
 const MAX_LIST: usize = 4 * 1024 * 1024;
+
+/// The most models whose windows are learnt from a list, so that a list leaves room for others. The largest public one has about as many.
+const MAX_MODELS: usize = 500;
 
 /// Whether this request asks for models.
 pub(crate) fn is_model_list(method: &Method, path: &str) -> bool {
@@ -37,12 +42,10 @@ pub(crate) async fn learn_windows(worker: &Worker, forwarded: Forwarded) -> Forw
         let windows = worker.gateway.heavy.own_lane().run(MAX_LIST, read).await.unwrap_or_default();
         let (gateway, upstream) = (worker.gateway.clone(), upstream.clone());
         drop(worker.shutdown.tasks.spawn(async move {
-            for (model, window) in windows {
-                // What an error has named is nearer to the truth than what is advertised.
-                if gateway.windows.get(&upstream, &model).is_some_and(|known| known <= Tokens(window)) {
-                    continue;
-                }
-                gateway.windows.learn(&gateway.conversations, &upstream, &model, Tokens(window)).await;
+            let at = wall_clock();
+            for (model, window) in windows.into_iter().take(MAX_MODELS) {
+                let window = LearntWindow::new(Tokens(window), Source::List, at);
+                gateway.windows.learn(&gateway.conversations, &upstream, &model, window).await;
             }
         }));
     }

@@ -18,7 +18,7 @@ use crate::reply::upstream_failure::FailureKind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tidegate_config::Route;
+use tidegate_config::{Route, Upstream};
 use tidegate_context::{Figures, FoldRequest};
 use tidegate_engine::Tokens;
 use tidegate_store::{Degraded, NotKept};
@@ -50,6 +50,8 @@ pub(crate) struct PendingTurn {
     read: Option<Box<Answer>>,
     /// What the sample has taught, on its way to the other processes.
     learning: Option<JoinHandle<()>>,
+    /// Where the window was learnt from the upstream: who has named it, and for which model.
+    learnt: Option<Box<(Arc<Upstream>, String)>>,
     /// What the turn counts as in the metrics, once it is over.
     plan: Option<Box<(Labels, Figures)>>,
     counting: CostCount,
@@ -128,6 +130,8 @@ impl PendingTurn {
             counted,
             is_store_unavailable: *is_store_unavailable,
         });
+        let learnt = input.learnt_window.filter(|_| !is_elsewhere);
+        let learnt = learnt.map(|_| Box::new((route.upstream.clone(), rewritten.served.clone())));
         PendingTurn {
             gateway: gateway.clone(),
             tasks: tasks.clone(),
@@ -140,6 +144,7 @@ impl PendingTurn {
             sample,
             read: None,
             learning: None,
+            learnt,
             plan,
             counting: if waits { CostCount::Waiting } else { CostCount::Unlimited },
         }
@@ -264,8 +269,26 @@ impl PendingTurn {
         };
         let facts = RequestFacts { outcome, ..observer.facts() };
         let answer = self.read.take().map(|answer| *answer).or_else(|| reader.answer());
+        self.outgrow(answer.as_ref());
         let write = self.written(log, facts, observer, answer, reader.passed());
         CostCount::Running(self.tasks.spawn(write))
+    }
+
+    /// Forgets the window that the upstream has named, if the answer is to a longer request.
+    fn outgrow(&mut self, answer: Option<&Answer>) {
+        let Some((upstream, model)) = self.learnt.take().map(|learnt| *learnt) else { return };
+        let Some(usage) = answer.and_then(|answer| answer.usage) else { return };
+        let accepted = Tokens(usage.prompt_tokens);
+        let gateway = self.gateway.clone();
+        if gateway.windows.get(&upstream, &model).is_none_or(|window| window >= accepted) {
+            return;
+        }
+        let outgrow = async move {
+            gateway.windows.outgrow(&gateway.conversations, &upstream, &model, accepted).await;
+        };
+        if let Ok(runtime) = Handle::try_current() {
+            drop(self.tasks.spawn_on(outgrow, &runtime));
+        }
     }
 
     /// Writes the turn and all that is counted of it.
@@ -313,8 +336,12 @@ impl PendingTurn {
         if let Some((folder, request)) = self.fold.take().filter(|_| has_answer).map(|fold| *fold) {
             drop(self.tasks.spawn_on(folder.fold_in_background(request), &runtime));
         }
+        let answer = match self.learnt.is_some() || self.log.is_some() {
+            true => answer.or_else(|| reader.answer()),
+            false => None,
+        };
+        self.outgrow(answer.as_ref().filter(|_| has_answer));
         let Some(log) = self.log.take() else { return };
-        let answer = answer.or_else(|| reader.answer());
         let write = self.written(log, facts, observer, answer, reader.passed());
         drop(self.tasks.spawn_on(write, &runtime));
     }

@@ -6,11 +6,12 @@
 use crate::host::drive::is_light;
 use crate::host::fold::Folder;
 use crate::host::shared::Gateway;
+use crate::host::windows::{LearntWindow, Source};
 use crate::observe::request::RequestObserver;
 use crate::observe::spans;
 use crate::pipeline::recall::recall;
 use crate::pipeline::remember::PendingTurn;
-use crate::pipeline::rewrite::{Draft, Rewritten, asks_long_window, log_mistake, rewrite, served_model};
+use crate::pipeline::rewrite::{Draft, Rewritten, asks_long_window, log_mistake, rewrite};
 use crate::pipeline::send::{Forwarded, send};
 use crate::reply::headers::{figure_headers, put};
 use crate::reply::refusal::Refusal;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use tidegate_config::{OnFailure, Route};
 use tidegate_context::TurnInput;
 use tidegate_engine::{Strategy, Tokens};
-use tidegate_store::Entries;
+use tidegate_store::{Entries, wall_clock};
 use tidegate_telemetry::names::header;
 use tidegate_wire::{Overflow, Used, read_overflow};
 use tracing::info;
@@ -36,6 +37,8 @@ pub(crate) struct Attempt {
     folder: Folder,
     input: Arc<TurnInput>,
     deployment: Option<String>,
+    /// The name under which its window is learnt.
+    served: String,
     /// Our own count of what was forwarded.
     counted: Tokens,
     /// The part of it that is only a rule of thumb.
@@ -61,8 +64,9 @@ impl Attempt {
             folder: folder.clone(),
             input: rewritten.input.clone(),
             deployment: rewritten.deployment.clone(),
+            served: rewritten.served.clone(),
             counted: rewritten.outcome.figures.forwarded(),
-            estimated: rewritten.outcome.assessment.chat.estimated(),
+            estimated: rewritten.input.estimated(&rewritten.outcome.assessment.chat),
             head: head.clone(),
         }
     }
@@ -146,10 +150,8 @@ impl Attempt {
             return;
         }
         let gateway = &self.folder.worker.gateway;
-        let model = self.deployment.as_deref().unwrap_or(self.input.requested_model());
-        let has_long_window = self.asks_long_window() && self.input.model.with_long_window().is_some();
-        let model = served_model(model, has_long_window);
-        if gateway.windows.learn(&gateway.conversations, &upstream.settings, &model, Tokens(limit)).await {
+        let window = LearntWindow::new(Tokens(limit), Source::Error, wall_clock());
+        if gateway.windows.learn(&gateway.conversations, &upstream.settings, &self.served, window).await {
             info!(
                 upstream = upstream.settings.name,
                 window = limit,

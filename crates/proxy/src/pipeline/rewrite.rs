@@ -44,6 +44,8 @@ pub(crate) struct Rewritten {
     pub(crate) input: Arc<TurnInput>,
     pub(crate) outcome: Box<Outcome>,
     pub(crate) deployment: Option<String>,
+    /// The name under which the model's window is learnt.
+    pub(crate) served: String,
     /// What has to be stored before the answer ends. Nothing if the turn is held.
     pub(crate) entries: Entries,
     pub(crate) generation: Generation,
@@ -83,7 +85,7 @@ pub(crate) fn asks_long_window(headers: &HeaderMap) -> bool {
 }
 
 /// The name under which the window is learnt that an upstream serves a model with. A model with the longer one is another.
-pub(crate) fn served_model(name: &str, has_long_window: bool) -> Cow<'_, str> {
+fn served_model(name: &str, has_long_window: bool) -> Cow<'_, str> {
     if has_long_window { format!("{name}[1m]").into() } else { name.into() }
 }
 
@@ -101,17 +103,17 @@ pub(crate) async fn rewrite(
     let name = outline.model.as_deref().unwrap_or_default();
     let model = snapshot.models.lookup(name);
     let long = model.with_long_window().filter(|_| asks_long_window).map(Arc::new);
-    let served = served_model(deployment.as_deref().unwrap_or(name), long.is_some());
+    let served = served_model(deployment.as_deref().unwrap_or(name), long.is_some()).into_owned();
     let model = long.unwrap_or(model);
     let learnt_window = gateway.windows.get(&route.upstream, &served);
     // What summaries have cost counts toward the limit under any strategy.
     let state = conversation_state(&recalled, strategy.folds() || spent.is_some());
     let reported_factor = gateway.calibrations.factor(identity, &model);
-    let default = TurnInput::new(body, outline, context, model);
+    let default = TurnInput::new(body, outline, context, model.clone());
     let input = TurnInput {
         strategy,
         learnt_window,
-        names_deployment: deployment.is_some(),
+        at_provider: deployment.is_none() && model.is_served_by(&route.upstream.url.authority),
         ceiling,
         factor: reported_factor.unwrap_or(default.factor),
         spent: spent.map(|spent| spent + summaries_cost(state.folds(), &snapshot.models)),
@@ -135,6 +137,7 @@ pub(crate) async fn rewrite(
             input,
             outcome,
             deployment,
+            served,
             entries,
             generation,
             carried: None,
@@ -156,6 +159,7 @@ pub(crate) async fn rewrite(
         input,
         outcome,
         deployment,
+        served,
         entries,
         generation,
         carried,

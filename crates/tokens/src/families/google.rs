@@ -38,6 +38,7 @@ pub(super) const FAMILIES: &[Family] = &[
 const fn gemini(pattern: &'static str, window: u64, max_output: u64) -> Family {
     family(pattern, window, max_output)
         .factor(1.15)
+        .at(&["generativelanguage.googleapis.com", "aiplatform.googleapis.com"])
         .caching(Caching::of(300, 1_024, 1))
         .images(ImageRule::Grid { edge: 768, cell: 258 })
 }

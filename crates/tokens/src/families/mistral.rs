@@ -46,5 +46,5 @@ pub(super) const FAMILIES: &[Family] = &[
 ];
 
 const fn family(pattern: &'static str, window: u64, max_output: u64) -> Family {
-    super::family(pattern, window, max_output).factor(1.13)
+    super::family(pattern, window, max_output).factor(1.13).at(&["api.mistral.ai", "codestral.mistral.ai"])
 }

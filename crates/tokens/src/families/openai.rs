@@ -75,7 +75,7 @@ pub(super) const FAMILIES: &[Family] = &[
 
 /// OpenAI publishes its vocabularies, so these counts are exact.
 const fn family(pattern: &'static str, window: u64, max_output: u64) -> Family {
-    super::family(pattern, window, max_output).exact()
+    super::family(pattern, window, max_output).exact().at(&["api.openai.com"])
 }
 
 /// A model before gpt-4o, with the older encoding.

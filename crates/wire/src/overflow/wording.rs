@@ -48,10 +48,7 @@ const WORDINGS: &[Wording] = &[
     // OpenRouter.
     wording("this endpoint's maximum context length is {limit} tokens", AFTER_LENGTH),
     // xAI.
-    wording(
-        "this model's maximum prompt length is {limit} but the request contains",
-        &["request contains {used} tokens"],
-    ),
+    wording("this model's maximum prompt length is {limit} but the request contains {used} tokens", &[]),
     // vLLM.
     wording("the decoder prompt (length {used}) is longer than the maximum model length of {limit}", &[]),
     wording("the prompt (length {used}) is longer than the maximum model length of {limit}", &[]),
