@@ -74,7 +74,7 @@ impl TurnInput {
         }
         let conversation = Conversation {
             messages: &chat.messages,
-            head: chat.head,
+            cache: chat.cache,
             fixed: chat.fixed,
             budget: self.budget(&chat),
             economy: self.economy(&chat),

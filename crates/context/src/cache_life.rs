@@ -1,7 +1,6 @@
 //! How long the provider caches a request, and what that costs, where the request itself asks for it.
 
 use crate::TurnInput;
-use crate::policy::economy;
 use std::time::Duration;
 use tidegate_engine::{CacheKind, CachePricing};
 use tidegate_tokens::Prices;
@@ -12,14 +11,24 @@ const LONG: Duration = Duration::from_secs(60 * 60);
 
 impl TurnInput {
     /// The prices that break-even weighs, and the time for which a cache stays warm.
+    ///
+    /// For an unknown model a discount on cached input is assumed: nearly all providers give one, and overlooking it makes masking cost
+    /// more than it saves, while assuming it only delays masking.
     pub(crate) fn economy(&self, chat: &ParsedRequest) -> CachePricing {
-        let economy = economy(&self.model, self.is_cached(chat));
-        if !self.is_cached_for_long(chat) {
-            return economy;
+        if !self.is_cached(chat) {
+            return CachePricing::WITHOUT_CACHE;
         }
         let cache_life = u64::try_from(self.cache_life(chat).as_millis()).unwrap_or(u64::MAX);
-        let write = self.prices(chat).map_or(Prices::LONG_WRITE, |prices| prices.written());
-        CachePricing { write, cache_life, ..economy }
+        let (write, cached) = match self.prices(chat) {
+            Some(prices) if prices.input > 0.0 => {
+                (prices.written() / prices.input, prices.cached() / prices.input)
+            }
+            // What a free model reads again costs nothing.
+            Some(_) => (1.0, 1.0),
+            None if self.is_cached_for_long(chat) => (Prices::LONG_WRITE, 0.1),
+            None => (1.0, 0.1),
+        };
+        CachePricing { write, cached, cache_life }
     }
 
     /// How long the provider keeps what it has cached of this request.

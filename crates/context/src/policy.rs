@@ -3,10 +3,10 @@
 use crate::{ConversationState, TurnInput};
 use tidegate_config::{Context, FoldPlacement, ModelSettings};
 use tidegate_engine::{
-    AnswerRoom, BlockPolicy, Budget, CacheKind, CachePricing, Capacity, ContextWindow, FoldPolicy, Policy,
-    RoleOrder, Tokens, WindowPolicy,
+    AnswerRoom, BlockPolicy, Budget, CacheKind, Capacity, ContextWindow, FoldPolicy, Policy, RoleOrder,
+    Tokens, WindowPolicy,
 };
-use tidegate_tokens::{Model, ModelOverride, ModelTable};
+use tidegate_tokens::{ModelOverride, ModelTable};
 use tidegate_wire::ParsedRequest;
 
 impl TurnInput {
@@ -138,19 +138,6 @@ fn fold_policy(context: &Context) -> FoldPolicy {
         pace: context.fold.pace,
         max_summary: context.fold.max_tokens,
         leaves_room: context.recall.auto,
-    }
-}
-
-/// The prices that break-even weighs. For an unknown model a discount on cached input is assumed: nearly all providers give one,
-/// and overlooking it makes masking cost more than it saves, while assuming it only delays masking.
-pub(crate) fn economy(model: &Model, is_cached: bool) -> CachePricing {
-    if !is_cached {
-        return CachePricing::WITHOUT_CACHE;
-    }
-    let cache_life = u64::try_from(model.caching.ttl.as_millis()).unwrap_or(u64::MAX);
-    match model.prices {
-        Some(prices) => CachePricing { write: prices.written(), cached: prices.cached(), cache_life },
-        None => CachePricing { write: 1.0, cached: 0.1, cache_life },
     }
 }
 

@@ -55,7 +55,7 @@ impl TurnInput {
         chat: &ParsedRequest,
         reader: &Reader,
     ) -> Vec<PlacedExcerpt> {
-        let earlier = memory.excerpts(&chat.messages, chat.head);
+        let earlier = memory.excerpts(&chat.messages, chat.cache);
         if earlier.is_empty() {
             return Vec::new();
         }
@@ -91,7 +91,7 @@ impl TurnInput {
         summary: Option<&str>,
         reader: &Reader,
     ) -> Result<PlacedExcerpt, Unrecalled> {
-        let message = memory.takes_excerpt(&chat.messages, chat.head, plan).ok_or(Unrecalled::NothingNew)?;
+        let message = memory.takes_excerpt(&chat.messages, chat.cache, plan).ok_or(Unrecalled::NothingNew)?;
         let is_taken = held.iter().any(|excerpt| excerpt.message == message);
         if is_taken || held.len() >= MAX_EXCERPTS || !takes_text(chat, message) {
             return Err(Unrecalled::NothingNew);

@@ -199,7 +199,7 @@ impl Turn {
         let Measured { assessment, pieces, stop_hint } = *measured;
         let (input, state) = (&*self.input, &*self.state);
         let made = self.made.map(|(made, _)| made);
-        let recalled = state.memory.recall(&assessment.chat.messages, assessment.chat.head);
+        let recalled = state.memory.recall(&assessment.chat.messages, assessment.chat.cache);
         let figures = Figures::new(&assessment, input, state, recalled.as_ref(), made, stop_hint);
         let figures = Figures { limit: self.limit, ..figures };
         let unedited = Unedited::new(&assessment, input, recalled);

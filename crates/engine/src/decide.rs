@@ -1,16 +1,15 @@
 use crate::edits::{Edits, Inputs, tokens_as_sent};
 use crate::{
-    Budget, CachePricing, FoldJob, Memory, Message, Plan, Policy, Strategy, Timestamp, Tokens, Verdict,
-    Waypoint,
+    Budget, CacheKey, CachePricing, FoldJob, Memory, Message, Plan, Policy, Strategy, Timestamp, Tokens,
+    Verdict, Waypoint,
 };
 
 /// One request, as the engine sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Conversation<'a> {
     pub messages: &'a [Message],
-    /// A hash of what the prompt begins with: tools, and the instructions before the first other message. After another head, a
-    /// provider finds nothing of the conversation in its cache.
-    pub head: u64,
+    /// Which of the provider's caches can have the messages.
+    pub cache: CacheKey,
     /// The tokens that the request uses besides its messages: tool schemas, reply priming.
     pub fixed: Tokens,
     pub budget: Budget,

@@ -24,9 +24,32 @@ impl CacheKind {
     }
 }
 
+/// What a provider's cache is found by, before the messages: the model and the beginning of the prompt. Models share no cache, and after
+/// another head a provider finds nothing of a conversation in its cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheKey {
+    /// A hash of the model's name; 0 if it is not known.
+    pub model: u64,
+    /// A hash of what the prompt begins with: tools, and the instructions before the first other message.
+    pub head: u64,
+}
+
+impl CacheKey {
+    /// Whether a request with this key was made to the model, as far as is known.
+    pub(crate) fn is_of(self, model: u64) -> bool {
+        self.model == model || self.model == 0
+    }
+
+    /// Whether a request with the other key can hit what one with this key has left in the cache.
+    pub(crate) fn serves(self, other: CacheKey) -> bool {
+        self.is_of(other.model) && self.head == other.head
+    }
+}
+
 /// What a provider charges for input, and how long it caches a prefix.
 ///
-/// Only the ratio of the two prices matters, so they can be in any currency and per any number of tokens.
+/// Prices are multiples of the model's plain input price. So what a decision has cost can be weighed at any later price, and says the same
+/// of a cheap and of a dear model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CachePricing {
     /// The price of a token that is not in the cache: the input price, or the price of a cache write where the provider

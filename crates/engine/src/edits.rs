@@ -37,7 +37,7 @@ impl Edits {
     pub(crate) fn plan(inputs: &Inputs<'_>) -> Edits {
         let Inputs { conversation, memory, policy, .. } = *inputs;
         let messages = conversation.messages;
-        let retried = memory.recall(messages, conversation.head).filter(|recalled| recalled.is_retry);
+        let retried = memory.recall(messages, conversation.cache).filter(|recalled| recalled.is_retry);
         if let Some(Recalled { waypoint, .. }) = retried {
             // A retry gets what the first attempt got, if that is within every limit. It is not if the first attempt had to go
             // without a summary that exists now, or if this attempt has less room.
@@ -70,7 +70,7 @@ impl Edits {
             let conversation = Conversation { messages: &trimmed, ..*conversation };
             edits.masking = mask(&conversation, memory, &policy.mask, now, edits.folded.as_ref());
         } else {
-            edits.masking.horizon = edits.trimming.horizon;
+            edits.masking.horizon = if replayed.is_some() { edits.trimming.horizon } else { timing.horizon };
         }
         if let (Some(trim), Some(replayed)) = (&policy.trim, &replayed) {
             let changed = edits.newly_masked(conversation.messages);
@@ -235,7 +235,7 @@ impl Edits {
         Some(Waypoint {
             end: last_digest(messages)?,
             trail: Trail::of(messages),
-            head: conversation.head,
+            cache: conversation.cache,
             frontier: last_digest(&messages[..self.masking.frontier]),
             tally: self.masking.tally,
             debt: self.masking.debt,

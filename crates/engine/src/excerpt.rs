@@ -7,7 +7,7 @@
 //! before it changes anyway because other messages have left.
 
 use crate::turns::{dialogue, last_user_turn};
-use crate::{Memory, Message, Plan, Verdict};
+use crate::{CacheKey, Memory, Message, Plan, Verdict};
 use std::sync::Arc;
 
 /// The passages that were put into one message.
@@ -35,8 +35,8 @@ pub const MAX_EXCERPTS: usize = 64;
 impl Memory {
     /// The excerpts of the request that this one continues, in messages that both have. Each with the index of its message.
     #[must_use]
-    pub fn excerpts(&self, messages: &[Message], head: u64) -> Vec<(usize, Excerpt)> {
-        let Some(recalled) = self.recall(messages, head) else { return Vec::new() };
+    pub fn excerpts(&self, messages: &[Message], cache: CacheKey) -> Vec<(usize, Excerpt)> {
+        let Some(recalled) = self.recall(messages, cache) else { return Vec::new() };
         if recalled.waypoint.excerpts.is_empty() {
             return Vec::new();
         }
@@ -48,7 +48,7 @@ impl Memory {
     /// Returns the message that may take a new excerpt under this plan: the last user turn. `None` if nothing has left the request,
     /// or if the message is in the provider's cache and nothing before it changes.
     #[must_use]
-    pub fn takes_excerpt(&self, messages: &[Message], head: u64, plan: &Plan) -> Option<usize> {
+    pub fn takes_excerpt(&self, messages: &[Message], cache: CacheKey, plan: &Plan) -> Option<usize> {
         let is_shortened = plan.folded.is_some() || !plan.dropped.is_empty();
         if !is_shortened || plan.verdict != Verdict::Fits {
             return None;
@@ -59,7 +59,7 @@ impl Memory {
                 || plan.dropped.binary_search(index).is_ok()
         };
         let request = last_user_turn(messages).filter(|index| !is_gone(index))?;
-        let Some(recalled) = self.recall(messages, head) else { return Some(request) };
+        let Some(recalled) = self.recall(messages, cache) else { return Some(request) };
         // What counts is that a request had the message, not whether it is still in the cache: a retry repeats the first attempt.
         let is_new = request > recalled.last;
         let same_summary = folded.map(|folded| folded.covers) == recalled.waypoint.fold;

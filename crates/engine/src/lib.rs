@@ -53,7 +53,7 @@
 //! ];
 //! let conversation = Conversation {
 //!     messages: &messages,
-//!     head: 0,
+//!     cache: CacheKey::default(),
 //!     fixed: Tokens(3),
 //!     budget: BudgetPolicy::default().budget(&Capacity::known(Tokens(128_000))),
 //!     economy: CachePricing::WITHOUT_CACHE,
@@ -106,7 +106,7 @@ pub use budget::{
 pub use context_window::ContextWindow;
 pub use decide::{Conversation, Decision, decide};
 pub use digest::{Digest, InvalidDigest};
-pub use economy::{CacheKind, CachePricing, Timestamp};
+pub use economy::{CacheKey, CacheKind, CachePricing, Timestamp};
 pub use excerpt::{Excerpt, MAX_EXCERPTS, Passage, places};
 pub use fold::{Fold, Folded};
 pub use fold_backoff::FoldBackoff;

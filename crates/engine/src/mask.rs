@@ -157,11 +157,11 @@ fn tokens_read_again(messages: &[Message], first: usize, edge: usize, seen: usiz
 }
 
 fn previous(conversation: &Conversation<'_>, memory: &Memory, edge: usize, now: Timestamp) -> Previous {
-    let Conversation { messages, head, economy, .. } = *conversation;
-    let Some(Recalled { waypoint, last, seen, at, is_retry }) = memory.recall(messages, head) else {
+    let Conversation { messages, cache, economy, .. } = *conversation;
+    let Some(Recalled { waypoint, last, seen, at, is_retry }) = memory.recall(messages, cache) else {
         // Nothing is known to be in the cache, so there is nothing to lose.
         // A history that is new but not short belongs to a client that has cut off its beginning.
-        let same_client = memory.newest(head).filter(|_| count_turns(messages) > 1);
+        let same_client = memory.newest(cache).filter(|_| count_turns(messages) > 1);
         return Previous {
             frontier: 0,
             seen: 0,

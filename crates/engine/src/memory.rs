@@ -1,5 +1,5 @@
 use crate::turns::dialogue;
-use crate::{Digest, Excerpt, Fold, Gap, Horizon, Message, Skipped, Timestamp};
+use crate::{CacheKey, Digest, Excerpt, Fold, Gap, Horizon, Message, Skipped, Timestamp};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ pub struct Waypoint {
     pub end: Digest,
     /// Digests at messages before the last.
     pub trail: Trail,
-    /// What the prompt begins with, as [`Conversation::head`](crate::Conversation::head) has it.
-    pub head: u64,
+    /// The model, and what the prompt begins with.
+    pub cache: CacheKey,
     /// The digest at the last message before the mask frontier; `None` while nothing is masked.
     pub frontier: Option<Digest>,
     /// What leaving maskable observations in the prompt has cost since the frontier last moved.
@@ -128,11 +128,19 @@ impl Memory {
     /// Adds a waypoint, and evicts the oldest if there are too many.
     pub fn add(&mut self, waypoint: Waypoint) {
         // A retry records the same waypoint again. It must not evict another branch.
-        self.waypoints.retain(|known| known.end != waypoint.end);
+        self.waypoints.retain(|known| known.end != waypoint.end || !known.cache.is_of(waypoint.cache.model));
         if self.waypoints.len() >= MAX_WAYPOINTS {
             self.waypoints.remove(0);
         }
         self.waypoints.push(waypoint);
+    }
+
+    /// Both, with the other's waypoints as the newest.
+    #[must_use]
+    pub fn with(mut self, other: &Memory) -> Memory {
+        other.waypoints.iter().for_each(|waypoint| self.add(waypoint.clone()));
+        other.folds.iter().for_each(|fold| self.add_fold(fold.clone()));
+        self
     }
 
     /// Whether the same decision was recorded a moment ago, so that a retry has nothing to add.
@@ -140,6 +148,7 @@ impl Memory {
     pub fn has_recent(&self, waypoint: &Waypoint) -> bool {
         let is_same = |known: &Waypoint| {
             known.end == waypoint.end
+                && known.cache.is_of(waypoint.cache.model)
                 && (known.frontier, known.trim, known.fold)
                     == (waypoint.frontier, waypoint.trim, waypoint.fold)
                 && known.excerpts == waypoint.excerpts
@@ -150,22 +159,43 @@ impl Memory {
 
     /// Returns the waypoint that has the most messages in common with these. Of several, one that ended there goes first, because
     /// this request continues it; then the newest.
+    ///
+    /// Each model has a cache and an economy of its own: a request to a model that has read the conversation before continues from what was
+    /// decided for that model. One to another model begins where the last one is.
     #[must_use]
-    pub fn recall(&self, messages: &[Message], head: u64) -> Option<Recalled<'_>> {
-        let recalled = self.longest(messages, &|_| true)?;
-        if recalled.waypoint.head == head {
+    pub fn recall(&self, messages: &[Message], cache: CacheKey) -> Option<Recalled<'_>> {
+        let own = self.longest(messages, &|waypoint| waypoint.cache.is_of(cache.model));
+        let recalled = own.or_else(|| self.longest(messages, &|_| true))?;
+        if recalled.waypoint.cache.serves(cache) {
             return Some(recalled);
         }
-        // Decisions survive another head. Of the provider's cache, only what follows the same head and was edited the same way does.
+        // Decisions survive another model or head. Of the provider's cache, only what follows the same head and was edited the same way
+        // does.
         let edits = recalled.waypoint.edits();
-        let read = self.longest(messages, &|waypoint| waypoint.head == head && waypoint.edits() == edits);
+        let read =
+            self.longest(messages, &|waypoint| waypoint.cache.serves(cache) && waypoint.edits() == edits);
         let seen = read.map_or(0, |read| read.seen);
         Some(Recalled { seen, at: read.map_or(recalled.at, |read| read.at), ..recalled })
     }
 
-    /// The newest waypoint with this head.
-    pub(crate) fn newest(&self, head: u64) -> Option<&Waypoint> {
-        self.waypoints.iter().rev().find(|waypoint| waypoint.head == head)
+    /// What was last decided for each of the other models that have read the conversation, the oldest first. There are few: the models that
+    /// a client goes back and forth between.
+    #[must_use]
+    pub fn of_other_models(&self, cache: CacheKey) -> Vec<Waypoint> {
+        const MOST: usize = 3;
+        let mut others: Vec<Waypoint> = Vec::new();
+        for waypoint in self.waypoints.iter().rev().filter(|waypoint| !waypoint.cache.is_of(cache.model)) {
+            if others.len() < MOST && !others.iter().any(|known| known.cache.is_of(waypoint.cache.model)) {
+                others.push(waypoint.clone());
+            }
+        }
+        others.reverse();
+        others
+    }
+
+    /// The newest waypoint of this model with this head.
+    pub(crate) fn newest(&self, cache: CacheKey) -> Option<&Waypoint> {
+        self.waypoints.iter().rev().find(|waypoint| waypoint.cache.serves(cache))
     }
 
     /// Returns the longest match among the waypoints that satisfy `fits`.
@@ -206,7 +236,7 @@ impl Memory {
     /// When a request last passed this message with the same edits as this waypoint's.
     fn last_read(&self, waypoint: &Waypoint, short: u64) -> Timestamp {
         let is_same = |other: &&Waypoint| {
-            other.head == waypoint.head && other.edits() == waypoint.edits() && other.passes(short)
+            other.cache == waypoint.cache && other.edits() == waypoint.edits() && other.passes(short)
         };
         self.waypoints.iter().filter(is_same).map(|other| other.at).max().unwrap_or(waypoint.at)
     }
@@ -216,6 +246,18 @@ impl Waypoint {
     /// What was done to the messages of the request.
     fn edits(&self) -> (Option<Digest>, Option<Digest>, Option<Gap>, Option<Digest>, &Skipped) {
         (self.frontier, self.fold, self.gap, self.trim, &self.skipped)
+    }
+
+    /// Whether it says the same as the waypoint of a later request, as far as matters for a request that has little in common with
+    /// either: the same decisions, of a moment before, with at most this many messages less.
+    #[must_use]
+    pub fn stands_for(&self, later: &Waypoint, messages: u32) -> bool {
+        let grown = later.horizon.length.saturating_sub(self.horizon.length);
+        self.cache == later.cache
+            && self.edits() == later.edits()
+            && self.excerpts == later.excerpts
+            && later.at.0.saturating_sub(self.at.0) <= RECENT
+            && grown <= messages
     }
 
     /// Whether the request that recorded it had the message with this digest.
@@ -263,7 +305,7 @@ mod tests {
 
     /// The time of the recalled waypoint, the number of common messages, and whether it is a retry.
     fn recall(memory: &Memory, numbers: &[u64]) -> Option<(u64, usize, bool)> {
-        let recalled = memory.recall(&messages(numbers), 0)?;
+        let recalled = memory.recall(&messages(numbers), CacheKey::default())?;
         Some((recalled.waypoint.at.0, recalled.last + 1, recalled.is_retry))
     }
 
@@ -277,7 +319,7 @@ mod tests {
         assert_eq!(recall(&memory, &[1, 2, 3]), Some((1, 3, true)), "a retry");
         assert_eq!(recall(&memory, &[1, 2, 3, 9]), Some((1, 3, false)), "it continues the first");
         assert_eq!(
-            memory.recall(&messages(&[1, 2, 3, 9]), 0).unwrap().at,
+            memory.recall(&messages(&[1, 2, 3, 9]), CacheKey::default()).unwrap().at,
             Timestamp(2),
             "the second read it, too"
         );
@@ -303,16 +345,45 @@ mod tests {
 
     #[test]
     fn the_head_of_the_prompt_decides_what_the_provider_has_read() {
-        let with_head = |numbers: &[u64], at, head| Waypoint { head, ..waypoint(numbers, at) };
+        let with_head = |numbers: &[u64], at, head| Waypoint {
+            cache: CacheKey { model: 1, head },
+            ..waypoint(numbers, at)
+        };
         let memory = Memory::of(vec![with_head(&[1, 2, 3], 1, 7), with_head(&[1, 2, 3, 4, 5], 2, 8)]);
         let request = messages(&[1, 2, 3, 4, 5, 6]);
         let seen = |head| {
             memory
-                .recall(&request, head)
+                .recall(&request, CacheKey { model: 1, head })
                 .map(|found| (found.waypoint.at.0, found.last, found.seen, found.at.0))
         };
         assert_eq!(seen(8), Some((2, 4, 5, 2)));
         assert_eq!(seen(7), Some((2, 4, 3, 1)), "the first request had this head");
         assert_eq!(seen(9), Some((2, 4, 0, 2)), "decisions survive another head, the cache does not");
+    }
+    #[test]
+    fn each_model_continues_from_what_was_decided_for_it() {
+        let of = |numbers: &[u64], at, model| {
+            let cache = CacheKey { model, head: 7 };
+            Waypoint { cache, tally: at as f64, ..waypoint(numbers, at) }
+        };
+        let mut memory = Memory::of(vec![of(&[1], 1, 0), of(&[1, 2, 3], 2, 8), of(&[1, 2, 3, 4, 5], 3, 9)]);
+        let request = messages(&[1, 2, 3, 4, 5, 6]);
+        let recall = |memory: &Memory, model| {
+            let found = memory.recall(&request, CacheKey { model, head: 7 }).unwrap();
+            (found.waypoint.at.0, found.last, found.seen)
+        };
+        assert_eq!(recall(&memory, 8), (2, 2, 3), "the other model has read more, and decided otherwise");
+        assert_eq!(recall(&memory, 9), (3, 4, 5));
+        assert_eq!(recall(&memory, 10), (1, 0, 1), "stored without a model, so it may be any");
+        memory = Memory::of(memory.waypoints()[1..].to_vec());
+        assert_eq!(recall(&memory, 10), (3, 4, 0), "a new model begins where the conversation is, uncached");
+        // The same messages to two models are two decisions.
+        let (one, other) = (of(&[1, 2], 4, 8), of(&[1, 2], 4, 9));
+        memory.add(one.clone());
+        assert!(memory.has_recent(&one) && !memory.has_recent(&other));
+        memory.add(other.clone());
+        assert!(memory.has_recent(&one) && memory.has_recent(&other));
+        memory.add(one.clone());
+        assert_eq!(memory.waypoints().len(), 4);
     }
 }

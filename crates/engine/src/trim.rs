@@ -129,12 +129,12 @@ pub(crate) fn replay(
     now: Timestamp,
     folded: Option<&Folded>,
 ) -> Replayed {
-    let Conversation { messages, head, economy, .. } = *conversation;
+    let Conversation { messages, cache, economy, .. } = *conversation;
     // A fresh result is never trimmed, even if the client has gone back to a message that was old before.
     let edge = kept_from(messages, policy.after);
     let from = folded.map_or(0, |folded| folded.upto);
-    let Some(Recalled { waypoint, last, seen, at, is_retry }) = memory.recall(messages, head) else {
-        let horizon = memory.newest(head).map(|waypoint| waypoint.horizon);
+    let Some(Recalled { waypoint, last, seen, at, is_retry }) = memory.recall(messages, cache) else {
+        let horizon = memory.newest(cache).map(|waypoint| waypoint.horizon);
         let trimming = Trimming { edge, horizon: Horizon::of(messages, horizon), ..Trimming::NONE };
         return Replayed { trimming, cached: 0, is_retry: false, previous: horizon, from };
     };

@@ -97,7 +97,7 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
         history.saturating_sub(cost(dropped)) + marker <= room
     };
     let fits = |dropped: &[usize]| fits_into(dropped, room);
-    let earlier = memory.recall(messages, conversation.head).and_then(|recalled| recalled.waypoint.gap);
+    let earlier = memory.recall(messages, conversation.cache).and_then(|recalled| recalled.waypoint.gap);
     // If everything fits now, for example with a larger model, nothing is dropped any more.
     let earlier = earlier.filter(|_| !fits(&[]));
     let repeated = earlier.map_or_else(Vec::new, |gap| repeat(messages, &droppable, gap, order));

@@ -4,9 +4,9 @@
 
 use proptest::prelude::*;
 use tidegate_engine::{
-    BlockFigures, BlockPolicy, BudgetPolicy, CachePricing, Capacity, Cause, Conversation, Decision, Digest,
-    Fold, FoldPolicy, Kind, Memory, Message, Plan, Policy, Role, Strategy as ContextStrategy, Timestamp,
-    Tokens, Trigger, decide, truncate, unresolved_from,
+    BlockFigures, BlockPolicy, BudgetPolicy, CacheKey, CachePricing, Capacity, Cause, Conversation, Decision,
+    Digest, Fold, FoldPolicy, Kind, Memory, Message, Plan, Policy, Role, Strategy as ContextStrategy,
+    Timestamp, Tokens, Trigger, decide, truncate, unresolved_from,
 };
 
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ fn conversation(messages: &[Message], input: u64) -> Conversation<'_> {
     let economy = CachePricing { write: 1.0, cached: 0.1, cache_life: 300_000 };
     Conversation {
         messages,
-        head: 0,
+        cache: CacheKey::default(),
         fixed: Tokens(3),
         budget,
         economy,

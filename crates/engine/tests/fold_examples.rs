@@ -31,7 +31,7 @@ fn chat(turns: usize, budget: u64, when: Trigger, memory: &Memory) -> Decision {
     figures.input = Some(Tokens(budget));
     let conversation = Conversation {
         messages: &messages,
-        head: 0,
+        cache: CacheKey::default(),
         fixed: Tokens::ZERO,
         budget: figures,
         economy: CachePricing::WITHOUT_CACHE,

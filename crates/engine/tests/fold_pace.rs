@@ -77,8 +77,15 @@ fn billed(messages: &[Message], pace: Option<FoldPace>, write: f64, cached: f64)
     for end in (2..=messages.len()).step_by(2) {
         let messages = &messages[..end];
         let fixed = Tokens::ZERO;
-        let conversation =
-            Conversation { messages, head: 0, fixed, budget, economy, marker: fixed, pinned: fixed };
+        let conversation = Conversation {
+            messages,
+            cache: CacheKey::default(),
+            fixed,
+            budget,
+            economy,
+            marker: fixed,
+            pinned: fixed,
+        };
         let decision = decide(&conversation, &memory, &policy, Timestamp(end as u64 * 1_000));
         let sent = sent(messages, &decision.plan);
         let same: u64 =

@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use tidegate_engine::{
-    BudgetPolicy, CachePricing, Capacity, Conversation, Decision, Digest, Fold, FoldJob, FoldPace,
+    BudgetPolicy, CacheKey, CachePricing, Capacity, Conversation, Decision, Digest, Fold, FoldJob, FoldPace,
     FoldPolicy, Keep, Kind, MaskPolicy, Memory, Message, Pace, Policy, Role, Strategy as ContextStrategy,
     Timestamp, Tokens, Trigger, Verdict, decide, truncate, unresolved_from,
 };
@@ -119,7 +119,7 @@ fn conversation<'a>(case: &Case, messages: &'a [Message]) -> Conversation<'a> {
     let economy = CachePricing { write: 1.0, cached: 0.1, cache_life: 300_000 };
     Conversation {
         messages,
-        head: 0,
+        cache: CacheKey::default(),
         fixed: Tokens(3),
         budget,
         economy,

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use tidegate_engine::{
-    BudgetPolicy, CachePricing, Capacity, Conversation, Decision, Digest, Keep, Kind, MaskPolicy, Memory,
-    Message, Pace, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, decide,
+    BudgetPolicy, CacheKey, CachePricing, Capacity, Conversation, Decision, Digest, Keep, Kind, MaskPolicy,
+    Memory, Message, Pace, Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, decide,
 };
 
 /// A generated message without its digest.
@@ -129,7 +129,7 @@ fn decided(case: &Case, messages: &[Message], memory: &Memory, now: u64) -> Deci
     let budget = BudgetPolicy::default().budget(&Capacity::known(Tokens(case.window)));
     let conversation = Conversation {
         messages,
-        head: 0,
+        cache: CacheKey::default(),
         fixed: Tokens(3),
         budget,
         economy: case.economy,

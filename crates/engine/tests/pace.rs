@@ -131,7 +131,7 @@ impl<'a> Bill<'a> {
             let messages = &messages[..2 + 2 * turns];
             let conversation = Conversation {
                 messages,
-                head: 0,
+                cache: CacheKey::default(),
                 fixed: Tokens::ZERO,
                 budget,
                 economy,
@@ -262,7 +262,7 @@ fn results_of_equal_length_are_masked_fourteen_at_a_time() {
     for turns in 0..=run.outputs.len() {
         let conversation = Conversation {
             messages: &messages[..2 + 2 * turns],
-            head: 0,
+            cache: CacheKey::default(),
             fixed: Tokens::ZERO,
             budget,
             economy,

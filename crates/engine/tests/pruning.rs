@@ -50,7 +50,7 @@ fn decision(messages: &[Message], budget: u64, memory: &Memory) -> Decision {
     figures.input = Some(Tokens(budget));
     let conversation = Conversation {
         messages,
-        head: 0,
+        cache: CacheKey::default(),
         fixed: Tokens::ZERO,
         budget: figures,
         economy: CachePricing::WITHOUT_CACHE,

@@ -63,7 +63,7 @@ impl Run {
     fn request(&mut self, end: usize) -> Plan {
         let conversation = Conversation {
             messages: &self.messages[..end],
-            head: 0,
+            cache: CacheKey::default(),
             fixed: Tokens(3_000),
             budget: BudgetPolicy::default().budget(&Capacity::known(Tokens(self.window))),
             economy: self.economy,

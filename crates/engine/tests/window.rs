@@ -4,8 +4,9 @@
 
 use proptest::prelude::*;
 use tidegate_engine::{
-    BudgetPolicy, CachePricing, Capacity, Conversation, Decision, Digest, Kind, Memory, Message, Policy,
-    Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, WindowPolicy, decide, unresolved_from,
+    BudgetPolicy, CacheKey, CachePricing, Capacity, Conversation, Decision, Digest, Kind, Memory, Message,
+    Policy, Role, Strategy as ContextStrategy, Timestamp, Tokens, Verdict, WindowPolicy, decide,
+    unresolved_from,
 };
 
 const MARKER: Tokens = Tokens(12);
@@ -63,7 +64,7 @@ fn decided(messages: &[Message], budget: u64, window: WindowPolicy, memory: &Mem
     figures.input = Some(Tokens(budget));
     let conversation = Conversation {
         messages,
-        head: 0,
+        cache: CacheKey::default(),
         fixed: Tokens(3),
         budget: figures,
         economy: CachePricing::WITHOUT_CACHE,

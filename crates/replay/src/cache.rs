@@ -24,7 +24,7 @@ pub struct Billed {
     pub written: u64,
     /// Neither: the request is too short for the cache, or these tokens follow its last whole step.
     pub plain: u64,
-    /// Whether the previous request is not a prefix of this one, because an earlier message was edited.
+    /// Whether the previous request to this model is not a prefix of this one, because an earlier message was edited.
     pub is_moved: bool,
 }
 
@@ -70,7 +70,8 @@ impl ProviderCache {
             CacheKind::None => 0,
         };
         let life = u64::try_from(self.rules.ttl.as_millis()).unwrap_or(u64::MAX);
-        let is_moved = self.entries.back().is_some_and(|last| !segments.starts_with(&last.segments));
+        let last = self.entries.iter().rev().find(|entry| entry.model == model);
+        let is_moved = last.is_some_and(|last| !segments.starts_with(&last.segments));
         self.entries.retain(|entry| now.saturating_sub(entry.at) <= life);
         let same_model = self.entries.iter().filter(|entry| entry.model == model);
         let longest =
@@ -165,6 +166,11 @@ mod tests {
         cache.bill("m", request(&[1, 2]), 0, 0);
         assert_eq!(cache.bill("n", request(&[1, 2]), 0, 1).read, 0);
         assert_eq!(cache.bill("m", request(&[1, 2]), 0, 2).read, 1_920);
+        assert!(!cache.bill("m", request(&[1, 2, 3]), 0, 3).is_moved);
+        assert!(
+            !cache.bill("n", request(&[1, 2, 4]), 0, 4).is_moved,
+            "the other request was to another model"
+        );
     }
 
     #[test]

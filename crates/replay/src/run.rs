@@ -13,7 +13,7 @@ use tidegate_config::{Context, Settings};
 use tidegate_context::{Assessment, Splice, model_table};
 use tidegate_engine::{Strategy, Timestamp, Tokens};
 use tidegate_tokens::{Model, ModelTable};
-use tidegate_wire::{Fingerprinter, Outline, Reader, assemble};
+use tidegate_wire::{Fingerprinter, Reader, assemble, extras_head};
 
 /// The settings, policies and prices to compare.
 #[derive(Clone, Debug)]
@@ -135,7 +135,8 @@ impl<'a> Stage<'a> {
         let mut runs = runs(&first, regimes, &conversation.memory);
         let splice = if shown.is_some() { Splice::Wanted } else { Splice::Unwanted };
         for (number, now, body, outline, resolved) in &requests {
-            let head = self.head(body, outline);
+            // What precedes the messages in a provider's prompt: tools, instructions and the response format.
+            let head = u128::from(extras_head(body, outline));
             for run in &mut runs {
                 let request = Request {
                     body,
@@ -193,15 +194,6 @@ impl<'a> Stage<'a> {
         });
         self.models.insert(name.to_owned(), resolved.clone());
         resolved
-    }
-
-    /// Returns the cache key of what precedes the messages in a provider's prompt: tools, functions and the response format.
-    fn head(&self, body: &[u8], outline: &Outline) -> u128 {
-        let mut key = 0u128;
-        for extra in &outline.extras {
-            key = key.rotate_left(7) ^ self.keys.of(extra.span.of(body)).0;
-        }
-        key
     }
 
     fn turn(

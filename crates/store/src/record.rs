@@ -21,13 +21,16 @@ use crate::{ConversationKey, Degraded, MessageId};
 use bytes::Bytes;
 use std::sync::Arc;
 use thiserror::Error;
-use tidegate_engine::{Digest, Gap, Horizon, Skipped, Timestamp, Trail, Waypoint};
+use tidegate_engine::{CacheKey, Digest, Gap, Horizon, Skipped, Timestamp, Trail, Waypoint};
 
 /// The format that this version writes.
 const FORMAT: u8 = 1;
 
-/// The same for waypoints and for records with a compressed text, which earlier versions cannot read.
+/// The same for records with a compressed text, which earlier versions cannot read.
 const COMPRESSED_FORMAT: u8 = 2;
+
+/// The same for waypoints, which begin with their model. Earlier ones name none, and say in dollars what decisions have cost.
+const WAYPOINT_FORMAT: u8 = 3;
 
 /// Why a record cannot be decoded.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -74,6 +77,7 @@ pub enum Standing {
 #[must_use]
 pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
     let mut record = Vec::with_capacity(WAYPOINT_LEN);
+    record.extend_from_slice(&waypoint.cache.model.to_le_bytes());
     record.extend_from_slice(&waypoint.end.0);
     for digest in [waypoint.frontier, waypoint.fold] {
         record.push(u8::from(digest.is_some()));
@@ -87,7 +91,7 @@ pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
         record.extend_from_slice(&digest.unwrap_or_default().0);
     }
     waypoint.trail.0.iter().for_each(|short| record.extend_from_slice(&short.to_le_bytes()));
-    record.extend_from_slice(&waypoint.head.to_le_bytes());
+    record.extend_from_slice(&waypoint.cache.head.to_le_bytes());
     record.extend_from_slice(&waypoint.debt.to_le_bytes());
     let Horizon { length, cut_at } = waypoint.horizon;
     record.extend_from_slice(&length.to_le_bytes());
@@ -103,16 +107,18 @@ pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
         record.extend_from_slice(&waypoint.trim_debt.to_le_bytes());
         waypoint.skipped.shorts().iter().for_each(|short| record.extend_from_slice(&short.to_le_bytes()));
     }
-    [&[COMPRESSED_FORMAT], &zeros::shorten(&record)[..]].concat().into()
+    [&[WAYPOINT_FORMAT], &zeros::shorten(&record)[..]].concat().into()
 }
 
 /// Without excerpts, which few conversations have.
-const WAYPOINT_LEN: usize = 32 + 4 * (1 + 32) + 6 * 8 + size_of::<Trail>();
+const WAYPOINT_LEN: usize = 32 + 4 * (1 + 32) + 7 * 8 + size_of::<Trail>();
 
 pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
-    let Fields(stored) = Fields::of_either(record)?;
-    let restored = record.starts_with(&[COMPRESSED_FORMAT]).then(|| zeros::restore(stored)).transpose()?;
+    let Fields(stored) = Fields::up_to(WAYPOINT_FORMAT, record)?;
+    let restored = (!record.starts_with(&[FORMAT])).then(|| zeros::restore(stored)).transpose()?;
     let mut fields = Fields(restored.as_deref().unwrap_or(stored));
+    let names_model = record.starts_with(&[WAYPOINT_FORMAT]);
+    let model = if names_model { u64::from_le_bytes(fields.take()?) } else { 0 };
     let end = Digest(fields.take()?);
     let frontier = fields.take_digest()?;
     let fold = fields.take_digest()?;
@@ -157,7 +163,7 @@ pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
     let waypoint = Waypoint {
         end,
         trail,
-        head,
+        cache: CacheKey { model, head },
         frontier,
         fold,
         tally,
@@ -170,6 +176,11 @@ pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
         trim,
         skipped,
         trim_debt,
+    };
+    let waypoint = match names_model {
+        true => waypoint,
+        // What a decision has cost in dollars says nothing without the prices.
+        false => Waypoint { tally: 0.0, debt: 0.0, fold_tally: 0.0, trim_debt: 0.0, ..waypoint },
     };
     is_valid.then_some(waypoint).ok_or(RecordError::Damaged)
 }
@@ -324,7 +335,7 @@ mod tests {
         #[test]
         fn waypoints_decode_as_they_were_encoded(
             end: [u8; 32], frontier: Option<[u8; 32]>, fold: Option<[u8; 32]>, tallies in (0.0..1e12f64, 0.0..1e12f64), at: u64,
-            gap: Option<(Option<[u8; 32]>, [u8; 32])>, short: [u64; 21], head: u64, debt in 0.0..1e12f64,
+            gap: Option<(Option<[u8; 32]>, [u8; 32])>, short: [u64; 21], cache: (u64, u64), debt in 0.0..1e12f64,
             length: u32, cut_at in proptest::option::of(1u32..), excerpts in excerpts(),
             trim: Option<[u8; 32]>, skipped in proptest::collection::vec(any::<u64>(), 0..40), trim_debt in 0.0..1e12f64,
         ) {
@@ -332,15 +343,21 @@ mod tests {
             let (frontier, fold) = (frontier.map(Digest), fold.map(Digest));
             let gap = gap.map(|(behind, last)| Gap { behind: behind.map(Digest), last: Digest(last) });
             let (tally, fold_tally, trail) = (tallies.0, tallies.1, Trail(short));
+            let cache = CacheKey { model: cache.0, head: cache.1 };
             let waypoint = Waypoint {
-                end: Digest(end), trail, head, frontier, tally, debt, horizon: Horizon { length, cut_at },
+                end: Digest(end), trail, cache, frontier, tally, debt, horizon: Horizon { length, cut_at },
                 at: Timestamp(at), fold, fold_tally, gap, excerpts: excerpts.into(), trim: trim.map(Digest), skipped, trim_debt,
             };
             let record = encode_waypoint(&waypoint);
             prop_assert_eq!(decode_waypoint(&record), Ok(waypoint.clone()));
-            // As earlier versions wrote it.
-            let plain = [&[FORMAT], &zeros::restore(&record[1..]).unwrap()[..]].concat();
-            prop_assert_eq!(decode_waypoint(&plain), Ok(waypoint));
+            // As earlier versions wrote it: without a model, and with costs in dollars.
+            let plain = zeros::restore(&record[1..]).unwrap().split_off(size_of::<u64>());
+            let short = [&[COMPRESSED_FORMAT], &zeros::shorten(&plain)[..]].concat();
+            let cache = CacheKey { model: 0, ..cache };
+            let earlier = Waypoint { cache, tally: 0.0, debt: 0.0, fold_tally: 0.0, trim_debt: 0.0, ..waypoint };
+            for record in [[&[FORMAT], &plain[..]].concat(), short] {
+                prop_assert_eq!(decode_waypoint(&record), Ok(earlier.clone()));
+            }
         }
 
         #[test]
@@ -371,7 +388,7 @@ mod tests {
 
     #[test]
     fn newer_and_damaged_records_are_distinguished() {
-        assert_eq!(decode_waypoint(&[3, 0, 0]), Err(RecordError::Newer(3)));
+        assert_eq!(decode_waypoint(&[4, 0, 0]), Err(RecordError::Newer(4)));
         assert_eq!(decode_waypoint(b"garbage"), Err(RecordError::Damaged));
         assert_eq!(decode_waypoint(b""), Err(RecordError::Damaged));
         assert_eq!(decode_waypoint(&[1; 40]), Err(RecordError::Damaged));

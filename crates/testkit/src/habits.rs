@@ -39,14 +39,25 @@ pub enum Habit {
     MiddleEdits,
     /// Asks for another answer now and then.
     Regenerated,
+    /// Goes back and forth between a dear and a cheap model.
+    ModelsAlternate,
     /// Four agents with the same instructions share the conversation.
     SubAgents,
     /// Two or three of the others.
     Mixture,
 }
 
+/// Which cache breakpoints a client sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Breakpoints {
+    /// Those that belong to its habit.
+    AsTheHabit,
+    /// Beside these, those of [`Habit::MovingCacheControl`], as a client of a Claude does.
+    Newest,
+}
+
 impl Habit {
-    pub const ALL: [Habit; 14] = [
+    pub const ALL: [Habit; 15] = [
         Habit::Verbatim,
         Habit::StringToPart,
         Habit::MovingCacheControl,
@@ -59,6 +70,7 @@ impl Habit {
         Habit::Compaction,
         Habit::MiddleEdits,
         Habit::Regenerated,
+        Habit::ModelsAlternate,
         Habit::SubAgents,
         Habit::Mixture,
     ];
@@ -78,6 +90,7 @@ impl Habit {
             Habit::Compaction => "client compacts",
             Habit::MiddleEdits => "edits in the middle",
             Habit::Regenerated => "regenerated answers",
+            Habit::ModelsAlternate => "models alternate",
             Habit::SubAgents => "four sub-agents",
             Habit::Mixture => "mixture",
         }
@@ -92,13 +105,24 @@ impl Habit {
     /// The bodies of the requests of one run, in order.
     #[must_use]
     pub fn requests(self, run: &Trajectory, seed: u64) -> Vec<Vec<u8>> {
+        self.requests_with(run, seed, Breakpoints::AsTheHabit)
+    }
+
+    /// The same of a client that also sets cache breakpoints.
+    #[must_use]
+    pub fn requests_with(self, run: &Trajectory, seed: u64, breakpoints: Breakpoints) -> Vec<Vec<u8>> {
         let mut random = Random::new(seed ^ 0x5bd1_e995);
         let habits = match self {
             Habit::Mixture => mixture(&mut random),
             habit => vec![habit],
         };
         let drafts = Schedule::of(&habits).drafts(run, seed, &mut random);
-        let rewrites: Vec<Rewrite> = habits.iter().map(|habit| Rewrite::new(*habit, &mut random)).collect();
+        let mut rewrites: Vec<Rewrite> =
+            habits.iter().map(|habit| Rewrite::new(*habit, &mut random)).collect();
+        match breakpoints {
+            Breakpoints::AsTheHabit => {}
+            Breakpoints::Newest => rewrites.push(Rewrite::new(Habit::MovingCacheControl, &mut random)),
+        }
         drafts.into_iter().map(|draft| body(run, draft, &rewrites)).collect()
     }
 }
@@ -121,7 +145,8 @@ fn body(run: &Trajectory, draft: Draft, rewrites: &[Rewrite]) -> Vec<u8> {
     for rewrite in rewrites {
         rewrite.apply(number, &mut messages);
     }
-    json!({ "model": run.model, "messages": messages }).to_string().into_bytes()
+    let model = rewrites.iter().find_map(|rewrite| rewrite.model(number, &run.model));
+    json!({ "model": model.unwrap_or(&run.model), "messages": messages }).to_string().into_bytes()
 }
 
 #[cfg(test)]
@@ -132,18 +157,21 @@ mod tests {
     const RUN: fn() -> Trajectory =
         || Trajectory { turns: 30, output: 50.0, system: 20, question_every: 4, ..Trajectory::default() };
 
-    fn messages(habit: Habit, seed: u64) -> Vec<Vec<Value>> {
-        let parse = |body: Vec<u8>| {
-            let body: Value = serde_json::from_slice(&body).unwrap();
-            body["messages"].as_array().unwrap().clone()
-        };
-        habit.requests(&RUN(), seed).into_iter().map(parse).collect()
+    fn bodies(habit: Habit, seed: u64) -> Vec<Value> {
+        let requests = habit.requests(&RUN(), seed).into_iter();
+        requests.map(|body| serde_json::from_slice(&body).unwrap()).collect()
     }
 
-    /// In how many requests the previous one is not a prefix.
+    fn messages(body: &Value) -> &[Value] {
+        body["messages"].as_array().unwrap()
+    }
+
+    /// In how many requests the previous one is not a prefix, or was to another model.
     fn breaks(habit: Habit, seed: u64) -> usize {
-        let requests = messages(habit, seed);
-        requests.windows(2).filter(|pair| !pair[1].starts_with(&pair[0])).count()
+        let continues = |pair: &[Value]| {
+            pair[0]["model"] == pair[1]["model"] && messages(&pair[1]).starts_with(messages(&pair[0]))
+        };
+        bodies(habit, seed).windows(2).filter(|pair| !continues(pair)).count()
     }
 
     #[test]
@@ -158,9 +186,9 @@ mod tests {
     #[test]
     fn every_request_is_a_valid_conversation() {
         for habit in Habit::ALL {
-            for request in (1..6).flat_map(|seed| messages(habit, seed)) {
+            for request in (1..6).flat_map(|seed| bodies(habit, seed)) {
                 let mut open: Vec<Value> = Vec::new();
-                for message in &request {
+                for message in messages(&request) {
                     match message["role"].as_str().unwrap() {
                         "assistant" => {
                             assert!(open.is_empty(), "{habit:?}");

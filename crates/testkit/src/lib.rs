@@ -71,7 +71,7 @@ pub mod flags;
 
 pub use answer::Answer;
 pub use coding::Coding;
-pub use habits::Habit;
+pub use habits::{Breakpoints, Habit};
 pub use loopback::{until, until_ok};
 pub use otlp::{Fact, OtlpReceiver, SpanEvent, SpanFacts, SpanKind};
 pub use postgres::PostgresServer;

@@ -1,6 +1,7 @@
 use crate::digest_cache::DigestCache;
 use crate::engine_messages::{engine_messages, scale};
 use crate::envelope::{attribution, instruction_text, without};
+use crate::prompt_head::cache_key;
 use crate::substitute::text_spans;
 use crate::substitute_cache::{SubstituteCache, SubstituteRequest};
 use crate::{
@@ -16,10 +17,9 @@ use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use tidegate_engine::{Digest, Kind, Message, Role, Tokens};
+use tidegate_engine::{CacheKey, Digest, Kind, Message, Role, Tokens};
 use tidegate_tokens::chat::REPLY_PRIMING;
 use tidegate_tokens::{Encoding, count, tools_tokens};
-use twox_hash::XxHash3_128;
 
 /// Reads requests and caches what it has read. Clients resend their whole history with every request, so nearly every message has been
 /// read, checked and counted before.
@@ -132,8 +132,8 @@ pub struct ParsedRequest {
     pub messages: Vec<Message>,
     /// What can stand for each message; empty if that is one placeholder for all.
     pub substitutes: Vec<Option<Arc<Substitutes>>>,
-    /// A hash of what the prompt begins with: tools, and the instructions before the first other message. The same in every process.
-    pub head: u64,
+    /// What the provider's cache is looked up by. The same in every process.
+    pub cache: CacheKey,
     /// The cost of everything besides the messages: tool schemas, response format, reply priming.
     pub fixed: Tokens,
     /// The part of it that is counted by a rule of thumb: tool schemas and the response format. Without the factor.
@@ -306,8 +306,8 @@ impl Reader {
         let messages = engine_messages(&parsed, &digests, &substitutes, options);
         let (exact, rough) = self.fixed(body, outline, options, key);
         let fixed = scale(exact + rough, options.factor);
-        let head = prompt_head(body, outline, &parsed);
-        Ok(ParsedRequest { parsed, messages, substitutes, head, fixed, rough })
+        let cache = cache_key(body, outline, &parsed);
+        Ok(ParsedRequest { parsed, messages, substitutes, cache, fixed, rough })
     }
 
     fn read_message(
@@ -378,22 +378,6 @@ impl Reader {
             tokens
         })
     }
-}
-
-/// Tools come first in every provider's prompt, then the instructions.
-fn prompt_head(body: &[u8], outline: &Outline, parsed: &[Arc<ParsedMessage>]) -> u64 {
-    let extras = outline.extras.iter().map(|extra| {
-        let raw = extra.span.of(body);
-        match attribution(raw).filter(|_| extra.kind == ExtraKind::Instructions) {
-            Some(block) => XxHash3_128::oneshot(&without(raw, block)) as u64,
-            None => XxHash3_128::oneshot(raw) as u64,
-        }
-    });
-    let instructions = parsed.iter().take_while(|message| message.facts.role.is_instruction());
-    let instructions = instructions.map(|message| XxHash3_128::oneshot(&message.facts.canonical) as u64);
-    extras
-        .chain(instructions)
-        .fold(0, |head: u64, part| (head.rotate_left(29) ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 fn parse(dialect: Dialect, raw: &[u8], options: &ReadOptions<'_>) -> Result<ParsedMessage, Unreadable> {

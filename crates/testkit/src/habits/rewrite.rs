@@ -57,8 +57,25 @@ impl Rewrite {
                 shorten(messages, 2, &summary);
             }
             Habit::MiddleEdits => self.edit(number, messages),
-            Habit::Verbatim | Habit::Regenerated | Habit::SubAgents | Habit::Mixture => {}
+            Habit::Verbatim
+            | Habit::Regenerated
+            | Habit::ModelsAlternate
+            | Habit::SubAgents
+            | Habit::Mixture => {}
         }
+    }
+
+    /// The model of the request with this number, if the habit chooses one.
+    pub(super) fn model(&self, number: usize, dear: &str) -> Option<&'static str> {
+        let is_cheap = match self.seed % 4 {
+            0 => number % 2 == 1,
+            // The dear one plans, and the cheap one does most of the work.
+            1 => !number.is_multiple_of(8),
+            2 => number / 6 % 2 == 1,
+            _ => self.random(number).below(2) == 1,
+        };
+        let cheap = if dear.starts_with("claude-") { "claude-haiku-4-5" } else { "gpt-4.1-nano" };
+        (self.habit == Habit::ModelsAlternate && is_cheap).then_some(cheap)
     }
 
     /// A client that edits one message in ten requests keeps the edited text from then on.
