@@ -1,7 +1,7 @@
 use crate::digest_cache::DigestCache;
 use crate::engine_messages::{engine_messages, scale};
 use crate::envelope::{attribution, instruction_text, without};
-use crate::prompt_head::cache_key;
+use crate::prompt_head::{cache_key, unmarked};
 use crate::substitute::text_spans;
 use crate::substitute_cache::{SubstituteCache, SubstituteRequest};
 use crate::{
@@ -337,7 +337,7 @@ impl Reader {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (mut exact, mut rough) = (REPLY_PRIMING, Tokens::ZERO);
         for extra in &outline.extras {
-            let raw = extra.span.of(body);
+            let raw = &*unmarked(extra, body);
             let tokens = match extra.kind {
                 ExtraKind::Tools => self.cached_count(raw, key, || tools_tokens(encoding, &text(raw))),
                 ExtraKind::Instructions => {
