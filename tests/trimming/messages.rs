@@ -29,6 +29,27 @@ fn request(steps: usize) -> String {
     json!({"model": "claude-sonnet-4-5", "max_tokens": 1000, "messages": messages}).to_string()
 }
 
+/// What the model has asked for whole would only be asked for again.
+#[tokio::test]
+async fn what_a_client_of_the_mcp_server_has_recalled_stays_whole() {
+    let upstream = upstream().await;
+    let tidegate = Tidegate::start(&format!("{TRIM}[context.recall]\ntool = true\n"), &upstream).await;
+    for (recall, trimmed) in [("mcp__tidegate__recall", 2), ("mcp__shop__recall", 4)] {
+        let mut sent: Value = serde_json::from_str(&request(5)).unwrap();
+        sent["tools"] = ["shell", recall, "mcp__tidegate__recall"].map(|name| json!({"name": name})).into();
+        for step in [1, 3] {
+            for call in 0..2 {
+                sent["messages"][2 * step + 1]["content"][call]["name"] = json!(recall);
+            }
+        }
+        let (reply, arrived) = send(&tidegate, &upstream, &sent.to_string()).await;
+        assert_eq!(edits(&reply), format!("masked=0,trimmed={trimmed},folded=0,dropped=0"));
+        let arrived: Value = serde_json::from_str(&arrived).unwrap();
+        let is_whole = |step: usize| arrived["messages"][2 * step + 2] == sent["messages"][2 * step + 2];
+        assert_eq!([0, 1, 2, 3].map(is_whole), [false, trimmed == 2, false, trimmed == 2]);
+    }
+}
+
 #[tokio::test]
 async fn every_long_text_of_a_result_becomes_an_excerpt() {
     let upstream = upstream().await;

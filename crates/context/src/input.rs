@@ -6,8 +6,7 @@ use tidegate_config::{Context, History, Limits, Mask};
 use tidegate_engine::{Reference, RefuseAt, Strategy, Timestamp, Tokens};
 use tidegate_tokens::Model;
 use tidegate_wire::{
-    CacheLookup, Meter, Outline, ParsedRequest, RECALL_TOOL, ReadOptions, Reader, RecallOffer, Shortening,
-    TrimLimits,
+    CacheLookup, Meter, Outline, ParsedRequest, ReadOptions, Reader, RecallOffer, Shortening, TrimLimits,
 };
 
 /// One request and the policy it is under. Everything large is shared, so a clone is cheap.
@@ -122,18 +121,20 @@ impl TurnInput {
         let pattern = self.context.observations.user_pattern.as_ref();
         let observes = |text: &str| pattern.is_some_and(|pattern| pattern.is_match(text));
         let excludes = |tool: &str| exclude_tools.iter().any(|glob| glob.matches(tool));
-        let recalls = self.recall().is_some();
+        let offer = self.recall();
         let keeps_whole = |tool: &str| {
             let own = trim.iter().flat_map(|trim| &trim.exclude_tools);
             // What the model has asked for whole would only be asked for again.
-            (recalls && tool == RECALL_TOOL) || own.chain(exclude_tools).any(|glob| glob.matches(tool))
+            offer.is_some_and(|offer| offer.is_answered_by(tool))
+                || own.chain(exclude_tools).any(|glob| glob.matches(tool))
         };
-        let has_untrimmed =
-            trim.is_some_and(|trim| recalls || !(trim.exclude_tools.is_empty() && exclude_tools.is_empty()));
+        let has_untrimmed = trim.is_some_and(|trim| {
+            offer.is_some() || !(trim.exclude_tools.is_empty() && exclude_tools.is_empty())
+        });
         let shortening = Shortening {
             placeholder,
             hint: *hint,
-            names_reference: self.recall().is_some(),
+            names_reference: offer.is_some(),
             trim: trim.map(|trim| TrimLimits { min_tokens: trim.min_tokens, keep_tokens: trim.keep_tokens }),
         };
         let is_shortened = shortening.trim.is_some() || shortening.hint > 0 || shortening.names_reference;

@@ -7,6 +7,9 @@ use serde_json::Value;
 /// The name of the tool.
 pub const RECALL_TOOL: &str = "tidegate_recall";
 
+/// What our MCP server calls it.
+const MCP_RECALL: &str = "recall";
+
 /// How the model of a request can ask for the original of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecallOffer {
@@ -16,7 +19,19 @@ pub enum RecallOffer {
     Mcp,
 }
 
+/// Whether this is a name of the tool: ours, or that of our MCP server's. Clients put the name of the server before that of the tool,
+/// each in its own way.
+fn recalls(tool: &str) -> bool {
+    tool == RECALL_TOOL || (tool.contains("tidegate") && tool.ends_with(MCP_RECALL))
+}
+
 impl RecallOffer {
+    /// Whether the calls of a tool by this name are answered with what was shortened. In a namespace of its own, the tool of the MCP
+    /// server has no name before its own.
+    #[must_use]
+    pub fn is_answered_by(self, tool: &str) -> bool {
+        recalls(tool) || (self == RecallOffer::Mcp && tool == MCP_RECALL)
+    }
     /// `None` if the model has no tools, if its answer is bound to a form or a tool, or if there are several answers.
     ///
     /// What decides is the same throughout a conversation with most clients, so that the tools, with which every prompt begins, stay the
@@ -27,8 +42,8 @@ impl RecallOffer {
         let (Some(only), None) = (tools.next(), tools.next()) else { return None };
         let named: Vec<Tool> = serde_json::from_slice(only.span.of(body)).ok()?;
         let names = || named.iter().filter_map(Tool::name);
-        // Clients put the name of the server before that of the tool, each in its own way.
-        if names().any(|name| name.contains("tidegate") && name.ends_with("recall") && name != RECALL_TOOL) {
+        let is_of_mcp = |name: &str| recalls(name) && name != RECALL_TOOL;
+        if names().any(is_of_mcp) || named.iter().any(Tool::is_namespace_with_recall) {
             return Some(RecallOffer::Mcp);
         }
         let array = outline.array.range();
@@ -46,6 +61,8 @@ struct Tool {
     name: Option<String>,
     strict: Option<Value>,
     function: Option<Function>,
+    /// The tools of a namespace, which is named instead of them.
+    tools: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -57,6 +74,13 @@ struct Function {
 impl Tool {
     fn name(&self) -> Option<&str> {
         self.function.as_ref().and_then(|function| function.name.as_deref()).or(self.name.as_deref())
+    }
+
+    fn is_namespace_with_recall(&self) -> bool {
+        let is_ours = self.name.as_deref().is_some_and(|name| name.contains("tidegate"));
+        let tools = self.tools.iter().filter_map(Value::as_array).flatten();
+        let mut names = tools.filter_map(|tool| tool["name"].as_str().or(tool["function"]["name"].as_str()));
+        is_ours && names.any(|name| name.ends_with(MCP_RECALL))
     }
 
     fn is_strict(&self) -> bool {
@@ -132,5 +156,24 @@ mod tests {
     fn a_client_of_the_mcp_server_needs_no_other_tool() {
         let tools = r#""tools":[{"type":"function","function":{"name":"mcp__tidegate__recall"}}]"#;
         assert_eq!(offer(tools), Some(RecallOffer::Mcp));
+        let namespace = r#""tools":[{"type":"namespace","name":"mcp__tidegate","tools":[{"type":"function","name":"recall"}]}]"#;
+        assert_eq!(offer(namespace), Some(RecallOffer::Mcp));
+        let other =
+            r#""tools":[{"type":"namespace","name":"shop","tools":[{"type":"function","name":"recall"}]}]"#;
+        assert_ne!(offer(other), Some(RecallOffer::Mcp));
+    }
+
+    #[test]
+    fn the_tool_has_a_name_in_every_client() {
+        for (offer, tool, is_answered) in [
+            (RecallOffer::Mcp, "mcp__tidegate__recall", true),
+            (RecallOffer::Mcp, "recall", true),
+            (RecallOffer::Mcp, "mcp__tidegate__search_history", false),
+            (RecallOffer::Mcp, "mcp__shop__recall", false),
+            (RecallOffer::Tool { at: 0 }, RECALL_TOOL, true),
+            (RecallOffer::Tool { at: 0 }, "recall", false),
+        ] {
+            assert_eq!(offer.is_answered_by(tool), is_answered, "{tool}");
+        }
     }
 }
