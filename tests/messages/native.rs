@@ -6,13 +6,14 @@ use crate::support::client::{CHAT, exchange, post};
 use crate::support::tidegate::Tidegate;
 
 /// A conversation with 6 steps that asks for what the provider offers.
-fn managed_by_the_provider() -> [String; 3] {
+fn managed_by_the_provider() -> [String; 4] {
     let plain = conversation(6, 0);
     let with = |member: &str| plain.replacen('{', &format!("{{ {member},"), 1);
     let summary = r#"[{"type":"compaction","content":"The bug was found."},{"type":"thinking","#;
     [
         with(r#""context_management":{"edits":[{"type":"clear_tool_uses_20250919"}]}"#),
         with(r#""context_management":{"edits":[{"type":"compact_20260112"}]}"#),
+        with(r#""compaction":{"type":"summarize"},"context_management":{"edits":[]}"#),
         plain.replacen(r#"[{"type":"thinking","#, summary, 1),
     ]
 }
@@ -78,7 +79,7 @@ async fn only_a_request_to_the_provider_counts() {
     let plain = conversation(6, 0);
     let thinking = r#"{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]}"#;
     for sent in [
-        plain.replacen('{', r#"{ "context_management":null,"#, 1),
+        plain.replacen('{', r#"{ "context_management":null,"compaction":null,"#, 1),
         plain.replacen('{', &format!("{{ \"context_management\":{thinking},"), 1),
         plain.replacen("Fix the bug", r#"Fix \"context_management\" and {\"type\":\"compaction\"}"#, 1),
     ] {

@@ -245,7 +245,7 @@ impl Envelope {
                 true
             }
             Meaning::Native => {
-                self.asks_native = asks_native(value)?;
+                self.asks_native |= asks_native(value)?;
                 false
             }
             Meaning::Upstream => {

@@ -45,6 +45,7 @@ pub(crate) const MEMBERS: MemberTable = MemberTable::new(&[
     ("metadata", Meaning::Metadata),
     ("cache_control", Meaning::Breakpoints),
     ("context_management", Meaning::Native),
+    ("compaction", Meaning::Native),
     ("tool_choice", Meaning::Unused),
     ("thinking", Meaning::Unused),
 ]);

@@ -87,15 +87,45 @@ fn read_member(key: &str, value: Value<'_>, answer: &mut Answer) -> Result<(), U
 fn merge_usage(value: Value<'_>, answer: &mut Answer) -> Result<(), Unreadable> {
     if let Some(new) = read_usage(value)? {
         let known = answer.usage.unwrap_or_default();
+        let compaction = compaction_usage(value)?;
+        let merge =
+            |count: fn(&Usage) -> u64| count(&known).max(count(&new).saturating_add(count(&compaction)));
         answer.usage = Some(Usage {
-            prompt_tokens: known.prompt_tokens.max(new.prompt_tokens),
-            completion_tokens: known.completion_tokens.max(new.completion_tokens),
-            cached_tokens: known.cached_tokens.max(new.cached_tokens),
-            cache_write_tokens: known.cache_write_tokens.max(new.cache_write_tokens),
-            reasoning_tokens: known.reasoning_tokens.max(new.reasoning_tokens),
+            prompt_tokens: merge(|usage| usage.prompt_tokens),
+            completion_tokens: merge(|usage| usage.completion_tokens),
+            cached_tokens: merge(|usage| usage.cached_tokens),
+            cache_write_tokens: merge(|usage| usage.cache_write_tokens),
+            reasoning_tokens: merge(|usage| usage.reasoning_tokens),
         });
     }
     Ok(())
+}
+
+/// What the provider has used to compact the conversation before it answered. It is billed, but the other counts leave it out.
+fn compaction_usage(usage: Value<'_>) -> Result<Usage, Unreadable> {
+    let mut all = Usage::default();
+    usage.members_of_object(|key, value| {
+        if key != "iterations" || value.first() != Some(b'[') {
+            return Ok(());
+        }
+        value.elements(|iteration| {
+            let mut is_compaction = false;
+            iteration.members_of_object(|key, value| {
+                if key == "type" {
+                    is_compaction = value.text()?.as_deref() == Some("compaction");
+                }
+                Ok(())
+            })?;
+            if let Some(one) = read_usage(iteration)?.filter(|_| is_compaction) {
+                all.prompt_tokens = all.prompt_tokens.saturating_add(one.prompt_tokens);
+                all.completion_tokens = all.completion_tokens.saturating_add(one.completion_tokens);
+                all.cached_tokens = all.cached_tokens.saturating_add(one.cached_tokens);
+                all.cache_write_tokens = all.cache_write_tokens.saturating_add(one.cache_write_tokens);
+            }
+            Ok(())
+        })
+    })?;
+    Ok(all)
 }
 
 fn start_block(block: Value<'_>, index: u64, answer: &mut Answer) -> Result<(), Unreadable> {
@@ -213,6 +243,29 @@ mod tests {
         assert_eq!(answer.usage, Some(usage));
         assert!(!answer.failed && !answer.truncated);
         assert!(Dialect::Messages.read_answer(br#"{"type":"error","error":{}}"#).unwrap().failed);
+    }
+
+    #[test]
+    fn what_the_provider_has_used_to_compact_counts() {
+        let usage = |iterations: &str| {
+            let message = format!(
+                r#"{{"content":[],"usage":{{"input_tokens":20,"cache_read_input_tokens":3,"output_tokens":10,"iterations":{iterations}}}}}"#
+            );
+            let usage = Dialect::Messages.read_answer(message.as_bytes()).unwrap().usage.unwrap();
+            (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)
+        };
+        let answered = r#"{"type":"message","input_tokens":20,"output_tokens":10}"#;
+        let compacted =
+            r#"{"type":"compaction","input_tokens":180,"cache_read_input_tokens":5,"output_tokens":35}"#;
+        for (iterations, counted) in [
+            (format!("[{compacted},{answered}]"), (208, 8, 45)),
+            (format!("[{answered}]"), (23, 3, 10)),
+            ("[]".to_owned(), (23, 3, 10)),
+            ("null".to_owned(), (23, 3, 10)),
+            ("[1,{}]".to_owned(), (23, 3, 10)),
+        ] {
+            assert_eq!(usage(&iterations), counted, "{iterations}");
+        }
     }
 
     #[test]
