@@ -31,6 +31,8 @@ pub struct MessageFacts {
     pub name: Option<Box<str>>,
     /// Whether the provider has put a summary of earlier messages here.
     pub is_native: bool,
+    /// Whether it holds reasoning that the provider has signed. Some bind it to everything before it.
+    pub is_signed: bool,
     /// What ties the message to its neighbours, besides calls and results.
     pub bond: Bond,
 }

@@ -29,6 +29,8 @@ pub struct MessageView<'a> {
     pub canonical: Option<[u8; 32]>,
     /// Whether the content holds a summary that the provider has made.
     pub is_native: bool,
+    /// Whether it holds reasoning that the provider has signed.
+    pub is_signed: bool,
     /// What ties the message to its neighbours, besides calls and results.
     pub bond: Bond,
     /// Ids of further calls that the message depends on.

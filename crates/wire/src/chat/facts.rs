@@ -34,6 +34,7 @@ pub(crate) fn facts(view: &MessageView<'_>) -> MessageFacts {
         answers: SmallVec::from_iter(answers),
         name: view.name.as_deref().map(Into::into),
         is_native: false,
+        is_signed: view.is_signed,
         bond: Bond::None,
     }
 }

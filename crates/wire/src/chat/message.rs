@@ -10,6 +10,12 @@ const TAG: &str = "observation";
 /// The member that marks a cache breakpoint, in a message or in a part of its content.
 pub(super) const CACHE_CONTROL: &str = "cache_control";
 
+/// The members in which gateways to Claude pass on reasoning with its signatures.
+const SIGNED_REASONING: [&str; 2] = ["reasoning_details", "thinking_blocks"];
+
+/// The length of `null`; an empty list is shorter.
+const EMPTY: usize = 4;
+
 pub(crate) fn read_message(message: Value<'_>) -> Result<MessageView<'_>, Unreadable> {
     let mut builder = ViewBuilder::default();
     message.members(|member| builder.read(member))?;
@@ -98,8 +104,9 @@ impl<'a> ViewBuilder<'a> {
                 let is_marker = value.first() == Some(b'{');
                 view.breakpoint = view.breakpoint.or(is_marker.then(|| value.span()));
             }
-            _ => {
+            key => {
                 value.check()?;
+                view.is_signed |= SIGNED_REASONING.contains(&key) && value.raw().len() > EMPTY;
                 view.unknown_bytes += value.raw().len();
             }
         }

@@ -13,14 +13,24 @@ pub(super) enum Block<'a> {
     Compaction(&'a [u8]),
 }
 
+/// What the blocks of a content say of the message.
+#[derive(Debug, Default)]
+pub(super) struct Signs<'a> {
+    /// The value of the last cache marker.
+    pub(super) breakpoint: Option<Span>,
+    /// Whether there is reasoning that the provider has signed.
+    pub(super) is_signed: bool,
+    /// The calls that the provider makes itself, each with its id and the tool.
+    pub(super) server_calls: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// The ids of such calls that a block answers, or comes from.
+    pub(super) depends_on: Vec<Cow<'a, str>>,
+}
+
 /// As much of an image's data as it takes to find its size.
 const IMAGE_HEAD: usize = 64 << 10;
 
-/// Reads a block. Sets `breakpoint` to the value of its cache marker.
-pub(super) fn read_block<'a>(
-    value: Value<'a>,
-    breakpoint: &mut Option<Span>,
-) -> Result<Block<'a>, Unreadable> {
+/// Reads a block, and adds to `signs` what it says of the message.
+pub(super) fn read_block<'a>(value: Value<'a>, signs: &mut Signs<'a>) -> Result<Block<'a>, Unreadable> {
     if value.first() != Some(b'{') {
         return value.check().map(|()| Block::Part(Part::Other(value.raw())));
     }
@@ -28,14 +38,15 @@ pub(super) fn read_block<'a>(
     value.members(|member| read.read(&member.key, member.value))?;
     // In the content of a tool result there are blocks again, which may have markers of their own.
     let result = match (read.kind.as_deref(), read.content) {
-        (Some("tool_result"), content) => Some(read_result(&read, content, breakpoint)?),
+        (Some("tool_result"), content) => Some(read_result(&read, content, signs)?),
         (_, Some(content)) => content.check().map(|()| None)?,
         (_, None) => None,
     };
-    *breakpoint = read.marker.or(*breakpoint);
+    signs.breakpoint = read.marker.or(signs.breakpoint);
     if let Some(result) = result {
         return Ok(Block::Result(result));
     }
+    read.tell(signs);
     let Members { kind, text, thinking, id, name, input, source, title, .. } = read;
     let part = match kind.as_deref() {
         Some("tool_use") => {
@@ -57,7 +68,7 @@ pub(super) fn read_block<'a>(
 fn read_result<'a>(
     block: &Members<'a>,
     content: Option<Value<'a>>,
-    breakpoint: &mut Option<Span>,
+    signs: &mut Signs<'a>,
 ) -> Result<ToolResult<'a>, Unreadable> {
     let id = block.tool_use_id.clone();
     let Some(value) = content else { return Ok(ToolResult { id, content: Content::Absent, maskable: None }) };
@@ -66,7 +77,7 @@ fn read_result<'a>(
         Some(b'[') => {
             let mut parts = Vec::new();
             value.elements(|element| {
-                match read_block(element, breakpoint)? {
+                match read_block(element, signs)? {
                     // References to tools, for example, are not for the model alone.
                     Block::Part(part) => {
                         is_plain &= !matches!(part, Part::Other(_));
@@ -106,6 +117,10 @@ struct Members<'a> {
     source: Option<Source<'a>>,
     title: Option<Cow<'a, str>>,
     marker: Option<Span>,
+    /// Whether there is a signature, or reasoning that only the provider can read.
+    is_signed: bool,
+    /// The call of the provider's from which this one comes.
+    caller: Option<Cow<'a, str>>,
 }
 
 impl<'a> Members<'a> {
@@ -127,6 +142,15 @@ impl<'a> Members<'a> {
                 once(&mut self.input, value.raw(), "input")
             }
             "source" => once(&mut self.source, Source::read(value)?, "source"),
+            "signature" | "data" => {
+                value.check()?;
+                self.is_signed |= value.raw().len() > EMPTY_TEXT && value.raw() != b"null";
+                Ok(())
+            }
+            "caller" if value.first() == Some(b'{') => value.members_of_object(|key, value| match key {
+                "tool_id" => read_text(&mut self.caller, value, "tool_id"),
+                _ => value.check(),
+            }),
             CACHE_CONTROL => {
                 value.check()?;
                 self.marker = (value.first() == Some(b'{')).then(|| value.span());
@@ -136,6 +160,25 @@ impl<'a> Members<'a> {
         }
     }
 }
+
+impl<'a> Members<'a> {
+    /// Tells what the block says of its message.
+    fn tell(&self, signs: &mut Signs<'a>) {
+        match self.kind.as_deref() {
+            Some("thinking" | "redacted_thinking") => signs.is_signed |= self.is_signed,
+            Some("server_tool_use" | "mcp_tool_use") => signs
+                .server_calls
+                .extend(self.id.clone().map(|id| (id, self.name.clone().unwrap_or_default()))),
+            // Where the provider has paused its turn, the result stands in a later message than the call.
+            Some(kind) if kind.ends_with("_tool_result") => signs.depends_on.extend(self.tool_use_id.clone()),
+            Some(_) | None => {}
+        }
+        signs.depends_on.extend(self.caller.clone());
+    }
+}
+
+/// The length of `""`.
+const EMPTY_TEXT: usize = 2;
 
 fn read_text<'a>(
     slot: &mut Option<Cow<'a, str>>,

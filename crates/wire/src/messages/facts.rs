@@ -33,6 +33,14 @@ pub(crate) fn facts(view: &MessageView<'_>) -> MessageFacts {
         id: id(call.id.as_deref()),
         tool: call.function.name.as_ref().into(),
     };
+    // What the provider calls itself, and the results of that.
+    let server_calls = view
+        .call_aliases
+        .iter()
+        .map(|(server, tool)| Call { id: id(Some(server)), tool: tool.as_ref().into() });
+    let is_earlier =
+        |call: &&std::borrow::Cow<'_, str>| !view.call_aliases.iter().any(|(own, _)| own == *call);
+    let server_results = view.depends_on.iter().filter(is_earlier).map(|call| id(Some(call)));
     MessageFacts {
         role,
         canonical: view.canonical.unwrap_or_default(),
@@ -41,10 +49,11 @@ pub(crate) fn facts(view: &MessageView<'_>) -> MessageFacts {
         results,
         breakpoint: view.breakpoint,
         tag: None,
-        calls: view.tool_calls.iter().map(call).collect(),
-        answers: view.results.iter().map(|result| id(result.id.as_deref())).collect(),
+        calls: view.tool_calls.iter().map(call).chain(server_calls).collect(),
+        answers: view.results.iter().map(|result| id(result.id.as_deref())).chain(server_results).collect(),
         name: None,
         is_native: view.is_native,
+        is_signed: view.is_signed,
         bond: Bond::None,
     }
 }
@@ -96,6 +105,39 @@ mod tests {
         assert_eq!(answers.results, Results::Only);
         let masked: Vec<&[u8]> = answers.maskable.iter().map(|span| span.of(json.as_bytes())).collect();
         assert_eq!(masked, [&br#"[{"type":"text","text":"x"}]"#[..], br#""y""#]);
+    }
+
+    #[test]
+    fn what_the_provider_calls_itself_is_answered_in_a_later_message_too() {
+        let paused = of(
+            r#"{"role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"web_search","input":{}},
+            {"type":"web_search_tool_result","tool_use_id":"s1","content":[]},
+            {"type":"mcp_tool_use","id":"m1","name":"ask","server_name":"x","input":{}},
+            {"type":"tool_use","id":"t1","name":"f","input":{},"caller":{"type":"code_execution_20250825","tool_id":"s0"}}]}"#,
+        );
+        let tools: Vec<&str> = paused.calls.iter().map(|call| &*call.tool).collect();
+        assert_eq!(tools, ["f", "web_search", "ask"]);
+        assert_eq!(paused.answers[..], [CallId::of("s0")], "the first is answered at once");
+        let resumed = of(
+            r#"{"role":"assistant","content":[{"type":"mcp_tool_result","tool_use_id":"m1","content":[{"type":"text","text":"x"}]}]}"#,
+        );
+        assert_eq!(resumed.answers[..], [paused.calls[2].id]);
+        assert_eq!((resumed.results, resumed.maskable.len()), (Results::None, 0));
+    }
+
+    #[test]
+    fn only_reasoning_with_a_signature_is_signed() {
+        for (block, is_signed) in [
+            (r#"{"type":"thinking","thinking":"hm","signature":"c2ln"}"#, true),
+            (r#"{"type":"thinking","thinking":"","signature":"c2ln"}"#, true),
+            (r#"{"type":"redacted_thinking","data":"AAAA"}"#, true),
+            (r#"{"type":"thinking","thinking":"hm","signature":""}"#, false),
+            (r#"{"type":"thinking","thinking":"hm"}"#, false),
+            (r#"{"type":"text","text":"hm","signature":"c2ln"}"#, false),
+        ] {
+            let message = of(&format!(r#"{{"role":"assistant","content":[{block}]}}"#));
+            assert_eq!(message.is_signed, is_signed, "{block}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use super::block::{Block, read_block};
+use super::block::{Block, Signs, read_block};
 use super::canonical::canonical_hash;
 use crate::cursor::{Value, once};
 use crate::{Content, MessageView, Part, Unreadable};
@@ -40,9 +40,9 @@ fn read_content<'a>(value: Value<'a>, view: &mut MessageView<'a>) -> Result<(), 
         };
         return Ok(());
     }
-    let mut parts = Vec::new();
+    let (mut parts, mut signs) = (Vec::new(), Signs::default());
     value.elements(|element| {
-        match read_block(element, &mut view.breakpoint)? {
+        match read_block(element, &mut signs)? {
             Block::Part(part) => parts.push(part),
             Block::Call(call) => view.tool_calls.push(call),
             Block::Result(result) => view.results.push(result),
@@ -54,5 +54,8 @@ fn read_content<'a>(value: Value<'a>, view: &mut MessageView<'a>) -> Result<(), 
         Ok(())
     })?;
     view.content = Content::Parts(parts);
+    view.breakpoint = signs.breakpoint;
+    view.is_signed = signs.is_signed;
+    (view.call_aliases, view.depends_on) = (signs.server_calls, signs.depends_on);
     Ok(())
 }

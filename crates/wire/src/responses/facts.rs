@@ -1,4 +1,4 @@
-use crate::{Call, CallId, Content, MessageFacts, MessageView, Part, Results};
+use crate::{Bond, Call, CallId, Content, MessageFacts, MessageView, Part, Results};
 use smallvec::SmallVec;
 use tidegate_engine::Role;
 
@@ -53,6 +53,7 @@ pub(crate) fn facts(view: &MessageView<'_>) -> MessageFacts {
         answers: answers.collect(),
         name: view.name.as_deref().map(Into::into),
         is_native: view.is_native,
+        is_signed: matches!(view.bond, Bond::Reasons | Bond::Opaque),
         bond: view.bond,
     }
 }
@@ -65,7 +66,7 @@ fn is_opaque(content: &Content<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bond, Dialect};
+    use crate::Dialect;
 
     fn of(json: &str) -> MessageFacts {
         Dialect::Responses.read_facts(json.as_bytes()).unwrap()
