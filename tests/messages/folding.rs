@@ -42,7 +42,57 @@ fn request(steps: usize) -> String {
     .to_string()
 }
 
+/// The same with instructions among the messages, and with calls that the provider makes itself: at every fourth step it pauses between
+/// such a call and its result, and at every fifth, code that it runs calls the client's tool.
+fn request_with_more(steps: usize) -> String {
+    let mut request: Value = serde_json::from_str(&request(steps)).unwrap();
+    let Value::Array(messages) = request["messages"].take() else { panic!("no messages") };
+    let last = messages.len() - 1;
+    let mut all: Vec<Value> = Vec::new();
+    let mut code = None;
+    for (index, mut message) in messages.into_iter().enumerate() {
+        let is_user = message["role"] == "user";
+        if !is_user && let Some(result) = code.take() {
+            message["content"] = match message["content"].take() {
+                Value::Array(blocks) => [vec![result], blocks].concat().into(),
+                text => json!([result, {"type": "text", "text": text}]),
+            };
+        }
+        if !is_user && index % 10 == 5 && message["content"][1]["type"] == "tool_use" && index + 2 < last {
+            let id = format!("x{index}");
+            let call = json!({"type": "server_tool_use", "id": id, "name": "code_execution", "input": {"code": "go()"}});
+            message["content"].as_array_mut().unwrap().insert(1, call);
+            message["content"][2]["caller"] = json!({"type": "code_execution_20250825", "tool_id": id});
+            code = Some(
+                json!({"type": "code_execution_tool_result", "tool_use_id": id, "content": {"stdout": "ran ".repeat(40)}}),
+            );
+        }
+        if !is_user && index % 8 == 3 {
+            let id = format!("s{index}");
+            let call = json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": "piers"}});
+            let result = json!({"type": "web_search_tool_result", "tool_use_id": id, "content": [{"type": "web_search_result",
+                "title": "Piers", "url": "https://example.org", "encrypted_content": "AAAA".repeat(40)}]});
+            all.push(json!({"role": "assistant", "content": [call]}));
+            message["content"] = match message["content"].take() {
+                Value::Array(blocks) => [vec![result], blocks].concat().into(),
+                text => json!([result, {"type": "text", "text": text}]),
+            };
+        }
+        all.push(message);
+        if is_user && index % 6 == 2 {
+            all.push(json!({"role": "system", "content": [{"type": "text", "text": format!("Note {index}: be brief.")}]}));
+        }
+    }
+    request["messages"] = all.into();
+    request.to_string()
+}
+
 async fn grow(settings: &str, removes: &str) {
+    grow_with(request, settings, removes).await;
+    grow_with(request_with_more, &settings.replace("max_input = 1500", "max_input = 4000"), removes).await;
+}
+
+async fn grow_with(request: impl Fn(usize) -> String, settings: &str, removes: &str) {
     let upstream = upstream().await;
     let tidegate = start(settings, &upstream).await;
     let mut was_shortened = false;

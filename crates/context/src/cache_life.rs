@@ -1,6 +1,7 @@
 //! How long the provider caches a request, and what that costs, where the request itself asks for it.
 
 use crate::TurnInput;
+use crate::policy::is_behind_a_message;
 use std::time::Duration;
 use tidegate_engine::{CacheKind, CachePricing};
 use tidegate_tokens::Prices;
@@ -44,13 +45,12 @@ impl TurnInput {
         Some(if self.is_cached_for_long(chat) { prices.with_long_writes() } else { prices })
     }
 
-    /// Whether a breakpoint behind the instructions asks for the longer life. Those before it live at least as long.
+    /// Whether a breakpoint behind the first instructions asks for the longer life. Those before it live at least as long.
     fn is_cached_for_long(&self, chat: &ParsedRequest) -> bool {
         let is_long = |index: usize| {
             let marker = chat.parsed[index].facts.breakpoint;
             let message = self.outline.messages[index].of(&self.body);
-            !chat.messages[index].role.is_instruction()
-                && marker.is_some_and(|marker| lives_an_hour(marker.of(message)))
+            is_behind_a_message(chat, index) && marker.is_some_and(|marker| lives_an_hour(marker.of(message)))
         };
         let asks = || self.outline.sets_long_breakpoints || chat.breakpoints().any(is_long);
         self.model.caching.kind == CacheKind::Explicit && asks()

@@ -185,5 +185,5 @@ fn add_part(placed: &mut Vec<Placed>, message: usize, side: Side, text: OwnText)
 
 /// Whether a message of our own is put into one that stands in the same place: two of them would be two user messages in a row.
 fn joins(input: &TurnInput, own: &Insertion) -> bool {
-    input.role_order() == RoleOrder::Strict && input.outline.dialect.own_text(&own.json, None).is_some()
+    input.role_order() != RoleOrder::Any && input.outline.dialect.own_text(&own.json, None).is_some()
 }

@@ -107,13 +107,14 @@ impl TurnInput {
 }
 
 impl TurnInput {
-    /// Whether the provider caches messages of this request. A breakpoint in an instruction or a tool caches nothing behind it.
+    /// Whether the provider caches messages of this request. A breakpoint in a tool, or in instructions before all messages, caches none
+    /// of them.
     pub(crate) fn is_cached(&self, chat: &ParsedRequest) -> bool {
         match self.model.caching.kind {
             CacheKind::Automatic => true,
             CacheKind::Explicit => {
                 self.outline.sets_breakpoints
-                    || chat.breakpoints().any(|index| !chat.messages[index].role.is_instruction())
+                    || chat.breakpoints().any(|index| is_behind_a_message(chat, index))
             }
             CacheKind::None => false,
         }
@@ -122,9 +123,19 @@ impl TurnInput {
 
 impl TurnInput {
     /// Whether texts of our own go into messages of the client's where the roles want that.
+/// Whether a message is part of the dialogue, or instructions that stand behind a part of it.
+pub(crate) fn is_behind_a_message(chat: &ParsedRequest, index: usize) -> bool {
+    chat.messages[..=index].iter().any(|message| !message.role.is_instruction())
+}
+
     pub(crate) fn role_order(&self) -> RoleOrder {
-        let merges = self.context.fold.placement == FoldPlacement::Merge || self.outline.dialect.alternates();
-        if merges { RoleOrder::Strict } else { RoleOrder::Any }
+        if self.outline.dialect.alternates() {
+            return RoleOrder::StrictWithInstructions;
+        }
+        match self.context.fold.placement {
+            FoldPlacement::Merge => RoleOrder::Strict,
+            FoldPlacement::Message => RoleOrder::Any,
+        }
     }
 }
 

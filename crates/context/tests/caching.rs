@@ -17,6 +17,8 @@ enum Marker {
     System,
     Tools,
     Newest,
+    /// Instructions behind the newest message.
+    Inner,
     /// The whole request asks for it.
     Request,
 }
@@ -38,6 +40,10 @@ fn body(words: &[usize], marker: Marker, breakpoint: &Value) -> String {
     match marker {
         Marker::System => mark(&mut messages[0]),
         Marker::Newest => mark(messages.last_mut().unwrap()),
+        Marker::Inner => {
+            messages.push(json!({"role": "system", "content": "Be brief."}));
+            mark(messages.last_mut().unwrap());
+        }
         Marker::Nowhere | Marker::Tools | Marker::Request => {}
     }
     let mut tool = json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}});
@@ -95,7 +101,7 @@ fn a_breakpoint_can_make_the_cache_live_for_an_hour() {
     let short = json!({"type": "ephemeral"});
     let long = json!({"type": "ephemeral", "ttl": "1h"});
     let minutes = |minutes: u64| minutes * 60_000;
-    for marker in [Marker::Newest, Marker::Request] {
+    for marker in [Marker::Newest, Marker::Inner, Marker::Request] {
         let masked =
             |pause, breakpoint| masked_after(minutes(pause), "explicit", (marker, breakpoint), &words);
         assert_eq!(masked(6, &short), all, "{marker:?}: the cache is cold, so masking costs nothing");
@@ -121,6 +127,7 @@ proptest! {
         for marker in [Marker::Nowhere, Marker::System, Marker::Tools, Marker::Newest, Marker::Request] {
             let expected = match marker {
                 Marker::Newest | Marker::Request => &automatic,
+                Marker::Inner => unreachable!("it adds a message"),
                 // What is cached ends before the first result.
                 Marker::Nowhere | Marker::System | Marker::Tools => &none,
             };
@@ -129,6 +136,8 @@ proptest! {
             prop_assert_eq!(&masked("automatic", marker, &words), &automatic, "{:?}", marker);
             prop_assert_eq!(&masked("none", marker, &words), &none, "{:?}", marker);
         }
+        let inner = |cache| masked(cache, Marker::Inner, &words);
+        prop_assert_eq!(inner("explicit"), inner("automatic"), "instructions behind messages cache them, too");
         let all: Vec<usize> = (1..=words.len()).map(|turns| turns.saturating_sub(2)).collect();
         prop_assert_eq!(none, all, "without a cache, every result is masked when it leaves the window");
     }

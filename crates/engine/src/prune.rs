@@ -115,11 +115,11 @@ impl FoldJob {
     /// The units that go with this one: for the order of roles, an answer goes together with the question.
     fn exchange(&self, signals: &[Signal], at: usize) -> Range<usize> {
         match self.order {
-            RoleOrder::Strict if signals[at] == Signal::Answer => {
+            RoleOrder::Strict | RoleOrder::StrictWithInstructions if signals[at] == Signal::Answer => {
                 let earlier = signals[..at].iter().rposition(|signal| *signal == Signal::Answer);
                 earlier.map_or(0, |earlier| earlier + 1)..at + 1
             }
-            RoleOrder::Strict | RoleOrder::Any => at..at + 1,
+            RoleOrder::Strict | RoleOrder::StrictWithInstructions | RoleOrder::Any => at..at + 1,
         }
     }
 

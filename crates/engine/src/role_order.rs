@@ -4,7 +4,7 @@
 //! tool results. Where removing a run of messages would bring two together that must not follow each other, the end of the run stays:
 //! the answer before a user message, or the question before an answer.
 
-use crate::turns::dialogue;
+use crate::turns::{dialogue, with_calls};
 use crate::{Message, Role};
 
 /// Whether the order of roles is kept.
@@ -15,6 +15,9 @@ pub enum RoleOrder {
     Any,
     /// What is forwarded has the order that strict templates want, if the request has it.
     Strict,
+    /// The same where instructions may stand among the messages, as Anthropic allows: behind the user, and before an answer or at the
+    /// end.
+    StrictWithInstructions,
 }
 
 /// Where a text of our own can be the user message between two answers.
@@ -31,6 +34,8 @@ pub(crate) enum Bridge {
 enum Clash {
     SameRole,
     UserAfterResults,
+    /// Instructions that stand behind an answer or other instructions, or before the user.
+    Instructions,
 }
 
 impl RoleOrder {
@@ -42,13 +47,26 @@ impl RoleOrder {
         gone: &[usize],
         bridge: Bridge,
     ) -> Vec<usize> {
-        if self == RoleOrder::Any || removed.is_empty() {
-            return removed;
+        loop {
+            let staying = self.staying(messages, &removed, gone, bridge);
+            removed.retain(|index| staying.binary_search(index).is_err());
+            // Where no instructions stand between a call and its results, what stays is whole.
+            if staying.is_empty() || self != RoleOrder::StrictWithInstructions {
+                return removed;
+            }
         }
+    }
+
+    /// Returns those of the messages `removed` that have to stay, with the calls and results that they cannot be separated from.
+    fn staying(self, messages: &[Message], removed: &[usize], gone: &[usize], bridge: Bridge) -> Vec<usize> {
+        if self == RoleOrder::Any || removed.is_empty() {
+            return Vec::new();
+        }
+        let nodes = self.nodes(messages);
         let is_removed = |index: &usize| removed.binary_search(index).is_ok();
         let goes = |index: &usize| is_removed(index) || gone.binary_search(index).is_ok();
         let (mut before, mut has_gap, mut run, mut staying) = (None, false, Vec::new(), Vec::new());
-        for (index, _) in dialogue(messages) {
+        for index in nodes {
             if goes(&index) {
                 run.push(index);
                 continue;
@@ -68,9 +86,20 @@ impl RoleOrder {
             run.clear();
             before = Some(index);
         }
+        let whole = staying.iter().flat_map(|&index| with_calls(messages, index)).filter(is_removed);
+        let mut staying: Vec<usize> = whole.collect();
         staying.sort_unstable();
-        removed.retain(|index| staying.binary_search(index).is_err());
-        removed
+        staying.dedup();
+        staying
+    }
+
+    /// The messages whose order matters.
+    fn nodes(self, messages: &[Message]) -> Vec<usize> {
+        let mut nodes: Vec<usize> = dialogue(messages).map(|(index, _)| index).collect();
+        if let (RoleOrder::StrictWithInstructions, Some(&first)) = (self, nodes.first()) {
+            nodes = (first..messages.len()).collect();
+        }
+        nodes
     }
 }
 
@@ -86,13 +115,21 @@ fn meets_badly(
     let Some(before) = before else { return false };
     let [before, last, after] = [before, last, after].map(|index| messages[index].role);
     let is_bridged = is_bridged && after == Role::Assistant;
-    clash(before, after).is_some_and(|clash| !is_bridged && self::clash(last, after) != Some(clash))
+    clash(before, after).is_some_and(|clash| {
+        // Where instructions stand in another place, they say something else, or their answer ends with a result.
+        let was_there = clash != Clash::Instructions && self::clash(last, after) == Some(clash);
+        !is_bridged && !was_there
+    })
 }
 
 fn clash(before: Role, after: Role) -> Option<Clash> {
     match (before, after) {
         (Role::User, Role::User) | (Role::Assistant, Role::Assistant) => Some(Clash::SameRole),
         (Role::Tool | Role::Function, Role::User) => Some(Clash::UserAfterResults),
+        (before, after) if before.is_instruction() => {
+            (after != Role::Assistant).then_some(Clash::Instructions)
+        }
+        (before, after) if after.is_instruction() => (before != Role::User).then_some(Clash::Instructions),
         _ => None,
     }
 }
@@ -105,6 +142,10 @@ mod tests {
     /// One letter per message: `s`ystem, `u`ser, `a`ssistant, `c`alling assistant, `t`ool. Capitals are to be removed. Returns the
     /// letters of what stays.
     fn stays(script: &str, bridge: Bridge) -> String {
+        stays_in(RoleOrder::Strict, script, bridge)
+    }
+
+    fn stays_in(order: RoleOrder, script: &str, bridge: Bridge) -> String {
         let message = |letter: char| {
             let role = match letter.to_ascii_lowercase() {
                 's' => Role::System,
@@ -124,10 +165,13 @@ mod tests {
                 joined,
             }
         };
-        let messages: Vec<Message> = script.chars().map(message).collect();
+        let mut messages: Vec<Message> = script.chars().map(message).collect();
+        for index in 1..messages.len() {
+            messages[index - 1].joined |= messages[index].joined && messages[index - 1].role.is_instruction();
+        }
         let capitals = script.char_indices().filter(|(_, letter)| letter.is_uppercase());
         let removed = capitals.map(|(index, _)| index).collect();
-        let removed = RoleOrder::Strict.removable(&messages, removed, &[], bridge);
+        let removed = order.removable(&messages, removed, &[], bridge);
         let letters = script.char_indices().filter(|(index, _)| removed.binary_search(index).is_err());
         letters.map(|(_, letter)| letter.to_ascii_lowercase()).collect()
     }
@@ -150,6 +194,23 @@ mod tests {
                 "the request has two user messages in a row itself"
             );
         }
+    }
+
+    #[test]
+    fn instructions_stay_between_the_user_and_an_answer() {
+        let stays = |script| stays_in(RoleOrder::StrictWithInstructions, script, Bridge::Beginning);
+        assert_eq!(stays("UsAUau"), "sau", "the summary stands before them");
+        assert_eq!(stays("UAUsAUau"), "sau");
+        assert_eq!(stays("UsAUAu"), "sau", "the last answer stays");
+        assert_eq!(stays("uaUsaua"), "uausaua", "the question stays");
+        assert_eq!(stays("uAUsAUau"), "usau");
+        assert_eq!(stays("uAUAUsau"), "usau");
+        assert_eq!(stays("uaUCsTAUaua"), "uaucstaua", "a call stays with its result");
+        assert_eq!(stays("uasAUAu"), "uasau", "they stand behind an answer already");
+        assert_eq!(stays("uaAUsAUau"), "uausau");
+        // The same without them, and where they do not count.
+        assert_eq!(stays("uAUAua"), "uaua");
+        assert_eq!(stays_in(RoleOrder::Strict, "UsAUAu", Bridge::Beginning), "su");
     }
 
     #[test]

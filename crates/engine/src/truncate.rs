@@ -69,7 +69,16 @@ fn dropped(inputs: &Inputs<'_>, edits: &Edits) -> Vec<usize> {
 fn in_order(inputs: &Inputs<'_>, edits: &Edits, units: &[Vec<usize>], mut gone: Vec<usize>) -> Vec<usize> {
     let Inputs { conversation, policy, .. } = *inputs;
     let Conversation { budget, .. } = *conversation;
-    let is_kept = policy.order != RoleOrder::Any && !policy.blocks.is_bounded();
+    let is_kept = match policy.order {
+        RoleOrder::Any => false,
+        RoleOrder::Strict => !policy.blocks.is_bounded(),
+        // Where they stood otherwise, the provider would refuse the request.
+        RoleOrder::StrictWithInstructions => {
+            let first = conversation.messages.iter().position(|message| !message.role.is_instruction());
+            let inner = first.map_or(&[][..], |first| &conversation.messages[first..]);
+            !policy.blocks.is_bounded() || inner.iter().any(|message| message.role.is_instruction())
+        }
+    };
     gone.sort_unstable();
     let is_new = |unit: &&Vec<usize>| !unit.iter().any(|index| gone.binary_search(index).is_ok());
     let more: Vec<&Vec<usize>> = units.iter().filter(is_new).take(MORE).collect();
