@@ -51,7 +51,7 @@ JSON (--json) is one object. Members may be added, but these stay:
                `keep`, `mask`, `trim`, `untag`, `mask+untag`, `trim+untag`, `fold`, `drop`
   budget       window, window_source, safe, output, output_source, overhead, input
   usage        messages, fixed, before, saved, after
-  masking      keep, pace, cause, postponed, note; null if the strategy does not mask
+  masking      keep, pace, cause, postponed, bound, note; null if the strategy does not mask
   folding      when, keep, mode, prune_when, prune_keep, summarizer, cause, covered,
                summary_tokens, summary_role, summary_before (an index), later, note; null if
                the strategy does not fold

@@ -97,6 +97,7 @@ fn the_json_has_the_same_figures() {
         "saved": 184
       },
       {
+        "bound": 0,
         "cause": "free",
         "keep": "{ turns = 1 }",
         "note": "no earlier request is known: the cache counts as cold and masking as free; in a running conversation it waits until keeping the observations has cost as much as masking them",

@@ -7,6 +7,7 @@ mod native;
 mod refusals;
 mod rescue;
 mod streaming;
+mod thinking;
 
 use crate::support::client::{exchange, post};
 use crate::support::reply::Reply;

@@ -78,6 +78,10 @@ fn lines(turn: &TurnRecord) -> Vec<(&'static str, String)> {
         let (masked, tokens) = (count(turn.masked.len()), grouped(turn.masked_tokens));
         format!("{masked} observations of {tokens} tokens, {} postponed", count(turn.postponed))
     });
+    add(turn.bound > 0, "bound", &|| {
+        format!("{} messages, by the model's thinking behind them", count(turn.bound))
+    });
+    add(turn.left_alone, "left alone", &|| "the provider has refused an edited request".to_owned());
     add(!turn.trimmed.is_empty(), "trimmed", &|| {
         let (trimmed, saved) = (count(turn.trimmed.len()), grouped(turn.saved_by_trimming));
         format!("{trimmed} observations of {} tokens, {saved} left out", grouped(turn.trimmed_tokens))

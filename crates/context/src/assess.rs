@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use tidegate_config::Native;
 use tidegate_engine::{
-    Cause, Conversation, Decision, Fold, Memory, Message, Plan, Strategy, Tokens, Verdict, decide, truncate,
+    Cause, Conversation, Decision, Fold, Memory, Message, Plan, Policy, Strategy, Tokens, Verdict, decide,
+    truncate,
 };
 use tidegate_tokens::chat::message_tokens;
 use tidegate_wire::{CacheLookup, ParsedRequest, Reader, RecallOffer, Unreadable};
@@ -67,7 +68,9 @@ impl TurnInput {
         let mut chat =
             self.with_options(reader, |options| reader.read(&self.body, &self.outline, options, lookup))?;
         let is_native = self.is_native(&chat);
-        if !is_native {
+        let memory = self.memory(state);
+        let is_left_alone = self.leaves_alone || memory.leaves_alone(&chat.messages, chat.cache);
+        if !(is_native || is_left_alone) {
             let tool = self.recall_tool_tokens(reader);
             chat.fixed += tool;
             chat.rough += tool;
@@ -81,7 +84,8 @@ impl TurnInput {
             marker: self.marker(reader),
             pinned: self.scaled(state.notes_in(self).map_or(Tokens::ZERO, |notes| notes.tokens)),
         };
-        let mut policy = self.policy(state);
+        let mut policy =
+            Policy { bound: self.bound(&chat), leaves_alone: is_left_alone, ..self.policy(state) };
         let continues_upstream = self.outline.continues_upstream;
         if is_native || self.outline.is_elsewhere() {
             policy.strategy = Strategy::Passthrough;
@@ -92,8 +96,7 @@ impl TurnInput {
             Rule::Decide => decide,
             Rule::Truncate => truncate,
         };
-        let memory = self.memory(state);
-        let recalls = self.recalls() && !is_native && !self.outline.is_elsewhere();
+        let recalls = self.recalls() && !is_native && !is_left_alone && !self.outline.is_elsewhere();
         let mut excerpts = if recalls { self.earlier_excerpts(&memory, &chat, reader) } else { Vec::new() };
         // A message costs what is put into it, too.
         let mut has_made_room = false;
@@ -105,8 +108,8 @@ impl TurnInput {
             decision.plan.before = decision.plan.before.saturating_sub(added);
             let count = excerpts.len();
             // Summarizing makes room for them; where it cannot, they go first.
-            if decision.plan.verdict != Verdict::Fits && (decision.wanted.is_none() || rule == Rule::Truncate)
-            {
+            let is_stuck = decision.wanted.is_none() || rule == Rule::Truncate;
+            if decision.plan.verdict != Verdict::Fits && is_stuck && policy.bound == 0 {
                 excerpts.clear();
                 has_made_room |= count > 0;
             }
@@ -224,7 +227,9 @@ impl Assessment {
     /// Whether the request gets our tool.
     #[must_use]
     pub fn offers_recall(&self, input: &TurnInput) -> bool {
-        !self.is_native && matches!(input.recall(), Some(RecallOffer::Tool { .. }))
+        !self.is_native
+            && !self.decision.plan.is_left_alone
+            && matches!(input.recall(), Some(RecallOffer::Tool { .. }))
     }
 
     /// The same request under a plan that was made for it before, with the excerpts that it had.

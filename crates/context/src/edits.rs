@@ -116,7 +116,7 @@ impl Assessment {
         let messages = &self.chat.messages;
         let first_after_instructions = messages.iter().position(|message| !message.role.is_instruction());
         let (notes, summary) = self.own_messages(plan, input, state);
-        let is_left_alone = self.is_native || self.continues_upstream;
+        let is_left_alone = self.is_native || self.continues_upstream || plan.is_left_alone;
         let own = [(OwnKind::Notes, notes), (OwnKind::Summary, summary)].into_iter();
         let own = own.filter_map(|(kind, json)| json.map(|json| (kind, json)));
         let own = own.filter(|(_, json)| !json.is_empty() && !is_left_alone);

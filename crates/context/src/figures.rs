@@ -31,6 +31,10 @@ pub struct Figures {
     pub newly_left_out: usize,
     /// Observations outside the window that are not masked yet, because that would not pay.
     pub postponed: usize,
+    /// How many messages are not edited anew, because reasoning behind them is bound to them.
+    pub bound: usize,
+    /// Whether the conversation is left alone, because its provider has refused an edited request of it.
+    pub is_left_alone: bool,
     pub left_out: LeftOut,
     /// Tokens of the summary and of the pinned notes in the request.
     pub summary_tokens: Tokens,
@@ -88,6 +92,7 @@ impl Figures {
             Some(trimmed) => trimmed.notes.as_ref(),
             None => state.notes_in(input),
         };
+        let notes = notes.filter(|_| !plan.is_left_alone);
         let new = assessment.excerpts.iter().filter(|excerpt| excerpt.is_new);
         Figures {
             dialect: input.outline.dialect,
@@ -106,6 +111,8 @@ impl Figures {
             dropped: plan.dropped.len(),
             newly_left_out: newly_left_out(plan, &assessment.chat.messages, recalled),
             postponed: plan.postponed,
+            bound: plan.bound,
+            is_left_alone: plan.is_left_alone,
             left_out: LeftOut::new(plan, &assessment.chat.messages),
             summary_tokens: folded.map_or(Tokens::ZERO, |folded| folded.tokens),
             notes_tokens: notes.map_or(Tokens::ZERO, |notes| notes.tokens),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use tidegate_config::{Context, History, Limits, Mask};
 use tidegate_engine::{Reference, RefuseAt, Strategy, Timestamp, Tokens};
-use tidegate_tokens::Model;
+use tidegate_tokens::{Model, binds_thinking};
 use tidegate_wire::{
     CacheLookup, Meter, Outline, ParsedRequest, ReadOptions, Reader, RecallOffer, Shortening, TrimLimits,
 };
@@ -26,6 +26,8 @@ pub struct TurnInput {
     pub at_provider: bool,
     /// The most input tokens that the upstream takes, as it has just said; `None` unless a request is planned again because of that.
     pub ceiling: Option<Tokens>,
+    /// Whether the conversation is left as it is from now on, because the upstream has just refused this request for its edits.
+    pub leaves_alone: bool,
     /// How the model could ask for what was shortened; see [`TurnInput::recall`].
     pub recall_offer: Option<RecallOffer>,
     /// The correction of this model's token counts: learnt from the usage that upstreams report, or typical of its family.
@@ -74,6 +76,7 @@ impl TurnInput {
             learnt_window: None,
             at_provider: false,
             ceiling: None,
+            leaves_alone: false,
             spent: None,
             now: Timestamp(0),
         }
@@ -179,6 +182,13 @@ impl TurnInput {
             Some(RecallOffer::Tool { .. }) => self.scaled(reader.count(self.model.encoding, recall_tool())),
             Some(RecallOffer::Mcp) | None => Tokens::ZERO,
         }
+    }
+
+    /// The end of the messages that reasoning in the request is bound to: a new edit before it would have the provider refuse that
+    /// reasoning. 0 if there is none, or if the model does not check it.
+    pub(crate) fn bound(&self, chat: &ParsedRequest) -> usize {
+        let last = chat.parsed.iter().rposition(|message| message.facts.is_signed);
+        last.filter(|_| binds_thinking(self.requested_model())).map_or(0, |last| last + 1)
     }
 
     /// Corrects a count by what this model's counts have been wrong by before.

@@ -84,6 +84,8 @@ impl TurnInput {
         let count = |number: std::num::NonZeroU32| usize::try_from(number.get()).unwrap_or(usize::MAX);
         Policy {
             strategy: self.strategy,
+            bound: 0,
+            leaves_alone: false,
             mask: mask.policy,
             trim: self.context.trim.as_ref().map(|trim| trim.policy),
             fold: fold_policy(&self.context),
@@ -121,13 +123,13 @@ impl TurnInput {
     }
 }
 
-impl TurnInput {
-    /// Whether texts of our own go into messages of the client's where the roles want that.
 /// Whether a message is part of the dialogue, or instructions that stand behind a part of it.
 pub(crate) fn is_behind_a_message(chat: &ParsedRequest, index: usize) -> bool {
     chat.messages[..=index].iter().any(|message| !message.role.is_instruction())
 }
 
+impl TurnInput {
+    /// Whether texts of our own go into messages of the client's where the roles want that.
     pub(crate) fn role_order(&self) -> RoleOrder {
         if self.outline.dialect.alternates() {
             return RoleOrder::StrictWithInstructions;

@@ -114,6 +114,10 @@ pub struct TurnRecord {
     pub trimmed: Vec<usize>,
     pub trim_edge: usize,
     pub postponed: usize,
+    /// How many of the first messages were not edited anew, because signed reasoning behind them is bound to them.
+    pub bound: usize,
+    /// Whether the conversation was left alone, because its provider had refused an edited request of it.
+    pub left_alone: bool,
     /// The first message that the policy protects from masking.
     pub edge: usize,
     /// Whether the plan was only reported, and the client's own request forwarded.
@@ -198,6 +202,8 @@ impl TurnRecord {
             memory_tokens: figures.notes_tokens.0,
             blocks: figures.blocks,
             postponed: figures.postponed,
+            bound: figures.bound,
+            left_alone: figures.is_left_alone,
             edge: plan.edge,
             observed: figures.observed,
             would_refuse: figures.would_refuse(),

@@ -1,4 +1,5 @@
-use crate::edits::{Edits, Inputs, tokens_as_sent};
+use crate::edits::{Edits, Inputs, last_digest, tokens_as_sent};
+use crate::memory::Trail;
 use crate::{
     Budget, CacheKey, CachePricing, FoldJob, Memory, Message, Plan, Policy, Strategy, Timestamp, Tokens,
     Verdict, Waypoint,
@@ -38,6 +39,9 @@ pub struct Decision {
 pub fn decide(conversation: &Conversation<'_>, memory: &Memory, policy: &Policy, now: Timestamp) -> Decision {
     let policy = &policy.within(conversation);
     let inputs = Inputs { conversation, memory, policy, now };
+    if policy.leaves_alone && policy.strategy != Strategy::Passthrough {
+        return leave_alone(conversation, now);
+    }
     match policy.strategy {
         Strategy::Passthrough => pass_through(conversation),
         Strategy::Masking | Strategy::Summarization | Strategy::Hybrid => {
@@ -48,6 +52,20 @@ pub fn decide(conversation: &Conversation<'_>, memory: &Memory, policy: &Policy,
             edits.into_decision(&inputs, dropped)
         }
     }
+}
+
+/// Forwards a request as it is, and remembers to do so with all that follow it.
+fn leave_alone(conversation: &Conversation<'_>, now: Timestamp) -> Decision {
+    let Decision { plan, .. } = pass_through(conversation);
+    let waypoint = last_digest(conversation.messages).map(|end| Waypoint {
+        end,
+        trail: Trail::of(conversation.messages),
+        cache: conversation.cache,
+        at: now,
+        is_left_alone: true,
+        ..Waypoint::default()
+    });
+    Decision { plan: Plan { is_left_alone: true, ..plan }, waypoint, wanted: None }
 }
 
 fn pass_through(conversation: &Conversation<'_>) -> Decision {
@@ -66,6 +84,8 @@ fn pass_through(conversation: &Conversation<'_>) -> Decision {
         postponed: 0,
         edge: 0,
         trim_edge: 0,
+        bound: 0,
+        is_left_alone: false,
         window: None,
         blocks: None,
     };

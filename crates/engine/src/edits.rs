@@ -37,7 +37,9 @@ impl Edits {
     pub(crate) fn plan(inputs: &Inputs<'_>) -> Edits {
         let Inputs { conversation, memory, policy, .. } = *inputs;
         let messages = conversation.messages;
-        let retried = memory.recall(messages, conversation.cache).filter(|recalled| recalled.is_retry);
+        let recalled = memory.recall(messages, conversation.cache);
+        let in_use = recalled.as_ref().and_then(|recalled| recalled.waypoint.fold);
+        let retried = recalled.filter(|recalled| recalled.is_retry);
         if let Some(Recalled { waypoint, .. }) = retried {
             // A retry gets what the first attempt got, if that is within every limit. It is not if the first attempt had to go
             // without a summary that exists now, or if this attempt has less room.
@@ -49,7 +51,7 @@ impl Edits {
                 return edits;
             }
         }
-        let folded = longest_fold(messages, memory, policy);
+        let folded = longest_fold(messages, memory, policy, in_use);
         Edits { is_retry: retried.is_some(), ..Edits::with_summary(folded, inputs) }
     }
 
@@ -60,15 +62,17 @@ impl Edits {
         let timing = fold_timing(conversation, memory, folded.as_ref(), &policy.fold, now);
         let (masking, trimming) = (Masking::NONE, Trimming::NONE);
         let mut edits = Edits { folded, masking, trimming, timing, windowed: None, is_retry: false };
-        let replayed =
-            policy.trim.map(|trim| trim::replay(conversation, memory, &trim, now, edits.folded.as_ref()));
+        let replayed = policy.trim.map(|trim| {
+            trim::replay(conversation, memory, (&trim, policy.bound), now, edits.folded.as_ref())
+        });
         if let Some(replayed) = &replayed {
             edits.trimming = replayed.trimming();
         }
         if policy.strategy.masks() {
             let trimmed = edits.trimming.applied(conversation.messages);
             let conversation = Conversation { messages: &trimmed, ..*conversation };
-            edits.masking = mask(&conversation, memory, &policy.mask, now, edits.folded.as_ref());
+            edits.masking =
+                mask(&conversation, memory, (&policy.mask, policy.bound), now, edits.folded.as_ref());
         } else {
             edits.masking.horizon = if replayed.is_some() { edits.trimming.horizon } else { timing.horizon };
         }
@@ -77,14 +81,14 @@ impl Edits {
             let is_masked = |index: usize| edits.is_masked(index, &conversation.messages[index]);
             edits.trimming = replayed.decide(conversation, trim, &is_masked, changed);
         }
-        edits.fit(conversation);
+        edits.fit(conversation, policy.bound);
         edits
     }
 
     /// Trims and masks as far as the policy allows if the request does not fit otherwise.
-    fn fit(&mut self, conversation: &Conversation<'_>) {
+    fn fit(&mut self, conversation: &Conversation<'_>, bound: usize) {
         let fits = |edits: &Edits| conversation.budget.fits(edits.used(conversation, &[]));
-        if !fits(self) {
+        if !fits(self) && !self.trimming.is_bound(conversation.messages, bound) {
             let whole = self.used(conversation, &[]);
             let trimming = self.trimming.clone();
             self.trimming = trimming.to_the_edge();
@@ -96,7 +100,8 @@ impl Edits {
         }
         let Masking { frontier, edge, debt, horizon, .. } = self.masking;
         let waiting = conversation.messages.get(frontier..edge).unwrap_or_default();
-        let can_save = waiting.iter().any(|message| message.saving() > Tokens::ZERO);
+        let first = waiting.iter().position(|message| message.saving() > Tokens::ZERO);
+        let can_save = first.is_some_and(|first| frontier + first >= bound);
         if can_save && !fits(self) {
             let cause = Some(Cause::Budget);
             self.masking =
@@ -146,7 +151,7 @@ impl Edits {
             masked: (0..frontier).filter(is_maskable).collect(),
             trimmed: (0..self.trimming.frontier).filter(is_excerpt).collect(),
             newly_trimmed: self.trimming.start.filter(|_| self.trimming.cause != Some(Cause::Budget)),
-            postponed: (frontier..edge).filter(is_maskable).count(),
+            postponed: (frontier.max(policy.bound)..edge).filter(is_maskable).count(),
             before: tokens_as_sent(conversation),
             after,
             budget,
@@ -154,6 +159,8 @@ impl Edits {
             cause: wanted.as_ref().map(|job| job.cause).or(cause).or(self.trimming.cause).or(window_cause),
             edge,
             trim_edge: self.trimming.edge,
+            bound: policy.bound,
+            is_left_alone: false,
             window,
             blocks: policy.blocks.figures(messages, stays, summary),
             folded: self.folded,
@@ -248,6 +255,7 @@ impl Edits {
             trim: last_digest(&messages[..self.trimming.frontier]),
             skipped: self.trimming.skipped.clone(),
             trim_debt: self.trimming.debt,
+            is_left_alone: false,
         })
     }
 }
@@ -257,6 +265,6 @@ pub(crate) fn tokens_as_sent(conversation: &Conversation<'_>) -> Tokens {
     conversation.messages.iter().map(|message| message.tokens).sum::<Tokens>() + conversation.fixed
 }
 
-fn last_digest(messages: &[Message]) -> Option<crate::Digest> {
+pub(crate) fn last_digest(messages: &[Message]) -> Option<crate::Digest> {
     dialogue(messages).next_back().map(|(_, message)| message.digest)
 }

@@ -1,5 +1,6 @@
 //! Summaries that exist already: which of them a request uses, and which messages it replaces.
 
+use crate::binding::invalidates;
 use crate::role_order::Bridge;
 use crate::turns::{dialogue, last_user_turn, position_of, unresolved_from, with_calls};
 use crate::{Digest, Memory, Message, Policy, Strategy, Tokens};
@@ -45,9 +46,17 @@ pub struct Folded {
     pub made_at: usize,
 }
 
-/// Returns the usable summary that covers the most messages.
-pub(crate) fn longest_fold(messages: &[Message], memory: &Memory, policy: &Policy) -> Option<Folded> {
-    let usable = memory.folds().iter().filter_map(|fold| apply(messages, fold, policy));
+/// Returns the usable summary that covers the most messages. The one that is in use stays where another would invalidate reasoning.
+pub(crate) fn longest_fold(
+    messages: &[Message],
+    memory: &Memory,
+    policy: &Policy,
+    in_use: Option<Digest>,
+) -> Option<Folded> {
+    let may_stand = |folded: &Folded| {
+        Some(folded.covers) == in_use || !invalidates(messages, &folded.removed, policy.bound)
+    };
+    let usable = memory.folds().iter().filter_map(|fold| apply(messages, fold, policy)).filter(may_stand);
     usable.max_by_key(|folded| folded.upto)
 }
 

@@ -1,5 +1,6 @@
 //! The fold pass: whether a new summary is due, and which messages it should cover.
 
+use crate::binding::invalidates;
 use crate::fold::{cost_without_summary, replaceable};
 use crate::fold_pace::FoldTiming;
 use crate::prune::PruneRange;
@@ -116,8 +117,9 @@ pub(crate) fn triggered_job(outlook: &Outlook<'_>, memory: &Memory, policy: &Pol
         upto = last_cut_before(messages, unresolved_from(messages));
     }
     let first_prunable = edge.max(from);
-    let spared =
-        (first_prunable < upto).then(|| prune_range(outlook, first_prunable, &policy.fold)).flatten();
+    // What stays beside a summary may hold reasoning that the summary would invalidate.
+    let can_spare = first_prunable < upto && policy.bound == 0;
+    let spared = can_spare.then(|| prune_range(outlook, first_prunable, &policy.fold)).flatten();
     if spared.as_ref().is_some_and(|range| edge > from && range.is_needless(&policy.fold)) {
         return job(outlook, memory, policy, edge..edge, None, reason);
     }
@@ -173,7 +175,9 @@ fn job(
     let keeps_request = !messages[upto..].iter().any(Message::is_user_turn);
     let replaceable = replaceable(messages, upto, keeps_request, &[], policy);
     let removed = policy.order.removable(messages, replaceable.clone(), &[], Bridge::Beginning);
-    if removed.len() <= folded.map_or(0, |folded| folded.removed.len()) {
+    if removed.len() <= folded.map_or(0, |folded| folded.removed.len())
+        || invalidates(messages, &removed, policy.bound)
+    {
         return None;
     }
     let covers = messages[last].digest;

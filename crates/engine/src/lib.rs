@@ -71,6 +71,7 @@
 //! assert_eq!((decision.plan.before, decision.plan.after), (Tokens(1843), Tokens(963)));
 //! ```
 
+mod binding;
 mod blocks;
 mod budget;
 mod context_window;

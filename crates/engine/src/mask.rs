@@ -87,7 +87,7 @@ struct Previous {
 pub(crate) fn mask(
     conversation: &Conversation<'_>,
     memory: &Memory,
-    policy: &MaskPolicy,
+    (policy, bound): (&MaskPolicy, usize),
     now: Timestamp,
     folded: Option<&Folded>,
 ) -> Masking {
@@ -116,6 +116,10 @@ pub(crate) fn mask(
     let Some(first) = (frontier..edge).find(|&index| messages[index].saving() > Tokens::ZERO) else {
         return still(tally);
     };
+    // Masks are made up to a frontier, so those behind it wait, too.
+    if first < bound {
+        return still(tally);
+    }
     let newly = &messages[first..edge];
     let saving: Tokens = newly.iter().map(Message::saving).sum();
     let tally = tally + saving.0 as f64 * economy.cached;

@@ -40,6 +40,8 @@ pub struct Waypoint {
     pub skipped: Skipped,
     /// What excerpts have cost and not saved yet.
     pub trim_debt: f64,
+    /// Whether the conversation is left alone from here on.
+    pub is_left_alone: bool,
 }
 
 /// Short digests at messages before the end of a request: at each of the last ones, at fewer and fewer before, and at the first.
@@ -152,6 +154,7 @@ impl Memory {
                 && (known.frontier, known.trim, known.fold)
                     == (waypoint.frontier, waypoint.trim, waypoint.fold)
                 && known.excerpts == waypoint.excerpts
+                && known.is_left_alone == waypoint.is_left_alone
                 && waypoint.at.0.saturating_sub(known.at.0) <= RECENT
         };
         self.waypoints.iter().any(is_same)
@@ -176,6 +179,13 @@ impl Memory {
             self.longest(messages, &|waypoint| waypoint.cache.serves(cache) && waypoint.edits() == edits);
         let seen = read.map_or(0, |read| read.seen);
         Some(Recalled { seen, at: read.map_or(recalled.at, |read| read.at), ..recalled })
+    }
+
+    /// Whether an earlier request of this branch was left alone, and those after it are.
+    #[must_use]
+    pub fn leaves_alone(&self, messages: &[Message], cache: CacheKey) -> bool {
+        self.waypoints.iter().any(|waypoint| waypoint.is_left_alone)
+            && self.recall(messages, cache).is_some_and(|recalled| recalled.waypoint.is_left_alone)
     }
 
     /// What was last decided for each of the other models that have read the conversation, the oldest first. There are few: the models that

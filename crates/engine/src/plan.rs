@@ -28,6 +28,10 @@ pub struct Plan {
     pub edge: usize,
     /// The first message that `trim.after` protects; 0 if the policy does not trim.
     pub trim_edge: usize,
+    /// Nothing before this index was edited anew, because reasoning behind it is bound to what stands there; 0 if none is.
+    pub bound: usize,
+    /// Whether the conversation is left alone, because its provider has refused an edited request of it.
+    pub is_left_alone: bool,
     /// The arithmetic of head and tail; only for the window strategy.
     pub window: Option<WindowFigures>,
     /// The sizes of the blocks; only if they have limits.

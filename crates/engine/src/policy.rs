@@ -12,6 +12,10 @@ pub struct Policy {
     pub window: WindowPolicy,
     pub blocks: BlockPolicy,
     pub order: RoleOrder,
+    /// Nothing before this index is edited anew, because reasoning behind it is bound to what stands there; 0 if none is.
+    pub bound: usize,
+    /// Whether the request is left as it is, and with it all that follow it in its conversation.
+    pub leaves_alone: bool,
 }
 
 /// Which passes edit a request.

@@ -96,6 +96,14 @@ impl Trimming {
         message.tokens.saturating_sub(saving)
     }
 
+    /// Whether trimming up to the edge would touch a message before `bound`.
+    pub(crate) fn is_bound(&self, messages: &[Message], bound: usize) -> bool {
+        let end = self.edge.min(bound).min(messages.len());
+        (0..end).any(|index| {
+            messages[index].trim_saving() > Tokens::ZERO && !self.is_trimmed(index, &messages[index])
+        })
+    }
+
     /// The messages as they are before anything is masked, for the passes that weigh what else to do to them.
     pub(crate) fn applied(&self, messages: &[Message]) -> Vec<Message> {
         let apply =
@@ -119,13 +127,15 @@ pub(crate) struct Replayed {
     previous: Option<Horizon>,
     /// The first message that no summary covers.
     from: usize,
+    /// Nothing before this index is trimmed anew.
+    bound: usize,
 }
 
 /// Repeats what was decided for the last request.
 pub(crate) fn replay(
     conversation: &Conversation<'_>,
     memory: &Memory,
-    policy: &TrimPolicy,
+    (policy, bound): (&TrimPolicy, usize),
     now: Timestamp,
     folded: Option<&Folded>,
 ) -> Replayed {
@@ -136,7 +146,7 @@ pub(crate) fn replay(
     let Some(Recalled { waypoint, last, seen, at, is_retry }) = memory.recall(messages, cache) else {
         let horizon = memory.newest(cache).map(|waypoint| waypoint.horizon);
         let trimming = Trimming { edge, horizon: Horizon::of(messages, horizon), ..Trimming::NONE };
-        return Replayed { trimming, cached: 0, is_retry: false, previous: horizon, from };
+        return Replayed { trimming, cached: 0, is_retry: false, previous: horizon, from, bound };
     };
     let frontier =
         waypoint.trim.map_or(0, |digest| position_of(&messages[..=last], digest).unwrap_or(last) + 1);
@@ -152,7 +162,7 @@ pub(crate) fn replay(
         horizon: Horizon::of(messages, Some(waypoint.horizon)),
     };
     let cached = if is_cold { 0 } else { seen };
-    Replayed { trimming, cached, is_retry, previous: Some(waypoint.horizon), from }
+    Replayed { trimming, cached, is_retry, previous: Some(waypoint.horizon), from, bound }
 }
 
 impl Replayed {
@@ -177,7 +187,8 @@ impl Replayed {
             is_whole && message.trim_saving() > Tokens::ZERO
         };
         let candidates: Vec<usize> = (self.from..trimming.edge).filter(is_candidate).collect();
-        if !self.is_retry
+        let is_bound = candidates.first().is_some_and(|first| *first < self.bound);
+        if !(self.is_retry || is_bound)
             && let Some((start, price, cause)) =
                 self.worthwhile(conversation, policy, &candidates, is_masked, changed)
         {

@@ -1,3 +1,4 @@
+use crate::binding::invalidates;
 use crate::edits::{Edits, Inputs};
 use crate::prune::units;
 use crate::role_order::Bridge;
@@ -22,7 +23,11 @@ pub fn truncate(
     let inputs = Inputs { conversation, memory, policy, now };
     let mut edits = Edits::plan(&inputs);
     let upto = edits.folded_upto();
-    let (covered, dropped) = dropped(&inputs, &edits).into_iter().partition(|index| *index < upto);
+    let mut gone = dropped(&inputs, &edits);
+    if invalidates(conversation.messages, &gone, policy.bound) {
+        gone.clear();
+    }
+    let (covered, dropped) = gone.into_iter().partition(|index| *index < upto);
     edits.remove_covered(covered);
     edits.into_decision(&inputs, dropped)
 }

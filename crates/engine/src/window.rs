@@ -5,6 +5,7 @@
 //! no longer fits, so that the provider's prompt cache keeps hitting. Then the head stays as it is, and the tail gives up a quarter of
 //! the room: a tail that fits exactly would have to be cut again at the next request.
 
+use crate::binding::invalidates;
 use crate::role_order::Bridge;
 use crate::turns::{dialogue, last_user_turn, open_turn_from, position_of, unresolved_from, with_calls};
 use crate::{Conversation, Digest, Kind, Memory, Message, Policy, RoleOrder, Tokens};
@@ -85,7 +86,7 @@ pub(crate) struct Windowed {
 
 pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &Policy) -> Windowed {
     let Conversation { messages, budget, marker, .. } = *conversation;
-    let Policy { window: ref policy, order, .. } = *policy;
+    let Policy { window: ref policy, order, bound, .. } = *policy;
     let droppable = droppable(messages);
     let cost = |indices: &[usize]| indices.iter().map(|&index| messages[index].tokens).sum::<Tokens>();
     let history = cost(&droppable);
@@ -99,12 +100,14 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
     let fits = |dropped: &[usize]| fits_into(dropped, room);
     let earlier = memory.recall(messages, conversation.cache).and_then(|recalled| recalled.waypoint.gap);
     // If everything fits now, for example with a larger model, nothing is dropped any more.
-    let earlier = earlier.filter(|_| !fits(&[]));
+    let earlier = earlier.filter(|_| bound > 0 || !fits(&[]));
     let repeated = earlier.map_or_else(Vec::new, |gap| repeat(messages, &droppable, gap, order));
-    if fits(&repeated) {
-        let gap = gap(messages, &repeated);
+    let as_before = |repeated: Vec<usize>| {
         let figures = WindowFigures { scaffold, room, history, cut: None };
-        return Windowed { dropped: repeated, gap, figures };
+        Windowed { gap: gap(messages, &repeated), dropped: repeated, figures }
+    };
+    if fits(&repeated) {
+        return as_before(repeated);
     }
     let planned = planned(droppable.len(), history, room, policy);
     let min = (policy.head_min.min(droppable.len()), policy.tail_min.min(droppable.len()));
@@ -126,6 +129,9 @@ pub(crate) fn window(conversation: &Conversation<'_>, memory: &Memory, policy: &
             }
         }
     });
+    if invalidates(messages, &dropped, bound) {
+        return as_before(repeated);
+    }
     let cut = Cut {
         average: Tokens(history.0 / droppable.len().max(1) as u64),
         head_room: room.share(policy.head_ratio),

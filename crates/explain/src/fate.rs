@@ -45,6 +45,10 @@ pub enum Why {
     Passthrough,
     /// The provider manages the context, as the request asks it to.
     Native,
+    /// The provider has refused an edited request of the conversation.
+    LeftAlone,
+    /// Reasoning behind it is bound to what stands here.
+    BoundThinking,
     /// The provider keeps the messages before these.
     UpstreamHistory,
     Instruction,
@@ -110,6 +114,8 @@ impl Why {
         match self {
             Why::Passthrough => "passthrough",
             Why::Native => "native",
+            Why::LeftAlone => "left_alone",
+            Why::BoundThinking => "bound_thinking",
             Why::UpstreamHistory => "upstream_history",
             Why::Instruction => "instruction",
             Why::Speech => "not_an_observation",
@@ -199,6 +205,8 @@ fn why(
         Why::UpstreamHistory
     } else if assessment.is_native {
         Why::Native
+    } else if plan.is_left_alone {
+        Why::LeftAlone
     } else if message.role.is_instruction() {
         Why::Instruction
     } else if plan.folded.as_ref().is_some_and(|folded| folded.removed.binary_search(&index).is_ok()) {
@@ -229,6 +237,8 @@ fn why(
         Why::UnresolvedEnd
     } else if index >= plan.edge {
         Why::InsideWindow
+    } else if index < plan.bound {
+        Why::BoundThinking
     } else {
         Why::Postponed
     }
@@ -249,6 +259,7 @@ fn why_unfolded(index: usize, request: &Request<'_>, assessment: &Assessment) ->
             }
         }
         _ if index >= unresolved_from(messages) => Why::UnresolvedEnd,
+        _ if index < assessment.decision.plan.bound => Why::BoundThinking,
         Some(_) => Why::BehindSummary,
         None => Why::NoSummary,
     }

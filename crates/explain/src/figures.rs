@@ -234,6 +234,13 @@ pub fn why(case: &Case<'_>, why: Why) -> String {
         Why::Native => {
             "the provider manages the context, as the request asks: context.native = \"defer\"".to_owned()
         }
+        Why::LeftAlone => {
+            "the provider has refused the conversation once it was edited, so it is left as it is".to_owned()
+        }
+        Why::BoundThinking => {
+            "the model's later thinking is bound to it: an edit here would make the provider refuse that"
+                .to_owned()
+        }
         Why::UpstreamHistory => {
             "the provider keeps the messages before these, so nothing is edited".to_owned()
         }
@@ -281,6 +288,9 @@ pub fn mask_cause(case: &Case<'_>) -> Option<Cause> {
 pub fn cause(case: &Case<'_>) -> String {
     let plan = &case.assessment.decision.plan;
     match mask_cause(case) {
+        None if plan.bound > 0 && plan.postponed == 0 => {
+            "none: the model's thinking is bound to what stands before it".to_owned()
+        }
         None if plan.postponed > 0 => format!("none yet: {}", waiting(case)),
         None => "none: there is nothing to mask".to_owned(),
         Some(cause) => format!("{}: {}", cause.name(), sentence(cause)),

@@ -120,6 +120,7 @@ fn masking(case: &Case<'_>) -> Value {
         "pace": case.setting("mask.pace").trim_matches('"'),
         "cause": figures::mask_cause(case).map(|cause| cause.name()),
         "postponed": plan.postponed,
+        "bound": plan.bound,
         "note": figures::note(case),
     })
 }

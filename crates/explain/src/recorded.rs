@@ -68,6 +68,8 @@ fn plan(turn: &TurnRecord, assessment: &Assessment) -> Plan {
         postponed: turn.postponed,
         edge: turn.edge,
         trim_edge: turn.trim_edge,
+        bound: turn.bound,
+        is_left_alone: turn.left_alone,
         window: None,
         blocks: now.blocks,
     }

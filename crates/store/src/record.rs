@@ -96,19 +96,23 @@ pub(crate) fn encode_waypoint(waypoint: &Waypoint) -> Bytes {
     let Horizon { length, cut_at } = waypoint.horizon;
     record.extend_from_slice(&length.to_le_bytes());
     record.extend_from_slice(&cut_at.unwrap_or(0).to_le_bytes());
-    let has_trim = waypoint.trim.is_some() || waypoint.trim_debt > 0.0;
+    let has_trim = waypoint.trim.is_some() || waypoint.trim_debt > 0.0 || waypoint.is_left_alone;
     if !waypoint.excerpts.is_empty() || has_trim {
         excerpts::encode(&mut record, &waypoint.excerpts);
     }
     // Most conversations have neither, and an older version can read their records.
     if has_trim {
-        record.push(u8::from(waypoint.trim.is_some()));
+        let is_left_alone = if waypoint.is_left_alone { LEFT_ALONE } else { 0 };
+        record.push(u8::from(waypoint.trim.is_some()) | is_left_alone);
         record.extend_from_slice(&waypoint.trim.unwrap_or_default().0);
         record.extend_from_slice(&waypoint.trim_debt.to_le_bytes());
         waypoint.skipped.shorts().iter().for_each(|short| record.extend_from_slice(&short.to_le_bytes()));
     }
     [&[WAYPOINT_FORMAT], &zeros::shorten(&record)[..]].concat().into()
 }
+
+/// Added to the byte that says whether anything was trimmed, in a conversation that is left alone.
+const LEFT_ALONE: u8 = 2;
 
 /// Without excerpts, which few conversations have.
 const WAYPOINT_LEN: usize = 32 + 4 * (1 + 32) + 7 * 8 + size_of::<Trail>();
@@ -147,10 +151,16 @@ pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
     if !fields.0.is_empty() {
         excerpts = excerpts::decode(&mut fields.0)?;
     }
-    let (mut trim, mut trim_debt, mut skipped) = (None, 0.0, Skipped::default());
+    let (mut trim, mut trim_debt, mut skipped, mut is_left_alone) = (None, 0.0, Skipped::default(), false);
     // And those of conversations in which nothing was trimmed.
     if !fields.0.is_empty() {
-        trim = fields.take_digest()?;
+        let [flags] = fields.take()?;
+        let digest = Digest(fields.take()?);
+        if flags > LEFT_ALONE | 1 {
+            return Err(RecordError::Damaged);
+        }
+        trim = (flags & 1 == 1).then_some(digest);
+        is_left_alone = flags & LEFT_ALONE != 0;
         trim_debt = f64::from_le_bytes(fields.take()?);
         let mut shorts = Vec::new();
         while !fields.0.is_empty() {
@@ -176,6 +186,7 @@ pub(crate) fn decode_waypoint(record: &[u8]) -> Result<Waypoint, RecordError> {
         trim,
         skipped,
         trim_debt,
+        is_left_alone,
     };
     let waypoint = match names_model {
         true => waypoint,
@@ -338,6 +349,7 @@ mod tests {
             gap: Option<(Option<[u8; 32]>, [u8; 32])>, short: [u64; 21], cache: (u64, u64), debt in 0.0..1e12f64,
             length: u32, cut_at in proptest::option::of(1u32..), excerpts in excerpts(),
             trim: Option<[u8; 32]>, skipped in proptest::collection::vec(any::<u64>(), 0..40), trim_debt in 0.0..1e12f64,
+            is_left_alone: bool,
         ) {
             let skipped = Skipped::of(skipped).unwrap();
             let (frontier, fold) = (frontier.map(Digest), fold.map(Digest));
@@ -347,6 +359,7 @@ mod tests {
             let waypoint = Waypoint {
                 end: Digest(end), trail, cache, frontier, tally, debt, horizon: Horizon { length, cut_at },
                 at: Timestamp(at), fold, fold_tally, gap, excerpts: excerpts.into(), trim: trim.map(Digest), skipped, trim_debt,
+                is_left_alone,
             };
             let record = encode_waypoint(&waypoint);
             prop_assert_eq!(decode_waypoint(&record), Ok(waypoint.clone()));

@@ -34,6 +34,8 @@ fn figures(observed: bool) -> Figures {
         dropped: 1,
         newly_left_out: 2,
         postponed: 0,
+        bound: 0,
+        is_left_alone: false,
         left_out: LeftOut { masked: Tokens(500), ..LeftOut::default() },
         summary_tokens: Tokens(50),
         notes_tokens: Tokens::ZERO,

@@ -36,6 +36,7 @@ mod families;
 mod image;
 mod image_header;
 mod model;
+mod preserved_thinking;
 mod table;
 mod tool_schema;
 mod vocabulary;
@@ -46,6 +47,7 @@ pub use encoding::{Encoding, count, estimate, is_estimated, is_loaded, load};
 pub use image::{Detail, ImageRule, Pixels};
 pub use image_header::pixels_of_data_url;
 pub use model::{Caching, Fit, Model, ModelOverride, Prices};
+pub use preserved_thinking::binds_thinking;
 pub use table::ModelTable;
 pub use tool_schema::tools_tokens;
 

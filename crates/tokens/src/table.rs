@@ -77,7 +77,7 @@ fn builtin(name: &str) -> Option<Model> {
 }
 
 /// Returns the forms of a name that patterns are matched with, in lowercase.
-fn spellings(name: &str) -> Vec<String> {
+pub(crate) fn spellings(name: &str) -> Vec<String> {
     let name = name.to_ascii_lowercase();
     let mut spellings = Vec::new();
     if let Some(tuned) = name.strip_prefix("ft:") {

@@ -31,7 +31,7 @@ export const turn = ({ signal, parameters: [id, digits] }) => {
     setText(opening, titles.of(conversation) ?? '');
     titles.read([conversation]);
     about.replaceChildren(conversation.name, ' · ', timeOf(record.at), ` · ${record.route} · ${record.model} · ${record.strategy} · `, outcomeBadge(record),
-      record.degraded ? badge(`degraded: ${record.degraded}`, 'warn') : '', record.native ? badge('native', '', 'left to the provider, which was asked to manage the context') : '', record.observed ? badge('observed only', '', 'nothing was edited') : '');
+      record.degraded ? badge(`degraded: ${record.degraded}`, 'warn') : '', record.native ? badge('native', '', 'left to the provider, which was asked to manage the context') : '', record.left_alone ? badge('left alone', '', 'the provider has refused an edited request of this conversation') : '', record.observed ? badge('observed only', '', 'nothing was edited') : '');
     neighbours.replaceChildren(
       number > 1 ? element('a', { class: 'button', href: turnLink(id, number - 1), rel: 'prev' }, '← Previous turn') : '',
       number < page.turns_total ? element('a', { class: 'button', href: turnLink(id, number + 1), rel: 'next' }, 'Next turn →') : '');
@@ -111,6 +111,7 @@ const recorded = ({ turn: record, missing }, cause) => element('div', { class: '
       ['messages', count(record.messages)],
       ...edits(record).map(([name, text]) => [record.observed && text !== 'none' ? `would be ${name}` : name, text]),
       ['postponed', record.postponed > 0 ? plural(record.postponed, 'message') : 'none'],
+      ...(record.bound > 0 ? [['bound to later thinking', plural(record.bound, 'message')]] : []),
       ['summary', record.summary_tokens > 0 ? plural(record.summary_tokens, 'token') : 'none'],
       ...record.recalled.map(one => ['recalled', `${one.messages.join(', ')} in ${plural(one.tokens, 'token')}${one.new ? ', new' : ''}`]),
     ]))));

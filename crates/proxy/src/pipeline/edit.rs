@@ -157,6 +157,7 @@ impl<'a> Managed<'a> {
             deployment,
             asks_long_window,
             ceiling: None,
+            leaves_alone: false,
             recalled,
             spent,
             turn,

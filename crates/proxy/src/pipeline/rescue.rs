@@ -2,6 +2,9 @@
 //!
 //! The upstream's error names its limit, which is learnt. The turn is planned again within it: masks now, summaries inline, and
 //! truncation with a marker, as the policy allows. If that cannot make the request fit, the upstream's error passes unchanged.
+//!
+//! A request that the upstream refuses because the model's thinking in it is bound to another conversation, which an edit can make of
+//! it, is sent once more as the client sent it. Its conversation is left alone from then on.
 
 use crate::host::drive::is_light;
 use crate::host::fold::Folder;
@@ -28,7 +31,7 @@ use tidegate_context::TurnInput;
 use tidegate_engine::{Strategy, Tokens};
 use tidegate_store::{Entries, wall_clock};
 use tidegate_telemetry::names::header;
-use tidegate_wire::{Overflow, Used, read_overflow};
+use tidegate_wire::{Overflow, Used, read_overflow, refuses_thinking};
 use tracing::info;
 
 /// A request that was sent, with what it takes to plan it again.
@@ -39,6 +42,8 @@ pub(crate) struct Attempt {
     deployment: Option<String>,
     /// The name under which its window is learnt.
     served: String,
+    /// Whether anything of the request was edited.
+    is_edited: bool,
     /// Our own count of what was forwarded.
     counted: Tokens,
     /// The part of it that is only a rule of thumb.
@@ -48,6 +53,16 @@ pub(crate) struct Attempt {
 
 /// The error that is rescued, for the response header.
 const CONTEXT_LENGTH_EXCEEDED: &str = "context_length_exceeded";
+
+/// The same for thinking that the upstream does not accept in an edited conversation.
+const THINKING_REFUSED: &str = "thinking_refused";
+
+/// What the upstream's error is about.
+enum Complaint {
+    TooLong(Overflow),
+    /// It does not accept the thinking in the request.
+    Thinking,
+}
 
 /// The longest error that is read.
 const MAX_ERROR: usize = 64 * 1024;
@@ -65,6 +80,7 @@ impl Attempt {
             input: rewritten.input.clone(),
             deployment: rewritten.deployment.clone(),
             served: rewritten.served.clone(),
+            is_edited: rewritten.outcome.pieces.is_some(),
             counted: rewritten.outcome.figures.forwarded(),
             estimated: rewritten.input.estimated(&rewritten.outcome.assessment.chat),
             head: head.clone(),
@@ -72,7 +88,7 @@ impl Attempt {
     }
 }
 
-/// Returns the upstream's answer, or that to a shortened request if the upstream has refused this one as too long.
+/// Returns the upstream's answer, or that to a second attempt if the upstream has refused this one for what can be helped.
 pub(crate) async fn rescue(
     forwarded: Forwarded,
     attempt: Option<Attempt>,
@@ -81,11 +97,23 @@ pub(crate) async fn rescue(
 ) -> Result<Forwarded, Refusal> {
     let is_error = forwarded.response.status().as_u16() >= 400;
     let Some(attempt) = attempt.filter(|_| is_error) else { return Ok(forwarded) };
-    let (mut refused, overflow) = read_error(forwarded).await;
-    let Some(overflow) = overflow else { return Ok(refused) };
-    attempt.learn(&overflow, upstream).await;
-    let Some(mut rewritten) = attempt.shortened(&overflow).await else { return Ok(refused) };
-    let Some(pieces) = rewritten.pieces() else { return Ok(refused) };
+    let (mut refused, complaint) = read_error(forwarded).await;
+    let (rewritten, reason) = match complaint {
+        Some(Complaint::TooLong(overflow)) => {
+            attempt.learn(&overflow, upstream).await;
+            (attempt.shortened(&overflow).await, CONTEXT_LENGTH_EXCEEDED)
+        }
+        Some(Complaint::Thinking) if attempt.is_edited => {
+            (attempt.planned_again(None, true).await, THINKING_REFUSED)
+        }
+        Some(Complaint::Thinking) | None => return Ok(refused),
+    };
+    let Some(mut rewritten) = rewritten else { return Ok(refused) };
+    let pieces = match (rewritten.pieces(), reason) {
+        (Some(pieces), _) => pieces,
+        (None, THINKING_REFUSED) => vec![rewritten.input.body.clone()],
+        (None, _) => return Ok(refused),
+    };
     if let Some(mut held) = refused.turn.as_mut().and_then(PendingTurn::take_held) {
         // What the turn adds to the history is stored when its answer is complete, and not before.
         let Entries { waypoint, generation, .. } = std::mem::take(&mut rewritten.entries);
@@ -113,27 +141,28 @@ pub(crate) async fn rescue(
     };
     if answered.response.status().is_success() {
         observer.rescued(&figures);
-        put(&mut answered.headers, header::RESCUED, CONTEXT_LENGTH_EXCEEDED);
+        put(&mut answered.headers, header::RESCUED, reason);
     }
     Ok(answered)
 }
 
 /// Reads an upstream's error, without taking it from the client.
-async fn read_error(forwarded: Forwarded) -> (Forwarded, Option<Overflow>) {
+async fn read_error(forwarded: Forwarded) -> (Forwarded, Option<Complaint>) {
     let Forwarded { response, headers, upstream, turn } = forwarded;
     let (head, body) = response.into_parts();
     let (body, whole) = body.peeked(MAX_ERROR, upstream.idle_timeout).await;
-    let overflow = whole.and_then(|whole| overflow(head.status, &head.headers, &whole));
-    (Forwarded { response: Response::from_parts(head, body), headers, upstream, turn }, overflow)
+    let complaint = whole.and_then(|whole| complaint(head.status, &head.headers, &whole));
+    (Forwarded { response: Response::from_parts(head, body), headers, upstream, turn }, complaint)
 }
 
-fn overflow(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Option<Overflow> {
+fn complaint(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Option<Complaint> {
+    let of = |plain: &[u8]| match read_overflow(status.as_u16(), plain) {
+        Some(overflow) => Some(Complaint::TooLong(overflow)),
+        None => refuses_thinking(status.as_u16(), plain).then_some(Complaint::Thinking),
+    };
     match decode::coding(headers) {
-        Coding::Identity => read_overflow(status.as_u16(), body),
-        coding => {
-            let plain = decode::decode(coding, body, MAX_ERROR as u64).ok()?;
-            read_overflow(status.as_u16(), &plain)
-        }
+        Coding::Identity => of(body),
+        coding => of(&decode::decode(coding, body, MAX_ERROR as u64).ok()?),
     }
 }
 
@@ -184,7 +213,7 @@ impl Attempt {
             return None;
         }
         for ceiling in self.ceilings(overflow) {
-            let rewritten = self.planned_within(ceiling).await?;
+            let rewritten = self.planned_again(Some(ceiling), false).await?;
             let after = rewritten.outcome.figures.after;
             let is_shorter = after < self.counted && rewritten.refusal().is_none();
             if is_shorter && after <= ceiling {
@@ -218,7 +247,7 @@ impl Attempt {
         asks_long_window(&self.head.headers)
     }
 
-    async fn planned_within(&self, ceiling: Tokens) -> Option<Rewritten> {
+    async fn planned_again(&self, ceiling: Option<Tokens>, leaves_alone: bool) -> Option<Rewritten> {
         let gateway = &self.folder.worker.gateway;
         let mut identity = self.folder.identity.clone();
         let recalled = recall(gateway, identity.as_mut(), OnFailure::Forward).await.ok()?;
@@ -228,7 +257,8 @@ impl Attempt {
             strategy: self.input.strategy,
             deployment: self.deployment.clone(),
             asks_long_window: self.asks_long_window(),
-            ceiling: Some(ceiling),
+            ceiling,
+            leaves_alone,
             recalled,
             // The limits of the conversation were checked at the first attempt.
             spent: None,

@@ -31,6 +31,8 @@ pub(crate) struct Draft {
     pub(crate) asks_long_window: bool,
     /// The most input tokens that the upstream takes, if it has refused the request already.
     pub(crate) ceiling: Option<Tokens>,
+    /// Whether the conversation is left as it is from now on, because the upstream has refused its edits.
+    pub(crate) leaves_alone: bool,
     pub(crate) recalled: Recalled,
     /// The cost of the conversation so far in USD, without its summaries; `None` if the cost is not limited.
     pub(crate) spent: Option<f64>,
@@ -95,8 +97,18 @@ pub(crate) async fn rewrite(
     draft: Draft,
     now: Timestamp,
 ) -> Result<Rewritten, MeasureError> {
-    let Draft { body, outline, strategy, deployment, asks_long_window, ceiling, recalled, spent, turn: open } =
-        draft;
+    let Draft {
+        body,
+        outline,
+        strategy,
+        deployment,
+        asks_long_window,
+        ceiling,
+        leaves_alone,
+        recalled,
+        spent,
+        turn: open,
+    } = draft;
     let (gateway, snapshot, identity) = (&folder.worker.gateway, &folder.snapshot, folder.identity.as_ref());
     let route = &snapshot.settings.routes[folder.route];
     let context = route.context.clone();
@@ -115,6 +127,7 @@ pub(crate) async fn rewrite(
         learnt_window,
         at_provider: deployment.is_none() && model.is_served_by(&route.upstream.url.authority),
         ceiling,
+        leaves_alone,
         factor: reported_factor.unwrap_or(default.factor),
         spent: spent.map(|spent| spent + summaries_cost(state.folds(), &snapshot.models)),
         now,

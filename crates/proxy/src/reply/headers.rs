@@ -47,6 +47,8 @@ pub(crate) fn figure_headers(headers: &mut HeaderMap, figures: &Figures) {
         dropped,
         recalled,
         is_native,
+        is_left_alone,
+        bound,
         continues_upstream,
         ..
     } = figures;
@@ -55,11 +57,14 @@ pub(crate) fn figure_headers(headers: &mut HeaderMap, figures: &Figures) {
     put(headers, header::BUDGET, &budget.input.map_or_else(|| "none".to_owned(), |input| input.to_string()));
     if *is_native {
         put(headers, header::EDITS, "native");
+    } else if *is_left_alone {
+        put(headers, header::EDITS, "left_alone");
     } else {
         // Only where there are any, so that a client that knows the three others is not surprised.
         let recalled = if *recalled > 0 { format!(",recalled={recalled}") } else { String::new() };
+        let bound = if *bound > 0 { format!(",bound={bound}") } else { String::new() };
         let trimmed = trimmed.map_or_else(String::new, |trimmed| format!("trimmed={trimmed},"));
-        let edits = format!("masked={masked},{trimmed}folded={folded},dropped={dropped}{recalled}");
+        let edits = format!("masked={masked},{trimmed}folded={folded},dropped={dropped}{recalled}{bound}");
         put(headers, header::EDITS, &edits);
     }
     if *continues_upstream {
