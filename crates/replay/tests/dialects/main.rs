@@ -17,7 +17,7 @@ use tidegate_config::{Flags, Source, load};
 use tidegate_replay::{Policy, Recorded, Replayed, Setup, Shown, Stage};
 use tidegate_testkit::{messages_api, responses_api};
 
-const SPELLINGS: [Spelling; 3] = [Spelling::Chat, Spelling::Messages, Spelling::Responses];
+const SPELLINGS: [Spelling; 4] = [Spelling::Chat, Spelling::Messages, Spelling::Claude, Spelling::Responses];
 const POLICIES: [&str; 6] = ["raw", "masking", "masking:every_turn", "summarization", "hybrid", "window"];
 const RUNS: u64 = 3;
 const SMALL: &str = "[context.budget]\nmax_input = 4000\n";
@@ -45,7 +45,7 @@ fn parse(bytes: &[u8]) -> Value {
 fn assert_valid(spelling: Spelling, request: &Value) {
     match spelling {
         Spelling::Chat => reading::assert_valid_chat(request),
-        Spelling::Messages => messages_api::assert_valid(request),
+        Spelling::Messages | Spelling::Claude => messages_api::assert_valid(request),
         Spelling::Responses => responses_api::assert_valid(request),
     }
 }

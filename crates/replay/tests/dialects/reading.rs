@@ -30,7 +30,7 @@ impl<'a> Items<'a> {
     pub(crate) fn of(spelling: Spelling, body: &'a [u8]) -> Items<'a> {
         let text = std::str::from_utf8(body).unwrap();
         let array = match spelling {
-            Spelling::Chat | Spelling::Messages => member(text, "messages"),
+            Spelling::Chat | Spelling::Messages | Spelling::Claude => member(text, "messages"),
             Spelling::Responses => member(text, "input"),
         };
         let items = elements(array.unwrap());
@@ -93,7 +93,7 @@ fn masked(spelling: Spelling, sent: &str, item: &str) -> Option<String> {
     match spelling {
         Spelling::Chat => with_placeholder(sent, item, "content"),
         Spelling::Responses => with_placeholder(sent, item, "output"),
-        Spelling::Messages => {
+        Spelling::Messages | Spelling::Claude => {
             let (blocks, others) = (elements(member(sent, "content")?), elements(member(item, "content")?));
             let mut masked = String::new();
             let mut from = 0;

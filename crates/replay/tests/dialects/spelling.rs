@@ -5,6 +5,8 @@
 pub(crate) enum Spelling {
     Chat,
     Messages,
+    /// The same for a model of Anthropic's, which caches up to explicit breakpoints.
+    Claude,
     Responses,
 }
 
@@ -67,6 +69,11 @@ impl Run {
                 "{ \"max_tokens\":500,\"system\":\"Be exact.\",\"messages\":[ ",
                 self.messages(steps),
                 "],\"model\":\"gpt-5\", \"x_n\":1.50 }",
+            ),
+            Spelling::Claude => wrapped(
+                "{ \"max_tokens\":500,\"cache_control\":{\"type\":\"ephemeral\"},\"system\":\"Be exact.\",\"messages\":[ ",
+                self.messages(steps),
+                "],\"model\":\"claude-sonnet-4-5\", \"x_n\":1.50 }",
             ),
             Spelling::Responses => wrapped(
                 "{\"model\":\"gpt-5\" ,\"instructions\":\"Be exact.\", \"input\":[",
