@@ -23,7 +23,7 @@ async fn a_model_s_summary_keeps_the_numbers_that_it_left_out() {
     for (complete, added) in [("", 1.0), ("complete = false\n", 0.0)] {
         let (upstream, summarizer) = (upstream().await, summarizer().await);
         let settings = summarization(&format!("mode = \"inline\"\n{complete}"));
-        let tidegate = start(&with_summarizer(&settings, &summarizer, "3s"), &upstream).await;
+        let tidegate = start(&with_summarizer(&settings, &summarizer, "30s"), &upstream).await;
         let (_, forwarded) = send(&tidegate, &upstream, "a", &talk()).await;
         let summary = forwarded.summary().expect("a summary").text;
         assert!(summary.contains(FACT), "{summary}");

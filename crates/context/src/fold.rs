@@ -5,7 +5,7 @@ use crate::{Author, ConversationState, FoldFailure, FoldState, OwnedSource, Owne
 use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_engine::{Digest, FoldBackoff, FoldJob, Kind, Need, Role, Strategy, Tokens, Urgency};
-use tidegate_summary::{Call, MessageRef, Source, Summary, cap, complete, extract, render};
+use tidegate_summary::{Call, MessageRef, Room, Source, Summary, cap, complete, extract, render};
 use tidegate_wire::{CallId, Content, MessageView, ParsedRequest, Part, Results};
 
 /// A summary that should be made, with everything that making it needs. It can outlive its request.
@@ -68,7 +68,7 @@ pub struct FinishedFold {
     pub fold: SavedFold,
     /// What its message costs.
     pub cost: Tokens,
-    /// How many facts a model had left out of it.
+    /// How many of its facts a model had left out.
     pub facts_added: usize,
 }
 
@@ -127,19 +127,17 @@ impl FoldRequest {
     /// The summary keeps everything that its limit and the budget have room for. One that does not shrink the request then, or that
     /// has lost every entry, is a failure, except where the history has a limit to keep to.
     pub fn finish(&self, summary: Summary, author: Author) -> Result<FinishedFold, FoldFailure> {
-        let (summary, facts_added) = self.completed(summary, &author);
         let FoldRequest { input, chat, job, .. } = self;
         let (role, encoding, limit) = (input.context.fold.role, input.model.encoding, job.most);
         let covered =
             chat.messages[..job.messages.end].iter().filter(|message| !message.role.is_instruction()).count();
         let (whole, is_empty) = (&summary, summary.is_empty());
-        let summary = cap(whole, covered, &|text| input.scaled(tokens(text, role, encoding)) <= limit);
-        // Where not even a marker would fit, it stays as it is: the request is judged with it.
-        let summary = if summary.is_empty() && !is_empty && limit < SHORTEST_MARKER {
-            let limit = self.longest();
-            cap(whole, covered, &|text| input.scaled(tokens(text, role, encoding)) <= limit)
-        } else {
-            summary
+        let (summary, facts_added) = match self.capped(whole, &author, covered, limit) {
+            // Where not even a marker would fit, it stays as it is: the request is judged with it.
+            (capped, _) if capped.is_empty() && !is_empty && limit < SHORTEST_MARKER => {
+                self.capped(whole, &author, covered, self.longest())
+            }
+            capped => capped,
         };
         let cost = input.scaled(tokens(&render(&summary, covered), role, encoding));
         // One that has lost every entry would be a message dropped without saying so.
@@ -154,15 +152,18 @@ impl FoldRequest {
         Ok(FinishedFold { fold, cost, facts_added })
     }
 
-    /// A model's summary with the facts that it should have kept.
-    fn completed(&self, summary: Summary, author: &Author) -> (Summary, usize) {
-        if author.calls == 0 || !self.input.context.fold.complete {
-            return (summary, 0);
+    /// What a limit leaves of a summary, and how many facts of it a model had left out.
+    fn capped(&self, whole: &Summary, author: &Author, covered: usize, limit: Tokens) -> (Summary, usize) {
+        let FoldRequest { input, job, .. } = self;
+        let (role, encoding) = (input.context.fold.role, input.model.encoding);
+        let fits = |text: &str| input.scaled(tokens(text, role, encoding)) <= limit;
+        if author.calls == 0 || !input.context.fold.complete {
+            return (cap(whole, covered, &fits), 0);
         }
         let Material { previous, sources, max_tokens } = self.material();
         let sources: Vec<Source<'_>> = sources.iter().map(OwnedSource::borrowed).collect();
-        let limit = max_tokens.min(self.job.worth.0);
-        complete(summary, previous.as_ref(), &sources, u32::try_from(limit).unwrap_or(u32::MAX))
+        let max_tokens = u32::try_from(max_tokens.min(job.worth.0)).unwrap_or(u32::MAX);
+        complete(whole, previous.as_ref(), &sources, Room { max_tokens, covered, fits: &fits })
     }
 
     /// Whether a summary of any length would have an entry. This reads everything again, but only where a summary came out empty.

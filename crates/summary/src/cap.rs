@@ -14,7 +14,17 @@ use crate::{Entry, Section, Summary, render};
 ///
 /// A smaller limit never keeps something that a larger one dropped. If nothing fits, the result is empty.
 pub fn cap(summary: &Summary, covered: usize, fits: &dyn Fn(&str) -> bool) -> Summary {
-    let order = dropping_order(summary);
+    cap_completed(summary, 0, covered, fits)
+}
+
+/// Like [`cap()`], but the first `added` facts are dropped after everything else except goals: they rank highest of all that was said.
+pub(crate) fn cap_completed(
+    summary: &Summary,
+    added: usize,
+    covered: usize,
+    fits: &dyn Fn(&str) -> bool,
+) -> Summary {
+    let order = dropping_order(summary, added);
     let steps = 1 + order.len() + TEXT_STEPS.len();
     let fitting = |step: usize| {
         let reduced = reduced(summary, &order, step);
@@ -44,15 +54,20 @@ const TEXT_STEPS: [usize; 4] = [300, 150, 60, 0];
 
 type Place = (Section, usize);
 
-fn dropping_order(summary: &Summary) -> Vec<Place> {
+fn dropping_order(summary: &Summary, added: usize) -> Vec<Place> {
     let places = |section: Section| (0..summary.list(section).len()).map(move |index| (section, index));
     let solid = |&(section, index): &Place| has_substance(&summary.list(section)[index].text);
-    let mut order: Vec<Place> = places(Section::KeyFacts).filter(|place| !solid(place)).collect();
+    let (added, facts): (Vec<Place>, Vec<Place>) =
+        places(Section::KeyFacts).partition(|place| place.1 < added);
+    let (numbered, plain): (Vec<Place>, Vec<Place>) = facts.into_iter().partition(solid);
+    let mut order = plain;
     order.extend(places(Section::Artifacts));
     order.extend(places(Section::ActionItems));
     order.extend(places(Section::OpenQuestions));
-    order.extend(places(Section::KeyFacts).filter(solid));
+    order.extend(numbered);
     order.extend(places(Section::Decisions));
+    // The last of them ranks lowest.
+    order.extend(added.into_iter().rev());
     order.extend(places(Section::Goals).rev());
     order
 }
@@ -106,7 +121,7 @@ mod tests {
     fn the_least_valuable_goes_first() {
         let summary = full();
         let order: Vec<_> =
-            dropping_order(&summary).into_iter().map(|(s, i)| summary.list(s)[i].text.as_str()).collect();
+            dropping_order(&summary, 0).into_iter().map(|(s, i)| summary.list(s)[i].text.as_str()).collect();
         let expected = [
             "it was long ago",
             "a.rs",

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::cap::cap_completed;
 use crate::word::{is_identifier, is_name};
 use crate::{Entry, Section, Source, Summary, extract, render};
 
@@ -12,19 +13,59 @@ const MOST_TOKENS: u32 = 600;
 /// The frame of the summary that is made for comparison.
 const FRAME_TOKENS: u32 = 75;
 
-/// Adds the facts that the built-in summarizer ranks highest and the summary does not have. Returns how many there are.
+/// What is added may make other facts leave, which are added in turn. More rounds change next to nothing.
+const ROUNDS: usize = 3;
+
+/// How long a completed summary may be.
+#[derive(Clone, Copy)]
+pub struct Room<'a> {
+    /// The approximate limit, in tokens: added facts take a share of it.
+    pub max_tokens: u32,
+    /// The number of messages that the summary covers.
+    pub covered: usize,
+    /// Whether a rendering is short enough.
+    pub fits: &'a dyn Fn(&str) -> bool,
+}
+
+/// Caps a model's summary, and adds the facts that the built-in summarizer ranks highest and what is left of it does not have. Returns how
+/// many of them are in the result.
 ///
 /// A fact is missing if the summary lacks a number or an identifier of it, or all of its names; a decision also if the summary lacks most of
-/// its words. So a paraphrase stays as it is. What is added stands before the model's own facts: the later of two that conflict holds.
+/// its words. So a paraphrase stays as it is. What is added stands before the model's own facts: the later of two that conflict holds. It makes
+/// room for itself: other facts leave before it does.
 pub fn complete(
-    summary: Summary,
+    summary: &Summary,
     previous: Option<&Summary>,
     sources: &[Source<'_>],
-    max_tokens: u32,
+    room: Room<'_>,
 ) -> (Summary, usize) {
-    let room = (max_tokens / SHARE).min(MOST_TOKENS) + FRAME_TOKENS;
-    let expected = extract(previous, sources, room);
-    let told = Told::new(&render(&summary, sources.len()));
+    let Room { max_tokens, covered, fits } = room;
+    let share = (max_tokens / SHARE).min(MOST_TOKENS) + FRAME_TOKENS;
+    let expected = extract(previous, sources, share);
+    let (mut capped, mut added) = (cap_completed(summary, 0, covered, fits), 0);
+    for _ in 0..ROUNDS {
+        let missing = missing(&expected, &capped, covered);
+        if missing.is_empty() {
+            break;
+        }
+        let before = capped.clone();
+        let mut key_facts = missing;
+        added += key_facts.len();
+        key_facts.extend(std::mem::take(&mut capped.key_facts));
+        let whole = Summary { key_facts, ..capped };
+        capped = cap_completed(&whole, added, covered, fits);
+        let stays = |entry: &&Entry| capped.key_facts.contains(entry);
+        added = whole.key_facts[..added].iter().filter(stays).count();
+        if capped == before {
+            break;
+        }
+    }
+    (capped, added)
+}
+
+/// The expected entries that a summary does not tell.
+fn missing(expected: &Summary, summary: &Summary, covered: usize) -> Vec<Entry> {
+    let told = Told::new(&render(summary, covered));
     let is_missing =
         |section: Section, entry: &&Entry| told.lacks(&entry.text, section == Section::Decisions);
     let sections =
@@ -32,13 +73,11 @@ pub fn complete(
     let missing = sections
         .into_iter()
         .flat_map(|section| expected.list(section).iter().filter(move |entry| is_missing(section, entry)));
-    let mut key_facts: Vec<Entry> = missing.cloned().collect();
+    let mut missing: Vec<Entry> = missing.cloned().collect();
     // A path that is named in what is added already.
-    let texts: Vec<String> = key_facts.iter().map(|entry| entry.text.clone()).collect();
-    key_facts.retain(|entry| !texts.iter().any(|text| *text != entry.text && text.contains(&entry.text)));
-    let added = key_facts.len();
-    key_facts.extend(summary.key_facts);
-    (Summary { key_facts, ..summary }, added)
+    let texts: Vec<String> = missing.iter().map(|entry| entry.text.clone()).collect();
+    missing.retain(|entry| !texts.iter().any(|text| *text != entry.text && text.contains(&entry.text)));
+    missing
 }
 
 /// What a text says, to look up single words.
@@ -150,7 +189,8 @@ mod tests {
 
     fn added(summary: &str, texts: &'static [&'static str]) -> Vec<String> {
         let summary = Summary { key_facts: vec![Entry::new(summary, [])], ..Summary::default() };
-        let (complete, added) = complete(summary, None, &said(texts), 1_500);
+        let room = Room { max_tokens: 1_500, covered: texts.len(), fits: &|_| true };
+        let (complete, added) = complete(&summary, None, &said(texts), room);
         assert_eq!(complete.key_facts.len(), added + 1);
         complete.key_facts.into_iter().take(added).map(|entry| entry.text).collect()
     }
@@ -196,7 +236,51 @@ mod tests {
                 calls: vec![],
             })
             .collect();
-        let (complete, added) = complete(Summary::default(), None, &sources, 800);
+        let room = Room { max_tokens: 800, covered: 400, fits: &|_| true };
+        let (complete, added) = complete(&Summary::default(), None, &sources, room);
         assert!(added > 5 && render(&complete, 400).len() < 200 * 4 + 400, "{added}");
+    }
+
+    #[test]
+    fn what_is_added_stays_and_is_counted_as_it_stays() {
+        let talk = &[
+            "The rent is 4,500 euros.",
+            "Ask Ottoline for the plan in docs/harbour.ods.",
+            "Let's use oak for the pier.",
+        ];
+        let told = |n: usize| Entry::new(format!("It was said that wave {n} came in from the Baltic."), []);
+        let summary = Summary {
+            summary_text: "The user talked about the sea.".into(),
+            key_facts: (0..60).map(told).collect(),
+            ..Summary::default()
+        };
+        let sources = said(talk);
+        let has_rent = |complete: &Summary| render(complete, 3).contains("4,500");
+        for limit in (0..4_000).step_by(50) {
+            let room = Room { max_tokens: 1_000, covered: 3, fits: &|text| text.len() <= limit };
+            let (complete, added) = complete(&summary, None, &sources, room);
+            assert!(complete.is_empty() || render(&complete, 3).len() <= limit);
+            let text = render(&complete, 3);
+            let kept = talk.iter().filter(|said| text.contains(*said)).count();
+            assert_eq!(added, kept, "{limit}: {text}");
+            // Whatever has room for a few waves has room for what was left out.
+            assert!(text.matches("wave").count() < 3 || kept == 3, "{limit}: {text}");
+            assert!(has_rent(&complete) || text.len() < 600, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_limit_takes_from_the_model_s_own_facts_is_added() {
+        let talk = &["The rent is 4,500 euros.", "The wind blew.", "Let's use oak for the pier."];
+        let mut key_facts = vec![Entry::new("Rent: 4500 euros", [])];
+        key_facts.extend((0..60).map(|n| Entry::new(format!("Wave {n} came in from the Baltic"), [])));
+        let summary = Summary { key_facts, ..Summary::default() };
+        let room = Room { max_tokens: 1_000, covered: 3, fits: &|text| text.len() <= 1_200 };
+        let (complete, added) = complete(&summary, None, &said(talk), room);
+        let text = render(&complete, 3);
+        assert!(
+            text.contains("The rent is 4,500 euros.") && text.contains("oak") && added == 2,
+            "{added}: {text}"
+        );
     }
 }

@@ -62,7 +62,7 @@ mod word;
 
 pub use bounds::Bounds;
 pub use cap::cap;
-pub use complete::complete;
+pub use complete::{Room, complete};
 pub use extract::{extract, plain_words};
 pub use keep::keep;
 pub use nonsense::Nonsense;
