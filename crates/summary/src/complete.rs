@@ -1,6 +1,7 @@
 //! Adds to a model's summary what it has left out.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use crate::cap::cap_completed;
 use crate::word::{is_identifier, is_name};
@@ -25,6 +26,16 @@ pub struct Room<'a> {
     pub covered: usize,
     /// Whether a rendering is short enough.
     pub fits: &'a dyn Fn(&str) -> bool,
+}
+
+impl fmt::Debug for Room<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Room { max_tokens, covered, .. } = self;
+        f.debug_struct("Room")
+            .field("max_tokens", max_tokens)
+            .field("covered", covered)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Caps a model's summary, and adds the facts that the built-in summarizer ranks highest and what is left of it does not have. Returns how

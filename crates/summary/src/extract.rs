@@ -2,6 +2,7 @@ mod artifact;
 mod change;
 mod cue;
 mod filler;
+mod language;
 mod observation;
 mod select;
 mod term;
@@ -44,8 +45,8 @@ pub fn extract(previous: Option<&Summary>, sources: &[Source<'_>], max_tokens: u
     bounded(summary, |_| true)
 }
 
-/// The words of every language with a table that tell nothing of a subject.
-pub fn plain_words() -> impl Iterator<Item = &'static str> {
+/// For each language with a table, the words that tell nothing of a subject: English, German, Spanish, French, Chinese, Japanese.
+pub fn plain_words() -> impl Iterator<Item = Vec<&'static str>> {
     cue::plain_words()
 }
 
@@ -98,7 +99,12 @@ impl Read {
 
 fn read(previous: Option<&Summary>, sources: &[Source<'_>]) -> Read {
     let (mut lexicon, mut units, mut artifacts) = (Lexicon::default(), Vec::new(), Artifacts::default());
+    let people = sources.iter().filter(|source| !matches!(source.speaker, Speaker::Observation { .. }));
+    people.for_each(|source| lexicon.hear(&source.text));
     if let Some(previous) = previous {
+        lexicon.hear(&previous.summary_text);
+        let entries = Section::ALL.into_iter().flat_map(|section| previous.list(section));
+        entries.for_each(|entry| lexicon.hear(&entry.text));
         earlier(previous, &mut lexicon, &mut units);
         artifacts.read_earlier(&previous.artifacts);
     }

@@ -326,6 +326,19 @@ fn a_decision_in_the_first_message_is_no_task() {
 }
 
 #[test]
+fn a_word_of_one_language_does_not_mislead_in_another() {
+    let talk = conversation(&[
+        ("user", "Ayúdame a preparar la mudanza de la oficina."),
+        ("user", "Todo el archivo está en el sótano."),
+        ("user", "We sold the USA branch to Meta in 2021, but the name stayed."),
+    ]);
+    let summary = extract(None, &talk, 1_500);
+    assert_eq!((texts(&summary.action_items), texts(&summary.decisions)), (vec![], vec![]));
+    let facts = texts(&summary.key_facts).join(" ");
+    assert!(facts.contains("sótano") && facts.contains("USA branch"), "{facts}");
+}
+
+#[test]
 fn things_to_do_are_kept() {
     let talk = conversation(&[
         ("user", "Let us prepare the release. Remember to rotate the signing key before Friday."),

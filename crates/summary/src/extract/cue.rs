@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::language::Tongues;
 use crate::word::phrases;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +79,11 @@ impl Language {
     }
 }
 
-const ALPHABETIC: [Language; 4] = [
+/// The number of tables. Those of languages with spaces between words come first.
+pub(super) const LANGUAGES: usize = SPACED + 2;
+pub(super) const SPACED: usize = 4;
+
+const ALPHABETIC: [Language; SPACED] = [
     Language {
         change: "instead, change, changed, changes, switch, switched, switching, moved, \
                  move, moving, moves, scrap, forget, drop, dropped, correction, update, updated, scratch that, second thought, make it, make \
@@ -168,7 +173,7 @@ const ALPHABETIC: [Language; 4] = [
 ];
 
 /// Written without spaces, so that a phrase is found anywhere.
-const UNSPACED: [Language; 2] = [
+const UNSPACED: [Language; LANGUAGES - SPACED] = [
     Language {
         change: "改成, 改为, 改到, 改用, 换成, 换到, 更正, 取消, 不再, 推迟到, 推迟, 提前到, 提前, 其实, 算了, 变更, 调整为, 调整到, 而不是, 搬到, 还是, 想了想, 重新考虑, 不要了, 忘掉, 更好, 变成, 请换",
         revoke: "不再, 取消, 而不是, 不用, 不要了, 放弃, 别用, 代替, 忘掉, 忘了",
@@ -197,38 +202,53 @@ const UNSPACED: [Language; 2] = [
     },
 ];
 
-/// The words that tell nothing of a subject: grammar, and lone words of thanks, agreement and denial.
-pub(super) fn plain_words() -> impl Iterator<Item = &'static str> {
-    let lists = ALPHABETIC.iter().chain(&UNSPACED).flat_map(|language| {
-        [language.function, language.filler, language.reject, language.deny, language.and]
-    });
-    lists.flat_map(phrases).filter(|phrase| !phrase.contains(' '))
+/// For each language, the words that tell nothing of a subject: grammar, and lone words of thanks, agreement and denial.
+pub(super) fn plain_words() -> impl Iterator<Item = Vec<&'static str>> {
+    let plain = |language: &Language| {
+        let lists = [language.function, language.filler, language.reject, language.deny, language.and];
+        lists.into_iter().flat_map(phrases).filter(|phrase| !phrase.contains(' ')).collect()
+    };
+    ALPHABETIC.iter().chain(&UNSPACED).map(plain)
 }
 
-/// The words of a phrase.
-type Phrase = (Vec<&'static str>, Cue);
+/// All single words of the tables, each with the place of its language.
+pub(super) fn known_words() -> impl Iterator<Item = (usize, &'static str)> {
+    ALPHABETIC.iter().enumerate().flat_map(|(place, language)| {
+        let words = language.lists().into_iter().flat_map(|(_, list)| phrases(list));
+        words.filter(|word| !word.is_empty() && !word.contains(' ')).map(move |word| (place, word))
+    })
+}
+
+/// A phrase of several words.
+struct Phrase {
+    words: Vec<&'static str>,
+    cue: Cue,
+    language: usize,
+}
 
 /// Which cues a phrase of several words is, by its first word.
 static BY_FIRST_WORD: LazyLock<HashMap<&'static str, Vec<Phrase>>> = LazyLock::new(|| {
     let mut found: HashMap<&str, Vec<Phrase>> = HashMap::new();
-    for (cue, list) in ALPHABETIC.iter().flat_map(Language::lists) {
-        for phrase in phrases(list) {
-            let words: Vec<&'static str> = phrase.split(' ').collect();
-            found.entry(words[0]).or_default().push((words, cue));
+    for (language, table) in ALPHABETIC.iter().enumerate() {
+        for (cue, list) in table.lists() {
+            for phrase in phrases(list) {
+                let words: Vec<&'static str> = phrase.split(' ').collect();
+                found.entry(words[0]).or_default().push(Phrase { words, cue, language });
+            }
         }
     }
     found
 });
 
 /// Returns the cues among the words of a sentence, given in lower case, and marks the words that they consist of.
-pub(super) fn among(words: &[&str], mut mark: impl FnMut(usize, Cue)) -> Cues {
+pub(super) fn among(words: &[&str], tongues: Tongues, mut mark: impl FnMut(usize, Cue)) -> Cues {
     let mut cues = Cues::default();
     let mut leads = true;
     for at in 0..words.len() {
         let begins = leads;
-        leads &= is_lead(words[at]);
+        leads &= is_lead(words[at], tongues);
         let Some(known) = BY_FIRST_WORD.get(words[at]) else { continue };
-        for (phrase, cue) in known {
+        for Phrase { words: phrase, cue, .. } in known.iter().filter(|known| tongues.has(known.language)) {
             let is_here = words[at..].len() >= phrase.len() && words[at..at + phrase.len()] == phrase[..];
             let ends = at + phrase.len() == words.len() && words.len() <= MAX_APOLOGY_WORDS;
             if is_here && (*cue != Cue::Reject || begins || ends) {
@@ -244,17 +264,21 @@ pub(super) fn among(words: &[&str], mut mark: impl FnMut(usize, Cue)) -> Cues {
 const MAX_APOLOGY_WORDS: usize = 4;
 
 /// Whether a word may stand before the one that rejects something: `Oh no, use spaces.`
-fn is_lead(word: &str) -> bool {
-    let leads =
-        |(phrase, cue): &Phrase| phrase.len() == 1 && matches!(cue, Cue::Filler | Cue::Reject | Cue::And);
+fn is_lead(word: &str, tongues: Tongues) -> bool {
+    let leads = |phrase: &Phrase| {
+        phrase.words.len() == 1
+            && tongues.has(phrase.language)
+            && matches!(phrase.cue, Cue::Filler | Cue::Reject | Cue::And)
+    };
     BY_FIRST_WORD.get(word).is_some_and(|known| known.iter().any(leads))
 }
 
 /// Returns the cues in a text without spaces, and the text with a gap in the place of each.
-pub(super) fn within(text: &str) -> (Cues, String) {
+pub(super) fn within(text: &str, tongues: Tongues) -> (Cues, String) {
     let mut cues = Cues::default();
     let mut rest = text.to_owned();
-    for (cue, list) in UNSPACED.iter().flat_map(Language::lists) {
+    let tables = UNSPACED.iter().enumerate().filter(|(place, _)| tongues.has(SPACED + place));
+    for (cue, list) in tables.flat_map(|(_, language)| language.lists()) {
         for phrase in phrases(list).filter(|phrase| !phrase.is_empty()) {
             let is_here = if cue == Cue::Reject { text.starts_with(phrase) } else { text.contains(phrase) };
             if is_here {

@@ -7,16 +7,16 @@ use super::term::Lexicon;
 const MAX_CHARS: usize = 40;
 
 /// The text without the clauses before and after it that only greet, thank or agree: `Great, let's use Postgres.`
-pub(super) fn without_filler(text: &str) -> &str {
+pub(super) fn without_filler<'a>(text: &'a str, lexicon: &Lexicon) -> &'a str {
     let mut rest = text;
     while let Some((clause, after)) = first_clause(rest) {
-        if !is_filler(clause) {
+        if !is_filler(clause, lexicon) {
             break;
         }
         rest = after;
     }
     while let Some((before, clause)) = last_clause(rest) {
-        if !is_filler(clause) {
+        if !is_filler(clause, lexicon) {
             break;
         }
         rest = before;
@@ -25,11 +25,11 @@ pub(super) fn without_filler(text: &str) -> &str {
 }
 
 /// Whether a clause has words of thanks and agreement, and no other that tells something.
-fn is_filler(clause: &str) -> bool {
+fn is_filler(clause: &str, lexicon: &Lexicon) -> bool {
     if clause.chars().count() > MAX_CHARS {
         return false;
     }
-    let terms = Lexicon::default().read(clause);
+    let terms = lexicon.empty().read(clause);
     let tells = [Cue::Change, Cue::Revoke, Cue::Reject, Cue::Decide, Cue::Goal, Cue::Todo, Cue::Unsure];
     terms.found.has(Cue::Filler) && terms.content.is_empty() && !tells.iter().any(|cue| terms.found.has(*cue))
 }
@@ -76,7 +76,7 @@ mod tests {
             ("...", "..."),
             ("", ""),
         ] {
-            assert_eq!(without_filler(text), left);
+            assert_eq!(without_filler(text, &Lexicon::default()), left);
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use super::cue::{self, Cue, Cues};
+use super::language::{Spoken, Tongues};
 
 /// The terms of all texts, and how often each occurs.
 #[derive(Debug, Default)]
 pub(super) struct Lexicon {
     ids: HashMap<String, TermId>,
     terms: Vec<Counts>,
+    spoken: Spoken,
 }
 
 pub(super) type TermId = usize;
@@ -45,8 +47,24 @@ pub(super) struct Terms {
 const STEM_CHARS: usize = 7;
 
 impl Lexicon {
+    /// A lexicon for the texts of the same conversation.
+    pub(super) fn empty(&self) -> Lexicon {
+        Lexicon { spoken: self.spoken, ..Lexicon::default() }
+    }
+
+    /// Learns in which languages people talk.
+    pub(super) fn hear(&mut self, text: &str) {
+        self.spoken.hear(text);
+    }
+
+    /// The languages that a text may be in.
+    pub(super) fn tongues(&self, text: &str) -> Tongues {
+        self.spoken.of(text)
+    }
+
     /// Reads a text and counts its terms.
     pub(super) fn read(&mut self, text: &str) -> Terms {
+        let tongues = self.tongues(text);
         let words = words(text);
         let lower: Vec<String> =
             words.iter().map(|word| word.text.to_lowercase().replace('’', "'")).collect();
@@ -54,7 +72,7 @@ impl Lexicon {
         let mut role = vec![None; words.len()];
         let mut gives_up = vec![false; words.len()];
         let mut terms = Terms { words: words.len(), ..Terms::default() };
-        terms.found = cue::among(&spelled, |place, cue| {
+        terms.found = cue::among(&spelled, tongues, |place, cue| {
             gives_up[place] |= matches!(cue, Cue::Deny | Cue::Revoke);
             if role[place].is_none() || cue == Cue::Function {
                 role[place] = Some(cue);
@@ -69,7 +87,7 @@ impl Lexicon {
                 is_denied = true;
             }
             if word.is_unspaced {
-                self.read_unspaced(word.text, follows_number, &mut terms);
+                self.read_unspaced(word.text, tongues, follows_number, &mut terms);
                 follows_number = false;
                 continue;
             }
@@ -101,8 +119,8 @@ impl Lexicon {
         terms
     }
 
-    fn read_unspaced(&mut self, run: &str, follows_number: bool, terms: &mut Terms) {
-        let (cues, rest) = cue::within(run);
+    fn read_unspaced(&mut self, run: &str, tongues: Tongues, follows_number: bool, terms: &mut Terms) {
+        let (cues, rest) = cue::within(run, tongues);
         for cue in [
             Cue::Change,
             Cue::Revoke,

@@ -2,6 +2,7 @@
 
 use super::cue::{self, Cue};
 use super::filler::without_filler;
+use super::language::Tongues;
 use super::term::{Lexicon, Terms, is_unspaced};
 use crate::fence::clean_line;
 use crate::sentence::{is_question, sentences};
@@ -60,7 +61,7 @@ impl Unit {
         rests_on: &[MessageRef],
     ) -> Option<Unit> {
         let whole = clean_line(text);
-        let text = if origin == Origin::User { without_filler(&whole) } else { &whole };
+        let text = if origin == Origin::User { without_filler(&whole, lexicon) } else { &whole };
         if !text.chars().any(char::is_alphanumeric) {
             return None;
         }
@@ -97,12 +98,12 @@ impl Unit {
         let read = sentences.iter().enumerate().filter(|(at, _)| *at < head || *at >= tail);
         let mut units: Vec<Unit> = Vec::new();
         for (_, sentence) in read {
-            if let Some(whole) = units.last().and_then(|unit| with_tail(unit, sentence)) {
+            if let Some(whole) = units.last().and_then(|unit| with_tail(unit, sentence, lexicon)) {
                 units.pop();
                 units.extend(Unit::read(lexicon, &whole, origin, place, &[number]));
                 continue;
             }
-            for clause in clauses(sentence) {
+            for clause in clauses(sentence, lexicon.tongues(sentence)) {
                 units.extend(Unit::read(lexicon, clause, origin, place, &[number]));
             }
         }
@@ -141,12 +142,12 @@ fn says_nothing(whole: &str, text: &str, terms: &Terms, lexicon: &Lexicon) -> bo
 }
 
 /// A correction together with the short sentence after it that says what holds.
-fn with_tail(unit: &Unit, sentence: &str) -> Option<String> {
+fn with_tail(unit: &Unit, sentence: &str, lexicon: &Lexicon) -> Option<String> {
     let corrects = [Cue::Change, Cue::Revoke].iter().any(|cue| unit.terms.found.has(*cue));
     let is_open = corrects && !unit.is_question && unit.terms.words <= MAX_HEAD_WORDS;
     let is_tail = words(sentence) <= MAX_TAIL_WORDS && !is_question(sentence);
     let says_something = || {
-        let terms = Lexicon::default().read(sentence);
+        let terms = lexicon.empty().read(sentence);
         !terms.content.is_empty() && !terms.found.has(Cue::Filler)
     };
     (is_open && is_tail && says_something()).then(|| format!("{} {sentence}", unit.text))
@@ -167,7 +168,7 @@ fn section(terms: &Terms, origin: Origin, is_question: bool) -> Section {
 }
 
 /// Divides a sentence into statements that can be kept or replaced each on its own.
-fn clauses(sentence: &str) -> Vec<&str> {
+fn clauses(sentence: &str, tongues: Tongues) -> Vec<&str> {
     let signs = sentence.chars().filter(|c| is_unspaced(*c)).count();
     let is_long = sentence.chars().count() >= LONG_CHARS || signs >= LONG_SIGNS;
     let mut clauses: Vec<&str> = Vec::new();
@@ -197,7 +198,7 @@ fn clauses(sentence: &str) -> Vec<&str> {
         } else {
             says_numbers || (is_long && is_whole(one) && is_whole(other))
         };
-        if divides && !revokes(one) && !revokes(other) {
+        if divides && !revokes(one, tongues) && !revokes(other, tongues) {
             clauses.push(trimmed(one));
             start = end;
         }
@@ -209,10 +210,10 @@ fn clauses(sentence: &str) -> Vec<&str> {
 const CONJUNCTIONS: [&str; 6] = ["and ", "und ", "y ", "et ", "but ", "aber "];
 
 /// Whether a clause gives something up: it belongs to the one that says what comes instead.
-fn revokes(clause: &str) -> bool {
+fn revokes(clause: &str, tongues: Tongues) -> bool {
     let clause = clause.trim().to_lowercase();
     let spaced: Vec<&str> = clause.split(|c: char| !c.is_alphanumeric() && c != '\'').collect();
-    let (spaced, unspaced) = (cue::among(&spaced, |_, _| ()), cue::within(&clause).0);
+    let (spaced, unspaced) = (cue::among(&spaced, tongues, |_, _| ()), cue::within(&clause, tongues).0);
     [Cue::Revoke, Cue::Deny].iter().any(|cue| spaced.has(*cue) || unspaced.has(*cue))
 }
 
@@ -237,6 +238,10 @@ fn is_whole(clause: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn clauses(sentence: &str) -> Vec<&str> {
+        super::clauses(sentence, Lexicon::default().tongues(sentence))
+    }
 
     #[test]
     fn two_figures_are_two_statements() {
