@@ -130,7 +130,7 @@ async fn get_turn(
     .await
 }
 
-async fn list_messages(conversations: &Conversations, id: &str, uri: &Uri) -> ApiResult {
+async fn list_messages(conversations: &Arc<Conversations>, id: &str, uri: &Uri) -> ApiResult {
     let parameters = QueryParams::parse(uri, &["tenant", "offset", "limit"])?;
     let (offset, limit) = (parameters.offset("offset")?, parameters.limit("limit")?);
     let (key, _) = find::find_one(conversations, id, parameters.text("tenant")?).await?;
@@ -150,7 +150,7 @@ async fn list_messages(conversations: &Conversations, id: &str, uri: &Uri) -> Ap
     .await
 }
 
-async fn export(conversations: &Conversations, id: &str, uri: &Uri) -> ApiResult {
+async fn export(conversations: &Arc<Conversations>, id: &str, uri: &Uri) -> ApiResult {
     let parameters = QueryParams::parse(uri, &["tenant"])?;
     let (key, head) = find::find_one(conversations, id, parameters.text("tenant")?).await?;
     let timeline = conversations.timeline(key).await?;

@@ -25,6 +25,9 @@ use tidegate_wire::Dialect;
 /// agent that regenerates every response would make the export grow quadratically.
 const MAX_BRANCHES: usize = 100;
 
+/// The maximum length of an export with more than one branch, for the same reason.
+const MAX_BYTES: usize = 256 << 20;
+
 /// Exports all branches, one line of JSON each.
 pub(crate) fn export_lines(
     summary: &ConversationSummary,
@@ -33,16 +36,17 @@ pub(crate) fn export_lines(
 ) -> serde_json::Result<Vec<u8>> {
     let tree = MessageTree::new(messages);
     let leaves = tree.leaves();
+    let exported = tree.fitting(&leaves, MAX_BYTES);
     let name = if summary.name.is_empty() { &summary.id } else { &summary.name };
     let mut lines = Vec::new();
-    for (number, leaf) in (1..).zip(leaves.iter().take(MAX_BRANCHES)) {
+    for (number, leaf) in (1..).zip(leaves.iter().take(exported)) {
         let id = if number == 1 { name.clone() } else { format!("{name}#{number}") };
         let branch = tree.branch(leaf);
         lines.extend_from_slice(b"{\"id\":");
         serde_json::to_writer(&mut lines, &id)?;
         lines.extend_from_slice(b",\"model\":");
         serde_json::to_writer(&mut lines, &summary.model)?;
-        if number == 1 && leaves.len() > MAX_BRANCHES {
+        if number == 1 && leaves.len() > exported {
             lines.extend_from_slice(format!(",\"branches\":{}", leaves.len()).as_bytes());
         }
         if let Some(memory) = memory.filter(|_| number == 1) {
@@ -164,6 +168,16 @@ impl<'a> MessageTree<'a> {
             return vec![None];
         }
         leaves.into_iter().map(Some).collect()
+    }
+
+    /// The number of branches to export: no more than so many bytes of messages, but at least one.
+    fn fitting(&self, leaves: &[Option<&'a RawMessage>], most: usize) -> usize {
+        let mut bytes = 0;
+        let fits = |leaf: &&Option<&'a RawMessage>| {
+            bytes += self.branch(leaf).messages.iter().map(|message| message.json.len()).sum::<usize>();
+            bytes <= most
+        };
+        leaves.iter().take(MAX_BRANCHES).take_while(fits).count().max(1)
     }
 
     fn branch(&self, leaf: &Option<&'a RawMessage>) -> Branch<'a> {
@@ -354,6 +368,15 @@ mod tests {
         let text = String::from_utf8(export_lines(&summary, Some("two\nlines"), &messages).unwrap()).unwrap();
         let read: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((read[0]["memory"].as_str(), read[1].get("memory")), (Some("two\nlines"), None), "{text}");
+    }
+
+    #[test]
+    fn branches_are_exported_as_long_as_they_fit() {
+        let text = json("user", &"x".repeat(1_000));
+        let messages: Vec<RawMessage> = (1..=5).map(|id| message(id, 0, 0, u64::from(id), &text)).collect();
+        let tree = MessageTree::new(&messages);
+        let fitting = |most| tree.fitting(&tree.leaves(), most);
+        assert_eq!((fitting(1), fitting(2_500), fitting(1 << 20)), (1, 2, 5));
     }
 
     #[test]

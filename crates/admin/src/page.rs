@@ -156,6 +156,9 @@ pub struct UnreadableCounts {
     pub damaged: usize,
     /// Written by a newer version.
     pub newer: usize,
+    /// Behind the first 256 MiB of a conversation, which are read at once.
+    #[serde(default)]
+    pub too_long: usize,
 }
 
 impl ConversationSummary {
@@ -251,6 +254,7 @@ impl UnreadableCounts {
                 RecordError::NoKey => unreadable.no_key += 1,
                 RecordError::Damaged => unreadable.damaged += 1,
                 RecordError::Newer(_) => unreadable.newer += 1,
+                RecordError::NoRoom => unreadable.too_long += 1,
             }
         }
         unreadable

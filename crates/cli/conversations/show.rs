@@ -138,7 +138,7 @@ fn header(summary: &ConversationSummary) -> String {
 
 /// Says why messages are missing.
 fn missing(page: &MessagePage) -> String {
-    let UnreadableCounts { count, no_key, damaged, newer } = page.unreadable;
+    let UnreadableCounts { count, no_key, damaged, newer, too_long } = page.unreadable;
     let mut out = String::new();
     if page.messages.is_empty() && count == 0 {
         out.push_str(match page.recorded {
@@ -151,6 +151,7 @@ fn missing(page: &MessagePage) -> String {
             (no_key, "encrypted with a key that is not configured (`store.key_env`)"),
             (damaged, "damaged"),
             (newer, "written by a newer version"),
+            (too_long, "behind the first 256 MiB of the conversation"),
         ];
         let reasons: Vec<String> = reasons
             .iter()

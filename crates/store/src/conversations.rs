@@ -13,8 +13,8 @@ mod turn_lease;
 
 pub use branch::{Branch, BranchNote};
 pub use folding::FoldLease;
-pub use history::History;
-pub use log::{Log, NewTurn, NotKept};
+pub use history::{History, Records};
+pub use log::{Log, LogRoom, NewTurn, NotKept};
 pub use operator::{Pinned, Timeline};
 pub use turn_lease::{NoTurn, TurnLease};
 

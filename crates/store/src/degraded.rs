@@ -21,6 +21,8 @@ pub enum Degraded {
     NewerRecord,
     /// A record is encrypted with a key that is not configured.
     NoKey,
+    /// What the store returned is larger than the memory that is left.
+    NoRoom,
     /// The store failed for another reason.
     Failed,
 }
@@ -39,6 +41,7 @@ impl Degraded {
             Degraded::Corrupt => "store_corrupt",
             Degraded::NewerRecord => "store_newer_record",
             Degraded::NoKey => "store_no_key",
+            Degraded::NoRoom => "store_no_room",
             Degraded::Failed => "store_failed",
         }
     }
@@ -65,6 +68,7 @@ impl From<RecordError> for Degraded {
             RecordError::Newer(_) => Degraded::NewerRecord,
             RecordError::Damaged => Degraded::Corrupt,
             RecordError::NoKey => Degraded::NoKey,
+            RecordError::NoRoom => Degraded::NoRoom,
         }
     }
 }

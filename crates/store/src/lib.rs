@@ -42,8 +42,8 @@ mod seal;
 mod store;
 
 pub use conversations::{
-    Branch, BranchNote, Conversations, Entries, FoldLease, History, Log, NewTurn, NoTurn, NotKept, Options,
-    Pinned, Timeline, TurnLease,
+    Branch, BranchNote, Conversations, Entries, FoldLease, History, Log, LogRoom, NewTurn, NoTurn, NotKept,
+    Options, Pinned, Records, Timeline, TurnLease,
 };
 pub use degraded::Degraded;
 pub use embedded::EmbeddedStore;
@@ -52,7 +52,7 @@ pub use head::Head;
 pub use key::{ConversationKey, InvalidKey};
 pub use memory::{Clock, MemoryStore, wall_clock};
 pub use recalled::Recalled;
-pub use record::{LoggedTurn, RawMessage, RecordError, Standing, StoredFold};
+pub use record::{LoggedTurn, RawMessage, RecordError, Room, Standing, StoredFold};
 pub use redis::RedisStore;
 pub use seal::{InvalidKeyring, Keyring};
 pub use store::{

@@ -41,7 +41,12 @@ pub enum RecordError {
     Damaged,
     #[error("a record is encrypted with a key that is not configured")]
     NoKey,
+    #[error("there is no room for a record")]
+    NoRoom,
 }
+
+/// Says whether a text of this many bytes may be put into memory, and accounts for it if it may.
+pub type Room<'a> = &'a dyn Fn(u64) -> bool;
 
 impl RecordError {
     /// A low-cardinality label for headers and metrics.
@@ -241,6 +246,7 @@ fn text_of(
     head: usize,
     kind: u8,
     keyring: Option<&Keyring>,
+    room: Room<'_>,
     context: impl FnOnce(&[u8]) -> Vec<u8>,
 ) -> Result<Bytes, RecordError> {
     let (start, rest) = record.split_at_checked(head).ok_or(RecordError::Damaged)?;
@@ -249,7 +255,7 @@ fn text_of(
         SEALED => keyring.ok_or(RecordError::NoKey)?.open(rest, &context(start))?.into(),
         _ => return Err(RecordError::Damaged),
     };
-    if kind & COMPRESSED == 0 { Ok(text) } else { compression::decompress(&text).map(Bytes::from) }
+    if kind & COMPRESSED == 0 { Ok(text) } else { compression::decompress(&text, room).map(Bytes::from) }
 }
 
 pub(crate) fn decode_message(
@@ -257,6 +263,7 @@ pub(crate) fn decode_message(
     id: MessageId,
     record: &Bytes,
     keyring: Option<&Keyring>,
+    room: Room<'_>,
 ) -> Result<RawMessage, RecordError> {
     let mut fields = Fields::of_either(record)?;
     let [kind] = fields.take()?;
@@ -264,8 +271,17 @@ pub(crate) fn decode_message(
     let at = u64::from_le_bytes(fields.take()?);
     let parent = MessageId(fields.take()?);
     let standing = if kind & ABANDONED == 0 { Standing::Kept } else { Standing::Abandoned };
-    let json = text_of(record, HEAD, kind & !ABANDONED, keyring, |head| context(key, id, head))?;
+    let json = text_of(record, HEAD, kind & !ABANDONED, keyring, room, |head| context(key, id, head))?;
     Ok(RawMessage { id, parent, position, at, json, standing })
+}
+
+/// Where a message stands and since when, without its text. What is damaged comes first.
+pub(crate) fn place_of_message(record: &[u8]) -> (u32, u64) {
+    let fields = Fields::of_either(record).and_then(|mut fields| {
+        let [_kind] = fields.take()?;
+        Ok((u32::from_le_bytes(fields.take()?), u64::from_le_bytes(fields.take()?)))
+    });
+    fields.unwrap_or_default()
 }
 
 /// Binds an encrypted message to its conversation, id and position: moved elsewhere, it does not open.
@@ -321,6 +337,7 @@ mod tests {
     use tidegate_engine::{Excerpt, Passage};
 
     const KEY: ConversationKey = ConversationKey([3; 16]);
+    const ALL: Room<'static> = &|_| true;
 
     fn message(json: &'static str) -> RawMessage {
         let json = Bytes::from_static(json.as_bytes());
@@ -378,7 +395,7 @@ mod tests {
             let keyring = "11".repeat(32).parse::<Keyring>().unwrap();
             let _ = decode_waypoint(&record);
             let record = record.into();
-            let _ = decode_message(KEY, MessageId([1; 32]), &record, Some(&keyring));
+            let _ = decode_message(KEY, MessageId([1; 32]), &record, Some(&keyring), ALL);
             let _ = decode_fold(KEY, &record, Some(&keyring));
         }
     }
@@ -391,9 +408,9 @@ mod tests {
         for keyring in [None, Some(&keyring)] {
             let record = encode_message(KEY, &long, keyring);
             assert!(record.len() < long.json.len() / 4, "{}", record.len());
-            assert_eq!(decode_message(KEY, long.id, &record, keyring), Ok(long.clone()));
+            assert_eq!(decode_message(KEY, long.id, &record, keyring, ALL), Ok(long.clone()));
             let cut = record.slice(..record.len() - 20);
-            assert_eq!(decode_message(KEY, long.id, &cut, keyring), Err(RecordError::Damaged));
+            assert_eq!(decode_message(KEY, long.id, &cut, keyring, ALL), Err(RecordError::Damaged));
         }
         // A version that cannot decompress takes it for a newer record.
         assert_eq!(decode_fold(KEY, &encode_message(KEY, &long, None), None), Err(RecordError::Newer(2)));
@@ -411,20 +428,23 @@ mod tests {
     fn messages_decode_as_they_were_encoded_and_only_in_their_place() {
         let secret = message(r#"{"role":"user","content":"the canary"}"#);
         let plain = encode_message(KEY, &secret, None);
-        assert_eq!(decode_message(KEY, secret.id, &plain, None), Ok(secret.clone()));
+        assert_eq!(decode_message(KEY, secret.id, &plain, None, ALL), Ok(secret.clone()));
 
         let keyring = "11".repeat(32).parse::<Keyring>().unwrap();
         let sealed = encode_message(KEY, &secret, Some(&keyring));
         assert!(!sealed.windows(6).any(|window| window == b"canary"));
-        assert_eq!(decode_message(KEY, secret.id, &sealed, Some(&keyring)), Ok(secret.clone()));
-        assert_eq!(decode_message(KEY, secret.id, &sealed, None), Err(RecordError::NoKey));
+        assert_eq!(decode_message(KEY, secret.id, &sealed, Some(&keyring), ALL), Ok(secret.clone()));
+        assert_eq!(decode_message(KEY, secret.id, &sealed, None, ALL), Err(RecordError::NoKey));
         // It does not open in another conversation, under another id or at another position.
         let other = ConversationKey([4; 16]);
-        assert_eq!(decode_message(other, secret.id, &sealed, Some(&keyring)), Err(RecordError::Damaged));
+        assert_eq!(decode_message(other, secret.id, &sealed, Some(&keyring), ALL), Err(RecordError::Damaged));
         let other = MessageId([9; 32]);
-        assert_eq!(decode_message(KEY, other, &sealed, Some(&keyring)), Err(RecordError::Damaged));
+        assert_eq!(decode_message(KEY, other, &sealed, Some(&keyring), ALL), Err(RecordError::Damaged));
         let mut moved = sealed.to_vec();
         moved[2] ^= 1;
-        assert_eq!(decode_message(KEY, secret.id, &moved.into(), Some(&keyring)), Err(RecordError::Damaged));
+        assert_eq!(
+            decode_message(KEY, secret.id, &moved.into(), Some(&keyring), ALL),
+            Err(RecordError::Damaged)
+        );
     }
 }

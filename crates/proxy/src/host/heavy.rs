@@ -6,7 +6,7 @@
 
 mod queue;
 
-use crate::transport::overload::{self, Charge, Limit};
+use crate::transport::overload::{self, Charge, Limit, Share};
 use queue::{Class, Queue};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -165,6 +165,13 @@ impl Shared {
 
     fn push(&self, tenant: u64, class: Class, bytes: usize, job: Job) {
         self.lock().queue.push(tenant, class, bytes, job);
+        /// Takes more memory for the request, if there is as much for a conversation like its.
+        #[must_use]
+        pub(crate) fn take(&self, bytes: u64) -> bool {
+            let Some(charge) = &self.charge else { return true };
+            charge.take(bytes) || (self.is_under_way && charge.grow(bytes, Share::UnderWay))
+        }
+
         self.any.notify_one();
         if class.is_small() {
             self.small.notify_one();

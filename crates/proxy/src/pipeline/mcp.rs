@@ -67,6 +67,7 @@ pub(crate) async fn answer(
     let caller = Caller {
         gateway: &worker.gateway,
         lane: worker.gateway.heavy.lane(tenant, charge.clone()),
+        charge,
         most_queued: settings.server.max_queued_work,
         identity,
         header: &conversation.header,

@@ -171,7 +171,8 @@ async fn dispatch(
     }
     if state::is_own(&path) {
         let asked = (request.method(), &*path);
-        let answered = state::answer(worker, &snapshot.settings, asked, request.headers()).await;
+        let answered =
+            state::answer(worker, &snapshot.settings, asked, request.headers(), &observer.charge).await;
         return answered.map(Dispatched::Own);
     }
     match dialect(request.method(), &path) {

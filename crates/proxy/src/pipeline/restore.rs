@@ -5,11 +5,12 @@ use crate::host::held_turn::OpenTurn;
 use crate::host::identity::Identity;
 use crate::host::shared::Gateway;
 use crate::reply::refusal::Refusal;
+use crate::transport::overload::Limit;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_store::{Log, LoggedTurn, NoTurn, RawMessage, TurnLease};
+use tidegate_store::{Degraded, Log, LoggedTurn, NoTurn, RawMessage, TurnLease};
 use tidegate_wire::{MessageFacts, Outline};
 
 /// A request with the whole conversation in it.
@@ -47,9 +48,18 @@ pub(crate) async fn restore(
     lease: TurnLease,
     lane: &Lane,
 ) -> Result<Restored, Refusal> {
-    let log = gateway.conversations.log(identity.key).await.map_err(Refusal::History)?;
+    let room = lane.clone();
+    let log = gateway.conversations.log(identity.key, Arc::new(move |bytes| room.take(bytes)));
+    let log = log.await.map_err(|degraded| match degraded {
+        Degraded::NoRoom => Refusal::Overloaded(Limit::Memory),
+        degraded => Refusal::History(degraded),
+    })?;
     let attempt = Attempt::of(headers);
     let length = body.len() + log.messages().map(|message| message.json.len()).sum::<usize>();
+    // A history is many times as long as the request that it is put before.
+    if !log.turns.is_empty() && !lane.take(length as u64) {
+        return Err(Refusal::Overloaded(Limit::Memory));
+    }
     let work = {
         let (gateway, log) = (gateway.clone(), log.clone());
         move || join(&gateway, &log, body, outline, &attempt)

@@ -5,14 +5,18 @@ use crate::host::identity::Identity;
 use crate::host::saved_fold;
 use crate::host::shared::Gateway;
 use crate::host::worker::Worker;
-use crate::pipeline::identify::{Access, identify, is_known};
+use crate::pipeline::identify::{Access, credentials, identify, is_known};
 use crate::reply::refusal::Refusal;
+use crate::transport::overload::{Charge, Limit};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
 use http::{HeaderValue, Method, Response, StatusCode};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
 use tidegate_config::Settings;
-use tidegate_store::{Degraded, History, RawMessage, Recalled, StoredFold};
+use tidegate_store::{Degraded, History, Log, RawMessage, Recalled, Records, Room, StoredFold};
+use tidegate_summary::Summary;
 
 /// Whether a path is ours. `path` is canonical.
 pub(crate) fn is_own(path: &str) -> bool {
@@ -25,6 +29,7 @@ pub(crate) async fn answer(
     settings: &Settings,
     (method, path): (&Method, &str),
     headers: &HeaderMap,
+    charge: &Arc<Charge>,
 ) -> Result<Response<Bytes>, Refusal> {
     if path != "/tidegate/v1/conversation" || ![Method::GET, Method::HEAD, Method::DELETE].contains(method) {
         return Err(Refusal::NotFound);
@@ -37,7 +42,27 @@ pub(crate) async fn answer(
     let Some(identity) = identity else {
         return Err(Refusal::NoConversation { header: settings.conversation.header.clone() });
     };
-    if method == Method::DELETE { delete(gateway, &identity).await } else { state(gateway, &identity).await }
+    if method == Method::DELETE {
+        return delete(gateway, &identity).await;
+    }
+    let recorded = recorded(gateway, &identity, charge).await.map_err(refusal)?;
+    gateway.heavy.admit(settings.server.max_queued_work, true).map_err(Refusal::Overloaded)?;
+    let lane = gateway.heavy.lane(credentials(headers, conversation).unwrap_or_default(), charge.clone());
+    let (bytes, charge) = (recorded.bytes(), charge.clone());
+    // A long conversation takes milliseconds to read.
+    let state = lane.run(bytes, move || state(&identity.name, &recorded, &charge)).await;
+    let mut response = Response::new(state.unwrap_or(Err(Degraded::Failed)).map_err(refusal)?);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// Why what was recorded cannot be returned.
+pub(crate) fn refusal(degraded: Degraded) -> Refusal {
+    match degraded {
+        Degraded::NoRoom => Refusal::Overloaded(Limit::Memory),
+        degraded => Refusal::Store(degraded),
+    }
 }
 
 /// Deletes the conversation that the headers name, for the tenant that they name.
@@ -53,68 +78,97 @@ async fn delete(gateway: &Gateway, identity: &Identity) -> Result<Response<Bytes
     }
 }
 
-/// The state of the conversation that the headers name, for the tenant that they name: its summary, the messages that no summary covers, and
-/// what is pinned to it.
-async fn state(gateway: &Gateway, identity: &Identity) -> Result<Response<Bytes>, Refusal> {
-    let recalled = gateway.conversations.recall(identity.key).await;
+/// The state of a conversation.
+#[derive(Serialize)]
+struct State<'a> {
+    conversation: &'a str,
+    /// What is pinned to it.
+    memory: Option<&'a str>,
+    summary: Option<Summary>,
+    messages: usize,
+    covered_messages: usize,
+    instructions: Vec<&'a RawValue>,
+    /// The messages that no summary covers.
+    recent_messages: Vec<&'a RawValue>,
+}
+
+/// Describes the state of a conversation in JSON. CPU-bound: must not run on a worker.
+fn state(name: &str, recorded: &Recorded, charge: &Arc<Charge>) -> Result<Bytes, Degraded> {
+    let Recorded { recalled, .. } = recorded;
     if let Some(degraded) = recalled.degraded {
-        return Err(Refusal::Store(degraded));
+        return Err(degraded);
     }
-    let history = history(gateway, identity, &recalled).await.map_err(Refusal::Store)?;
+    let history = recorded.history(&|bytes| charge.take(bytes))?;
     let place = |fold: &StoredFold| history.messages.iter().position(|one| one.id.0 == fold.covers.0);
     let furthest =
         recalled.folds.iter().filter_map(|fold| Some((place(fold)?, fold))).max_by_key(|(at, _)| *at);
-    let summary = furthest.and_then(|(_, fold)| saved_fold::decode(fold)).map(|fold| fold.state.summary);
-    let recent = &history.messages[furthest.map_or(0, |(at, _)| at + 1)..];
-    let state = json!({
-        "conversation": identity.name,
-        "memory": recalled.pinned.as_deref(),
-        "summary": summary,
-        "messages": history.messages.len(),
-        "covered_messages": furthest.map_or(0, |(at, _)| at + 1),
-        "instructions": values(&history.instructions),
-        "recent_messages": values(recent),
-    });
-    let mut response = Response::new(state.to_string().into());
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
-}
-
-/// The history that is kept here, or else what was recorded of the client's.
-async fn history(gateway: &Gateway, identity: &Identity, recalled: &Recalled) -> Result<History, Degraded> {
-    let log = gateway.conversations.log(identity.key).await?;
-    if log.turns.is_empty() {
-        return gateway.conversations.history(identity.key, recalled).await;
+    let covered = furthest.map_or(0, |(at, _)| at + 1);
+    let recent = &history.messages[covered..];
+    let length: usize = recent.iter().chain(&history.instructions).map(|one| one.json.len()).sum();
+    if !charge.take(length as u64) {
+        return Err(Degraded::NoRoom);
     }
-    Ok(History {
-        messages: log.messages().cloned().collect(),
-        instructions: log.instructions().into_iter().cloned().collect(),
-    })
-}
-
-/// What was recorded of a conversation.
-pub(crate) struct Recorded {
-    /// The messages from its beginning to its newest one.
-    pub(crate) path: Vec<RawMessage>,
-    /// Those of all its branches.
-    pub(crate) all: Vec<RawMessage>,
-}
-
-/// Reads everything that was said in a conversation.
-pub(crate) async fn recorded(gateway: &Gateway, identity: &Identity) -> Result<Recorded, Degraded> {
-    let recalled = gateway.conversations.recall(identity.key).await;
-    let all = gateway.conversations.recorded(identity.key).await?;
-    let log = gateway.conversations.log(identity.key).await?;
-    let path = if log.turns.is_empty() {
-        History::after(all.clone(), &recalled).messages
-    } else {
-        log.messages().cloned().collect()
+    let state = State {
+        conversation: name,
+        memory: recalled.pinned.as_deref(),
+        summary: furthest.and_then(|(_, fold)| saved_fold::decode(fold)).map(|fold| fold.state.summary),
+        messages: history.messages.len(),
+        covered_messages: covered,
+        instructions: values(&history.instructions),
+        recent_messages: values(recent),
     };
-    Ok(Recorded { path, all })
+    let mut json = Vec::with_capacity(length + 1024);
+    // Writing into memory does not fail.
+    serde_json::to_writer(&mut json, &state).map_err(|_| Degraded::Failed)?;
+    Ok(charge.kept(json))
 }
 
-/// Messages as they were recorded.
-fn values(messages: &[RawMessage]) -> Vec<Value> {
+/// Everything that was said in a conversation.
+pub(crate) struct Recorded {
+    recalled: Recalled,
+    /// The history that is kept here, if it is.
+    pub(crate) log: Arc<Log>,
+    /// The messages of all branches.
+    pub(crate) records: Records,
+}
+
+/// Reads what was recorded of a conversation.
+pub(crate) async fn recorded(
+    gateway: &Gateway,
+    identity: &Identity,
+    charge: &Arc<Charge>,
+) -> Result<Recorded, Degraded> {
+    let recalled = gateway.conversations.recall(identity.key).await;
+    let records = gateway.conversations.recorded(identity.key).await?;
+    if !charge.take(records.bytes()) {
+        return Err(Degraded::NoRoom);
+    }
+    let paying = charge.clone();
+    let log = gateway.conversations.log(identity.key, Arc::new(move |bytes| paying.take(bytes))).await?;
+    Ok(Recorded { recalled, log, records })
+}
+
+impl Recorded {
+    /// The messages from the beginning of the conversation to its newest one.
+    pub(crate) fn history(&self, room: Room<'_>) -> Result<History, Degraded> {
+        if self.log.turns.is_empty() {
+            return Ok(History::after(self.records.messages(room)?, &self.recalled));
+        }
+        let (messages, instructions) = (self.log.messages().cloned(), self.log.instructions());
+        Ok(History {
+            messages: messages.collect(),
+            instructions: instructions.into_iter().cloned().collect(),
+        })
+    }
+
+    /// About how much there is to read.
+    pub(crate) fn bytes(&self) -> usize {
+        let log = self.log.messages().map(|message| message.json.len()).sum::<usize>();
+        log + usize::try_from(self.records.bytes()).unwrap_or(usize::MAX)
+    }
+}
+
+/// Messages as they were recorded, but for those that are no JSON.
+fn values(messages: &[RawMessage]) -> Vec<&RawValue> {
     messages.iter().filter_map(|one| serde_json::from_slice(&one.json).ok()).collect()
 }

@@ -1,9 +1,10 @@
 //! The history of a conversation that its client holds, as far as it was recorded.
 
 use super::Conversations;
-use crate::record::{self, RawMessage, Standing};
+use crate::record::{self, RawMessage, Room, Standing};
 use crate::store::MessageId;
 use crate::{ConversationKey, Degraded, Recalled};
+use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tidegate_engine::Digest;
@@ -19,26 +20,47 @@ pub struct History {
 /// How many times longer than other operations reading a whole conversation may take.
 pub(super) const HISTORY_TIMEOUT_FACTOR: u32 = 8;
 
-impl Conversations {
-    /// Reads what was recorded of a conversation whose latest request was decided by the last waypoint in `recalled`.
-    pub async fn history(
-        self: &Arc<Self>,
-        key: ConversationKey,
-        recalled: &Recalled,
-    ) -> Result<History, Degraded> {
-        Ok(History::after(self.recorded(key).await?, recalled))
-    }
+/// The messages that were recorded of a conversation, as they are stored: compressed, and encrypted if there is a key. What they hold
+/// may be a thousand times as long.
+#[derive(Debug)]
+pub struct Records {
+    conversations: Arc<Conversations>,
+    key: ConversationKey,
+    records: Vec<(MessageId, Bytes)>,
+}
 
-    /// Reads all messages that became part of a conversation, in no particular order.
-    pub async fn recorded(self: &Arc<Self>, key: ConversationKey) -> Result<Vec<RawMessage>, Degraded> {
+impl Conversations {
+    /// Reads what was recorded of a conversation.
+    pub async fn recorded(self: &Arc<Self>, key: ConversationKey) -> Result<Records, Degraded> {
         let limit = self.options.timeout * HISTORY_TIMEOUT_FACTOR;
         let records = self.with_timeout(limit, self.store.messages(key)).await?;
-        let keyring = self.options.keyring.as_ref();
-        let decode = |(id, record): &(MessageId, bytes::Bytes)| {
-            record::decode_message(key, *id, record, keyring).map_err(Degraded::from)
-        };
-        let decoded = records.iter().map(decode);
-        decoded.filter(|one| !one.as_ref().is_ok_and(|one| one.standing == Standing::Abandoned)).collect()
+        Ok(Records { conversations: self.clone(), key, records })
+    }
+}
+
+impl Records {
+    /// The bytes of the records.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.records.iter().map(|(_, record)| record.len() as u64).sum()
+    }
+
+    /// All messages that became part of the conversation, in no particular order. Fails if there is no room for one.
+    pub fn messages(&self, room: Room<'_>) -> Result<Vec<RawMessage>, Degraded> {
+        self.those(|_| true, room)
+    }
+
+    /// Those of them that are wanted. The others are not even decompressed.
+    pub fn those(
+        &self,
+        is_wanted: impl Fn(MessageId) -> bool,
+        room: Room<'_>,
+    ) -> Result<Vec<RawMessage>, Degraded> {
+        let keyring = self.conversations.options.keyring.as_ref();
+        let wanted = self.records.iter().filter(|(id, _)| is_wanted(*id));
+        let decoded = wanted.map(|(id, record)| record::decode_message(self.key, *id, record, keyring, room));
+        let kept = decoded.filter(|one| !one.as_ref().is_ok_and(|one| one.standing == Standing::Abandoned));
+        kept.map(|one| one.map_err(Degraded::from)).collect()
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::Conversations;
 use super::history::HISTORY_TIMEOUT_FACTOR;
-use crate::record::{self, LoggedTurn, RawMessage, RecordError, Standing};
+use crate::record::{self, LoggedTurn, RawMessage, RecordError, Room, Standing};
 use crate::store::{Append, Appended, Delivery, Generation, LogRead, MessageId, Written};
 use crate::{ConversationKey, Degraded};
 use bytes::Bytes;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_engine::Waypoint;
@@ -41,18 +42,22 @@ pub enum NotKept {
     Unknown(Degraded),
 }
 
+/// Accounts for the long part of a log, on whichever thread decodes it.
+pub type LogRoom = Arc<dyn Fn(u64) -> bool + Send + Sync>;
+
 /// The pause before a turn is written again.
 const APPEND_PAUSE: Duration = Duration::from_millis(50);
 
 impl Conversations {
-    /// Reads the log of a conversation. Never returns less than the whole of it.
-    pub async fn log(self: &Arc<Self>, key: ConversationKey) -> Result<Arc<Log>, Degraded> {
+    /// Reads the log of a conversation. Never returns less than the whole of it: fails if there is no room for what is not in memory
+    /// yet.
+    pub async fn log(self: &Arc<Self>, key: ConversationKey, room: LogRoom) -> Result<Arc<Log>, Degraded> {
         let cached = self.logs.get(&key).unwrap_or_default();
-        if let Some(log) = self.log_after(key, &cached).await? {
+        if let Some(log) = self.log_after(key, &cached, &room).await? {
             return Ok(log);
         }
         // Another process has replaced a turn, or the conversation is another one by now.
-        match self.log_after(key, &Arc::default()).await? {
+        match self.log_after(key, &Arc::default(), &room).await? {
             Some(log) => Ok(log),
             None => Err(Degraded::Corrupt),
         }
@@ -63,6 +68,7 @@ impl Conversations {
         self: &Arc<Self>,
         key: ConversationKey,
         known: &Arc<Log>,
+        room: &LogRoom,
     ) -> Result<Option<Arc<Log>>, Degraded> {
         let limit = self.options.timeout * HISTORY_TIMEOUT_FACTOR;
         let read = self.with_timeout(limit, self.store.log(key, known.turns.len())).await?;
@@ -75,7 +81,7 @@ impl Conversations {
             return Ok((known.head() == read.head).then(|| Arc::new(log)));
         }
         let LogRead { generation, head, is_undelivered, .. } = read;
-        let turns = self.decode_turns(key, read).await?;
+        let turns = self.decode_turns(key, read, room).await?;
         let mut log = Log { generation, is_undelivered, turns: known.turns.clone() };
         for turn in turns {
             if turn.parent != log.head() {
@@ -91,23 +97,32 @@ impl Conversations {
         Ok(Some(log))
     }
 
-    /// Decodes turns, many of them on a blocking thread.
+    /// Decodes turns, on a blocking thread if they are long. A short record may hold a long text.
     async fn decode_turns(
         self: &Arc<Self>,
         key: ConversationKey,
         read: LogRead,
+        room: &LogRoom,
     ) -> Result<Vec<LoggedTurn>, Degraded> {
         let bytes: usize = read.turns.iter().map(Bytes::len).sum();
         let this = self.clone();
-        let decode = move || -> Result<Vec<LoggedTurn>, RecordError> {
+        let decode = move |room: Room<'_>| -> Result<Vec<LoggedTurn>, RecordError> {
             let keyring = this.options.keyring.as_ref();
-            read.turns.iter().map(|record| record::decode_turn(key, record, keyring)).collect()
+            read.turns.iter().map(|record| record::decode_turn(key, record, keyring, room)).collect()
         };
-        let decoded = if bytes <= super::INLINE_ENCODE_BYTES {
-            decode()
-        } else {
-            tokio::task::spawn_blocking(decode).await.unwrap_or(Err(RecordError::Damaged))
-        };
+        let mut decoded = Err(RecordError::NoRoom);
+        if bytes <= super::INLINE_ENCODE_BYTES {
+            let left = Cell::new(super::INLINE_ENCODE_BYTES as u64);
+            decoded = decode(&|bytes| {
+                left.set(left.get().saturating_sub(bytes));
+                left.get() > 0
+            });
+        }
+        if decoded == Err(RecordError::NoRoom) {
+            let room = room.clone();
+            let long = tokio::task::spawn_blocking(move || decode(&*room));
+            decoded = long.await.unwrap_or(Err(RecordError::Damaged));
+        }
         decoded.map_err(Degraded::from)
     }
 

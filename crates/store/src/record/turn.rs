@@ -1,6 +1,6 @@
 //! The stored form of a turn in a log.
 
-use super::{Fields, RawMessage, RecordError, Standing, compression, form, text_of};
+use super::{Fields, RawMessage, RecordError, Room, Standing, compression, form, text_of};
 use crate::ConversationKey;
 use crate::seal::Keyring;
 use crate::store::MessageId;
@@ -87,6 +87,7 @@ pub(crate) fn decode_turn(
     key: ConversationKey,
     record: &Bytes,
     keyring: Option<&Keyring>,
+    room: Room<'_>,
 ) -> Result<LoggedTurn, RecordError> {
     let mut fields = Fields::of_either(record)?;
     let [kind] = fields.take()?;
@@ -94,7 +95,7 @@ pub(crate) fn decode_turn(
     let head = fields.take_digest()?.map(|head| MessageId(head.0)).ok_or(RecordError::Damaged)?;
     let idempotency = fields.take_digest()?.map(|hash| hash.0);
     let request = fields.take()?;
-    let texts = text_of(record, HEAD, kind, keyring, |head| context(key, head))?;
+    let texts = text_of(record, HEAD, kind, keyring, room, |head| context(key, head))?;
     let mut rest = Fields(&texts);
     let count = take_count(&mut rest)?;
     let (mut instructions, mut messages) = (Vec::new(), Vec::new());
@@ -144,6 +145,7 @@ mod tests {
     use proptest::prelude::*;
 
     const KEY: ConversationKey = ConversationKey([3; 16]);
+    const ALL: Room<'static> = &|_| true;
 
     fn message(number: u8, json: &str) -> RawMessage {
         RawMessage {
@@ -169,19 +171,19 @@ mod tests {
 
     #[test]
     fn turns_decode_as_they_were_encoded_and_only_in_their_place() {
-        assert_eq!(decode_turn(KEY, &encode_turn(KEY, &turn(), None), None), Ok(turn()));
+        assert_eq!(decode_turn(KEY, &encode_turn(KEY, &turn(), None), None, ALL), Ok(turn()));
         let first = LoggedTurn { parent: None, idempotency: Some([7; 32]), instructions: vec![], ..turn() };
-        assert_eq!(decode_turn(KEY, &encode_turn(KEY, &first, None), None), Ok(first));
+        assert_eq!(decode_turn(KEY, &encode_turn(KEY, &first, None), None, ALL), Ok(first));
         let keyring = "11".repeat(32).parse::<Keyring>().unwrap();
         let sealed = encode_turn(KEY, &turn(), Some(&keyring));
         assert!(!sealed.windows(6).any(|window| window == b"canary"));
-        assert_eq!(decode_turn(KEY, &sealed, Some(&keyring)), Ok(turn()));
-        assert_eq!(decode_turn(KEY, &sealed, None), Err(RecordError::NoKey));
+        assert_eq!(decode_turn(KEY, &sealed, Some(&keyring), ALL), Ok(turn()));
+        assert_eq!(decode_turn(KEY, &sealed, None, ALL), Err(RecordError::NoKey));
         let other = ConversationKey([4; 16]);
-        assert_eq!(decode_turn(other, &sealed, Some(&keyring)), Err(RecordError::Damaged));
+        assert_eq!(decode_turn(other, &sealed, Some(&keyring), ALL), Err(RecordError::Damaged));
         let mut moved = sealed.to_vec();
         moved[4] ^= 1;
-        assert_eq!(decode_turn(KEY, &moved.into(), Some(&keyring)), Err(RecordError::Damaged));
+        assert_eq!(decode_turn(KEY, &moved.into(), Some(&keyring), ALL), Err(RecordError::Damaged));
     }
 
     #[test]
@@ -192,7 +194,7 @@ mod tests {
         for keyring in [None, Some(&keyring)] {
             let record = encode_turn(KEY, &long, keyring);
             assert!(record.len() < 1_000, "{}", record.len());
-            assert_eq!(decode_turn(KEY, &record, keyring), Ok(long.clone()));
+            assert_eq!(decode_turn(KEY, &record, keyring, ALL), Ok(long.clone()));
         }
     }
 
@@ -203,7 +205,7 @@ mod tests {
             let length = record.len();
             record[flipped % length] ^= 0x41;
             record.truncate(cut);
-            let _ = decode_turn(KEY, &record.into(), None);
+            let _ = decode_turn(KEY, &record.into(), None, ALL);
         }
     }
 }

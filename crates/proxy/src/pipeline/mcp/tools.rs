@@ -4,20 +4,22 @@ use super::protocol::RpcError;
 use crate::host::heavy::Lane;
 use crate::host::identity::Identity;
 use crate::host::shared::Gateway;
-use crate::pipeline::state::{Recorded, recorded};
+use crate::pipeline::state::{Recorded, recorded, refusal};
 use crate::reply::refusal::Refusal;
+use crate::transport::overload::Charge;
 use serde_json::{Value, json};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use tidegate_context::{Original, RecallRequest, search_originals, unknown_reference};
 use tidegate_engine::{Digest, Reference};
-use tidegate_store::RawMessage;
+use tidegate_store::{Degraded, RawMessage, Room};
 use tidegate_wire::{Content, Dialect, MessageView, Part};
 
 /// Who calls a tool.
 pub(super) struct Caller<'a> {
     pub(super) gateway: &'a Arc<Gateway>,
     pub(super) lane: Lane,
+    pub(super) charge: &'a Arc<Charge>,
     pub(super) most_queued: NonZeroU32,
     /// The conversation that the headers name.
     pub(super) identity: Option<Identity>,
@@ -94,7 +96,7 @@ fn search(arguments: &Value) -> Result<Question, String> {
 }
 
 async fn answer(caller: &Caller<'_>, question: Question) -> Result<Result<String, String>, Refusal> {
-    let Caller { gateway, lane, .. } = caller;
+    let Caller { gateway, lane, charge, .. } = caller;
     let Some(identity) = &caller.identity else {
         let header = caller.header;
         return Ok(Err(format!(
@@ -107,33 +109,56 @@ async fn answer(caller: &Caller<'_>, question: Question) -> Result<Result<String
             "Nothing is recorded here (`store.raw = false`), so nothing can be returned.".to_owned()
         ));
     }
-    let recorded = match recorded(gateway, identity).await {
+    let recorded = match recorded(gateway, identity, charge).await {
         Ok(recorded) => recorded,
-        Err(degraded) => {
-            let reason = degraded.reason();
-            return Ok(Err(format!(
-                "What was recorded cannot be read at the moment ({reason}). Try again later."
-            )));
-        }
+        Err(degraded) => return unavailable(degraded),
     };
     gateway.heavy.admit(caller.most_queued, true).map_err(Refusal::Overloaded)?;
-    let bytes = recorded.path.iter().map(|message| message.json.len()).sum();
+    let charge = (*charge).clone();
     // A long conversation takes milliseconds to read.
-    let found = lane.run(bytes, move || match question {
-        Question::Recall(request) => recall(&request, &recorded),
-        Question::Search { query, limit } => {
-            let originals: Vec<Original> = recorded.path.iter().filter_map(original).collect();
-            Ok(search_originals(&originals, &query, limit))
+    let found = lane.run(recorded.bytes(), move || {
+        let room: Room<'_> = &|bytes| charge.take(bytes);
+        match question {
+            Question::Recall(request) => recall(&request, &recorded, room),
+            Question::Search { query, limit } => {
+                let history = recorded.history(room)?;
+                let originals: Vec<Original> = history.messages.iter().filter_map(original).collect();
+                Ok(Ok(search_originals(&originals, &query, limit)))
+            }
         }
     });
-    Ok(found.await.unwrap_or_else(|_| Err("The record cannot be read.".to_owned())))
+    match found.await {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(degraded)) => unavailable(degraded),
+        Err(_) => Ok(Err("The record cannot be read.".to_owned())),
+    }
+}
+
+/// Tells the model why there is no answer. That there is no memory is for its client, which asks again.
+fn unavailable(degraded: Degraded) -> Result<Result<String, String>, Refusal> {
+    match degraded {
+        Degraded::NoRoom => Err(refusal(degraded)),
+        degraded => Ok(Err(format!(
+            "What was recorded cannot be read at the moment ({}). Try again later.",
+            degraded.reason()
+        ))),
+    }
 }
 
 /// Looks among all messages, because an agent's helpers may share its conversation without sharing its history.
-fn recall(request: &RecallRequest, recorded: &Recorded) -> Result<String, String> {
+fn recall(
+    request: &RecallRequest,
+    recorded: &Recorded,
+    room: Room<'_>,
+) -> Result<Result<String, String>, Degraded> {
     let is_meant = |message: &&RawMessage| request.reference.is_of(Digest(message.id.0));
-    let found = recorded.path.iter().chain(&recorded.all).find(is_meant).and_then(original);
-    found.map(|found| request.answer(&found.text)).ok_or_else(|| unknown_reference(request.reference))
+    let mut found = recorded.log.messages().find(is_meant).and_then(original);
+    if found.is_none() {
+        // The others stay compressed.
+        let meant = recorded.records.those(|id| request.reference.is_of(Digest(id.0)), room)?;
+        found = meant.first().and_then(original);
+    }
+    Ok(found.map(|found| request.answer(&found.text)).ok_or_else(|| unknown_reference(request.reference)))
 }
 
 fn original(message: &RawMessage) -> Option<Original> {

@@ -1,5 +1,6 @@
 //! A budget in bytes that requests take from while their bodies and answers are in memory.
 
+use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -168,6 +169,19 @@ impl Charge {
         took
     }
 
+    /// Takes more as whoever is neither large nor under way.
+    #[must_use]
+    pub(crate) fn take(&self, bytes: u64) -> bool {
+        let share = if self.bytes() + bytes <= SMALL { Share::Small } else { Share::Large };
+        self.grow(bytes, share)
+    }
+
+    /// Bytes that are accounted for as long as anybody has them.
+    pub(crate) fn kept(&self, bytes: Vec<u8>) -> Bytes {
+        let charge = self.another(bytes.len() as u64);
+        Bytes::from_owner(Kept { bytes, _charge: charge })
+    }
+
     /// Takes more for an answer that has begun, which cannot be refused. New requests are refused instead.
     pub(crate) fn grow_regardless(&self, bytes: u64) {
         self.budget.used.fetch_add(bytes, Ordering::Relaxed);
@@ -178,6 +192,17 @@ impl Charge {
     pub(crate) fn shrink_to(&self, bytes: u64) {
         let before = self.bytes.fetch_min(bytes, Ordering::Relaxed);
         self.budget.give_back(before.saturating_sub(bytes));
+    }
+}
+
+struct Kept {
+    bytes: Vec<u8>,
+    _charge: Charge,
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
