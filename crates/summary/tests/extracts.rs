@@ -286,6 +286,12 @@ fn the_later_word_on_a_matter_stands_alone() {
         ),
         ("Our database is MySQL.", "We're moving from MySQL to Postgres.", "database is", "Postgres"),
         ("timeout = 30s", "timeout = 45s", "30s", "45s"),
+        (
+            "The opening is on May 12.",
+            "Not May 12 after all, we take May 26 for the opening. The weather is odd this week.",
+            "opening is on",
+            "we take May 26",
+        ),
         ("Ingrid Moe leads the team.", "Tom Hale takes over from Ingrid Moe.", "leads", "Tom Hale"),
     ] {
         let talk = conversation(&[("user", "Help me with the plan for the move."), ("user", earlier)]);

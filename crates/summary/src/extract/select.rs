@@ -104,6 +104,7 @@ fn importance(unit: &Unit) -> f64 {
         // Without it, what it corrects would be believed.
         _ if unit.corrects && unit.terms.words <= MAX_PLAIN_WORDS => 5.0,
         _ if unit.corrects => 3.0,
+        Section::Decisions if has_cue && unit.terms.words <= MAX_PLAIN_WORDS => 4.5,
         Section::Decisions if has_cue => 3.0,
         Section::Decisions | Section::ActionItems => 1.5,
         Section::KeyFacts | Section::Artifacts => 1.0,

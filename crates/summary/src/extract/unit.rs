@@ -145,7 +145,12 @@ fn says_nothing(whole: &str, text: &str, terms: &Terms, lexicon: &Lexicon) -> bo
 fn with_tail(unit: &Unit, sentence: &str, lexicon: &Lexicon) -> Option<String> {
     let corrects = [Cue::Change, Cue::Revoke].iter().any(|cue| unit.terms.found.has(*cue));
     let is_open = corrects && !unit.is_question && unit.terms.words <= MAX_HEAD_WORDS;
-    let is_tail = words(sentence) <= MAX_TAIL_WORDS && !is_question(sentence);
+    // `Not the 12th, we take the 26th.`
+    let has_value = unit.terms.numbers.iter().any(|number| !unit.terms.denied.contains(number));
+    let is_tail = words(sentence) <= MAX_TAIL_WORDS
+        && unit.terms.words + words(sentence) <= MAX_DECISION_WORDS
+        && !has_value
+        && !is_question(sentence);
     let says_something = || {
         let terms = lexicon.empty().read(sentence);
         !terms.content.is_empty() && !terms.found.has(Cue::Filler)
