@@ -64,6 +64,12 @@ impl std::fmt::Debug for Job {
 /// Work on no more than this is small.
 const SMALL: usize = 256 * 1024;
 
+/// What a worker walks through itself: it takes less than half a millisecond.
+pub(crate) const SCANNED_AT_ONCE: usize = 512 * 1024;
+
+/// How much faster a body is walked through than its tokens are counted, at the least.
+const SCAN_SPEED: usize = 8;
+
 impl HeavyPool {
     pub(crate) fn start() -> io::Result<HeavyPool> {
         let pool = HeavyPool { shared: Arc::default(), hasher: RandomState::new() };
@@ -142,9 +148,28 @@ impl Lane {
         receiver.await.map_err(|_| Crashed)
     }
 
+    /// Runs work that walks through this many bytes once: at once if they are few, else as [`Lane::run`] does.
+    pub(crate) async fn scan<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Crashed> {
+        if bytes <= SCANNED_AT_ONCE {
+            return Ok(work());
+        }
+        self.run(bytes / SCAN_SPEED, work).await
+    }
+
     /// Whether the request takes more memory than a small one.
     pub(crate) fn is_large(&self) -> bool {
         self.charge.as_ref().is_some_and(|charge| charge.bytes() > 2 * overload::SMALL)
+    }
+
+    /// Takes more memory for the request, if there is as much for a conversation like its.
+    #[must_use]
+    pub(crate) fn take(&self, bytes: u64) -> bool {
+        let Some(charge) = &self.charge else { return true };
+        charge.take(bytes) || (self.is_under_way && charge.grow(bytes, Share::UnderWay))
     }
 
     fn class(&self, bytes: usize) -> Class {
@@ -165,13 +190,6 @@ impl Shared {
 
     fn push(&self, tenant: u64, class: Class, bytes: usize, job: Job) {
         self.lock().queue.push(tenant, class, bytes, job);
-        /// Takes more memory for the request, if there is as much for a conversation like its.
-        #[must_use]
-        pub(crate) fn take(&self, bytes: u64) -> bool {
-            let Some(charge) = &self.charge else { return true };
-            charge.take(bytes) || (self.is_under_way && charge.grow(bytes, Share::UnderWay))
-        }
-
         self.any.notify_one();
         if class.is_small() {
             self.small.notify_one();

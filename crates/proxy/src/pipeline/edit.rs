@@ -91,13 +91,14 @@ impl<'a> Managed<'a> {
         observer: &mut RequestObserver,
     ) -> Result<Edited, Refusal> {
         let Managed { worker, route, strategy, .. } = *self;
-        let is_edited = received.chat.as_mut().is_some_and(|(body, outline)| {
-            let is_edited = needs_turn(&route.context, strategy, body);
-            if is_edited {
-                worker.gateway.reader.fingerprint(body, outline);
+        let is_edited =
+            received.chat.as_ref().is_some_and(|(body, _)| needs_turn(&route.context, strategy, body));
+        if is_edited {
+            received.chat = fingerprint(&worker.gateway, received.chat, &lane).await;
+            if received.chat.is_none() && promises(&route.context) {
+                return Err(Refusal::Internal);
             }
-            is_edited
-        });
+        }
         let spans = observer.span.clone();
         let mut folder =
             in_step(&spans, span::IDENTIFY, self.identify(&received, is_edited, lane, spans.parent()))
@@ -312,6 +313,24 @@ impl<'a> Managed<'a> {
             drop(self.worker.shutdown.tasks.spawn(write));
         }
     }
+}
+
+/// Adds the fingerprints that were left out when the body was read to be forwarded.
+async fn fingerprint(
+    gateway: &Arc<Gateway>,
+    chat: Option<(Bytes, Outline)>,
+    lane: &Lane,
+) -> Option<(Bytes, Outline)> {
+    let (body, mut outline) = chat?;
+    if outline.fingerprints.len() == outline.messages.len() {
+        return Some((body, outline));
+    }
+    let (gateway, bytes) = (gateway.clone(), body.len());
+    let work = move || {
+        gateway.reader.fingerprint(&body, &mut outline);
+        (body, outline)
+    };
+    lane.scan(bytes, work).await.ok()
 }
 
 /// Returns the cost of a conversation so far. `None` if it is not limited or unknown: a limit that cannot be checked is not

@@ -204,7 +204,7 @@ async fn complete_chat(
         lane: &lane,
         is_under_way: &|headers| is_under_way(&worker.gateway, headers, &settings.conversation, access),
     };
-    let reading = receive(request, wanted, &worker.gateway.reader, &admission);
+    let reading = receive(request, wanted, &worker.gateway, &admission);
     let received = in_step(&observer.span, span::RECEIVE, reading).await?;
     let arrived = Instant::now();
     let Some(managed) = Managed::new(worker, snapshot, &received, path, observer)? else {

@@ -1,6 +1,7 @@
 //! Reads the whole body of a chat completion.
 
-use crate::host::heavy::Lane;
+use crate::host::heavy::{Lane, SCANNED_AT_ONCE};
+use crate::host::shared::Gateway;
 use crate::reply::refusal::Refusal;
 use crate::transport::body::{Progress, UploadError};
 use crate::transport::decode::{self, Coding, DecodeError};
@@ -54,14 +55,14 @@ pub(crate) struct Admission<'a> {
     pub(crate) charge: &'a Arc<Charge>,
     pub(crate) progress: &'a Progress,
     pub(crate) lane: &'a Lane,
-    /// Whether headers name a conversation under way. Only asked if memory is short.
+    /// Whether headers name a conversation under way. Only asked if memory is short or the body is long.
     pub(crate) is_under_way: &'a (dyn Fn(&HeaderMap) -> bool + Sync),
 }
 
 pub(crate) async fn receive(
     request: Request<Incoming>,
     (dialect, purpose): (Dialect, Purpose),
-    reader: &Reader,
+    gateway: &Arc<Gateway>,
     admission: &Admission<'_>,
 ) -> Result<Received, Refusal> {
     let limits = admission.limits;
@@ -96,8 +97,15 @@ pub(crate) async fn receive(
         Coding::Unknown => None,
         coding => Some(decompress(coding, sent.clone(), &memory).await?),
     };
-    let mut chat = match plain.map(|plain| outline(reader, dialect, purpose, plain)) {
-        Some(chat) => chat?,
+    let mut chat = match plain {
+        Some(plain) => {
+            let gateway = gateway.clone();
+            let is_long = plain.len() > SCANNED_AT_ONCE;
+            let lane = admission.lane.with_progress(is_long && (admission.is_under_way)(&head.headers));
+            let outlined = lane.scan(plain.len(), move || outline(&gateway.reader, dialect, purpose, plain));
+            // What makes the reader panic cannot be read.
+            outlined.await.unwrap_or(Ok(None))?
+        }
         None => None,
     };
     if let Some((plain, outline)) = &chat {

@@ -20,6 +20,16 @@ async fn work_is_done_and_a_panic_fails_its_request_alone() {
 }
 
 #[tokio::test]
+async fn what_takes_a_worker_too_long_to_walk_through_leaves_it() {
+    let pool = HeavyPool::start().unwrap();
+    let lane = pool.lane(b"tenant", charged(&MemoryBudget::new(1_000)));
+    let thread = || thread::current().name().unwrap_or_default().to_owned();
+    assert_eq!(lane.scan(SCANNED_AT_ONCE, thread).await, Ok(thread()));
+    let elsewhere = lane.scan(SCANNED_AT_ONCE + 1, thread).await.unwrap();
+    assert!(elsewhere.starts_with("heavy-"), "{elsewhere}");
+}
+
+#[tokio::test]
 async fn small_work_is_done_while_large_work_keeps_every_other_thread() {
     let pool = HeavyPool::start().unwrap();
     let budget = MemoryBudget::new(1_000);
