@@ -64,7 +64,7 @@ const PATIENT: &str = "[context.mask]\nkeep = { turns = 2 }\npace = { batch = 10
 async fn an_overflow_of_messages_is_rescued_and_learnt_by_all() {
     for is_streamed in [false, true] {
         let (redis, upstream) = (RedisServer::start().await, upstream().await);
-        let config = format!("[store]\nurl = \"{}\"\n{PATIENT}", redis.url());
+        let config = format!("[store]\nurl = \"{}\"\ntimeout = \"10s\"\n{PATIENT}", redis.url());
         let processes = [
             Setup::new(&config).before(&upstream).start().await,
             Setup::new(&config).before(&upstream).start().await,

@@ -4,7 +4,7 @@ use crate::support::client::{CHAT, admin, exchange, get, post};
 use crate::support::reply::{Reply, edited, figure};
 use crate::support::tidegate::{Setup, Tidegate};
 use serde_json::{Value, json};
-use tidegate_testkit::{Answer, MockUpstream, RedisServer, until};
+use tidegate_testkit::{Answer, Ending, MockUpstream, RedisServer, until};
 
 /// The upstream's limit, and the tokens of a body as it counts them.
 const WINDOW: u64 = 20_000;
@@ -62,6 +62,11 @@ const PROVIDERS: [&str; 17] = [
 /// Masks nothing until it must.
 const PATIENT: &str = "[store]\nurl = \"memory:\"\n[context.mask]\npace = { batch = 1000 }\n";
 
+/// The same with a store that all processes share. A busy machine may take long to answer.
+fn shared(redis: &RedisServer) -> String {
+    PATIENT.replace("memory:\"", &format!("{}\"\ntimeout = \"10s\"", redis.url()))
+}
+
 /// An upstream with a window, which words its errors like this provider.
 async fn upstream(provider: &'static str) -> MockUpstream {
     let upstream = MockUpstream::start().await;
@@ -108,7 +113,7 @@ async fn ask_in(conversation: &str, tidegate: &Tidegate, body: &str) -> Reply {
 #[tokio::test]
 async fn the_overflow_of_every_provider_is_rescued() {
     let redis = RedisServer::start().await;
-    let config = PATIENT.replace("memory:\"", &format!("{}\"\ntimeout = \"10s\"", redis.url()));
+    let config = shared(&redis);
     for provider in PROVIDERS {
         for stream in [false, true] {
             let upstream = upstream(provider).await;
@@ -147,7 +152,7 @@ async fn the_overflow_of_every_provider_is_rescued() {
 #[tokio::test]
 async fn the_window_is_learnt_and_shared_over_redis() {
     let (redis, upstream) = (RedisServer::start().await, upstream("vllm").await);
-    let config = PATIENT.replace("memory:", &redis.url());
+    let config = shared(&redis);
     let first = Setup::new(&config).before(&upstream).start().await;
     let second = Setup::new(&config).before(&upstream).start().await;
     for tidegate in [&first, &second] {
@@ -193,15 +198,74 @@ async fn a_rescue_that_cannot_succeed_passes_the_error_byte_for_byte() {
 async fn a_second_refusal_passes() {
     let upstream = MockUpstream::start().await;
     upstream.script(|request| {
-        let used = 10 * WINDOW + tokens(&request.body);
-        let (status, body) = error("openai", used);
-        if request.body.len() < 50_000 { Answer::chat("ok") } else { Answer::json(status, body) }
+        let (status, body) = error("openai", tokens(&request.body).max(WINDOW + 1));
+        Answer::json(status, body)
     });
-    let config = &format!("{PATIENT}keep = {{ turns = 20 }}\n");
-    let tidegate = Setup::new(config).before(&upstream).start().await;
-    let reply = ask(&tidegate, &body("fresh-model", &run(60), false)).await;
-    assert_eq!(reply.status, 400);
-    assert!(upstream.requests().len() <= 2, "never more than one rescue");
+    let tidegate = Setup::new(PATIENT).before(&upstream).start().await;
+    let sent = body("fresh-model", &run(30), false);
+    let reply = ask(&tidegate, &sent).await;
+    assert_eq!(upstream.requests().len(), 2, "never more than one rescue");
+    // The first error speaks of what the client has sent.
+    assert_eq!((reply.status, reply.header("x-tidegate-rescued")), (400, None));
+    assert_eq!(reply.text(), error("openai", tokens(sent.as_bytes())).1);
+}
+
+/// What the second attempt meets. `None` in place of an answer that passes.
+#[tokio::test]
+async fn a_second_attempt_that_fails_otherwise_tells_what_a_retry_can_expect() {
+    let busy = r#"{"error":{"message":"Slow down.","type":"rate_limit_error","code":"rate_limited"}}"#;
+    for (second, passes) in [
+        (Answer::json(429, busy).header("retry-after", "7"), Some(429)),
+        (Answer::json(503, busy), Some(503)),
+        (Answer::new(200).cut_at(0, Ending::Reset), None),
+    ] {
+        let upstream = MockUpstream::start().await;
+        upstream.script(move |request| match tokens(&request.body) {
+            used @ 20_001.. => {
+                let (status, body) = error("openai", used);
+                Answer::json(status, body)
+            }
+            _ => second.clone(),
+        });
+        let tidegate = Setup::new(PATIENT).before(&upstream).start().await;
+        let sent = body("fresh-model", &run(30), false);
+        let reply = ask(&tidegate, &sent).await;
+        assert_eq!(reply.header("x-tidegate-rescued"), None);
+        match passes {
+            Some(status) => assert_eq!((reply.status, reply.text()), (status, busy.to_owned())),
+            None => {
+                assert_eq!((reply.status, reply.text()), (400, error("openai", tokens(sent.as_bytes())).1));
+            }
+        }
+        assert_eq!(reply.header("retry-after").is_some(), passes == Some(429));
+    }
+}
+
+/// Some servers find out when they have begun to answer.
+#[tokio::test]
+async fn an_overflow_at_the_beginning_of_a_stream_is_rescued() {
+    for provider in ["openai", "anthropic", "vllm", "openai-new"] {
+        let upstream = MockUpstream::start().await;
+        upstream.script(move |request| match tokens(&request.body) {
+            used @ 20_001.. => Answer::sse([error(provider, used).1]),
+            _ => Answer::chat_stream(["It ", "fits."]),
+        });
+        let tidegate = Setup::new(PATIENT).before(&upstream).start().await;
+        let reply = ask(&tidegate, &body("fresh-model", &run(30), true)).await;
+        assert_eq!(reply.status, 200, "{provider}: {}", reply.text());
+        assert_eq!(reply.header("x-tidegate-rescued"), Some("context_length_exceeded"), "{provider}");
+        assert!(
+            reply.text().contains("fits.") && !reply.text().contains("error"),
+            "{provider}: {}",
+            reply.text()
+        );
+        // One that cannot be helped passes as it came.
+        let hopeless = body("fresh-model", &[json!({"role": "user", "content": "x ".repeat(80_000)})], true);
+        let reply = ask_in("d", &tidegate, &hopeless).await;
+        let event = error(provider, tokens(hopeless.as_bytes())).1;
+        assert_eq!(reply.status, 200, "{provider}");
+        assert!(reply.text().contains(&event), "{provider}: {}", reply.text());
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod forwarded;
 mod history;
 mod native;
 mod refusals;
+mod rescue;
 mod shapes;
 mod streaming;
 

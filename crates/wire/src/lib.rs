@@ -96,7 +96,7 @@ pub use fingerprint::{Fingerprint, Fingerprinter};
 pub use measure::{Measure, Meter, Unit, words};
 pub use message::{Content, FunctionCall, MessageView, Part, ToolCall, ToolResult};
 pub use model_list::read_model_windows;
-pub use overflow::{Overflow, Used, read_overflow};
+pub use overflow::{Opening, Overflow, Used, read_opening, read_overflow};
 pub use prompt_head::extras_head;
 pub use reader::{BranchPoints, CacheLookup, ParsedMessage, ParsedRequest, Predicate, ReadOptions, Reader};
 pub use recall_offer::{RECALL_TOOL, RecallOffer};

@@ -1,10 +1,12 @@
 //! Recognises an upstream's error that says that a request is too long for its model.
 
 mod echo;
+mod opening;
 #[cfg(test)]
 mod tests;
 mod wording;
 
+pub use opening::{Opening, read_opening};
 use serde_json::Value;
 use wording::by_text;
 

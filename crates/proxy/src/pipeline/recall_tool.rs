@@ -333,7 +333,7 @@ fn without_original(call: &RecallCall, text: String) -> (String, Recalled) {
     (text.clone(), Recalled::new(call, Some(text)))
 }
 
-fn is_kind(headers: &HeaderMap, name: &[u8]) -> bool {
+pub(crate) fn is_kind(headers: &HeaderMap, name: &[u8]) -> bool {
     let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     kind.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
 }

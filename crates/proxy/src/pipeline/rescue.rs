@@ -1,7 +1,9 @@
 //! Shortens a request that the upstream refuses as too long, and sends it once more.
 //!
 //! The upstream's error names its limit, which is learnt. The turn is planned again within it: masks now, summaries inline, and
-//! truncation with a marker, as the policy allows. If that cannot make the request fit, the upstream's error passes unchanged.
+//! truncation with a marker, as the policy allows. If that cannot make the request fit, the upstream's error passes unchanged. So it does
+//! if the second attempt is too long as well or gets no answer: the first error speaks of what the client has sent. Any other error of the
+//! second attempt passes instead, because it says what a retry can expect, such as when.
 //!
 //! A request that the upstream refuses because the model's thinking in it is bound to another conversation, which an edit can make of
 //! it, is sent once more as the client sent it. Its conversation is left alone from then on.
@@ -13,25 +15,28 @@ use crate::host::windows::{LearntWindow, Source};
 use crate::observe::request::RequestObserver;
 use crate::observe::spans;
 use crate::pipeline::recall::recall;
+use crate::pipeline::recall_tool::is_kind;
 use crate::pipeline::remember::PendingTurn;
 use crate::pipeline::rewrite::{Draft, Rewritten, asks_long_window, log_mistake, rewrite};
-use crate::pipeline::send::{Forwarded, send};
+use crate::pipeline::send::{Forwarded, Unanswered, send};
 use crate::reply::headers::{figure_headers, put};
 use crate::reply::refusal::Refusal;
 use crate::transport::body::SendBody;
 use crate::transport::decode::{self, Coding};
+use crate::transport::response_body::ResponseBody;
 use crate::transport::upstream::Prepared;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, HeaderMap};
 use http::request::Parts;
 use http::{Response, StatusCode};
 use std::sync::Arc;
+use std::time::Duration;
 use tidegate_config::{OnFailure, Route};
 use tidegate_context::TurnInput;
 use tidegate_engine::{Strategy, Tokens};
 use tidegate_store::{Entries, wall_clock};
 use tidegate_telemetry::names::header;
-use tidegate_wire::{Overflow, Used, read_overflow, refuses_thinking};
+use tidegate_wire::{Opening, Overflow, Used, read_opening, read_overflow, refuses_thinking};
 use tracing::info;
 
 /// A request that was sent, with what it takes to plan it again.
@@ -64,6 +69,12 @@ enum Complaint {
     Thinking,
 }
 
+/// How long a stream is held back that shows no more than signs of life. An upstream that counts tokens does so before it answers.
+const OPENING: Duration = Duration::from_secs(1);
+
+/// A request below this fits any window.
+const SHORT: Tokens = Tokens(2_048);
+
 /// The longest error that is read.
 const MAX_ERROR: usize = 64 * 1024;
 
@@ -95,9 +106,8 @@ pub(crate) async fn rescue(
     upstream: &Arc<Prepared>,
     observer: &mut RequestObserver,
 ) -> Result<Forwarded, Refusal> {
-    let is_error = forwarded.response.status().as_u16() >= 400;
-    let Some(attempt) = attempt.filter(|_| is_error) else { return Ok(forwarded) };
-    let (mut refused, complaint) = read_error(forwarded).await;
+    let Some(attempt) = attempt else { return Ok(forwarded) };
+    let (mut refused, complaint) = read_complaint(forwarded, attempt.may_overflow(), observer).await;
     let (rewritten, reason) = match complaint {
         Some(Complaint::TooLong(overflow)) => {
             attempt.learn(&overflow, upstream).await;
@@ -134,11 +144,17 @@ pub(crate) async fn rescue(
     let worker = folder.worker.clone();
     drop(folder);
     let body = SendBody::pieces(pieces);
-    let Ok(mut answered) = send(&worker, upstream, head, body, observer, headers, Some(turn)).await else {
+    let Ok(answered) = send(&worker, upstream, head, body, observer, headers, Some(turn)).await else {
         // The second attempt has recorded the turn, so that it counts once.
         refused.turn = None;
         return Ok(refused);
     };
+    let (mut answered, complaint) = read_complaint(answered, true, observer).await;
+    // What was sent as the client sent it is answered with what the upstream says of that.
+    if complaint.is_some() && reason == CONTEXT_LENGTH_EXCEEDED {
+        refused.turn = answered.turn.take();
+        return Ok(refused);
+    }
     if answered.response.status().is_success() {
         observer.rescued(&figures);
         put(&mut answered.headers, header::RESCUED, reason);
@@ -146,13 +162,52 @@ pub(crate) async fn rescue(
     Ok(answered)
 }
 
-/// Reads an upstream's error, without taking it from the client.
-async fn read_error(forwarded: Forwarded) -> (Forwarded, Option<Complaint>) {
+/// Reads an upstream's error, without taking it from the client. The opening of a stream is held back for it if the request may be too long.
+async fn read_complaint(
+    forwarded: Forwarded,
+    may_overflow: bool,
+    observer: &mut RequestObserver,
+) -> (Forwarded, Option<Complaint>) {
     let Forwarded { response, headers, upstream, turn } = forwarded;
+    // The client may leave meanwhile.
+    let mut unanswered = Unanswered { turn, observer };
+    let is_stream = is_kind(response.headers(), b"text/event-stream");
+    let is_plain = decode::coding(response.headers()) == Coding::Identity;
+    let (response, complaint) = if response.status().as_u16() >= 400 {
+        read_error(response, upstream.idle_timeout).await
+    } else if may_overflow && is_stream && is_plain {
+        read_stream(response).await
+    } else {
+        (response, None)
+    };
+    let turn = unanswered.turn.take();
+    (Forwarded { response, headers, upstream, turn }, complaint)
+}
+
+async fn read_stream(response: Response<ResponseBody>) -> (Response<ResponseBody>, Option<Complaint>) {
     let (head, body) = response.into_parts();
-    let (body, whole) = body.peeked(MAX_ERROR, upstream.idle_timeout).await;
+    let mut opening = Opening::Undecided;
+    let body = body
+        .opened(MAX_ERROR, OPENING, |read| {
+            opening = read_opening(read);
+            opening != Opening::Undecided
+        })
+        .await;
+    let complaint = match opening {
+        Opening::Overflow(overflow) => Some(Complaint::TooLong(overflow)),
+        Opening::Answer | Opening::Undecided => None,
+    };
+    (Response::from_parts(head, body), complaint)
+}
+
+async fn read_error(
+    response: Response<ResponseBody>,
+    pause: Duration,
+) -> (Response<ResponseBody>, Option<Complaint>) {
+    let (head, body) = response.into_parts();
+    let (body, whole) = body.peeked(MAX_ERROR, pause).await;
     let complaint = whole.and_then(|whole| complaint(head.status, &head.headers, &whole));
-    (Forwarded { response: Response::from_parts(head, body), headers, upstream, turn }, complaint)
+    (Response::from_parts(head, body), complaint)
 }
 
 fn complaint(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Option<Complaint> {
@@ -205,11 +260,25 @@ impl Attempt {
         }
     }
 
+    /// Whether the route lets a request be shortened and sent once more.
+    fn is_rescued(&self) -> bool {
+        let context = &self.route().context;
+        self.input.strategy != Strategy::Passthrough && !context.observe && context.rescue
+    }
+
+    /// Whether the upstream may find the request too long.
+    fn may_overflow(&self) -> bool {
+        let can_exceed = |window| self.input.can_exceed(self.counted, self.estimated, window);
+        self.is_rescued() && self.input.window().tokens().map_or(self.counted >= SHORT, can_exceed)
+    }
+
+    fn route(&self) -> &Route {
+        &self.folder.snapshot.settings.routes[self.folder.route]
+    }
+
     /// Plans the request again. `None` if it cannot be made to fit.
     async fn shortened(&self, overflow: &Overflow) -> Option<Rewritten> {
-        let route: &Route = &self.folder.snapshot.settings.routes[self.folder.route];
-        let is_edited = self.input.strategy != Strategy::Passthrough && !route.context.observe;
-        if !is_edited || !route.context.rescue {
+        if !self.is_rescued() {
             return None;
         }
         for ceiling in self.ceilings(overflow) {

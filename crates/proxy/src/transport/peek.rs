@@ -28,9 +28,14 @@ enum End {
     Broken(BoxError),
 }
 
-/// Reads up to `limit` bytes. Returns the body, to be relayed unchanged, and its bytes if it was complete within that and no pause
-/// was longer than `pause`.
-pub(crate) async fn peek(mut body: UnreadBody, limit: usize, pause: Duration) -> (PeekedBody, Option<Bytes>) {
+/// Reads up to `limit` bytes, or until what has been read is `enough`. Returns the body, to be relayed unchanged, and its bytes if it was
+/// complete within that and no pause was longer than `pause`.
+pub(crate) async fn peek(
+    mut body: UnreadBody,
+    limit: usize,
+    pause: Duration,
+    mut enough: impl FnMut(&[u8]) -> bool,
+) -> (PeekedBody, Option<Bytes>) {
     let (mut read, mut bytes) = (VecDeque::new(), BytesMut::new());
     let size_hint = body.size_hint();
     let end = loop {
@@ -46,7 +51,7 @@ pub(crate) async fn peek(mut body: UnreadBody, limit: usize, pause: Duration) ->
             Ok(None) => break Some(End::Complete),
             Err(_) => break None,
         }
-        if bytes.len() > limit {
+        if bytes.len() > limit || enough(&bytes) {
             break None;
         }
     };

@@ -26,8 +26,18 @@ impl ResponseBody {
     /// Reads up to `limit` bytes ahead. Returns the body, to be relayed unchanged, and its bytes if it was complete within that and
     /// no pause was longer than `pause`.
     pub(crate) async fn peeked(self, limit: usize, pause: Duration) -> (ResponseBody, Option<Bytes>) {
-        let (peeked, whole) = peek(Box::new(self), limit, pause).await;
+        let (peeked, whole) = peek(Box::new(self), limit, pause, |_| false).await;
         (ResponseBody::Peeked(peeked), whole)
+    }
+
+    /// Reads ahead until what has been read is `enough`, up to `limit` bytes and no longer than the first pause of this length.
+    pub(crate) async fn opened(
+        self,
+        limit: usize,
+        pause: Duration,
+        enough: impl FnMut(&[u8]) -> bool,
+    ) -> ResponseBody {
+        ResponseBody::Peeked(peek(Box::new(self), limit, pause, enough).await.0)
     }
 
     /// Returns the connection of a response that has switched protocols, and what has arrived on it.
