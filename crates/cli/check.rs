@@ -52,7 +52,7 @@ fn report(settings: &Settings, args: &CheckArgs) -> anyhow::Result<String> {
     for warning in settings.warnings.iter().chain(&costs).chain(&limits) {
         let _ = writeln!(out, "warning: {warning}");
     }
-    for note in templates::notes(&routes) {
+    for note in cost::notes(settings).into_iter().chain(templates::notes(&routes)) {
         let _ = writeln!(out, "note: {note}");
     }
     Ok(out)

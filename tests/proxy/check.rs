@@ -225,3 +225,17 @@ async fn a_profile_that_is_uncommented_in_the_starter_file_takes_effect() {
     let full = fs::read_to_string(directory.path().join("all.toml")).unwrap();
     assert_eq!(full, fs::read_to_string(reference).unwrap());
 }
+
+#[tokio::test]
+async fn check_notes_a_missing_price_of_cached_input() {
+    let note = "note: `[models.\"mine\"]` has no `cached_input`";
+    let mine = "[models.mine]\ninput = 1.0\noutput = 2.0\n";
+    let output = check(mine, &[], &[]).await;
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(output.out.contains(note), "{}", output.out);
+    for known in ["cached_input = 1.0\n", "cached_input = 0.1\n", "cache = \"none\"\n"] {
+        let output = check(&format!("{mine}{known}"), &[], &[]).await;
+        assert!(output.code == Some(0) && !output.out.contains("cached_input`;"), "{known}{}", output.out);
+        assert!(!output.out.contains(note), "{known}{}", output.out);
+    }
+}

@@ -165,7 +165,7 @@ async fn every_profile_with_client_side_history_matches_the_proxy() {
         [("agent", 16_384), ("budgeted-chat", 16_384), ("story", 22_000), ("assistant", 16_384)]
     {
         let context = format!(
-            "[context]\nprofile = \"{profile}\"\n[context.budget]\nfallback_window = {window}\n[models.harbour-1]\ninput = 1.0\noutput = 2.0\n"
+            "[context]\nprofile = \"{profile}\"\n[context.budget]\nfallback_window = {window}\n[models.harbour-1]\ninput = 1.0\ncached_input = 1.0\noutput = 2.0\n"
         );
         // An unknown model has the fallback window.
         let lines: Vec<String> = runs(24, 3).iter().map(|line| line.replace("gpt-4o", "harbour-1")).collect();

@@ -1,8 +1,8 @@
 //! Finds routes whose policy costs more than it saves.
 
 use crate::demo::cached_recording;
-use tidegate_config::{Route, Settings};
-use tidegate_engine::Strategy;
+use tidegate_config::{ModelSettings, Route, Settings};
+use tidegate_engine::{CacheKind, Strategy};
 use tidegate_replay::{Defaults, InputLine, Kind, Policy, Regime, Setup, Stage};
 
 /// A policy may cost this much more than raw before it is worth a warning: a cache is never used perfectly.
@@ -23,6 +23,22 @@ pub(super) fn warnings(settings: &Settings, routes: &[&Route]) -> Vec<String> {
         .filter(|route| route.context.strategy != Strategy::Passthrough)
         .filter_map(|route| warning(settings, route))
         .collect()
+}
+
+/// Names the models whose price of cached input is missing.
+pub(super) fn notes(settings: &Settings) -> Vec<String> {
+    let is_silent = |model: &ModelSettings| {
+        model.input.is_some() && model.cached_input.is_none() && model.cache != Some(CacheKind::None)
+    };
+    let silent = settings.models.iter().filter(|(_, model)| is_silent(model));
+    let note = |name: &String| {
+        format!(
+            "`[models.\"{name}\"]` has no `cached_input`: masking and folding are paced as if cached input cost a tenth of `input`, so that \
+             they do not cost more than they save, and costs are reported without a discount\n  hint: set `cached_input`; without a \
+             discount, it is the same as `input`"
+        )
+    };
+    silent.map(|(name, _)| note(name)).collect()
 }
 
 fn warning(settings: &Settings, route: &Route) -> Option<String> {

@@ -112,7 +112,7 @@ fn masks(pace: Pace, model: &Model) -> &'static [&'static str] {
 /// Whether cached input costs less than fresh, as is assumed where prices are unknown. Where it does not, there is nothing to break
 /// even with.
 fn has_discount(model: &Model) -> bool {
-    model.prices.is_none_or(|prices| prices.cached() < prices.input)
+    model.prices.is_none_or(|prices| prices.lowest_cached() < prices.input)
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ const LONG: Duration = Duration::from_secs(60 * 60);
 impl TurnInput {
     /// The prices that break-even weighs, and the time for which a cache stays warm.
     ///
-    /// For an unknown model a discount on cached input is assumed: nearly all providers give one, and overlooking it makes masking cost
-    /// more than it saves, while assuming it only delays masking.
+    /// Where nobody says what cached input costs, a discount is assumed: nearly all providers give one, and overlooking it makes masking
+    /// cost more than it saves, while assuming it only delays masking.
     pub(crate) fn economy(&self, chat: &ParsedRequest) -> CachePricing {
         if !self.is_cached(chat) {
             return CachePricing::WITHOUT_CACHE;
@@ -22,12 +22,12 @@ impl TurnInput {
         let cache_life = u64::try_from(self.cache_life(chat).as_millis()).unwrap_or(u64::MAX);
         let (write, cached) = match self.prices(chat) {
             Some(prices) if prices.input > 0.0 => {
-                (prices.written() / prices.input, prices.cached() / prices.input)
+                (prices.written() / prices.input, prices.lowest_cached() / prices.input)
             }
             // What a free model reads again costs nothing.
             Some(_) => (1.0, 1.0),
-            None if self.is_cached_for_long(chat) => (Prices::LONG_WRITE, 0.1),
-            None => (1.0, 0.1),
+            None if self.is_cached_for_long(chat) => (Prices::LONG_WRITE, Prices::USUAL_DISCOUNT),
+            None => (1.0, Prices::USUAL_DISCOUNT),
         };
         CachePricing { write, cached, cache_life }
     }

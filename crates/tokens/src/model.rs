@@ -123,7 +123,7 @@ pub enum Fit {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
     pub input: f64,
-    /// Input read from the prompt cache; `None` if there is no discount.
+    /// Input read from the prompt cache; `None` if nobody says. Then it is billed like any other.
     pub cached_input: Option<f64>,
     /// Input written to the prompt cache; `None` if there is no surcharge.
     pub cache_write: Option<f64>,
@@ -145,6 +145,16 @@ impl Prices {
     #[must_use]
     pub fn cached(&self) -> f64 {
         self.cached_input.unwrap_or(self.input)
+    }
+
+    /// The discount to assume where nobody says: what most providers give.
+    pub const USUAL_DISCOUNT: f64 = 0.1;
+
+    /// The price of input that is in the prompt cache, for decisions. Overlooking a discount makes an edit cost more than it saves, while
+    /// assuming one only delays it.
+    #[must_use]
+    pub fn lowest_cached(&self) -> f64 {
+        self.cached_input.unwrap_or(self.input * Prices::USUAL_DISCOUNT)
     }
 
     /// The price of input that is not in the prompt cache.
@@ -298,6 +308,15 @@ mod tests {
         }
         let configured = Model { window: ContextWindow::Configured(Tokens(9)), ..model };
         assert_eq!(configured.window_at("127.0.0.1:80"), ContextWindow::Configured(Tokens(9)));
+    }
+
+    #[test]
+    fn a_discount_that_nobody_denies_is_assumed_for_decisions() {
+        assert_eq!((PRICES.cached(), PRICES.lowest_cached()), (0.5, 0.5));
+        let silent = Prices { cached_input: None, ..PRICES };
+        assert_eq!((silent.cached(), silent.lowest_cached()), (2.0, 0.2));
+        let none = Prices { cached_input: Some(2.0), ..PRICES };
+        assert_eq!((none.cached(), none.lowest_cached()), (2.0, 2.0));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::support::within;
 use serde_json::{Value, json};
 
 /// A provider without a discount on cached input. There the profile masks at every turn, as the document says.
-pub(crate) const NO_CACHE: &str = "[models.\"gpt-4o\"]\ninput = 2.5\noutput = 10.0\n";
+pub(crate) const NO_CACHE: &str = "[models.\"gpt-4o\"]\ninput = 2.5\ncached_input = 2.5\noutput = 10.0\n";
 
 pub(crate) const PLACEHOLDER: &str = "[OMITTED_OBSERVATION: too old; available in memory store]";
 

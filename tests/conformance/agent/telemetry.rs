@@ -31,7 +31,7 @@ fn usage(prompt: u64, completion: u64) -> Answer {
 
 #[tokio::test]
 async fn masking_is_reported_in_headers_and_metrics() {
-    let prices = "[models.\"gpt-4o\"]\ninput = 2.0\noutput = 8.0\n";
+    let prices = "[models.\"gpt-4o\"]\ninput = 2.0\ncached_input = 2.0\noutput = 8.0\n";
     let scene = Scene::start("agent", prices).await;
     scene.upstream.answer(usage(1_000, 500));
     let (mut before, mut after) = (0, 0);
