@@ -61,8 +61,9 @@ impl SharedHistory {
             }
             if minute > self.saved {
                 self.saved = minute;
-                // The overview ends there. Facts expire, but much later.
-                conversations.forget(&topic(minute.saturating_sub(COARSE_STEP * (COARSE_STEPS + 1)))).await?;
+                // The overview ends there. Facts expire, but much later, so it does not matter if this fails.
+                let oldest = minute.saturating_sub(COARSE_STEP * (COARSE_STEPS + 1));
+                let _ = conversations.forget(&topic(oldest)).await;
             }
         }
         Ok(())
