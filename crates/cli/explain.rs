@@ -141,8 +141,9 @@ fn invalid_body(name: &str, body: &[u8], error: &Unreadable) -> anyhow::Result<E
         return Ok(Exit::Refused);
     }
     bail!(
-        "{name}: not the body of a chat completion: {error}{}\n  \
+        "{name}: not the body of {}: {error}{}\n  \
          hint: expected something like {EXAMPLE}; the proxy would forward this body unchanged",
+        Dialect::of_body(body).noun(),
         place(body, error)
     )
 }

@@ -11,6 +11,21 @@ async fn a_request_over_its_budget_is_refused() {
     let tidegate = Tidegate::start(config, &upstream).await;
     let reply = exchange(tidegate.address, post(RESPONSES, &HEADERS, conversation(3, 0))).await;
     assert_eq!((reply.status, reply.error_code().as_str()), (422, "context_budget_exceeded"));
+    // Nothing can be masked, so a shorter answer is the advice, in the API's own words.
+    let long = format!(r#"{{"model":"m","input":"{}"}}"#, "the tide ".repeat(400));
+    let reply = exchange(tidegate.address, post(RESPONSES, &HEADERS, long)).await;
+    assert_eq!(reply.status, 422);
+    assert!(reply.text().contains("(`max_output_tokens`)"), "{}", reply.text());
+}
+
+#[tokio::test]
+async fn an_unreadable_request_is_refused_in_the_words_of_its_api() {
+    let upstream = upstream().await;
+    let tidegate = Tidegate::start("[context.limits]\nmax_turns = 5\n", &upstream).await;
+    let reply = exchange(tidegate.address, post(RESPONSES, &HEADERS, r#"{"model":"m","input":[5]}"#)).await;
+    assert_eq!((reply.status, reply.error_code().as_str()), (400, "unreadable_request"));
+    let text = reply.text();
+    assert!(text.contains("read as a response") && text.contains("Send `input`"), "{text}");
 }
 
 #[tokio::test]

@@ -79,7 +79,7 @@ pub(crate) async fn read_body<B: Body<Data = Bytes>>(
         // Only the position: the parser's own message may quote the request.
         let (line, column) = (error.line(), error.column());
         ApiError::InvalidRequest(format!(
-            "line {line}, column {column}: expected `{{\"request\": …}}`, where the request is the body of a chat completion, \
+            "line {line}, column {column}: expected `{{\"request\": …}}`, where the request is the body of a chat completion, a message or a response, \
              with `route`, `strategy` and `policy` as optional strings"
         ))
     })
@@ -163,7 +163,8 @@ impl ExplanationPage {
 
 fn invalid_request(body: &[u8], error: &Unreadable) -> ApiError {
     ApiError::InvalidRequest(format!(
-        "`request` is not the body of a chat completion: {error}{}",
+        "`request` is not the body of {}: {error}{}",
+        Dialect::of_body(body).noun(),
         place(body, error)
     ))
 }

@@ -289,5 +289,6 @@ fn hint(case: &Case<'_>) -> String {
         None => "or set the model's real window in `[models.\"NAME\"] window = …`",
     };
     let keep = if case.request.strategy.masks() { " keep less unmasked (`context.mask.keep`)," } else { "" };
-    format!("it is {over} tokens over: send less, request a shorter response (`max_tokens`),{keep} {window}")
+    let limit = case.request.outline.dialect.output_limit_key();
+    format!("it is {over} tokens over: send less, request a shorter response (`{limit}`),{keep} {window}")
 }

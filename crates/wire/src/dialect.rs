@@ -122,6 +122,25 @@ impl Dialect {
         }
     }
 
+    /// What a request of this API asks for, with an article.
+    #[must_use]
+    pub fn noun(self) -> &'static str {
+        match self {
+            Dialect::Chat => "a chat completion",
+            Dialect::Messages => "a message",
+            Dialect::Responses => "a response",
+        }
+    }
+
+    /// The member of the body that limits the answer.
+    #[must_use]
+    pub fn output_limit_key(self) -> &'static str {
+        match self {
+            Dialect::Chat | Dialect::Messages => "max_tokens",
+            Dialect::Responses => "max_output_tokens",
+        }
+    }
+
     /// Whether a text can stand in place of the messages: the only one, a user's.
     pub(crate) fn takes_text(self) -> bool {
         match self {

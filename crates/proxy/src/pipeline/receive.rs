@@ -130,6 +130,16 @@ pub(crate) fn names_deployment(path: &str) -> bool {
     path.starts_with("/openai/v1/")
 }
 
+impl From<&UploadError> for Refusal {
+    fn from(error: &UploadError) -> Refusal {
+        match error {
+            UploadError::Stalled => Refusal::BodyTooSlow,
+            UploadError::Malformed => Refusal::BodyBroken,
+            UploadError::Gone => Refusal::ClientLeft,
+        }
+    }
+}
+
 fn outline(
     reader: &Reader,
     dialect: Dialect,

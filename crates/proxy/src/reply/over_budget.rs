@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use tidegate_context::Figures;
 use tidegate_engine::{Budget, ContextWindow, Tokens};
+use tidegate_wire::Dialect;
 
 /// Says how far a request is over its limit, where the limit comes from, and what to do.
-pub(crate) fn message(figures: &Figures) -> String {
+pub(crate) fn message(dialect: Dialect, figures: &Figures) -> String {
     let Figures { before, after, budget, masked, postponed, .. } = *figures;
     let mut text = format!("The request needs {after} input tokens");
     if masked > 0 {
@@ -16,7 +17,7 @@ pub(crate) fn message(figures: &Figures) -> String {
     text.push_str(source(budget.window));
     text.push_str(" Shorten the input, start a new conversation, ");
     if masked == 0 && postponed == 0 {
-        text.push_str("ask for a shorter answer (`max_tokens`), ");
+        let _ = write!(text, "ask for a shorter answer (`{}`), ", dialect.output_limit_key());
     } else {
         text.push_str("keep fewer turns unmasked (`context.mask.keep`), ");
     }

@@ -3,7 +3,6 @@
 use crate::reply::headers::{figure_headers, put};
 use crate::reply::upstream_failure::UpstreamFailure;
 use crate::reply::{over_budget, policy_code};
-use crate::transport::body::UploadError;
 use crate::transport::framing::Violation;
 use crate::transport::origin::Foreign;
 use crate::transport::overload::Limit;
@@ -140,7 +139,7 @@ impl Refusal {
         }
     }
 
-    fn message(&self) -> String {
+    fn message(&self, dialect: Dialect) -> String {
         match self {
             Refusal::Framing(Violation::Malformed(rule)) => {
                 format!("The request is not valid HTTP/1.1: {rule}.")
@@ -210,7 +209,7 @@ impl Refusal {
                     "The header `x-tidegate-strategy` names an unknown strategy; expected one of: {known}."
                 )
             }
-            Refusal::OverBudget(figures) => over_budget::message(figures),
+            Refusal::OverBudget(figures) => over_budget::message(dialect, figures),
             Refusal::NoConversation { header } => format!(
                 "This route keeps the history of conversations (`context.history = \"proxy\"`), so each request must say which one it \
                  continues, in the header `{header}`."
@@ -249,10 +248,12 @@ impl Refusal {
             Refusal::Busy => "Another request of this conversation is still running. Turns of a conversation whose history is kept \
                               here run one after another (`conversation.turn_timeout`). Try again when it has ended."
                 .to_owned(),
-            Refusal::Unreadable => "The request cannot be read as a chat completion, and this route has limits or keeps the history, \
-                                    which it could not do for a request that it cannot read. Send `messages` as JSON in UTF-8, each \
-                                    key once."
-                .to_owned(),
+            Refusal::Unreadable => format!(
+                "The request cannot be read as {}, and this route has limits or keeps the history, which it could not do for a request \
+                 that it cannot read. Send `{}` as JSON in UTF-8, each key once.",
+                dialect.noun(),
+                dialect.messages_key()
+            ),
             Refusal::Internal => "Tidegate failed to prepare this request, and cannot forward it as it is, because its route has \
                                   limits or keeps the history. The log says what happened."
                 .to_owned(),
@@ -318,22 +319,12 @@ fn usd(nano: u64) -> String {
     if amount >= 0.01 { format!("${amount:.2}") } else { format!("${amount:.6}") }
 }
 
-impl From<&UploadError> for Refusal {
-    fn from(error: &UploadError) -> Refusal {
-        match error {
-            UploadError::Stalled => Refusal::BodyTooSlow,
-            UploadError::Malformed => Refusal::BodyBroken,
-            UploadError::Gone => Refusal::ClientLeft,
-        }
-    }
-}
-
 /// The response to a refused request, in the dialect's own error shape.
 pub(crate) fn refuse(dialect: Dialect, refusal: &Refusal) -> Response<Bytes> {
     let (status, code) = refusal.parts();
     // Each API has its own name for what is too long.
     let param = refusal.param().map(|param| if param == "messages" { dialect.messages_key() } else { param });
-    let body = dialect.error_body(&refusal.message(), refusal.kind(), param, code);
+    let body = dialect.error_body(&refusal.message(dialect), refusal.kind(), param, code);
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
     let headers = response.headers_mut();
