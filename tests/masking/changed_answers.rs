@@ -24,9 +24,13 @@ fn requests(changed: usize, addition: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn they_are_masked_no_more_often_than_with_a_name() {
-    for (changed, addition) in
-        [(0, ""), (1, " \n\n"), (1, "<think>The tide rises.</think>"), (2, "<think>It falls.</think>")]
-    {
+    for (changed, addition) in [
+        (0, ""),
+        (1, " \n\n"),
+        (1, "<think>The tide rises.</think>"),
+        (2, "<think>It falls.</think>"),
+        (3, "<think>It is slack.</think>"),
+    ] {
         let mut runs = Vec::new();
         for name in [&[("x-conversation-id", "named")][..], &[]] {
             let upstream = MockUpstream::start().await;

@@ -5,6 +5,7 @@ mod calibration;
 mod calibration_shared;
 mod changed_answers;
 mod conversations;
+mod habits;
 mod hostile;
 mod latency;
 mod limits;

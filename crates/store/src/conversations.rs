@@ -11,7 +11,7 @@ mod operator;
 mod tests;
 mod turn_lease;
 
-pub use branch::{Branch, BranchNote};
+pub use branch::{Anchor, Branch, BranchNote, BranchState};
 pub use folding::FoldLease;
 pub use history::{History, Records};
 pub use log::{Log, LogRoom, NewTurn, NotKept};

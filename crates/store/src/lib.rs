@@ -42,8 +42,8 @@ mod seal;
 mod store;
 
 pub use conversations::{
-    Branch, BranchNote, Conversations, Entries, FoldLease, History, Log, LogRoom, NewTurn, NoTurn, NotKept,
-    Options, Pinned, Records, Timeline, TurnLease,
+    Anchor, Branch, BranchNote, BranchState, Conversations, Entries, FoldLease, History, Log, LogRoom,
+    NewTurn, NoTurn, NotKept, Options, Pinned, Records, Timeline, TurnLease,
 };
 pub use degraded::Degraded;
 pub use embedded::EmbeddedStore;

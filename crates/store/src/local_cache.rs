@@ -245,6 +245,14 @@ impl LocalCache {
 }
 
 impl CachedConversation {
+    pub(crate) fn pinned(&self) -> Option<&str> {
+        self.pinned.as_deref()
+    }
+
+    pub(crate) fn waypoints(&self) -> &[Waypoint] {
+        self.memory.waypoints()
+    }
+
     pub(crate) fn recalled(&self, degraded: Option<Degraded>) -> Recalled {
         let CachedConversation { generation, memory, unsaved, folds, pinned, .. } = self.clone();
         Recalled { generation, memory, folds, pinned, unsaved, degraded, is_unavailable: false }

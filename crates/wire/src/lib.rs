@@ -45,6 +45,7 @@
 //! ```
 
 mod answer;
+mod branch_points;
 mod chat;
 mod content_pieces;
 mod cursor;
@@ -84,6 +85,7 @@ mod text;
 mod unreadable;
 
 pub use answer::{Answer, AnswerCall, Usage};
+pub use branch_points::{Anchor, BranchPoints};
 pub use chat::{Asked, CallBeside, RecallAnswer, RecallCall, RecallStream};
 pub use dialect::{Dialect, OwnRole};
 pub use digest::chain;
@@ -98,7 +100,7 @@ pub use message::{Content, FunctionCall, MessageView, Part, ToolCall, ToolResult
 pub use model_list::read_model_windows;
 pub use overflow::{Opening, Overflow, Used, read_opening, read_overflow};
 pub use prompt_head::extras_head;
-pub use reader::{BranchPoints, CacheLookup, ParsedMessage, ParsedRequest, Predicate, ReadOptions, Reader};
+pub use reader::{CacheLookup, ParsedMessage, ParsedRequest, Predicate, ReadOptions, Reader};
 pub use recall_offer::{RECALL_TOOL, RecallOffer};
 pub use refused_thinking::refuses_thinking;
 pub use session::Session;

@@ -6,18 +6,17 @@ use crate::substitute::text_spans;
 use crate::substitute_cache::{SubstituteCache, SubstituteRequest};
 use crate::{
     Content, Dialect, ExtraKind, Fingerprint, Fingerprinter, Measure, MessageFacts, MessageView, Meter,
-    Outline, Part, Results, Shortening, Span, Substitutes, Terms, TextSpan, Unreadable, chain,
+    Outline, Part, Results, Shortening, Span, Substitutes, Terms, TextSpan, Unreadable,
     split_and_fingerprint, split_envelope,
 };
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use smallvec::SmallVec;
 use std::borrow::Borrow;
-use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use tidegate_engine::{CacheKey, Digest, Kind, Message, Role, Tokens};
+use tidegate_engine::{CacheKey, Kind, Message, Role, Tokens};
 use tidegate_tokens::chat::REPLY_PRIMING;
 use tidegate_tokens::{Encoding, count, tools_tokens};
 
@@ -41,22 +40,6 @@ pub struct Reader {
     counts: Cache<(Fingerprint, u64), Tokens>,
     hasher: RandomState,
 }
-
-/// Digests at the places of a request where an earlier request of the same conversation may have ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BranchPoints {
-    /// At the first message.
-    pub opening: Digest,
-    /// At the last message.
-    pub end: Digest,
-    /// At the messages before the last answers, the newest first: there the requests ended that were answered.
-    pub before_answers: Vec<Digest>,
-    /// At the last answers, the newest first: up to there a client does not change its messages any more.
-    pub answers: Vec<Digest>,
-}
-
-/// How many answers back an earlier request is looked for.
-const MAX_ANSWERS: usize = 4;
 
 /// What is cached about one message.
 #[derive(Debug)]
@@ -221,36 +204,6 @@ impl Reader {
         let messages = outline.messages.iter().zip(&outline.fingerprints);
         let unread = messages.filter(|(_, print)| self.gist.get(&(**print, outline.dialect)).is_none());
         unread.map(|(span, _)| span.len()).sum()
-    }
-
-    /// Returns the digests by which a conversation is recognised from its content. `None` if it has no messages besides
-    /// instructions, or cannot be read.
-    #[must_use]
-    pub fn branch_points(&self, body: &[u8], outline: &Outline) -> Option<BranchPoints> {
-        let (mut opening, mut digest) = (None, Digest::default());
-        let (mut before_answers, mut answers) = (VecDeque::new(), VecDeque::new());
-        for (role, canonical) in self.gists(body, outline)? {
-            if role.is_instruction() {
-                continue;
-            }
-            let before = digest;
-            digest = chain(before, &canonical);
-            if role == Role::Assistant {
-                if opening.is_some() {
-                    before_answers.push_front(before);
-                }
-                answers.push_front(digest);
-                before_answers.truncate(MAX_ANSWERS);
-                answers.truncate(MAX_ANSWERS);
-            }
-            opening.get_or_insert(digest);
-        }
-        Some(BranchPoints {
-            opening: opening?,
-            end: digest,
-            before_answers: before_answers.into(),
-            answers: answers.into(),
-        })
     }
 
     /// The role of each message, and the hash of what it says. `None` if one cannot be read.

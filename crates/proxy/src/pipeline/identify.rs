@@ -11,13 +11,10 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use tidegate_config::{Anonymous, Conversation};
 use tidegate_engine::Digest;
-use tidegate_store::{Branch, BranchNote, ConversationKey};
+use tidegate_store::{Anchor, Branch, BranchNote, ConversationKey};
 use tidegate_wire::{BranchPoints, Outline, Session};
 
 const MAX_LENGTH: usize = 128;
-
-/// How many answers a client may change when it sends them again: some trim the last one, and some send the reasoning of the last two.
-const ANCHOR: usize = 2;
 
 /// Identifies the conversation that a request continues: the one that its header names, else the one of the session that the client
 /// names anyway, else the one of this tenant with the same content (`points`). Returns `None` for a request without any of them, and for
@@ -66,14 +63,17 @@ pub(crate) fn identify(
             |kind: &[u8], digests: &[Digest]| digests.iter().map(|digest| key(kind, &digest.0)).collect();
         let mut own: Vec<ConversationKey> = all(b"branch", &[points.end]);
         own.extend(points.answers.first().map(|answer| key(b"stem", &answer.0)));
-        let anchors = points.answers.get(ANCHOR..).unwrap_or_default();
+        let anchor = |anchor: &tidegate_wire::Anchor| Anchor {
+            key: key(b"anchor", &anchor.digest.0),
+            distance: anchor.distance,
+        };
         let branch = Branch {
             own,
-            own_anchor: anchors.first().map(|answer| key(b"anchor", &answer.0)),
             previous: all(b"branch", &points.before_answers),
             stems: all(b"stem", &points.answers),
-            anchors: all(b"anchor", anchors),
+            anchors: points.anchors.iter().map(anchor).collect(),
             note: BranchNote::default(),
+            is_changed: false,
         };
         let key = key(b"opening", &points.opening.0);
         let name = format!("auto-{}", short(&key));
@@ -179,7 +179,13 @@ mod tests {
 
     fn points() -> BranchPoints {
         let digest = Digest([2; 32]);
-        BranchPoints { opening: digest, end: digest, before_answers: vec![], answers: vec![] }
+        BranchPoints {
+            opening: digest,
+            end: digest,
+            before_answers: vec![],
+            answers: vec![],
+            anchors: vec![],
+        }
     }
 
     fn noted() -> Vec<Session> {

@@ -5,7 +5,7 @@ use crate::observe::request::RequestObserver;
 use crate::pipeline::rewrite::Rewritten;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
-use tidegate_store::{Branch, BranchNote, Degraded, StoredFold};
+use tidegate_store::{Branch, BranchNote, BranchState, Degraded, StoredFold};
 use tokio::task::JoinHandle;
 
 /// What the end of the answer waits for: the decision and the new messages.
@@ -23,14 +23,18 @@ impl JournalWrite {
         observer: &RequestObserver,
     ) -> JournalWrite {
         let entries = std::mem::take(&mut rewritten.entries);
-        let Rewritten { input, outcome, is_store_unavailable, carried, .. } = rewritten;
+        let Rewritten { input, outcome, is_store_unavailable, carried, others, .. } = rewritten;
         let conversations = &folder.worker.gateway.conversations;
         let Some(identity) = &folder.identity else { return JournalWrite::Done(Ok(())) };
+        let state = |waypoint, note| {
+            let (others, fold) = (others.clone(), carried.clone());
+            BranchState { waypoint, others, fold, note }
+        };
         if *is_store_unavailable {
             // The request has waited for the store once already, which is as long as it may.
             match (entries.waypoint, &identity.branch) {
-                (Some(waypoint), Some(branch)) => {
-                    conversations.keep_branch_locally(branch, waypoint, branch.note);
+                (waypoint @ Some(_), Some(branch)) => {
+                    conversations.keep_branch_locally(branch, &state(waypoint, branch.note));
                 }
                 (Some(waypoint), None) => {
                     conversations.keep_locally(identity.key, entries.generation, waypoint);
@@ -45,7 +49,7 @@ impl JournalWrite {
         let (conversations, key) = (conversations.clone(), identity.key);
         let branch = identity.branch.as_ref().map(|branch| {
             let note = branch_note(branch, carried.as_ref(), outcome.deferred.is_some());
-            (branch.clone(), entries.waypoint.clone(), carried.clone(), note)
+            (branch.clone(), state(entries.waypoint.clone(), note))
         });
         // The messages are slices of the body, which may be released otherwise when the answer begins.
         let kept = if entries.messages.is_empty() { 0 } else { input.body.len() };
@@ -55,9 +59,7 @@ impl JournalWrite {
             drop(charge);
             match branch {
                 // Only now: the messages up to a waypoint must be recorded.
-                Some((branch, waypoint, fold, note)) => {
-                    conversations.save_branch(&branch, waypoint, fold, note).await
-                }
+                Some((branch, state)) => conversations.save_branch(&branch, state).await,
                 None => Ok(()),
             }
         };

@@ -1,4 +1,5 @@
-//! Recalls what is known of a conversation: one round trip to the store, with a deadline. It cannot fail; it degrades.
+//! Recalls what is known of a conversation, with deadlines: in one round trip to the store, unless a conversation without a name has to be
+//! looked for. It cannot fail; it degrades.
 
 use crate::host::identity::Identity;
 use crate::host::shared::Gateway;
@@ -14,11 +15,7 @@ pub(crate) async fn recall(
 ) -> Result<Recalled, Refusal> {
     let Some(identity) = identity else { return Ok(Recalled::default()) };
     let recalled = match &mut identity.branch {
-        Some(branch) => {
-            let (recalled, note) = gateway.conversations.recall_branch(identity.key, branch).await;
-            branch.note = note;
-            recalled
-        }
+        Some(branch) => gateway.conversations.recall_branch(identity.key, branch).await,
         None => gateway.conversations.recall(identity.key).await,
     };
     match (recalled.degraded, on_failure) {

@@ -53,6 +53,8 @@ pub(crate) struct Rewritten {
     pub(crate) generation: Generation,
     /// The summary in use, if the conversation is recognised by its content: it moves on with the branch.
     pub(crate) carried: Option<StoredFold>,
+    /// So does what was last decided for other models.
+    pub(crate) others: Vec<Waypoint>,
     /// Where the history is ours to keep.
     pub(crate) held: Option<HeldTurn>,
     /// Whether the store could not be asked for this conversation.
@@ -154,6 +156,7 @@ pub(crate) async fn rewrite(
             entries,
             generation,
             carried: None,
+            others: Vec::new(),
             held,
             is_store_unavailable,
         });
@@ -162,6 +165,9 @@ pub(crate) async fn rewrite(
     let waypoint = outcome.assessment.decision.waypoint.as_ref();
     let used = waypoint.and_then(|waypoint| waypoint.fold).filter(|_| is_branch);
     let carried = used.and_then(|covers| recalled.fold(covers).cloned());
+    let others =
+        waypoint.filter(|_| is_branch).map(|waypoint| recalled.memory.of_other_models(waypoint.cache));
+    let others = others.unwrap_or_default();
     let entries = if outcome.ending == Ending::Forward {
         let waypoint = outcome.assessment.decision.waypoint.take();
         entries(folder, &input, recalled, &outcome.assessment.chat, waypoint).await?
@@ -176,6 +182,7 @@ pub(crate) async fn rewrite(
         entries,
         generation,
         carried,
+        others,
         held: None,
         is_store_unavailable,
     })

@@ -17,15 +17,35 @@ use tokio::task::JoinSet;
 pub struct Branch {
     /// Where this request stores its state.
     pub own: Vec<ConversationKey>,
-    /// Where it stores its decisions alone, for clients that change their last answers: strangers may have the same beginning.
-    pub own_anchor: Option<ConversationKey>,
     /// Where the state of the previous request may be, the most likely first.
     pub previous: Vec<ConversationKey>,
     /// The same for clients that have changed the end of that request since.
     pub stems: Vec<ConversationKey>,
-    /// Where there may be decisions for clients that have changed the last answers of that request since.
-    pub anchors: Vec<ConversationKey>,
+    /// Where there may be decisions for clients that have changed the last answers of that request since, the nearest first. Some are the
+    /// request's own. Only decisions are stored there: strangers may have the same beginning.
+    pub anchors: Vec<Anchor>,
     /// What rides on the state of the previous request.
+    pub note: BranchNote,
+    /// Whether the client has changed more than its last answers since, and will need far anchors again if it does that every time.
+    pub is_changed: bool,
+}
+
+/// A place at an earlier answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    pub key: ConversationKey,
+    /// About how many answers back it is, if the request stores its decisions there.
+    pub distance: Option<u32>,
+}
+
+/// What a request stores for the next one of its branch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BranchState {
+    pub waypoint: Option<Waypoint>,
+    /// What was last decided for other models, which the branch may come back to.
+    pub others: Vec<Waypoint>,
+    /// The summary in use, so that the next request finds all of it in one place.
+    pub fold: Option<StoredFold>,
     pub note: BranchNote,
 }
 
@@ -45,13 +65,9 @@ pub struct BranchNote {
 const GENERATION: Generation = Generation(0);
 
 impl Conversations {
-    /// Recalls what was decided for the previous request of a branch, and what rides on it. `records` is where the conversation is
-    /// recorded.
-    pub async fn recall_branch(
-        self: &Arc<Self>,
-        records: ConversationKey,
-        branch: &Branch,
-    ) -> (Recalled, BranchNote) {
+    /// Recalls what was decided for the previous request of a branch, and notes in the branch what rides on it. `records` is where the
+    /// conversation is recorded.
+    pub async fn recall_branch(self: &Arc<Self>, records: ConversationKey, branch: &mut Branch) -> Recalled {
         let first = async |keys: &[ConversationKey]| match keys.first() {
             Some(key) => self.recall(*key).await,
             None => Recalled::default(),
@@ -68,22 +84,31 @@ impl Conversations {
             note.filter(|note| note.generation == generation).map(|note| note.spent)
         };
         let mut spent = costs(&previous);
-        let mut found = [own, previous].into_iter().find(decides);
+        let mut found = Some(own).filter(decides);
+        if let Some(found) = found.as_mut().filter(|_| decides(&previous)) {
+            // The same messages may have been sent to another model. What was decided for this one is where the previous request is.
+            found.memory = previous.memory.clone().with(&found.memory);
+        }
+        found = found.or_else(|| Some(previous).filter(decides));
         if found.is_none() || spent.is_none() {
             let earlier = branch.previous.iter().skip(1).chain(branch.stems.iter().skip(1));
             // Requests that end with this answer are not the one before, but perhaps those of strangers.
-            let others = branch.stems.first().into_iter().chain(&branch.anchors);
+            let anchors = branch.anchors.iter().map(|anchor| &anchor.key);
+            let others = branch.stems.first().into_iter().chain(anchors);
             let count = earlier.clone().count();
             let all = self.recall_all(earlier.chain(others).copied()).await;
             // The latest, which includes what those before it have cost.
             spent = spent.or_else(|| all[..count].iter().find_map(costs));
-            found = found.or_else(|| all.into_iter().find(decides));
+            if found.is_none() {
+                branch.is_changed = all.iter().position(decides).is_none_or(|at| at >= count + NEAR);
+                found = all.into_iter().find(decides);
+            }
         }
         let spent = spent.unwrap_or_default();
         let Some(mut found) = found else {
             let Recalled { degraded, is_unavailable, .. } = recorded;
-            let note = BranchNote { generation, spent, ..BranchNote::default() };
-            return (Recalled { generation, degraded, is_unavailable, ..Recalled::default() }, note);
+            branch.note = BranchNote { generation, spent, ..BranchNote::default() };
+            return Recalled { generation, degraded, is_unavailable, ..Recalled::default() };
         };
         let note = BranchNote { spent, ..BranchNote::of(&found) };
         if let Some(key) = note.folding {
@@ -94,7 +119,8 @@ impl Conversations {
         }
         let degraded = recorded.degraded.or(found.degraded);
         let is_unavailable = recorded.is_unavailable || found.is_unavailable;
-        (Recalled { generation, pinned: None, degraded, is_unavailable, ..found }, note)
+        branch.note = note;
+        Recalled { generation, pinned: None, degraded, is_unavailable, ..found }
     }
 
     /// Recalls several conversations at once, so that they take no longer than one.
@@ -109,36 +135,25 @@ impl Conversations {
         all.into_iter().map(|(_, recalled)| recalled).collect()
     }
 
-    /// Stores the state of a request, with the summary in use, so that the next request finds all of it in one place.
-    pub async fn save_branch(
-        self: &Arc<Self>,
-        branch: &Branch,
-        waypoint: Option<Waypoint>,
-        fold: Option<StoredFold>,
-        note: BranchNote,
-    ) -> Result<(), Degraded> {
+    /// Stores the state of a request where the next one looks for it.
+    pub async fn save_branch(self: &Arc<Self>, branch: &Branch, state: BranchState) -> Result<(), Degraded> {
         let mut writes = JoinSet::new();
-        for (key, mut note) in branch.places(note) {
+        for (key, mut note) in self.places(branch, &state) {
             // A stranger who has sent the same request may go on by now: what that has cost must stay known.
             if branch.own.first() == Some(&key)
                 && let Some(known) = self.known_note(key).filter(|known| known.generation == note.generation)
             {
                 note.spent = note.spent.max(known.spent);
             }
-            let (this, waypoint, fold) = (self.clone(), waypoint.clone(), fold.clone());
-            writes.spawn(async move { this.save_at(key, waypoint, fold, note).await });
+            let (this, state) = (self.clone(), BranchState { note, ..state.clone() });
+            writes.spawn(async move { this.save_at(key, state).await });
         }
         writes.join_all().await.into_iter().collect()
     }
 
-    /// Stores the state of a request in one place. The waypoint comes last, because what has one is used.
-    async fn save_at(
-        self: &Arc<Self>,
-        key: ConversationKey,
-        waypoint: Option<Waypoint>,
-        fold: Option<StoredFold>,
-        note: BranchNote,
-    ) -> Result<(), Degraded> {
+    /// Stores the state of a request in one place. The waypoints come last, because what has one is used.
+    async fn save_at(self: &Arc<Self>, key: ConversationKey, state: BranchState) -> Result<(), Degraded> {
+        let BranchState { waypoint, others, fold, note } = state;
         let save_fold = async {
             match fold {
                 Some(fold) => self.fold(key, GENERATION, fold).await.map(drop),
@@ -146,7 +161,13 @@ impl Conversations {
             }
         };
         tokio::try_join!(self.save_note(key, note), save_fold)?;
-        self.journal(key, super::Entries { waypoint, ..super::Entries::default() }).await
+        let mut writes = JoinSet::new();
+        for waypoint in others.into_iter().chain(waypoint).map(Some) {
+            let this = self.clone();
+            let entries = super::Entries { waypoint, ..super::Entries::default() };
+            writes.spawn(async move { this.journal(key, entries).await });
+        }
+        writes.join_all().await.into_iter().collect()
     }
 
     /// Notes what a branch has cost with a request. `before` rode on the state of the previous request.
@@ -174,22 +195,50 @@ impl Conversations {
     }
 
     /// Keeps the state of a request in this process only, because the store has just failed for the same request.
-    pub fn keep_branch_locally(&self, branch: &Branch, waypoint: Waypoint, note: BranchNote) {
-        for (key, note) in branch.places(note) {
+    pub fn keep_branch_locally(&self, branch: &Branch, state: &BranchState) {
+        for (key, note) in self.places(branch, state) {
             self.local.pin(key, Some(note.to_text().into()));
-            self.local.add(key, GENERATION, waypoint.clone(), false);
+            for waypoint in state.others.iter().chain(&state.waypoint) {
+                self.local.add(key, GENERATION, waypoint.clone(), false);
+            }
         }
+    }
+
+    /// Where a request stores its state, and what rides on it there.
+    ///
+    /// Few clients need anchors but the nearest. For one that has not, so far, some far ones do, which are only written when something else
+    /// was decided or when the conversation has grown by as many messages: to change that much once costs more than a decision that is
+    /// a few requests old.
+    fn places(&self, branch: &Branch, state: &BranchState) -> Vec<(ConversationKey, BranchNote)> {
+        let is_known = |anchor: &Anchor, distance: u32| {
+            let Some(cached) = self.local.get(anchor.key) else { return false };
+            let note = cached.pinned().and_then(BranchNote::parse).unwrap_or_default();
+            let known = cached.waypoints();
+            let mut new = state.others.iter().chain(&state.waypoint);
+            (note.generation, note.folding) == (state.note.generation, state.note.folding)
+                && new.all(|waypoint| known.iter().any(|known| known.stands_for(waypoint, distance)))
+        };
+        let is_written = |anchor: &&Anchor| match anchor.distance {
+            None => false,
+            Some(NEAREST) => true,
+            Some(_) if branch.is_changed => true,
+            Some(distance) => distance >= FAR && !is_known(anchor, distance),
+        };
+        let own = branch.own.iter().map(|key| (*key, state.note));
+        // What a stranger with the same beginning has cost is nobody else's business.
+        let note = BranchNote { spent: 0, ..state.note };
+        own.chain(branch.anchors.iter().filter(is_written).map(|anchor| (anchor.key, note))).collect()
     }
 }
 
-impl Branch {
-    /// Where this request stores its state, and what rides on it there.
-    fn places(&self, note: BranchNote) -> impl Iterator<Item = (ConversationKey, BranchNote)> {
-        let own = self.own.iter().map(move |key| (*key, note));
-        // What a stranger with the same beginning has cost is nobody else's business.
-        own.chain(self.own_anchor.iter().map(move |key| (*key, BranchNote { spent: 0, ..note })))
-    }
-}
+/// The distance of the anchor that is always written: many clients change their last two answers.
+const NEAREST: u32 = 2;
+
+/// The least distance of the others that are written for a client that has not changed more so far.
+const FAR: u32 = 16;
+
+/// The places of a client that changes no more than its last two answers: at the last one, and at the two nearest anchors.
+const NEAR: usize = 3;
 
 impl Recalled {
     /// The summary of a prefix, if it is stored.

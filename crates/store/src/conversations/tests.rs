@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
+mod branches;
 mod flaky;
 
 use super::*;

@@ -10,11 +10,13 @@ pub(super) struct Flaky {
     inner: MemoryStore,
     is_failing: AtomicBool,
     is_shared: bool,
+    /// How long every operation takes.
+    latency: Duration,
 }
 
 impl Flaky {
     pub(super) fn shared() -> Arc<Flaky> {
-        Arc::new(Flaky { inner: MemoryStore::new(HOUR), is_failing: AtomicBool::new(false), is_shared: true })
+        Flaky::distant(Duration::ZERO)
     }
 
     pub(super) fn unshared() -> Arc<Flaky> {
@@ -22,7 +24,14 @@ impl Flaky {
             inner: MemoryStore::new(HOUR),
             is_failing: AtomicBool::new(false),
             is_shared: false,
+            latency: Duration::ZERO,
         })
+    }
+
+    /// A shared one, this far away.
+    pub(super) fn distant(latency: Duration) -> Arc<Flaky> {
+        let (inner, is_failing) = (MemoryStore::new(HOUR), AtomicBool::new(false));
+        Arc::new(Flaky { inner, is_failing, is_shared: true, latency })
     }
 
     /// Makes all operations fail with an error that does not open the circuit.
@@ -41,7 +50,14 @@ impl Flaky {
         if self.is_failing.load(Ordering::Relaxed) {
             return Box::pin(std::future::ready(Err(StoreError::ReadOnly(String::new()))));
         }
-        operation()
+        let (operation, latency) = (operation(), self.latency);
+        if latency.is_zero() {
+            return operation;
+        }
+        Box::pin(async move {
+            sleep(latency).await;
+            operation.await
+        })
     }
 }
 
