@@ -16,6 +16,8 @@ pub(crate) struct Study {
     pub(crate) settings: &'static str,
     /// The first is the client that goes direct.
     pub(crate) policies: &'static [&'static str],
+    /// Whether a run is left out in which one message alone is too long for the budget.
+    pub(crate) may_refuse: bool,
 }
 
 /// Every strategy at its defaults, where the budget forces nothing.
@@ -24,6 +26,7 @@ pub(crate) const AT_DEFAULTS: Study = Study {
     breakpoints: Breakpoints::AsTheHabit,
     settings: "",
     policies: &["raw", "masking", "summarization", "hybrid", "window"],
+    may_refuse: false,
 };
 
 /// The same where only what stands before the client's breakpoints is cached.
@@ -45,8 +48,12 @@ pub(crate) const FOLDS: Study = Study {
 pub(crate) const MOST: u64 = 8_000;
 
 /// Windows that have to be cut.
-pub(crate) const WINDOWS: Study =
-    Study { settings: "[context.budget]\nmax_input = 8_000\n", policies: &["raw", "window"], ..AT_DEFAULTS };
+pub(crate) const WINDOWS: Study = Study {
+    settings: "[context.budget]\nmax_input = 8_000\n",
+    policies: &["raw", "window"],
+    may_refuse: true,
+    ..AT_DEFAULTS
+};
 
 /// Which runs, and how long they are.
 #[derive(Clone, Debug)]
@@ -98,6 +105,9 @@ pub(crate) fn bills(study: &Study, habit: Habit, scale: &Scale) -> Vec<Vec<Bill>
         let run = Trajectory { model: study.model.to_owned(), ..trajectory(seed, scale) };
         let bodies = habit.requests_with(&run, seed, study.breakpoints).into_iter().map(Into::into).collect();
         let replayed = stage.replay(&Recorded::from_bodies(format!("{habit:?}-{seed}"), bodies));
+        if study.may_refuse && replayed.figures.iter().flatten().any(|figures| figures.refused > 0) {
+            continue;
+        }
         for (bills, figures) in bills.iter_mut().zip(&replayed.figures) {
             let (direct, moves) = (figures[0].cost.usd, figures[0].moves);
             for (bill, figures) in bills.iter_mut().zip(figures) {
