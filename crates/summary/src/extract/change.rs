@@ -14,6 +14,8 @@ use crate::Section;
 
 /// Of the statements with a common term, only this many of the latest are compared.
 const MAX_COMPARED: usize = 48;
+/// And no more than this many of the latest altogether, however many terms a statement has.
+const MAX_RELATED: usize = 4 * MAX_COMPARED;
 /// A bare correction is about one of this many statements of the user before it.
 const REACH: usize = 4;
 /// The share of the subject that two statements about one matter have in common.
@@ -117,6 +119,7 @@ fn related(units: &[Unit], at: usize, with_term: &HashMap<TermId, Vec<usize>>) -
     related.sort_unstable_by(|one, other| other.cmp(one));
     related.dedup();
     related.retain(|&before| !units[before].is_gone);
+    related.truncate(MAX_RELATED);
     related
 }
 
@@ -325,4 +328,28 @@ fn assigned_name(text: &str) -> Option<String> {
     let is_name =
         !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '`'));
     (is_name && !value.trim().is_empty()).then(|| name.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_of_many_words_is_compared_with_the_latest_few() {
+        let mut lexicon = Lexicon::default();
+        let mut unit = |text: &str, place: usize| Unit::read(&mut lexicon, text, Origin::User, place, &[]);
+        let names: Vec<String> = (0..60).map(|name| format!("Barge{name}")).collect();
+        let mut units: Vec<Unit> = Vec::new();
+        for place in 0..1_200 {
+            units.extend(unit(&format!("{} carries {place} planks of larch.", names[place % 60]), place + 1));
+        }
+        let at = units.len();
+        units.extend(unit(&format!("Correction: {} carry nothing.", names.join(", ")), 2_000));
+        let mut with_term: HashMap<TermId, Vec<usize>> = HashMap::new();
+        for (index, unit) in units[..at].iter().enumerate() {
+            unit.terms.content.iter().for_each(|id| with_term.entry(*id).or_default().push(index));
+        }
+        let related = related(&units, at, &with_term);
+        assert_eq!(related, (at - MAX_RELATED..at).rev().collect::<Vec<_>>());
+    }
 }
