@@ -1,8 +1,9 @@
 //! `server.max_memory`.
 
-use super::scene::{assert_overloaded, begun, in_use, large, metric, small, until_in_use};
+use super::scene::{assert_overloaded, begun, in_use, large, metric, small, until_in_use, warm};
 use crate::support::client::{CHAT, Client, admin, exchange, post, request};
 use crate::support::tidegate::Tidegate;
+use serde_json::json;
 use std::io::Write;
 use tidegate_testkit::MockUpstream;
 
@@ -132,4 +133,45 @@ async fn what_requests_took_is_given_back_however_they_end() {
     until_in_use(&tidegate, |used| used == 0.0).await;
     assert_eq!(in_use(&tidegate).await, 0.0);
     assert!(metric(&tidegate, "tidegate_memory_limit_bytes", &[]).await >= 128e6);
+}
+
+#[tokio::test]
+async fn what_was_recorded_is_paid_for_before_it_is_decompressed() {
+    let upstream = MockUpstream::start().await;
+    let budget = 64 << 20;
+    let tidegate = Tidegate::start("[server]\nmax_memory = \"64MiB\"\n", &upstream).await;
+    let named = |name| [("x-conversation-id", name), ("authorization", "Bearer tenant")];
+    assert_eq!(
+        exchange(tidegate.address, post(CHAT, &named("short"), large(1_000, "short"))).await.status,
+        200
+    );
+    // Branches of one conversation, each a few hundred bytes in the store.
+    for number in 0..12 {
+        let text = format!("{number}{}", " ".repeat(6 * MIB));
+        let body = format!(r#"{{"model":"large","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+        let reply = exchange(tidegate.address, post(CHAT, &named("bomb"), body)).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+    until_in_use(&tidegate, |used| used == 0.0).await;
+    let before = warm(&tidegate).await.memory;
+    let search = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "search_history", "arguments": { "query": "bollard" } },
+    });
+    let ask = async |name| {
+        let state = request("GET", "/tidegate/v1/conversation", &named(name), b"");
+        let accept = ("accept", "application/json, text/event-stream");
+        let headers = [&named(name)[..], &[("content-type", "application/json"), accept]].concat();
+        let found = post("/tidegate/mcp", &headers, search.to_string());
+        (exchange(tidegate.address, state).await, exchange(tidegate.address, found).await)
+    };
+    let (state, found) = ask("bomb").await;
+    assert_overloaded(&state);
+    assert_overloaded(&found);
+    let (state, found) = ask("short").await;
+    assert_eq!((state.status, found.status), (200, 200), "{} {}", state.text(), found.text());
+    assert!(state.text().contains("short 0 bollard") && found.text().contains("bollard"), "{}", found.text());
+    until_in_use(&tidegate, |used| used == 0.0).await;
+    let most = tidegate.memory().1.saturating_sub(before);
+    assert!(most <= budget + budget / 10 + (48 << 20), "{} MiB", most >> 20);
 }

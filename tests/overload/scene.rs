@@ -4,7 +4,7 @@ use crate::support::client::{CHAT, Client, admin, exchange, post};
 use crate::support::metrics::value;
 use crate::support::reply::Reply;
 use crate::support::tidegate::Tidegate;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A chat completion of about this many bytes whose text repeats in no other, for a model whose window nobody knows.
 pub(super) fn large(bytes: usize, name: &str) -> String {
@@ -58,30 +58,63 @@ pub(super) async fn until_in_use(tidegate: &Tidegate, is_enough: impl Fn(f64) ->
     .await;
 }
 
+/// A process before an attack.
+pub(super) struct Calm {
+    /// Its resident memory.
+    pub(super) memory: u64,
+    /// Nearly all small requests are answered within this time.
+    p99: Duration,
+}
+
+/// Whether attacks have the size that operators fear (`TIDEGATE_ATTACKS=full`), on a machine with nothing else to do. They are a tenth of
+/// that otherwise, beside other tests.
+pub(super) fn is_full() -> bool {
+    std::env::var("TIDEGATE_ATTACKS").is_ok_and(|size| size == "full")
+}
+
+/// How long a well-behaved request may take at most while an attack runs: this finds those that are not served, on however busy a machine.
+const SLOWEST: Duration = Duration::from_secs(10);
+
+/// By how much an attack may delay nearly all well-behaved requests.
+const DELAY: Duration = Duration::from_millis(20);
+
 /// Waits until the process has what it needs for any request, above all the tokenizer's tables, which it loads beside its first requests.
-/// Returns its resident memory.
-pub(super) async fn warm(tidegate: &Tidegate) -> u64 {
-    for number in 0..WARMING {
+pub(super) async fn warm(tidegate: &Tidegate) -> Calm {
+    for number in 0..20 {
         let reply = exchange(tidegate.address, small(&format!("warms-{number}"))).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         // Counting waits for the tables, so that they are in memory when a counted request is answered.
         let counted: u64 = reply.header("x-tidegate-tokens-before").expect("it is counted").parse().unwrap();
         assert!(counted > 0);
     }
-    tidegate.memory().0
+    let p99 = p99(&times_of(tidegate, if is_full() { 500 } else { 10 }, "calm").await);
+    Calm { memory: tidegate.memory().0, p99 }
 }
 
-/// Enough that every worker has served some.
-const WARMING: usize = 20;
+/// Checks that well-behaved requests are served while an attack runs.
+pub(super) async fn assert_served(tidegate: &Tidegate, calm: &Calm, count: usize, name: &str) {
+    let times = times_of(tidegate, if is_full() { 10 * count } else { count }, name).await;
+    assert!(times.last().is_some_and(|slowest| *slowest < SLOWEST), "{times:?}");
+    if is_full() {
+        let now = p99(&times);
+        println!("p99 {now:?} meanwhile, {:?} before", calm.p99);
+        assert!(now < calm.p99 + DELAY, "{now:?} meanwhile, {:?} before", calm.p99);
+    }
+}
 
-/// Sends small requests one after another and returns how long the slowest took.
-pub(super) async fn slowest_of(tidegate: &Tidegate, count: usize, name: &str) -> Duration {
-    let mut slowest = Duration::ZERO;
+/// Sends small requests one after another and returns how long each took, the shortest time first.
+async fn times_of(tidegate: &Tidegate, count: usize, name: &str) -> Vec<Duration> {
+    let mut times = Vec::new();
     for number in 0..count {
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         let reply = exchange(tidegate.address, small(&format!("{name}-{number}"))).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
-        slowest = slowest.max(started.elapsed());
+        times.push(started.elapsed());
     }
-    slowest
+    times.sort();
+    times
+}
+
+fn p99(times: &[Duration]) -> Duration {
+    times[times.len() * 99 / 100]
 }

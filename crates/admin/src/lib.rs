@@ -55,6 +55,7 @@ mod body;
 mod branch;
 mod client;
 mod configuration;
+mod connections;
 mod error;
 mod event_stream;
 mod explain;

@@ -1,6 +1,7 @@
 //! The HTTP server on the admin address.
 
 use crate::auth::Token;
+use crate::connections::{Activity, Connection, Connections};
 use crate::reloads::Reloads;
 use crate::router::Router;
 use http::Request;
@@ -13,13 +14,11 @@ use std::convert::Infallible;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegate_config::Settings;
 use tidegate_store::Conversations;
 use tidegate_telemetry::{ModelTally, WindowFact};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
@@ -52,10 +51,6 @@ pub enum Readiness {
     Draining,
 }
 
-/// The maximum number of open connections; further ones wait. Far more than probes, a scraper and a few
-/// people need, and few enough that idle connections cannot exhaust the file descriptors that proxied
-/// requests need.
-const MAX_CONNECTIONS: usize = 128;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Limits the request line and headers. Bodies have limits of their own.
 const HEAD_BYTES: usize = 32 * 1024;
@@ -76,10 +71,8 @@ pub async fn serve(listener: TcpListener, admin: Admin, stop: impl Future<Output
 }
 
 async fn accept(listener: TcpListener, router: &Arc<Router>) {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let connections = Arc::<Connections>::default();
     loop {
-        // The semaphore is never closed, so this only waits.
-        let permit = permits.clone().acquire_owned().await;
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
@@ -88,22 +81,26 @@ async fn accept(listener: TcpListener, router: &Arc<Router>) {
                 continue;
             }
         };
-        let router = router.clone();
+        let (router, connection) = (router.clone(), Arc::new(connections.enter()));
         tokio::spawn(async move {
-            serve_connection(stream, router).await;
-            drop(permit);
+            tokio::select! {
+                () = serve_connection(stream, router, connection.clone()) => {}
+                () = connection.lost() => debug!("admin connection ended: others need its place"),
+            }
         });
     }
 }
 
-async fn serve_connection(stream: TcpStream, router: Arc<Router>) {
-    let is_streaming = Arc::new(AtomicBool::new(false));
-    let streaming = is_streaming.clone();
+async fn serve_connection(stream: TcpStream, router: Arc<Router>, place: Arc<Connection>) {
+    let own = place.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let (router, streaming) = (router.clone(), streaming.clone());
+        let (router, place) = (router.clone(), own.clone());
         async move {
+            place.does(Activity::Serving);
             let response = router.handle(request).await;
-            streaming.store(matches!(response.body(), Either::Right(_)), Ordering::Relaxed);
+            // What is left to send is in the buffers of the connection.
+            let is_streaming = matches!(response.body(), Either::Right(_));
+            place.does(if is_streaming { Activity::Streaming } else { Activity::Idle });
             Ok::<_, Infallible>(response)
         }
     });
@@ -114,7 +111,7 @@ async fn serve_connection(stream: TcpStream, router: Arc<Router>) {
         match timeout(CONNECTION_LIFETIME, connection.as_mut()).await {
             Ok(result) => break Ok(result),
             // Event streams outlive this limit. They are few, and `EventStream` ends them after a while.
-            Err(_) if is_streaming.load(Ordering::Relaxed) => {}
+            Err(_) if place.is_streaming() => {}
             Err(_) => {
                 connection.as_mut().graceful_shutdown();
                 break timeout(SHUTDOWN_GRACE, connection).await;

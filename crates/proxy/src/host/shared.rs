@@ -133,7 +133,11 @@ impl Gateway {
 
     fn load(&self) -> Load {
         let Overload { memory, connections, .. } = &*self.overload;
-        let mut kinds = vec![("requests", memory.used()), ("messages", self.reader.cache_bytes())];
+        let mut kinds = vec![
+            ("requests", memory.used()),
+            ("messages", self.reader.cache_bytes()),
+            ("connections", self.overload.connection_bytes()),
+        ];
         kinds.extend(self.conversations.cache_bytes());
         Load {
             memory: kinds,

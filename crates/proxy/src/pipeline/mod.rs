@@ -36,7 +36,7 @@ use crate::reply::refusal::{Refusal, refuse};
 use crate::transport::body::{SendBody, Upload};
 use crate::transport::framing::{REFUSED_METHOD, SharedState};
 use crate::transport::origin;
-use crate::transport::overload::Charge;
+use crate::transport::overload::{Charge, Limit};
 use crate::transport::paced::{Pace, PacedBody};
 use crate::transport::path::canonical;
 use crate::transport::server::Handler;
@@ -152,10 +152,17 @@ async fn dispatch(
     observer: &mut RequestObserver,
 ) -> Result<Dispatched, Refusal> {
     if let Some(violation) = connection.violation().filter(|_| request.method() == REFUSED_METHOD) {
-        return Err(Refusal::Framing(violation));
+        return Err(match connection.lacks_memory() {
+            true => Refusal::Overloaded(Limit::Memory),
+            false => Refusal::Framing(violation),
+        });
     }
     let permit = worker.gateway.overload.enter().map_err(Refusal::Overloaded)?;
-    observer.permit = Some((permit, connection.enter()));
+    let (head, unread) = (head_bytes(&request), unread_bytes(&request));
+    observer.permit = Some((permit, connection.enter(unread).map_err(Refusal::Overloaded)?));
+    if head > LARGE_HEAD && !observer.charge.take(head) {
+        return Err(Refusal::Overloaded(Limit::Memory));
+    }
     if request.method() == Method::CONNECT {
         return Err(Refusal::Tunnel);
     }
@@ -182,6 +189,21 @@ async fn dispatch(
         }
         None => pass_through(worker, snapshot, request, &path, observer).await,
     }
+}
+
+/// A head of this size is part of the memory of its request.
+const LARGE_HEAD: u64 = 4 * 1024;
+
+/// About what the head of a request takes.
+fn head_bytes(request: &Request<Incoming>) -> u64 {
+    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+    headers.sum::<usize>() as u64
+}
+
+/// How much of a body may arrive before anybody reads it. That of HTTP/1 waits in the buffers of its connection.
+fn unread_bytes(request: &Request<Incoming>) -> u64 {
+    let size = request.body().size_hint();
+    if request.version() == Version::HTTP_2 { size.upper().unwrap_or(u64::MAX) } else { 0 }
 }
 
 /// A chat completion: read whole, so that its messages can be edited.

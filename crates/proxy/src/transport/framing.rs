@@ -9,16 +9,16 @@ use crate::transport::framing::head::{BodyLength, HeadError};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::Notify;
 use tokio::time::Sleep;
 
 mod chunked;
+mod connection;
 mod head;
+
+pub(crate) use connection::{ActiveRequest, CONNECTION_WINDOW, ConnectionState, STREAM_WINDOW, SharedState};
 
 /// Why a request was refused before hyper saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,79 +38,6 @@ pub(crate) enum Opening {
     Http2,
     /// The client closed before its first head was complete.
     Nothing,
-}
-
-/// What the guard of a connection and the service of its requests tell each other.
-#[derive(Debug, Default)]
-pub(crate) struct ConnectionState {
-    violation: OnceLock<Violation>,
-    is_switched: AtomicBool,
-    /// Requests in flight, and how many of them have a response that the client does not take.
-    active: AtomicUsize,
-    stalled: AtomicUsize,
-    abandoned: Notify,
-}
-
-pub(crate) type SharedState = Arc<ConnectionState>;
-
-impl ConnectionState {
-    /// The first violation on the connection.
-    pub(crate) fn violation(&self) -> Option<Violation> {
-        self.violation.get().copied()
-    }
-
-    /// What the client sends from now on is no longer HTTP.
-    pub(crate) fn switch_protocols(&self) {
-        self.is_switched.store(true, Ordering::Relaxed);
-    }
-
-    /// Counts a request until the guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>) -> ActiveRequest {
-        self.active.fetch_add(1, Ordering::Relaxed);
-        ActiveRequest(self.clone())
-    }
-
-    /// Counts a response that the client has not taken for too long, until the guard is dropped. hyper does not ask for the body of such a
-    /// stream any more, so it cannot be ended alone. If there are several, and they are half of what the client has asked for, the connection ends.
-    pub(crate) fn stall(self: &Arc<Self>) -> StalledResponse {
-        let stalled = self.stalled.fetch_add(1, Ordering::Relaxed) + 1;
-        if stalled >= MIN_STALLED && stalled * 2 >= self.active.load(Ordering::Relaxed) {
-            self.abandoned.notify_one();
-        }
-        StalledResponse(self.clone())
-    }
-
-    /// Waits until the connection is to be ended because its client takes no responses.
-    pub(crate) async fn abandoned(&self) {
-        self.abandoned.notified().await;
-    }
-
-    fn is_switched(&self) -> bool {
-        self.is_switched.load(Ordering::Relaxed)
-    }
-}
-
-/// A connection with fewer stalled responses is kept for its other streams, which may be those of other people behind a proxy.
-const MIN_STALLED: usize = 8;
-
-/// A request in flight on a connection.
-#[derive(Debug)]
-pub(crate) struct ActiveRequest(SharedState);
-
-impl Drop for ActiveRequest {
-    fn drop(&mut self) {
-        self.0.active.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A response that its client does not take.
-#[derive(Debug)]
-pub(crate) struct StalledResponse(SharedState);
-
-impl Drop for StalledResponse {
-    fn drop(&mut self) {
-        self.0.stalled.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// The method of the request that hyper sees in place of a refused one. The service replies with the connection's
@@ -233,8 +160,7 @@ impl<S> Guard<S> {
     }
 
     fn refuse(&mut self, violation: Violation) {
-        // Only the first violation counts, because the connection is closed after it.
-        let _ = self.state.violation.set(violation);
+        self.state.violate(violation);
         self.phase = Phase::Refused;
         self.head_timer = None;
     }
@@ -248,6 +174,7 @@ impl<S> Guard<S> {
         if self.held.is_empty() {
             // An idle connection should not keep the memory of its largest head.
             self.held = Vec::new();
+            self.state.hold(0);
         }
     }
 
@@ -290,6 +217,10 @@ impl<S: AsyncRead + Unpin> Guard<S> {
                     self.held = held;
                     self.checked = checked;
                     if matches!(self.phase, Phase::Refused) {
+                        self.substitute_refused();
+                    }
+                    if self.checked == 0 && !self.state.hold(self.held.len()) {
+                        self.refuse(Violation::HeadTooLarge);
                         self.substitute_refused();
                     }
                     if self.checked > 0 {

@@ -130,6 +130,11 @@ impl Overload {
     }
 
     pub(crate) fn requests(&self) -> usize {
+    /// About what open connections take while they are idle.
+    pub(crate) fn connection_bytes(&self) -> u64 {
+        self.connections.open() as u64 * system::CONNECTION_BYTES
+    }
+
         self.requests.load(Ordering::Relaxed)
     }
 

@@ -3,7 +3,9 @@
 //! A request and its upstream connection stay on one core, so that no request takes a contended lock or wakes another thread.
 
 use crate::transport::error::TransportError;
-use crate::transport::framing::{Guard, Limits, Opening, SharedState};
+use crate::transport::framing::{
+    CONNECTION_WINDOW, ConnectionState, Guard, Limits, Opening, STREAM_WINDOW, SharedState,
+};
 use crate::transport::overload::{ConnectionPermit, Overload};
 use crate::transport::refused;
 use crate::transport::tls;
@@ -243,8 +245,8 @@ fn http2_server(settings: &tidegate_config::Server) -> http2::Builder<TokioExecu
     http.timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(settings.max_header).unwrap_or(u32::MAX))
         .max_concurrent_streams(settings.max_concurrent_streams.get())
-        .initial_stream_window_size(256 * 1024)
-        .initial_connection_window_size(1024 * 1024)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .keep_alive_interval(Duration::from_secs(30))
         .auto_date_header(false);
     http
@@ -272,7 +274,7 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// How long a connection may be open before its first request.
+    /// How long a connection may be open without a request.
     fn opening_timeout(&self) -> Duration {
         if self.overload.connections.is_crowded() {
             self.limits.head_timeout.min(KEEP_ALIVE)
@@ -284,7 +286,7 @@ impl<H: Handler> Worker<H> {
     /// Serves HTTP/1 or HTTP/2, whichever the client speaks. hyper-util could detect the protocol too, but it reads the first
     /// bytes itself, which makes hyper double every HTTP/1 buffer, and its HTTP/1 connections take as much memory as HTTP/2 ones.
     async fn drive(self: &Arc<Self>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let state = SharedState::default();
+        let state = SharedState::new(ConnectionState::accounted(&self.overload.memory));
         let mut guard = Guard::new(stream, self.limits, state.clone());
         let opening = tokio::select! {
             // A request that has arrived when the drain begins is still served.
@@ -312,8 +314,17 @@ impl<H: Handler> Worker<H> {
             }
             Ok(Ok(Opening::Http2)) => {
                 let mut connection = Box::pin(self.http2.serve_connection(io, service));
+                // Its client answers pings, so that it would be open for ever.
+                let idle = connection_state.idle(self.limits.head_timeout, || self.opening_timeout());
                 tokio::select! {
                     ended = connection.as_mut() => ended,
+                    () = idle => {
+                        connection.as_mut().graceful_shutdown();
+                        match timeout(self.limits.write_timeout, connection).await {
+                            Ok(ended) => ended,
+                            Err(_) => return debug!("connection ended: idle"),
+                        }
+                    }
                     () = connection_state.abandoned() => {
                         return debug!("connection ended: the client takes no responses");
                     }
