@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tidegate_archive::{Archive, ArchiveOptions};
 use tidegate_config::{Settings, StoreUrl};
-use tidegate_proxy::Secret;
+use tidegate_proxy::{CacheSizes, Secret};
 use tidegate_store::{
     Conversations, EmbeddedStore, Keyring, MemoryStore, Options, RedisStore, Store, StoreError,
 };
@@ -15,7 +15,7 @@ use tracing::warn;
 /// responds.
 pub(crate) fn conversations(settings: &Settings) -> anyhow::Result<Arc<Conversations>> {
     let store = open(settings).or_else(|error| fall_back(settings, error))?;
-    Ok(Conversations::new(store, options(settings)?))
+    Ok(Conversations::with_cache(store, options(settings)?, CacheSizes::of_system().conversations))
 }
 
 /// Opens the configured archive, if there is one. It connects in the background.

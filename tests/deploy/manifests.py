@@ -1,5 +1,6 @@
 """Validates Kubernetes manifests against their schemas, and checks requirements of every Tidegate pod."""
 
+import re
 from typing import Any
 
 import kubernetes_validate
@@ -67,3 +68,16 @@ def assert_probed(container: dict[str, Any]) -> None:
 def assert_can_write_only(container: dict[str, Any], path: str) -> None:
     writable = [mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
     assert writable == [path]
+
+
+def size(text: str) -> int:
+    """The bytes of `400MiB` or `1Gi`."""
+    number, unit = re.fullmatch(r"(\d+)([KMGT])iB?", text).groups()
+    return int(number) << 10 * (1 + "KMGT".index(unit))
+
+
+def volume_size(deployment: dict[str, Any]) -> int:
+    """The most that the pod's directory for conversations takes before it is evicted."""
+    volumes = deployment["spec"]["template"]["spec"]["volumes"]
+    [volume] = [volume["emptyDir"] for volume in volumes if "emptyDir" in volume]
+    return size(volume["sizeLimit"])

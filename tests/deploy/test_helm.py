@@ -15,9 +15,11 @@ from manifests import (
     assert_probed,
     documents,
     of_kind,
+    size,
     the,
     tidegate_container,
     validate,
+    volume_size,
 )
 
 CHART = DEPLOY / "helm" / "tidegate"
@@ -107,6 +109,13 @@ def test_tidegate_accepts_the_configuration_of_the_pod(values: dict[str, Any], t
     assert '"0.0.0.0:8080"' in shown
     assert '"0.0.0.0:9090"' in shown
     assert ("redis://***@redis:6379" if values is EVERYTHING else "embedded:/data") in shown
+
+
+def test_the_store_fits_its_volume():
+    # The default of `store.max_size`.
+    assert 2 * size("10GiB") < volume_size(the(rendered(TOKEN), "Deployment"))
+    smaller = {**TOKEN, "store": {"sizeLimit": "5Gi"}}
+    assert volume_size(the(rendered(smaller), "Deployment")) == size("5Gi")
 
 
 def test_selectors_and_references_match():

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import tomllib
 
 import pytest
 import yaml
@@ -11,9 +12,11 @@ from manifests import (
     assert_hardened,
     assert_probed,
     documents,
+    size,
     the,
     tidegate_container,
     validate,
+    volume_size,
 )
 
 SIDECAR = DEPLOY / "kubernetes" / "sidecar.yaml"
@@ -43,6 +46,11 @@ def test_the_pod_is_hardened_and_probed(sidecar: list[dict]):
     assert_probed(container)
     assert_can_write_only(container, "/data")
     assert container["restartPolicy"] == "Always", "without it, an init container blocks the application"
+
+
+def test_the_store_fits_its_volume(sidecar: list[dict]):
+    store = tomllib.loads(the(sidecar, "ConfigMap")["data"]["proxy.toml"])["store"]
+    assert 2 * size(store["max_size"]) < volume_size(the(sidecar, "Deployment"))
 
 
 def test_the_application_uses_the_sidecar(sidecar: list[dict]):

@@ -43,6 +43,9 @@ pub(crate) struct Router {
     explain_permits: Semaphore,
 }
 
+/// A few people explain a few requests.
+const READER_CACHE: u64 = 16 << 20;
+
 const MAX_EVENT_STREAMS: usize = 32;
 const MAX_CPU_TASKS: usize = 2;
 const MAX_PENDING_EXPLAINS: usize = 8;
@@ -58,7 +61,7 @@ impl Router {
             started: wall_clock(),
             history: History::new(),
             shared_history: Mutex::new(SharedHistory::new()),
-            reader: Arc::new(Reader::default()),
+            reader: Arc::new(Reader::with_cache(READER_CACHE)),
             stream_permits: Arc::new(Semaphore::new(MAX_EVENT_STREAMS)),
             cpu_permits: Arc::new(Semaphore::new(MAX_CPU_TASKS)),
             explain_permits: Semaphore::new(MAX_PENDING_EXPLAINS),

@@ -21,6 +21,7 @@ mod proxy;
 mod reply;
 mod transport;
 
+pub use host::cache_sizes::CacheSizes;
 pub use host::identity::Secret;
 pub use host::shared::Gateway;
 pub use host::snapshot::SetupError;

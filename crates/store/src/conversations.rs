@@ -89,9 +89,6 @@ impl Entries {
     }
 }
 
-/// The most memory that cached logs take.
-const MAX_LOG_BYTES: u64 = 64 << 20;
-
 type LogCache = Cache<ConversationKey, Arc<Log>, LogSize>;
 
 /// Estimates the memory that a log takes.
@@ -106,13 +103,13 @@ impl Weighter<ConversationKey, Arc<Log>> for LogSize {
 
 /// The shards of a cache divide its capacity, and what is larger than its shard is never cached. Few requests have a history that is kept
 /// here, so all can share one lock, and any history fits that a request can forward.
-fn log_cache() -> LogCache {
+fn log_cache(bytes: u64) -> LogCache {
     let mut options = OptionsBuilder::new();
-    options.shards(1).estimated_items_capacity(1_024).weight_capacity(MAX_LOG_BYTES);
+    options.shards(1).estimated_items_capacity(1_024).weight_capacity(bytes);
     match options.build() {
         Ok(options) => Cache::with_options(options, LogSize, Default::default(), Default::default()),
         // Fails only if a capacity is missing.
-        Err(_) => Cache::with_weighter(1_024, MAX_LOG_BYTES, LogSize),
+        Err(_) => Cache::with_weighter(1_024, bytes, LogSize),
     }
 }
 
@@ -123,14 +120,25 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 const INLINE_ENCODE_BYTES: usize = 64 * 1024;
 
 impl Conversations {
+    /// What the caches take at most by default: some ten thousand conversations without a summary, or some thousand at their maximum size,
+    /// and half as much for histories.
+    pub const CACHE_BYTES: u64 = 192 << 20;
+
     #[must_use]
     pub fn new(store: Arc<dyn Store>, options: Options) -> Arc<Conversations> {
+        Conversations::with_cache(store, options, Conversations::CACHE_BYTES)
+    }
+
+    /// The same with caches that take at most this many bytes.
+    #[must_use]
+    pub fn with_cache(store: Arc<dyn Store>, options: Options, bytes: u64) -> Arc<Conversations> {
+        let histories = bytes / 3;
         Arc::new(Conversations {
             store,
-            local: LocalCache::new(options.ttl),
+            local: LocalCache::new(options.ttl, bytes - histories),
             options,
             instructions: Cache::new(16_384),
-            logs: log_cache(),
+            logs: log_cache(histories),
             leases: Leases::default(),
             backoffs: Cache::new(16_384),
             health: Health::default(),

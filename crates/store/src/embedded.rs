@@ -280,6 +280,11 @@ impl Store for EmbeddedStore {
         Box::pin(async move { self.writer.write(Change::Probe).await.map(drop) })
     }
 
+    fn memory(&self) -> u64 {
+        // The database fills its cache and does not say how far.
+        file::CACHE_BYTES as u64
+    }
+
     fn size(&self) -> Option<StoreSize> {
         let (bytes, limit) = (self.space.used(), self.space.limit());
         Some(StoreSize { bytes, limit, evicted: self.space.evictions.count() })

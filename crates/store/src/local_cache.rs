@@ -59,9 +59,6 @@ pub(crate) struct CachedConversation {
     touched: Option<Instant>,
 }
 
-/// The maximum size of the cache: some ten thousand conversations without a summary, or some thousand at their maximum size.
-const MAX_BYTES: u64 = 128 << 20;
-
 /// Estimates the memory that a conversation takes.
 #[derive(Clone, Debug)]
 struct Size;
@@ -81,9 +78,9 @@ fn waypoint_size(waypoint: &Waypoint) -> usize {
 }
 
 impl LocalCache {
-    pub(crate) fn new(ttl: Duration) -> LocalCache {
+    pub(crate) fn new(ttl: Duration, bytes: u64) -> LocalCache {
         LocalCache {
-            conversations: Cache::with_weighter(16_384, MAX_BYTES, Size),
+            conversations: Cache::with_weighter(16_384, bytes, Size),
             ttl,
             version: AtomicU64::new(0),
             deleted: AtomicU64::new(0),
@@ -317,7 +314,7 @@ mod tests {
     const FIRST: Generation = Generation(0);
 
     fn cache() -> LocalCache {
-        LocalCache::new(Duration::from_secs(3600))
+        LocalCache::new(Duration::from_secs(3600), 128 << 20)
     }
 
     fn stored(waypoints: Vec<Waypoint>, folds: Vec<StoredFold>) -> StoredState {
@@ -429,7 +426,7 @@ mod tests {
             let state = vec![0; 400_000].into();
             local.add_fold(key, FIRST, StoredFold { state, ..fold(1, "") }, true);
         }
-        assert!(local.conversations.weight() <= MAX_BYTES);
+        assert!(local.conversations.weight() <= 128 << 20);
         assert!((10..1_000).contains(&local.conversations.len()), "{}", local.conversations.len());
     }
 

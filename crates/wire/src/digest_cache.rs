@@ -15,19 +15,17 @@ pub(crate) struct DigestCache {
     prefixes: Cache<u128, Arc<[Digest]>, PrefixWeight>,
 }
 
-/// The maximum size of the cached digests, in bytes.
-const CACHE_BYTES: u64 = 16 << 20;
-
 /// A prefix is found if fewer than this many messages have been added to it.
 const REACH: usize = 16;
 
-impl Default for DigestCache {
-    fn default() -> DigestCache {
-        DigestCache { prefixes: Cache::with_weighter(1_024, CACHE_BYTES, PrefixWeight) }
-    }
-}
-
 impl DigestCache {
+    /// The maximum size of the cached digests by default.
+    pub(crate) const BYTES: u64 = 16 << 20;
+
+    pub(crate) fn new(bytes: u64) -> DigestCache {
+        DigestCache { prefixes: Cache::with_weighter(1_024, bytes, PrefixWeight) }
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.prefixes.weight()
     }

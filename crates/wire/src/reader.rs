@@ -149,26 +149,37 @@ const MESSAGE_CACHE_BYTES: u64 = 48 << 20;
 
 impl Default for Reader {
     fn default() -> Reader {
+        Reader::with_cache(Reader::CACHE_BYTES)
+    }
+}
+
+impl Reader {
+    /// What the caches take at most by default, but for some megabytes of entries of one size.
+    pub const CACHE_BYTES: u64 = MESSAGE_CACHE_BYTES + DigestCache::BYTES + SubstituteCache::BYTES;
+
+    /// A reader whose caches take at most this many bytes instead.
+    #[must_use]
+    pub fn with_cache(bytes: u64) -> Reader {
+        // Every cache keeps its share.
+        let share = |default: u64| default * (bytes >> 10) / (Reader::CACHE_BYTES >> 10);
         let hasher = RandomState::new();
         Reader {
             fingerprinter: Fingerprinter::new(hasher.hash_one("tidegate")),
-            messages: Cache::with_weighter(16_384, MESSAGE_CACHE_BYTES, MessageWeight),
+            messages: Cache::with_weighter(16_384, share(MESSAGE_CACHE_BYTES), MessageWeight),
             gist: Cache::new(65_536),
-            digests: DigestCache::default(),
-            substitutes: SubstituteCache::default(),
+            digests: DigestCache::new(share(DigestCache::BYTES)),
+            substitutes: SubstituteCache::new(share(SubstituteCache::BYTES)),
             checked: Cache::new(4_096),
             counts: Cache::new(4_096),
             hasher,
         }
     }
-}
 
-impl Reader {
     /// About how many bytes the caches take. Those that are limited by their number of entries have entries of one size.
     pub fn cache_bytes(&self) -> u64 {
         const ENTRY: u64 = 96;
         let entries = self.gist.len() + self.checked.len() + self.counts.len();
-        self.messages.weight() + self.digests.bytes() + entries as u64 * ENTRY
+        self.messages.weight() + self.digests.bytes() + self.substitutes.bytes() + entries as u64 * ENTRY
     }
 
     /// Cuts a body into its messages.
@@ -275,6 +286,8 @@ impl Reader {
             return Ok(cached);
         }
         let parsed = Arc::new(parse(dialect, raw, options)?);
+        // Who has been read needs no reading to be recognised either, even if it never had to be.
+        self.gist.insert((key.0, dialect), (parsed.facts.role, parsed.facts.canonical));
         self.messages.insert(key, parsed.clone());
         Ok(parsed)
     }

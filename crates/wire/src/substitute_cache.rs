@@ -28,21 +28,24 @@ pub(crate) struct SubstituteRequest<'a> {
     pub(crate) digests: &'a [Digest],
 }
 
-/// The maximum sizes of the caches, in bytes.
-const SUBSTITUTES_BYTES: u64 = 32 << 20;
-const IDENTIFIERS_BYTES: u64 = 24 << 20;
+impl SubstituteCache {
+    /// The maximum size of the caches by default.
+    pub(crate) const BYTES: u64 = 56 << 20;
 
-impl Default for SubstituteCache {
-    fn default() -> SubstituteCache {
+    pub(crate) fn new(bytes: u64) -> SubstituteCache {
+        // Identifiers are shorter than what is made of them.
+        let identifiers = bytes / 7 * 3;
         SubstituteCache {
-            substitutes: Cache::with_weighter(4_096, SUBSTITUTES_BYTES, SubstitutesWeight),
-            identifiers: Cache::with_weighter(4_096, IDENTIFIERS_BYTES, IdentifiersWeight),
+            substitutes: Cache::with_weighter(4_096, bytes - identifiers, SubstitutesWeight),
+            identifiers: Cache::with_weighter(4_096, identifiers, IdentifiersWeight),
             hasher: std::hash::RandomState::new(),
         }
     }
-}
 
-impl SubstituteCache {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.substitutes.weight() + self.identifiers.weight()
+    }
+
     /// Returns what can stand for each message; `None` for messages that are not observations.
     pub(crate) fn get(
         &self,

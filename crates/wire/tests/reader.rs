@@ -38,6 +38,27 @@ const USER: &str = r#"{"role":"user","content":"OBSERVATION: it is green"}"#;
 const SYSTEM: &str = r#"{"role":"system","content":"be brief"}"#;
 
 #[test]
+fn a_message_that_was_read_needs_no_more_reading() {
+    let reader = Reader::default();
+    let body = body(&[SYSTEM, USER, CALL, RESULT]);
+    let outline = reader.outline(Dialect::Chat, body.as_bytes()).unwrap();
+    assert!(reader.unread_bytes(&outline) > 100);
+    read(&reader, &body, &plain());
+    assert_eq!(reader.unread_bytes(&outline), 0);
+}
+
+#[test]
+fn caches_keep_to_their_size() {
+    let reader = Reader::with_cache(1 << 20);
+    for number in 0..2_000 {
+        let message = format!(r#"{{"role":"user","content":"{number} {}"}}"#, "a tide ".repeat(100));
+        read(&reader, &body(&[USER, &message]), &plain());
+    }
+    let bytes = reader.cache_bytes();
+    assert!((100_000..2 << 20).contains(&bytes), "{bytes}");
+}
+
+#[test]
 fn digests_are_those_of_the_chain_whether_cached_or_not() {
     let reader = Reader::default();
     let messages = [SYSTEM, USER, CALL, RESULT, SYSTEM, USER, CALL, RESULT];

@@ -1,6 +1,7 @@
 //! Hosts the turns of the context crate: the store, summarizers, background work, and what all workers share.
 
 pub(crate) mod archive;
+pub(crate) mod cache_sizes;
 pub(crate) mod calibrations;
 pub(crate) mod drive;
 pub(crate) mod fold;

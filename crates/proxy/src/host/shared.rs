@@ -1,3 +1,4 @@
+use crate::host::cache_sizes::CacheSizes;
 use crate::host::calibrations::Calibrations;
 use crate::host::heavy::HeavyPool;
 use crate::host::identity::Secret;
@@ -52,7 +53,7 @@ impl Gateway {
         Ok(Gateway {
             current: ArcSwap::from_pointee(snapshot),
             sinks: Arc::new(sinks),
-            reader: Reader::default(),
+            reader: Reader::with_cache(CacheSizes::of_system().messages),
             calibrations: Calibrations::default(),
             windows: LearntWindows::default(),
             conversations,

@@ -9,6 +9,7 @@ mod system;
 
 pub(crate) use connections::{ConnectionPermit, Connections};
 pub(crate) use memory::{Charge, MemoryBudget, SMALL, Share};
+pub(crate) use system::memory as system_memory;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -129,12 +130,12 @@ impl Overload {
             .into_iter()
     }
 
-    pub(crate) fn requests(&self) -> usize {
     /// About what open connections take while they are idle.
     pub(crate) fn connection_bytes(&self) -> u64 {
         self.connections.open() as u64 * system::CONNECTION_BYTES
     }
 
+    pub(crate) fn requests(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
     }
 
@@ -160,8 +161,12 @@ const DEFAULT_SHARE: u64 = 4;
 const MIN_DEFAULT: u64 = 128 << 20;
 
 fn memory_limit(settings: &Server) -> u64 {
-    let default = || system::memory().map_or(1 << 30, |all| (all / DEFAULT_SHARE).max(MIN_DEFAULT));
-    settings.max_memory.unwrap_or_else(default)
+    settings.max_memory.unwrap_or_else(|| system::memory().map_or(1 << 30, default_of))
+}
+
+/// In a container that has room for little more than the process itself, even less.
+fn default_of(memory: u64) -> u64 {
+    (memory / DEFAULT_SHARE).max(MIN_DEFAULT.min(memory / 3))
 }
 
 #[cfg(test)]

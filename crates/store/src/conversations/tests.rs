@@ -253,7 +253,7 @@ fn a_history_of_many_megabytes_is_cached() {
         instructions: Vec::new(),
         messages: vec![([0; 32], long)],
     };
-    let logs = log_cache();
+    let logs = log_cache(Conversations::CACHE_BYTES / 3);
     logs.insert(KEY, Arc::new(Log { turns: vec![Arc::new(turn)], ..Log::default() }));
     assert!(logs.get(&KEY).is_some());
 }

@@ -20,7 +20,7 @@ const FORMAT: u64 = 1;
 
 /// The size of the page cache. Frequently read data is cached in front of the store, and a sidecar has little memory to spare;
 /// the library's default is a gigabyte.
-const CACHE_BYTES: usize = 32 << 20;
+pub(super) const CACHE_BYTES: usize = 32 << 20;
 
 /// A database that can be reopened: after a failed write, the library refuses all operations until it is.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ const UNLIMITED_CONNECTIONS: u64 = 50_000;
 pub(super) const CONNECTION_BYTES: u64 = 16 * 1024;
 
 /// The memory of the cgroup or the machine in bytes, whichever is less; `None` where the system does not say.
-pub(super) fn memory() -> Option<u64> {
+pub(crate) fn memory() -> Option<u64> {
     let read = |path: &str| read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let machine = read_to_string("/proc/meminfo").ok().and_then(|info| total(&info));
