@@ -202,6 +202,12 @@ impl Tidegate {
         std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
     }
 
+    /// The number of threads of the process.
+    pub(crate) fn threads(&self) -> usize {
+        let pid = self.child.id().expect("tidegate has ended");
+        std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().count()
+    }
+
     pub(crate) async fn ended(&mut self) -> ExitStatus {
         within("tidegate ends", self.child.wait()).await.unwrap()
     }
