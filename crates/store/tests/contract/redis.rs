@@ -1,7 +1,7 @@
-use crate::suite;
+use crate::suite::{self, FIRST, key, message, messages, next};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegate_store::{RedisStore, Store};
+use tidegate_store::{RedisStore, Store, Written};
 use tidegate_testkit::{RedisCluster, RedisServer, Sentinels};
 
 /// Generous, because the contract is not about speed.
@@ -51,4 +51,16 @@ async fn every_key_has_a_time_to_live() {
         let ttl: i64 = server.cli(&["pttl", key]).await.parse().unwrap();
         assert_ne!(ttl, -1, "{key} never expires");
     }
+}
+
+#[tokio::test]
+async fn a_deletion_whose_reply_was_lost_can_be_sent_again() {
+    let server = RedisServer::start().await;
+    let store = RedisStore::open(&server.url(), Duration::from_secs(60), TIMEOUT).unwrap();
+    let (key, second) = (key(), next());
+    assert_eq!(store.journal(key, FIRST, message(1, "old")).await.unwrap(), Written::Done);
+    assert!(store.delete(key, second).await.unwrap());
+    assert_eq!(store.journal(key, second, message(2, "new")).await.unwrap(), Written::Done);
+    assert!(store.delete(key, second).await.unwrap(), "the first time, it has deleted something");
+    assert_eq!(messages(&store, key).await.len(), 1, "what was written since is there");
 }
