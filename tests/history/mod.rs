@@ -2,11 +2,13 @@
 
 mod access;
 mod answers;
+mod chaos;
 mod deletion;
 mod failing;
 mod model;
 mod order;
 mod reading;
+mod reply;
 mod rescue;
 mod scene;
 mod strangers;

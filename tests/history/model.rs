@@ -1,22 +1,24 @@
 //! A plain model of conversations against real processes on one Redis, in random interleavings of turns, retries, aborts, upstream
-//! failures, deletions, expiries, store stalls, killed processes and a clock that is ahead.
+//! failures, deletions, expiries, faults of the store, killed processes and a clock that is ahead.
 //!
 //! Every forwarded context must be a history of turns that were acknowledged, or whose outcome their client could not know; nothing
-//! acknowledged is lost, nothing deleted or expired comes back, and nobody sees another's. `TIDEGATE_MODEL_OPERATIONS` and
-//! `TIDEGATE_MODEL_SEED` choose the length and the run.
+//! acknowledged is lost, nothing deleted or expired comes back, and nobody sees another's. `TIDEGATE_MODEL_OPERATIONS`,
+//! `TIDEGATE_MODEL_FAULTS` and `TIDEGATE_MODEL_KILLS` choose the least that happens, `TIDEGATE_MODEL_SEED` the run.
 
+use super::chaos::{Chaos, FAULTS};
+use super::reply::{Reply, send};
 use super::scene::{completion, said, texts};
 use crate::support::client::{CHAT, post, request};
 use crate::support::cores::busy;
 use crate::support::tidegate::{Setup, Tidegate};
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
-use tidegate_testkit::{Answer, MockUpstream, Recorded, RedisServer};
+use tidegate_testkit::{Answer, MockUpstream, Recorded};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -31,6 +33,8 @@ struct World {
     /// What was forwarded with each message, by its text. Texts are unique, except those of retries, whose last one counts.
     contexts: Mutex<HashMap<String, Vec<String>>>,
     left: AtomicUsize,
+    /// Whether enough has happened to the store and the processes.
+    is_disturbed: AtomicBool,
     /// Drivers take it to run an operation; whoever expires everything takes it alone.
     expiring: tokio::sync::RwLock<()>,
     expiries: AtomicU64,
@@ -50,16 +54,6 @@ struct Conversation {
     expiries: u64,
 }
 
-/// What a client knows of its request.
-#[derive(Clone, Debug, PartialEq)]
-enum Reply {
-    Answered(String),
-    /// Tidegate or the upstream has refused it: it is not part of the history.
-    Refused(u16),
-    /// The connection broke: it may be part of it.
-    Unknown,
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_context_is_a_history_of_acknowledged_turns() {
     let _busy = busy().await;
@@ -67,11 +61,13 @@ async fn every_context_is_a_history_of_acknowledged_turns() {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
     };
     let (operations, seed) = (number("TIDEGATE_MODEL_OPERATIONS", 20_000), number("TIDEGATE_MODEL_SEED", 1));
-    let (redis, upstream) = (RedisServer::start().await, MockUpstream::start().await);
+    let least = [number("TIDEGATE_MODEL_FAULTS", FAULTS.len()), number("TIDEGATE_MODEL_KILLS", 2)];
+    let (chaos, upstream) = (Chaos::start().await, MockUpstream::start().await);
     let world = Arc::new(World {
         addresses: RwLock::default(),
         contexts: Mutex::default(),
         left: AtomicUsize::new(operations),
+        is_disturbed: AtomicBool::new(false),
         expiring: tokio::sync::RwLock::default(),
         expiries: AtomicU64::new(0),
         tally: Mutex::default(),
@@ -80,7 +76,7 @@ async fn every_context_is_a_history_of_acknowledged_turns() {
     upstream.script(move |request| seen.answer(request));
     let mut processes = Vec::new();
     for index in 0..PROCESSES {
-        processes.push(start(&redis, &upstream, index).await);
+        processes.push(start(&chaos, &upstream, index).await);
     }
     *world.addresses.write().unwrap() = processes.iter().map(|process| process.address).collect();
     let mut drivers = JoinSet::new();
@@ -96,17 +92,13 @@ async fn every_context_is_a_history_of_acknowledged_turns() {
             expiries: 0,
         };
         drivers.spawn(async move {
-            while world
-                .left
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
-                .is_ok()
-            {
+            while world.goes_on() {
                 let _running = world.expiring.read().await;
                 conversation.operate(&world).await;
             }
         });
     }
-    let chaos = disturb(&world, &redis, &upstream, processes, seed as u64);
+    let disturbing = disturb(&world, &chaos, &upstream, processes, seed as u64, least);
     let driving = async {
         while let Some(done) = drivers.join_next().await {
             done.unwrap();
@@ -114,72 +106,71 @@ async fn every_context_is_a_history_of_acknowledged_turns() {
     };
     tokio::select! {
         () = driving => {}
-        () = chaos => unreachable!(),
+        () = disturbing => unreachable!(),
     }
     let tally = world.tally.lock().unwrap();
     let count = |what: &str| tally.get(what).copied().unwrap_or(0);
-    for what in [
-        "answered",
-        "retried",
-        "failed",
-        "aborted",
-        "deleted",
-        "at once",
-        "expired",
-        "killed",
-        "stalled",
-        "said again",
-    ] {
+    for what in
+        ["answered", "retried", "failed", "aborted", "deleted", "at once", "expired", "killed", "said again"]
+            .into_iter()
+            .chain(FAULTS)
+    {
         assert!(count(what) > 0, "no operation was {what}: {tally:?}");
     }
     assert!(count("answered") > operations / 4, "{tally:?}");
 }
 
-async fn start(redis: &RedisServer, upstream: &MockUpstream, index: usize) -> Tidegate {
+async fn start(chaos: &Chaos, upstream: &MockUpstream, index: usize) -> Tidegate {
     let config = format!(
         "[log]\naccess = false\n[store]\nurl = \"{}\"\n[context]\nhistory = \"proxy\"\nstrategy = \"passthrough\"\n",
-        redis.url()
+        chaos.url()
     );
     let setup = Setup::new(&config).upstream(&upstream.url());
     let setup = if index == 0 { setup.faketime("+60s") } else { setup };
     setup.start().await
 }
 
-/// Stalls the store, kills processes, and expires everything, again and again.
+/// Does something to the store, kills processes, and expires everything, again and again.
 async fn disturb(
     world: &World,
-    redis: &RedisServer,
+    chaos: &Chaos,
     upstream: &MockUpstream,
     mut processes: Vec<Tidegate>,
     seed: u64,
+    least: [usize; 2],
 ) {
     let mut random = seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1;
+    let (mut faults, mut kills) = (0, 0);
     let mut next = Instant::now();
     for round in 0_u64.. {
-        next += Duration::from_millis(1_500);
+        next = Instant::now().max(next + Duration::from_millis(1_500));
         tokio::time::sleep_until(next).await;
-        match round % 6 {
-            1 | 4 => {
-                world.note("stalled");
-                redis.cli(&["CLIENT", "PAUSE", "400", "ALL"]).await;
-            }
-            3 => {
-                let index = draw(&mut random, PROCESSES);
-                processes[index].signal(Signal::KILL);
-                processes[index].ended().await;
-                processes[index] = start(redis, upstream, index).await;
-                world.addresses.write().unwrap()[index] = processes[index].address;
-                world.note("killed");
-            }
-            5 => {
+        match round % 16 {
+            7 => {
                 // Alone, so that every driver knows when it was.
                 let _alone = world.expiring.write().await;
-                let script = "for _, key in ipairs(redis.call('KEYS', 'tg:1:*')) do if key:sub(-2) ~= ':g' then redis.call('DEL', key) end end";
-                redis.cli(&["EVAL", script, "0"]).await;
+                chaos.expire().await;
                 world.expiries.fetch_add(1, Ordering::Relaxed);
                 world.note("expired");
             }
-            _ => {}
+            1 | 5 | 9 | 13 => {
+                let index = draw(&mut random, PROCESSES);
+                processes[index].signal(Signal::KILL);
+                processes[index].ended().await;
+                processes[index] = start(chaos, upstream, index).await;
+                world.addresses.write().unwrap()[index] = processes[index].address;
+                world.note("killed");
+                kills += 1;
+            }
+            _ => {
+                let fault = FAULTS[faults % FAULTS.len()];
+                chaos.inflict(fault).await;
+                world.note(fault);
+                faults += 1;
+            }
+        }
+        if faults >= least[0] && kills >= least[1] && round >= 7 {
+            world.is_disturbed.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -194,6 +185,13 @@ fn draw(random: &mut u64, below: usize) -> usize {
 impl World {
     fn note(&self, what: &'static str) {
         *self.tally.lock().unwrap().entry(what).or_default() += 1;
+    }
+
+    /// Whether a driver has another operation to run.
+    fn goes_on(&self) -> bool {
+        let one = |left: usize| left.checked_sub(1);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one).is_ok()
+            || !self.is_disturbed.load(Ordering::Relaxed)
     }
 
     fn answer(&self, request: &Recorded) -> Answer {
@@ -412,33 +410,4 @@ impl PartialEq<Vec<String>> for Told<'_> {
                 .iter()
                 .all(|text| expected.next().is_some_and(|expected| expected.is_empty() || expected == text))
     }
-}
-
-/// Sends a request and reads to the end of the connection.
-async fn send(address: SocketAddr, request: Vec<u8>) -> Reply {
-    let exchange = async {
-        let mut stream = TcpStream::connect(address).await.ok()?;
-        stream.write_all(&request).await.ok()?;
-        let mut reply = Vec::new();
-        stream.read_to_end(&mut reply).await.ok()?;
-        parse(&reply)
-    };
-    // Whoever cannot connect was not served, but that is as good as not knowing.
-    timeout(Duration::from_secs(60), exchange).await.expect("a reply in time").unwrap_or(Reply::Unknown)
-}
-
-/// `None` if the reply is not complete.
-fn parse(reply: &[u8]) -> Option<Reply> {
-    let end = reply.windows(4).position(|window| window == b"\r\n\r\n")?;
-    let head = String::from_utf8_lossy(&reply[..end]).to_lowercase();
-    let status: u16 = head.split(' ').nth(1)?.parse().ok()?;
-    if status == 204 {
-        return Some(Reply::Answered(String::new()));
-    }
-    if status != 200 {
-        return Some(Reply::Refused(status));
-    }
-    let length: usize = head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse().ok()?;
-    let body: Value = serde_json::from_slice(reply.get(end + 4..end + 4 + length)?).ok()?;
-    Some(Reply::Answered(body["choices"][0]["message"]["content"].as_str()?.to_owned()))
 }
