@@ -118,8 +118,7 @@ impl Answer {
     /// Adds the reason why a choice is finished.
     pub(crate) fn finish(&mut self, reason: &str) {
         if self.finish_reasons.len() < LIST_CAP {
-            let end = reason.floor_char_boundary(REASON_CAP);
-            self.finish_reasons.push(reason[..end].to_owned());
+            self.finish_reasons.push(reason.chars().take(REASON_CAP).collect());
         }
     }
 
