@@ -50,7 +50,7 @@ async fn start(url: &str, upstream: &MockUpstream) -> Tidegate {
 #[tokio::test]
 async fn a_conversation_takes_at_most_twice_its_text() {
     // Without a name, the state of each request is stored apart, because other requests may continue from it.
-    for (is_named, most) in [(true, 1.8), (false, 2.25)] {
+    for (is_named, most) in [(true, 1.8), (false, 2.0)] {
         let (short, long) = (ratio(40, is_named).await, ratio(100, is_named).await);
         assert!(short <= most, "{short} bytes for each byte of text, named: {is_named}");
         // What is kept of a turn does not grow with the number of turns before it.

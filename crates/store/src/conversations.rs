@@ -205,7 +205,7 @@ impl Conversations {
     /// Reads a conversation from the store and merges it with the local cache.
     async fn recall_from_store(self: &Arc<Self>, key: ConversationKey) -> Result<Recalled, Degraded> {
         let version = self.local.version();
-        let recollection = self.with_deadline(self.store.recall(key)).await?;
+        let recollection = self.resolve(self.with_deadline(self.store.recall(key)).await?).await?;
         let (stored, damage) = self.decode(key, &recollection);
         // Usually it has expired. But a store that has just lost its data and takes no writes, as a new replica does, is not one to
         // believe.
@@ -219,14 +219,30 @@ impl Conversations {
     /// Writes the entries of a request. If that fails, the local cache keeps the decision, and the next request of the
     /// conversation writes the messages again.
     pub async fn journal(self: &Arc<Self>, key: ConversationKey, entries: Entries) -> Result<(), Degraded> {
+        self.write_journal(key, entries, None).await
+    }
+
+    /// Where the waypoint is stored `elsewhere`, only that is written.
+    async fn write_journal(
+        self: &Arc<Self>,
+        key: ConversationKey,
+        entries: Entries,
+        elsewhere: Option<ConversationKey>,
+    ) -> Result<(), Degraded> {
         let Entries { generation, instructions, mut messages, waypoint } = entries;
         let ids: Vec<MessageId> = instructions.iter().map(|instruction| instruction.id).collect();
         messages.extend(instructions);
-        let journal = self.encode(key, messages, waypoint.as_ref()).await;
-        if journal == Journal::default() {
-            return Ok(());
-        }
-        let written = self.with_deadline(self.store.journal(key, generation, journal)).await;
+        let record = waypoint.as_ref().map(|waypoint| {
+            elsewhere.map_or_else(|| record::encode_waypoint(waypoint), record::encode_reference)
+        });
+        let written = match self.encode(key, messages).await {
+            Ok(messages) if messages.is_empty() && record.is_none() => return Ok(()),
+            Ok(messages) => {
+                let journal = Journal { messages, waypoint: record };
+                self.with_deadline(self.store.journal(key, generation, journal)).await
+            }
+            Err(degraded) => Err(degraded),
+        };
         if written == Ok(Written::Gone) {
             return Ok(());
         }
@@ -269,7 +285,7 @@ impl Conversations {
         turn: Turn,
         answer: Option<RawMessage>,
     ) -> Result<(), Degraded> {
-        let Journal { messages, .. } = self.encode(key, Vec::from_iter(answer), None).await;
+        let messages = self.encode(key, Vec::from_iter(answer)).await?;
         self.with_deadline(self.store.conclude(key, generation, turn, messages)).await.map(drop)
     }
 
@@ -278,15 +294,14 @@ impl Conversations {
         self.with_deadline(self.store.head(key)).await
     }
 
+    /// The records of messages, if they are recorded.
     async fn encode(
         self: &Arc<Self>,
         key: ConversationKey,
         messages: Vec<RawMessage>,
-        waypoint: Option<&Waypoint>,
-    ) -> Journal {
-        let waypoint = waypoint.map(record::encode_waypoint);
+    ) -> Result<Vec<(MessageId, Bytes)>, Degraded> {
         if !self.options.raw {
-            return Journal { messages: Vec::new(), waypoint };
+            return Ok(Vec::new());
         }
         let bytes: usize = messages.iter().map(|message| message.json.len()).sum();
         let this = self.clone();
@@ -297,13 +312,11 @@ impl Conversations {
                 .map(|message| (message.id, record::encode_message(key, message, keyring)))
                 .collect()
         };
-        let messages = if bytes <= INLINE_ENCODE_BYTES {
-            encode()
+        if bytes <= INLINE_ENCODE_BYTES {
+            Ok(encode())
         } else {
-            // Fails only while the runtime shuts down.
-            tokio::task::spawn_blocking(encode).await.unwrap_or_default()
-        };
-        Journal { messages, waypoint }
+            off_worker(self.options.timeout, encode).await
+        }
     }
 
     /// The records that can be decoded, and why others cannot.
@@ -366,5 +379,18 @@ impl Conversations {
                 }
             }
         });
+    }
+}
+
+/// Runs work on a blocking thread. All of them may be busy, so that waits no longer than the store does.
+async fn off_worker<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Degraded> {
+    match timeout(limit, tokio::task::spawn_blocking(work)).await {
+        Ok(Ok(done)) => Ok(done),
+        // The runtime shuts down.
+        Ok(Err(_)) => Err(Degraded::Failed),
+        Err(_) => Err(Degraded::Timeout),
     }
 }

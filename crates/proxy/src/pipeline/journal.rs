@@ -22,7 +22,7 @@ impl JournalWrite {
         rewritten: &mut Rewritten,
         observer: &RequestObserver,
     ) -> JournalWrite {
-        let entries = std::mem::take(&mut rewritten.entries);
+        let mut entries = std::mem::take(&mut rewritten.entries);
         let Rewritten { input, outcome, is_store_unavailable, carried, others, .. } = rewritten;
         let conversations = &folder.worker.gateway.conversations;
         let Some(identity) = &folder.identity else { return JournalWrite::Done(Ok(())) };
@@ -49,7 +49,8 @@ impl JournalWrite {
         let (conversations, key) = (conversations.clone(), identity.key);
         let branch = identity.branch.as_ref().map(|branch| {
             let note = branch_note(branch, carried.as_ref(), outcome.deferred.is_some());
-            (branch.clone(), state(entries.waypoint.clone(), note))
+            // Nobody would look for it where the messages of all branches are.
+            (branch.clone(), state(entries.waypoint.take(), note))
         });
         // The messages are slices of the body, which may be released otherwise when the answer begins.
         let kept = if entries.messages.is_empty() { 0 } else { input.body.len() };

@@ -110,7 +110,7 @@ where
     if is_whole && timeout(pace.write_timeout, sender.reserve()).await.is_ok() {
         return;
     }
-    let (_active, _stalled) = (pace.connection.enter(), pace.connection.stall());
+    let (_active, _stalled) = (pace.connection.enter(0), pace.connection.stall());
     let place = sender.reserve().await;
     if let Some(place) = place.ok().filter(|_| !is_whole) {
         place.send(Err(pace.stalled));

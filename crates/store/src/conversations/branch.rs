@@ -6,8 +6,10 @@
 
 use super::Conversations;
 use crate::record::{self, StoredFold};
-use crate::store::Generation;
+use crate::store::{Generation, Recollection};
 use crate::{ConversationKey, Degraded, Recalled};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_engine::{Digest, Waypoint};
 use tokio::task::JoinSet;
@@ -138,21 +140,29 @@ impl Conversations {
     /// Stores the state of a request where the next one looks for it.
     pub async fn save_branch(self: &Arc<Self>, branch: &Branch, state: BranchState) -> Result<(), Degraded> {
         let mut writes = JoinSet::new();
+        let first = branch.own.first().copied();
         for (key, mut note) in self.places(branch, &state) {
             // A stranger who has sent the same request may go on by now: what that has cost must stay known.
-            if branch.own.first() == Some(&key)
+            if first == Some(key)
                 && let Some(known) = self.known_note(key).filter(|known| known.generation == note.generation)
             {
                 note.spent = note.spent.max(known.spent);
             }
             let (this, state) = (self.clone(), BranchState { note, ..state.clone() });
-            writes.spawn(async move { this.save_at(key, state).await });
+            // The other places say where the decisions are.
+            let elsewhere = first.filter(|first| *first != key);
+            writes.spawn(async move { this.save_at(key, elsewhere, state).await });
         }
         writes.join_all().await.into_iter().collect()
     }
 
     /// Stores the state of a request in one place. The waypoints come last, because what has one is used.
-    async fn save_at(self: &Arc<Self>, key: ConversationKey, state: BranchState) -> Result<(), Degraded> {
+    async fn save_at(
+        self: &Arc<Self>,
+        key: ConversationKey,
+        elsewhere: Option<ConversationKey>,
+        state: BranchState,
+    ) -> Result<(), Degraded> {
         let BranchState { waypoint, others, fold, note } = state;
         let save_fold = async {
             match fold {
@@ -165,9 +175,42 @@ impl Conversations {
         for waypoint in others.into_iter().chain(waypoint).map(Some) {
             let this = self.clone();
             let entries = super::Entries { waypoint, ..super::Entries::default() };
-            writes.spawn(async move { this.journal(key, entries).await });
+            writes.spawn(async move { this.write_journal(key, entries, elsewhere).await });
         }
         writes.join_all().await.into_iter().collect()
+    }
+
+    /// Reads the waypoints of which the store has only said where they are. One that is not there has expired, or is being written.
+    pub(super) async fn resolve(
+        self: &Arc<Self>,
+        mut recollection: Recollection,
+    ) -> Result<Recollection, Degraded> {
+        let elsewhere: BTreeSet<ConversationKey> =
+            recollection.waypoints.iter().filter_map(|waypoint| record::decode_reference(waypoint)).collect();
+        if elsewhere.is_empty() {
+            return Ok(recollection);
+        }
+        let mut reads = JoinSet::new();
+        for key in elsewhere {
+            let this = self.clone();
+            reads.spawn(async move { (key, this.with_deadline(this.store.recall(key)).await) });
+        }
+        let mut found = BTreeMap::new();
+        for (key, read) in reads.join_all().await {
+            let is_whole = |waypoint: &Bytes| record::decode_reference(waypoint).is_none();
+            found.insert(key, read?.waypoints.into_iter().filter(is_whole).collect::<Vec<_>>());
+        }
+        // The newest last, where several requests of the same end are found at once.
+        let mut waypoints = Vec::new();
+        for waypoint in recollection.waypoints.into_iter().rev() {
+            match record::decode_reference(&waypoint) {
+                Some(key) => waypoints.extend(found.remove(&key).unwrap_or_default().into_iter().rev()),
+                None => waypoints.push(waypoint),
+            }
+        }
+        waypoints.reverse();
+        recollection.waypoints = waypoints;
+        Ok(recollection)
     }
 
     /// Notes what a branch has cost with a request. `before` rode on the state of the previous request.

@@ -1,9 +1,9 @@
 //! The history of conversations whose clients do not resend it: a log of turns with a head.
 
-use super::Conversations;
 use super::history::HISTORY_TIMEOUT_FACTOR;
+use super::{Conversations, off_worker};
 use crate::record::{self, LoggedTurn, RawMessage, RecordError, Room, Standing};
-use crate::store::{Append, Appended, Delivery, Generation, LogRead, MessageId, Written};
+use crate::store::{Append, Appended, Delivery, Generation, Journal, LogRead, MessageId, Written};
 use crate::{ConversationKey, Degraded};
 use bytes::Bytes;
 use std::cell::Cell;
@@ -120,8 +120,8 @@ impl Conversations {
         }
         if decoded == Err(RecordError::NoRoom) {
             let room = room.clone();
-            let long = tokio::task::spawn_blocking(move || decode(&*room));
-            decoded = long.await.unwrap_or(Err(RecordError::Damaged));
+            decoded =
+                off_worker(self.options.timeout * HISTORY_TIMEOUT_FACTOR, move || decode(&*room)).await?;
         }
         decoded.map_err(Degraded::from)
     }
@@ -129,7 +129,8 @@ impl Conversations {
     /// Appends a turn, whose client does not have its answer yet. The store may be unavailable for a while: writing the same turn again is harmless.
     pub async fn append(self: &Arc<Self>, key: ConversationKey, new: NewTurn) -> Result<(), NotKept> {
         let NewTurn { generation, expected, turn, waypoint } = new;
-        let append = self.encode_append(key, expected, &turn, waypoint.as_ref()).await;
+        let encoded = self.encode_append(key, expected, &turn, waypoint.as_ref()).await;
+        let append = encoded.map_err(NotKept::Unknown)?;
         let deadline = Instant::now() + self.options.timeout * HISTORY_TIMEOUT_FACTOR;
         let appended = loop {
             match self.with_deadline(self.store.append(key, generation, append.clone())).await {
@@ -176,7 +177,7 @@ impl Conversations {
         mut messages: Vec<RawMessage>,
     ) -> Result<Written, Degraded> {
         messages.iter_mut().for_each(|message| message.standing = Standing::Abandoned);
-        let journal = self.encode(key, messages, None).await;
+        let journal = Journal { messages: self.encode(key, messages).await?, waypoint: None };
         self.with_deadline(self.store.journal(key, generation, journal)).await
     }
 
@@ -186,7 +187,7 @@ impl Conversations {
         expected: Option<MessageId>,
         turn: &LoggedTurn,
         waypoint: Option<&Waypoint>,
-    ) -> Append {
+    ) -> Result<Append, Degraded> {
         let (this, turn) = (self.clone(), turn.clone());
         let waypoint = waypoint.map(record::encode_waypoint);
         let bytes: usize = turn.messages.iter().map(|(_, message)| message.json.len()).sum();
@@ -205,13 +206,9 @@ impl Conversations {
             }
         };
         if bytes <= super::INLINE_ENCODE_BYTES {
-            return encode();
+            return Ok(encode());
         }
-        // Fails only if encoding panics, which it has no reason to.
-        match tokio::task::spawn_blocking(encode.clone()).await {
-            Ok(append) => append,
-            Err(_) => encode(),
-        }
+        off_worker(self.options.timeout * HISTORY_TIMEOUT_FACTOR, encode).await
     }
 }
 

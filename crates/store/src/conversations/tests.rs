@@ -257,3 +257,61 @@ fn a_history_of_many_megabytes_is_cached() {
     logs.insert(KEY, Arc::new(Log { turns: vec![Arc::new(turn)], ..Log::default() }));
     assert!(logs.get(&KEY).is_some());
 }
+
+/// The state of a request is stored once. Its other places say where.
+#[tokio::test]
+async fn the_state_of_a_branch_is_stored_whole_in_one_place() {
+    let key = |number| ConversationKey([number; 16]);
+    let branch = Branch {
+        own: vec![key(1), key(2)],
+        previous: vec![],
+        stems: vec![],
+        anchors: vec![Anchor { key: key(3), distance: Some(2) }],
+        note: BranchNote::default(),
+        is_changed: false,
+    };
+    let store = Flaky::shared();
+    let one = replica(&store, None);
+    for at in [5, 6] {
+        let waypoint = Some(Waypoint { at: Timestamp(at), ..waypoint() });
+        one.save_branch(&branch, BranchState { waypoint, ..BranchState::default() }).await.unwrap();
+    }
+    for place in [1, 2, 3] {
+        let stored = store.recall(key(place)).await.unwrap().waypoints;
+        assert_eq!(stored.len(), 2);
+        assert!(place == 1 || stored.iter().all(|record| record.len() < 20), "{stored:?}");
+        let recalled = replica(&store, None).recall(key(place)).await;
+        assert_eq!(recalled.memory.waypoints().last(), Some(&Waypoint { at: Timestamp(6), ..waypoint() }));
+        assert_eq!(recalled.degraded, None);
+    }
+    store.delete(key(1), Generation(1)).await.unwrap();
+    let recalled = replica(&store, None).recall(key(2)).await;
+    assert_eq!((recalled.memory.waypoints(), recalled.degraded), (&[][..], None));
+}
+
+/// Blocking threads may all wait for something else, such as a name server.
+#[test]
+fn large_messages_do_not_wait_for_a_thread_for_ever() {
+    let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    runtime.unwrap().block_on(async {
+        let busy = tokio::task::spawn_blocking(move || held.recv());
+        let options = Options { timeout: Duration::from_millis(50), ttl: HOUR, raw: true, keyring: None };
+        let one = Conversations::new(Arc::new(MemoryStore::new(HOUR)), options);
+        let message = RawMessage {
+            id: MessageId([1; 32]),
+            parent: MessageId([0; 32]),
+            position: 0,
+            at: 1,
+            json: vec![b'x'; 2 * INLINE_ENCODE_BYTES].into(),
+            standing: record::Standing::Kept,
+        };
+        let entries = Entries { messages: vec![message], waypoint: Some(waypoint()), ..Entries::default() };
+        let written = timeout(HOUR, one.journal(KEY, entries)).await;
+        assert_eq!(written, Ok(Err(Degraded::Timeout)));
+        // The decision stays in this process, and the messages are written by the next request.
+        assert_eq!(one.recall(KEY).await.recorded([waypoint().end].into_iter()), 0);
+        release.send(()).unwrap();
+        busy.await.unwrap().unwrap();
+    });
+}
