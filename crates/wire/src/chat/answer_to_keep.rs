@@ -60,7 +60,12 @@ mod tests {
         let whole = Dialect::Chat.read_answer(whole.to_string().as_bytes()).unwrap();
         let kept: Value = serde_json::from_slice(&Dialect::Chat.answer_to_keep(&whole).unwrap()).unwrap();
         let mut reader = SideReader::new(Dialect::Chat);
-        let chunk = json!({ "choices": [{ "index": 0, "delta": message }] });
+        let mut delta = message.clone();
+        let calls = delta.get_mut("tool_calls").and_then(Value::as_array_mut);
+        for (index, call) in calls.into_iter().flatten().enumerate() {
+            call["index"] = json!(index);
+        }
+        let chunk = json!({ "choices": [{ "index": 0, "delta": delta }] });
         let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] });
         reader.feed(format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n").as_bytes());
         let streamed = Dialect::Chat.answer_to_keep(reader.answer()).unwrap();
@@ -88,15 +93,13 @@ mod tests {
 
     #[test]
     fn a_call_that_was_cut_off_is_left_out() {
-        let call = |id: &str, arguments: &str| json!({ "index": 0, "id": id, "type": "function", "function": { "name": "f", "arguments": arguments } });
+        let call = |id: &str, arguments: &str| json!({ "id": id, "type": "function", "function": { "name": "f", "arguments": arguments } });
         let with = |calls: &[Value]| json!({ "role": "assistant", "content": null, "tool_calls": calls });
         let ids = |message: &Value| -> Vec<String> {
             let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
             calls.iter().map(|call| call["id"].as_str().unwrap().to_owned()).collect()
         };
-        let mut second = call("b", "{\"pa");
-        second["index"] = json!(1);
-        let both = with(&[call("a", "{}"), second]);
+        let both = with(&[call("a", "{}"), call("b", "{\"pa")]);
         assert_eq!(ids(&kept(&both, "length")), ["a"]);
         assert_eq!(ids(&kept(&both, "tool_calls")), ["a", "b"], "the model has written it so");
         let cut = kept(&with(&[call("a", "{\"pa")]), "length");
