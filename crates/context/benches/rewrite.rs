@@ -3,7 +3,7 @@
 //! The conversation is an agent's: 200 messages, half of them tool output of about five kilobytes, 500 KB in all. `seen` is the
 //! usual turn: the client resends its last request plus two messages. `first_seen` is a new conversation for a reader that is
 //! already in use; every sample is another conversation. The tokenizer benchmarks use the same conversations, so that the results
-//! can be compared. Run with `cargo bench -p tidegate-context --bench rewrite`.
+//! can be compared. `messages_seen` and `responses_seen` are the usual turn of the same run in the other APIs. Run with `cargo bench -p tidegate-context --bench rewrite`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should panic")]
 
@@ -41,16 +41,29 @@ impl Fixture {
 
     /// All of conversation 0 but the last two messages has been seen.
     fn seen() -> Fixture {
+        Fixture::seen_as(Dialect::Chat)
+    }
+
+    fn seen_as(dialect: Dialect) -> Fixture {
         let mut fixture = Fixture::unseen();
-        let waypoint = fixture.rewrite(&body(0, 198), 0).1;
+        let waypoint = fixture.rewrite_as(dialect, &body_as(dialect, 0, 198), 0).1;
         Arc::make_mut(&mut fixture.state).memory.add(waypoint.unwrap());
         fixture
     }
 
     /// Everything between the last byte from the client and the first byte to the upstream, without I/O.
     fn rewrite(&self, body: &Bytes, at: u64) -> (usize, Option<tidegate_engine::Waypoint>) {
+        self.rewrite_as(Dialect::Chat, body, at)
+    }
+
+    fn rewrite_as(
+        &self,
+        dialect: Dialect,
+        body: &Bytes,
+        at: u64,
+    ) -> (usize, Option<tidegate_engine::Waypoint>) {
         let reader = &self.reader;
-        let outline = reader.outline(Dialect::Chat, body).unwrap();
+        let outline = reader.outline(dialect, body).unwrap();
         black_box(reader.branch_points(body, &outline));
         let (context, model) = (self.settings.routes[0].context.clone(), self.model.clone());
         let input = TurnInput { now: Timestamp(at), ..TurnInput::new(body.clone(), outline, context, model) };
@@ -85,6 +98,47 @@ fn body(conversation: usize, messages: usize) -> Bytes {
     serde_json::json!({"model": "gpt-4o", "stream": true, "tools": tools, "messages": all}).to_string().into()
 }
 
+/// The same run as a request of another API, with as many messages or items.
+fn body_as(dialect: Dialect, conversation: usize, messages: usize) -> Bytes {
+    let file = format!("src/parser_{conversation:04}.rs");
+    let system = format!("You are an autonomous programmer. Your file is {file}. ").repeat(12);
+    let task = format!("Please fix the failing test in {file} and explain.");
+    let command = |number: usize| format!("sed -n {number},80p {file}");
+    let steps = || (0..messages / 2).map(|number| (number, format!("call_{number}"), output(&file, number)));
+    match dialect {
+        Dialect::Chat => body(conversation, messages),
+        Dialect::Messages => {
+            let mut all = vec![serde_json::json!({"role": "user", "content": task})];
+            for (number, id, output) in steps() {
+                let call = serde_json::json!({"type": "tool_use", "id": id, "name": "run", "input": {"command": command(number)}});
+                let said = serde_json::json!({"type": "text", "text": "Let me look at it."});
+                all.push(serde_json::json!({"role": "assistant", "content": [said, call]}));
+                let result = serde_json::json!({"type": "tool_result", "tool_use_id": id, "content": output});
+                all.push(serde_json::json!({"role": "user", "content": [result]}));
+            }
+            let tools = serde_json::json!([{"name": "run", "description": "Runs a command", "input_schema": {"type": "object"}}]);
+            serde_json::json!({"model": "gpt-4o", "stream": true, "max_tokens": 1000, "system": system, "tools": tools, "messages": all})
+                .to_string()
+                .into()
+        }
+        Dialect::Responses => {
+            let mut all = vec![serde_json::json!({"role": "user", "content": task})];
+            for (number, id, output) in steps() {
+                let arguments = serde_json::json!({"command": command(number)}).to_string();
+                all.push(serde_json::json!({"type": "function_call", "call_id": id, "name": "run", "arguments": arguments}));
+                all.push(
+                    serde_json::json!({"type": "function_call_output", "call_id": id, "output": output}),
+                );
+            }
+            let tools =
+                serde_json::json!([{"type": "function", "name": "run", "parameters": {"type": "object"}}]);
+            serde_json::json!({"model": "gpt-4o", "stream": true, "store": false, "instructions": system, "tools": tools, "input": all})
+                .to_string()
+                .into()
+        }
+    }
+}
+
 /// Source code as a tool prints it: short lines, quotes, tabs.
 fn output(file: &str, number: usize) -> String {
     let line = |at: usize| {
@@ -111,6 +165,23 @@ fn seen(bencher: Bencher) {
     let body = body(0, 200);
     fixture.rewrite(&body, 1);
     bencher.bench(|| black_box(fixture.rewrite(&body, 1)));
+}
+
+#[divan::bench]
+fn messages_seen(bencher: Bencher) {
+    seen_as(bencher, Dialect::Messages);
+}
+
+#[divan::bench]
+fn responses_seen(bencher: Bencher) {
+    seen_as(bencher, Dialect::Responses);
+}
+
+fn seen_as(bencher: Bencher, dialect: Dialect) {
+    let fixture = Fixture::seen_as(dialect);
+    let body = body_as(dialect, 0, 200);
+    fixture.rewrite_as(dialect, &body, 1);
+    bencher.bench(|| black_box(fixture.rewrite_as(dialect, &body, 1)));
 }
 
 #[divan::bench]

@@ -1,7 +1,7 @@
 //! Measures each step of a request whose messages are cached, compared with a `serde_json::Value` round trip.
 //!
 //! The body has 200 messages in 500 KB, like those of a coding agent: tool calls and their outputs, with escaped line breaks and
-//! quotes. 100 messages are masked.
+//! quotes. 100 messages are masked. `messages_…` and `responses_…` measure the same run in the other APIs.
 
 #![allow(clippy::unwrap_used, reason = "the body is generated here and valid")]
 
@@ -44,6 +44,38 @@ fn cached_path(bencher: Bencher<'_, '_>) {
         let facts = cached.look_up(&outline);
         (black_box(digests(&facts)), cached.mask(&outline, &facts))
     });
+}
+
+#[divan::bench]
+fn messages_cached_path(bencher: Bencher<'_, '_>) {
+    cached_path_as(bencher, Dialect::Messages);
+}
+
+#[divan::bench]
+fn responses_cached_path(bencher: Bencher<'_, '_>) {
+    cached_path_as(bencher, Dialect::Responses);
+}
+
+fn cached_path_as(bencher: Bencher<'_, '_>, dialect: Dialect) {
+    let cached = Cached::of(dialect);
+    bencher.bench_local(|| {
+        let outline = black_box(&cached).outline();
+        let facts = cached.look_up(&outline);
+        (black_box(digests(&facts)), cached.mask(&outline, &facts))
+    });
+}
+
+#[divan::bench]
+fn messages_step_split(bencher: Bencher<'_, '_>) {
+    let body = body_of(Dialect::Messages);
+    bencher.bench_local(|| split(Dialect::Messages, black_box(&body)));
+}
+
+/// Here each item is looked at for its side, too.
+#[divan::bench]
+fn responses_step_split(bencher: Bencher<'_, '_>) {
+    let body = body_of(Dialect::Responses);
+    bencher.bench_local(|| split(Dialect::Responses, black_box(&body)));
 }
 
 #[divan::bench]
@@ -108,6 +140,7 @@ fn uncached_read_only(bencher: Bencher<'_, '_>) {
 }
 
 struct Cached {
+    dialect: Dialect,
     body: Vec<u8>,
     fingerprinter: Fingerprinter,
     cache: HashMap<Fingerprint, Arc<MessageFacts>>,
@@ -116,20 +149,24 @@ struct Cached {
 
 impl Cached {
     fn new() -> Cached {
-        let body = body();
+        Cached::of(Dialect::Chat)
+    }
+
+    fn of(dialect: Dialect) -> Cached {
+        let body = body_of(dialect);
         let fingerprinter = Fingerprinter::new(42);
         let mut cache = HashMap::new();
-        for span in split(Dialect::Chat, &body).unwrap().messages {
+        for span in split(dialect, &body).unwrap().messages {
             let raw = span.of(&body);
-            let facts = Dialect::Chat.read_facts(raw).unwrap();
+            let facts = dialect.read_facts(raw).unwrap();
             cache.insert(fingerprinter.of(raw), Arc::new(facts));
         }
         let placeholder = Placeholder::new("[OMITTED_OBSERVATION: too old; available in memory store]");
-        Cached { body, fingerprinter, cache, placeholder }
+        Cached { dialect, body, fingerprinter, cache, placeholder }
     }
 
     fn outline(&self) -> Outline {
-        split_and_fingerprint(Dialect::Chat, &self.body, &self.fingerprinter, |_| true).unwrap()
+        split_and_fingerprint(self.dialect, &self.body, &self.fingerprinter, |_| true).unwrap()
     }
 
     fn look_up(&self, outline: &Outline) -> Vec<Arc<MessageFacts>> {
@@ -154,6 +191,10 @@ fn digests(facts: &[Arc<MessageFacts>]) -> Vec<Digest> {
 }
 
 fn body() -> Vec<u8> {
+    body_of(Dialect::Chat)
+}
+
+fn body_of(dialect: Dialect) -> Vec<u8> {
     let mut body = String::from(r#"{"model":"gpt-4.1","stream":true,"tools":["#);
     for index in 0..12 {
         let comma = if index == 0 { "" } else { "," };
@@ -162,16 +203,26 @@ fn body() -> Vec<u8> {
             r#"{comma}{{"type":"function","function":{{"name":"tool_{index}","description":"Runs it.","parameters":{{"type":"object","properties":{{"command":{{"type":"string"}}}}}}}}}}"#
         );
     }
-    body.push_str(r#"],"messages":["#);
+    let _ = write!(body, r#"],"{}":["#, dialect.messages_key());
     let text_bytes = 2 * BODY_BYTES / MESSAGES - 400;
     for index in 0..MESSAGES / 2 {
-        let comma = if index == 0 { "" } else { ", " };
-        let _ = write!(
-            body,
-            r#"{comma}{{"role": "assistant", "content": "I look at it, step {index}.", "tool_calls": [{{"id": "call_{index}", "type": "function", "function": {{"name": "run", "arguments": "{{\"command\": \"cat src/module_{index}.py\"}}"}}}}]}}, {{"role": "tool", "tool_call_id": "call_{index}", "content": ""#
-        );
+        body.push_str(if index == 0 { "" } else { ", " });
+        let _ = match dialect {
+            Dialect::Chat => write!(
+                body,
+                r#"{{"role": "assistant", "content": "I look at it, step {index}.", "tool_calls": [{{"id": "call_{index}", "type": "function", "function": {{"name": "run", "arguments": "{{\"command\": \"cat src/module_{index}.py\"}}"}}}}]}}, {{"role": "tool", "tool_call_id": "call_{index}", "content": ""#
+            ),
+            Dialect::Messages => write!(
+                body,
+                r#"{{"role": "assistant", "content": [{{"type": "text", "text": "I look at it, step {index}."}}, {{"type": "tool_use", "id": "call_{index}", "name": "run", "input": {{"command": "cat src/module_{index}.py"}}}}]}}, {{"role": "user", "content": [{{"type": "tool_result", "tool_use_id": "call_{index}", "content": ""#
+            ),
+            Dialect::Responses => write!(
+                body,
+                r#"{{"type": "function_call", "call_id": "call_{index}", "name": "run", "arguments": "{{\"command\": \"cat src/module_{index}.py\"}}"}}, {{"type": "function_call_output", "call_id": "call_{index}", "output": ""#
+            ),
+        };
         lines(&mut body, index, text_bytes);
-        body.push_str("\"}");
+        body.push_str(if dialect == Dialect::Messages { "\"}]}" } else { "\"}" });
     }
     body.push_str("]}");
     body.into_bytes()
