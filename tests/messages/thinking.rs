@@ -66,9 +66,13 @@ impl Agent {
         }
     }
 
-    async fn turn(&mut self, tidegate: &Tidegate) -> Reply {
+    async fn ask(&self, tidegate: &Tidegate) -> Reply {
         let headers = [&HEADERS[..], &[("x-conversation-id", "c")]].concat();
-        let reply = exchange(tidegate.address, post(MESSAGES, &headers, self.request.to_string())).await;
+        exchange(tidegate.address, post(MESSAGES, &headers, self.request.to_string())).await
+    }
+
+    async fn turn(&mut self, tidegate: &Tidegate) -> Reply {
+        let reply = self.ask(tidegate).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         let answer: Value = reply.json();
         let id = answer["content"][1]["id"].clone();
@@ -153,6 +157,27 @@ async fn a_conversation_whose_edits_were_refused_is_left_alone_by_all() {
         turns.iter().map(|turn| (&turn["outcome"], &turn["left_alone"])).collect();
     assert_eq!(outcomes[rescued[0]], (&json!("rescued"), &json!(true)));
     assert_eq!(outcomes[TURNS - 1], (&json!("answered"), &json!(true)));
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_thinking_that_is_in_the_way() {
+    let upstream = binding_upstream().await;
+    let settings =
+        "[store]\nurl = \"memory:\"\n[context]\nstrategy = \"window\"\n[context.budget]\nmax_input = 1500\n";
+    let tidegate = Tidegate::start(settings, &upstream).await;
+    let mut agent = Agent::new("claude-opus-5-5");
+    for _ in 0..3 {
+        agent.turn(&tidegate).await;
+    }
+    let messages = agent.request["messages"].as_array_mut().unwrap();
+    messages.push(json!({"role": "user", "content": "word ".repeat(1_500)}));
+    let refused = agent.ask(&tidegate).await;
+    assert_eq!(refused.status, 422);
+    let text = refused.text();
+    assert!(
+        text.contains("The first 6 messages cannot be edited") && text.contains("bound to them"),
+        "{text}"
+    );
 }
 
 /// An error that no edit of ours has caused passes as it came, once.

@@ -7,7 +7,7 @@ use tidegate_wire::Dialect;
 
 /// Says how far a request is over its limit, where the limit comes from, and what to do.
 pub(crate) fn message(dialect: Dialect, figures: &Figures) -> String {
-    let Figures { before, after, budget, masked, postponed, .. } = *figures;
+    let Figures { before, after, budget, masked, postponed, bound, .. } = *figures;
     let mut text = format!("The request needs {after} input tokens");
     if masked > 0 {
         // Writing into a string does not fail.
@@ -15,6 +15,12 @@ pub(crate) fn message(dialect: Dialect, figures: &Figures) -> String {
     }
     text.push_str(&limit(&budget));
     text.push_str(source(budget.window));
+    if bound > 0 {
+        let _ = write!(
+            text,
+            " The first {bound} messages cannot be edited, because the model's thinking behind them is bound to them."
+        );
+    }
     text.push_str(" Shorten the input, start a new conversation, ");
     if masked == 0 && postponed == 0 {
         let _ = write!(text, "ask for a shorter answer (`{}`), ", dialect.output_limit_key());
