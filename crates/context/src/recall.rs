@@ -7,11 +7,16 @@
 use crate::ranking::{Hit, rank};
 use crate::{PlacedExcerpt, RecalledExcerpt, TurnInput};
 use std::collections::{BTreeSet, HashSet};
-use tidegate_engine::{Excerpt, MAX_EXCERPTS, Memory, Message, Passage, Plan, Strategy, Tokens, places};
+use tidegate_engine::{
+    Budget, Excerpt, MAX_EXCERPTS, Memory, Message, Passage, Plan, Strategy, Tokens, places,
+};
 use tidegate_wire::{ParsedRequest, Reader, Terms};
 
-/// Excerpts take at most this share of the room that is free, so that they never bring the next summary much closer.
+/// Excerpts take at most this share of the room that is left until the next summary is due, so that they never bring it about.
 const FREE_SHARE: f64 = 0.5;
+
+/// Where it is due anyway, they take at most this share of what the budget leaves.
+const DUE_SHARE: f64 = 0.125;
 
 /// Less room than this holds no excerpt that is worth its frame.
 const MIN_ROOM: Tokens = Tokens(120);
@@ -22,6 +27,10 @@ const HEADING: Tokens = Tokens(12);
 
 /// The most passages of one excerpt.
 const MAX_PASSAGES: usize = 24;
+
+/// The most passages that are looked at. To see whether the summary has one already costs its message and the summary a reading, so
+/// without a bound it would cost the conversation times the summary.
+const MAX_LOOKED_AT: usize = 4 * MAX_PASSAGES;
 
 /// Why nothing was brought back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +124,7 @@ impl TurnInput {
         let mut chosen = Vec::new();
         let mut reason = Unrecalled::SaidAlready;
         let mut left = room.saturating_sub(FRAME);
-        for Hit { text, passage, .. } in hits {
+        for Hit { text, passage, .. } in hits.into_iter().take(MAX_LOOKED_AT) {
             let (place, index, terms) = candidates[text];
             let Some(found) = terms.passages.get(passage) else { continue };
             let cost = HEADING + share(chat, index, terms, passage);
@@ -158,11 +167,19 @@ impl TurnInput {
         None
     }
 
+    /// The number of tokens at which messages are summarized.
+    fn fold_threshold(&self, budget: &Budget) -> Option<Tokens> {
+        let folds = matches!(self.strategy, Strategy::Summarization | Strategy::Hybrid);
+        folds.then(|| self.context.fold.when.token_threshold(budget)).flatten()
+    }
+
     /// The room for a new excerpt. With it, a request is never longer than what the client sent.
     fn room(&self, plan: &Plan) -> Tokens {
         let max = self.context.recall.max_tokens.min(plan.before.saturating_sub(plan.after));
-        let free = plan.budget.input.map(|input| input.saturating_sub(plan.after).share(FREE_SHARE));
-        free.map_or(max, |free| free.min(max))
+        let Some(input) = plan.budget.input else { return max };
+        let due = self.fold_threshold(&plan.budget).map_or(input, |due| due.min(input));
+        let (limit, share) = if plan.after < due { (due, FREE_SHARE) } else { (input, DUE_SHARE) };
+        limit.saturating_sub(plan.after).share(share).min(max)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::fold::{cost_without_summary, replaceable};
 use crate::fold_pace::FoldTiming;
 use crate::prune::PruneRange;
 use crate::role_order::Bridge;
-use crate::trigger::{Since, fired, token_threshold};
+use crate::trigger::{Since, fired};
 use crate::turns::{dialogue, kept_from, last_cut_before, unresolved_from};
 use crate::{Budget, Cause, Digest, FoldPolicy, Folded, Memory, Message, Policy, RoleOrder, Tokens};
 use std::ops::Range;
@@ -147,9 +147,9 @@ fn due(outlook: &Outlook<'_>, policy: &FoldPolicy) -> Option<Reason> {
 /// Returns the range from `from` on that is pruned only as far as necessary, or `None` if `prune_when` has no token threshold
 /// to prune down to.
 fn prune_range(outlook: &Outlook<'_>, from: usize, policy: &FoldPolicy) -> Option<PruneRange> {
-    let threshold = token_threshold(&policy.prune_when, outlook.budget)?;
+    let threshold = policy.prune_when.token_threshold(outlook.budget)?;
     // Prune to below the fold threshold. A request just below the prune threshold would be pruned again at the next turn.
-    let target = token_threshold(&policy.when, outlook.budget).map_or(threshold, |fold| threshold.min(fold));
+    let target = policy.when.token_threshold(outlook.budget).map_or(threshold, |fold| threshold.min(fold));
     Some(PruneRange {
         from,
         rest: outlook.after_folding(from),
@@ -213,7 +213,7 @@ fn most(outlook: &Outlook<'_>, upto: usize, policy: &Policy) -> Tokens {
     let rest = outlook.after_folding(upto);
     let below = |most: Tokens| Some(most.saturating_sub(rest)).filter(|left| *left > Tokens::ZERO);
     if policy.fold.leaves_room
-        && let Some(left) = token_threshold(&policy.fold.when, outlook.budget).and_then(below)
+        && let Some(left) = policy.fold.when.token_threshold(outlook.budget).and_then(below)
         && left.0 / 2 >= LEAST_SHARED_ROOM.0
     {
         return limit.min(Tokens(left.0 / 2));

@@ -40,9 +40,12 @@ fn reaches(count: usize, limit: NonZeroU32) -> bool {
     u64::try_from(count).is_ok_and(|count| count >= limit.get().into())
 }
 
-/// Returns the number of tokens at which one of the trigger's token conditions holds, or `None` if it has none.
-pub(crate) fn token_threshold(trigger: &Trigger, budget: &Budget) -> Option<Tokens> {
-    let by_ratio = trigger.budget_ratio.zip(budget.input);
-    let by_ratio = by_ratio.map(|(ratio, input)| Tokens((ratio * input.0 as f64).ceil() as u64));
-    by_ratio.into_iter().chain(trigger.tokens).min()
+impl Trigger {
+    /// Returns the number of tokens at which one of its token conditions holds, or `None` if it has none.
+    #[must_use]
+    pub fn token_threshold(&self, budget: &Budget) -> Option<Tokens> {
+        let by_ratio = self.budget_ratio.zip(budget.input);
+        let by_ratio = by_ratio.map(|(ratio, input)| Tokens((ratio * input.0 as f64).ceil() as u64));
+        by_ratio.into_iter().chain(self.tokens).min()
+    }
 }
