@@ -104,11 +104,7 @@ async fn the_tool_is_the_last_one_and_nothing_else_changes() {
 #[tokio::test]
 async fn without_a_way_to_ask_nothing_names_a_reference() {
     let scene = Scene::start("").await;
-    for sent in [
-        body("gpt-4o", &conversation(4), &[]),
-        request(4, "\"n\":2,"),
-        request(4, "\"tool_choice\":\"required\","),
-    ] {
+    for sent in [body("gpt-4o", &conversation(4), &[]), request(4, "\"n\":2,")] {
         let arrived = scene.arrived(&sent).await;
         assert!(
             arrived.contains(PLACEHOLDER) && !arrived.contains(TOOL) && !arrived.contains("ref "),
@@ -119,6 +115,22 @@ async fn without_a_way_to_ask_nothing_names_a_reference() {
     let sent = request(4, "").replace("\"name\":\"shell\"", "\"name\":\"mcp__tidegate__recall\"");
     let arrived = scene.arrived(&sent).await;
     assert!(!arrived.contains(TOOL) && arrived.contains("ref "), "{arrived}");
+}
+
+/// The tools stand at the beginning of every prompt: if they changed for one request, the provider would have nothing of it in its cache.
+#[tokio::test]
+async fn what_a_client_wants_of_one_answer_changes_no_tools() {
+    let scene = Scene::start("").await;
+    let plain = scene.arrived(&request(4, "")).await;
+    for members in [
+        "\"tool_choice\":\"none\",",
+        "\"tool_choice\":\"required\",",
+        "\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"shell\"}},",
+        "\"response_format\":{\"type\":\"json_object\"},",
+    ] {
+        let arrived = scene.arrived(&request(4, members)).await;
+        assert_eq!(arrived.replacen(members, "", 1), plain, "{members}");
+    }
 }
 
 fn original() -> String {

@@ -231,3 +231,21 @@ async fn a_deleted_conversation_has_recalled_nothing() {
     let arrived = ask(&tidegate, &upstream, &[NAMED], &after(dry()), vec![Answer::chat("Quite.")]).await;
     assert!(!arrived.contains("\"r1\""), "{arrived}");
 }
+
+/// A client that gets no answer asks again, and its model recalls again: nothing is known of the first attempt.
+#[tokio::test]
+async fn a_recall_without_an_answer_leaves_nothing_behind() {
+    let upstream = MockUpstream::start().await;
+    let tidegate = start("memory:", &upstream).await;
+    let first = request(&conversation(4));
+    let named = [NAMED];
+    let reference = reference(&ask(&tidegate, &upstream, &named, &first, vec![Answer::chat("ok")]).await);
+    upstream.then(recalling(&reference)).then(Answer::error(500, "server_error", "it broke"));
+    assert_eq!(exchange(tidegate.address, post(CHAT, &named, &first)).await.status, 500);
+    upstream.next_request().await;
+    upstream.next_request().await;
+    let again = ask(&tidegate, &upstream, &named, &first, vec![Answer::chat("It is dry.")]).await;
+    assert!(!again.contains("\"r1\""), "{again}");
+    let next = ask(&tidegate, &upstream, &named, &after(dry()), vec![Answer::chat("Quite.")]).await;
+    assert!(!next.contains("\"r1\""), "{next}");
+}

@@ -171,3 +171,25 @@ async fn a_client_that_leaves_ends_the_second_call() {
     drop(client);
     scene.upstream.disconnected().await;
 }
+
+/// As OpenAI's own API streams an answer that is nothing but a call: the first chunk has the role and the call.
+#[tokio::test]
+async fn an_answer_that_begins_with_a_recall_is_the_assistants() {
+    let scene = Scene::start("").await;
+    let reference = scene.reference().await;
+    let mut first = begun(0, "r1", TOOL);
+    first["role"] = "assistant".into();
+    first["content"] = Value::Null;
+    let asks = vec![
+        chunk("one", first, None),
+        chunk("one", goes_on(0, &format!("{{\"ref\":\"{reference}\"}}")), None),
+        chunk("one", json!({}), Some("tool_calls")),
+    ];
+    scene.upstream.then(stream(asks)).then(stream(saying("two", "It is dry.")));
+    let events = events(&scene.ask(&request(4, STREAM)).await.text());
+    let role = |event: &Value| event["choices"][0]["delta"]["role"] == "assistant";
+    assert_eq!(
+        (events.iter().position(role), events.iter().filter(|event| role(event)).count()),
+        (Some(0), 1)
+    );
+}

@@ -1,7 +1,7 @@
 //! Answers that are not streamed.
 
 use super::{Scene, TOOL, call, calling, last, original, recalling, request};
-use crate::support::client::admin;
+use crate::support::client::{CHAT, admin, exchange, post};
 use serde_json::{Value, json};
 use tidegate_testkit::{Answer, Coding};
 
@@ -23,7 +23,10 @@ async fn a_recall_is_answered_and_the_client_gets_the_final_answer() {
     let common = first.bytes().zip(second.bytes()).take_while(|(one, other)| one == other).count();
     assert!(first[common..].trim_start().starts_with(']'), "{}", &first[common..]);
     let metrics = admin(scene.tidegate.admin, "/metrics").await.text();
-    assert!(metrics.contains("tidegate_recall_calls_total{result=\"found\"} 1"), "{metrics}");
+    assert!(
+        metrics.contains("tidegate_recall_calls_total{result=\"found\",route=\"default\"} 1"),
+        "{metrics}"
+    );
 }
 
 #[tokio::test]
@@ -83,4 +86,47 @@ async fn a_compressed_answer_is_read_too() {
     };
     let answer: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(answer["choices"][0]["message"]["content"], "It is dry.");
+}
+
+/// The answer after a recall is one to a longer request than the one that was counted.
+#[tokio::test]
+async fn a_recall_teaches_nothing_wrong_about_counts() {
+    let scene = Scene::start("").await;
+    let reference = scene.reference().await;
+    let sent = request(4, "").replace("\"gpt-4o\"", "\"claude-opus-4-7\"");
+    let message = |message: Value, usage: Value| {
+        Answer::json(
+            200,
+            json!({ "id": "a", "choices": [{ "index": 0, "finish_reason": "stop", "message": message }], "usage": usage }),
+        )
+    };
+    let asks = json!({ "role": "assistant", "content": null, "tool_calls": [call("r1", TOOL, &json!({ "ref": reference }))] });
+    let says = json!({ "role": "assistant", "content": "It is dry." });
+    let usage =
+        |tokens: u64| json!({ "prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1 });
+    let ask = async |conversation: &str| {
+        let named = [("x-conversation-id", conversation)];
+        let reply = exchange(scene.tidegate.address, post(CHAT, &named, &sent)).await;
+        assert_eq!(reply.status, 200);
+        reply
+    };
+    // Our counts of the request where nothing is recalled, as it was sent and as it was forwarded.
+    let counts = async || {
+        scene.upstream.then(message(says.clone(), Value::Null));
+        let reply = ask("counted").await;
+        ["x-tidegate-tokens-before", "x-tidegate-tokens-after"]
+            .map(|name| reply.header(name).unwrap().parse::<u64>().unwrap())
+    };
+    let [before, after] = counts().await;
+    // The first answer has no usage, so there is nothing to compare our count with.
+    scene.upstream.then(message(asks.clone(), Value::Null)).then(message(says.clone(), usage(2 * after)));
+    ask("unreported").await;
+    assert_eq!(counts().await, [before, after]);
+    // Its own usage is that of the request which was counted.
+    scene
+        .upstream
+        .then(message(asks.clone(), usage(after / 2)))
+        .then(message(says.clone(), usage(2 * after)));
+    ask("reported").await;
+    assert!(counts().await[0] < before);
 }

@@ -1,6 +1,7 @@
 use crate::section::Section;
 use crate::value;
 use std::num::NonZeroU32;
+use std::time::Duration;
 use tidegate_engine::Tokens;
 
 /// How messages that have left the context are brought back.
@@ -14,6 +15,8 @@ pub struct Recall {
     pub tool: bool,
     /// How often the model can ask before it has to answer.
     pub max_calls: NonZeroU32,
+    /// For how long it can ask in one request.
+    pub timeout: Duration,
 }
 
 const MAX_CALLS: NonZeroU32 = NonZeroU32::new(4).unwrap();
@@ -29,6 +32,7 @@ impl Recall {
             max_tokens,
             tool: section.flag("tool", false),
             max_calls: section.count("max_calls", MAX_CALLS),
+            timeout: section.duration("timeout", Duration::from_secs(60)),
         }
     }
 }

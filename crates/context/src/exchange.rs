@@ -46,13 +46,21 @@ pub struct Recalled {
     /// `None` if an original answers the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
+    /// How much of the original there was room for, if not for all that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    most: Option<usize>,
 }
 
 impl Recalled {
     /// `text` is the answer to a call that no original answers.
     #[must_use]
     pub fn new(call: &RecallCall, text: Option<String>) -> Recalled {
-        Recalled { id: call.id.clone(), arguments: call.arguments.clone(), text }
+        Recalled { id: call.id.clone(), arguments: call.arguments.clone(), text, most: None }
+    }
+
+    /// An answer from an original, with at most this much of it.
+    pub(crate) fn within(call: &RecallCall, most: Option<usize>) -> Recalled {
+        Recalled { most, ..Recalled::new(call, None) }
     }
 
     /// The message with the result, given the messages before it. `None` if the original is not among them.
@@ -63,7 +71,10 @@ impl Recalled {
                 let request = RecallRequest::read(&self.arguments).ok()?;
                 let (_, raw) = before.iter().find(|(digest, _)| request.reference.is_of(*digest))?;
                 let view = Dialect::Chat.read_message(raw).ok()?;
-                request.answer(&view.text())
+                match self.most {
+                    Some(most) => request.answer_within(&view.text(), most),
+                    None => request.answer(&view.text()),
+                }
             }
         };
         let call = RecallCall { id: self.id.clone(), arguments: String::new() };
@@ -72,6 +83,11 @@ impl Recalled {
 }
 
 impl Exchange {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rounds.is_empty() && self.beside.is_empty()
+    }
+
     /// Adds an answer that did nothing but recall.
     pub fn add(&mut self, message: &[u8], results: Vec<Recalled>) {
         self.rounds.push(Round { message: String::from_utf8_lossy(message).into_owned(), results });

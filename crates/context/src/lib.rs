@@ -62,6 +62,7 @@ mod plateau;
 mod policy;
 mod ranking;
 mod recall;
+mod recall_reply;
 mod record;
 mod renderer;
 mod savings;
@@ -80,9 +81,7 @@ pub use fold_failure::FoldFailure;
 pub use fold_state::{Author, FoldState};
 pub use input::{TurnInput, needs_turn, promises};
 pub use limits::{LimitReached, dollars, nanodollars, summaries_cost};
-pub use lookup::{
-    BadArguments, NO_MORE_RECALLS, Original, RecallRequest, recall_tool, search_originals, unknown_reference,
-};
+pub use lookup::{BadArguments, Original, RecallRequest, recall_tool, search_originals, unknown_reference};
 pub use measure::{MeasureError, Measured, Measurement, Splice};
 pub use offline::{drive_offline, drive_offline_with, fold_offline};
 pub use outcome::{DueFold, Ending, Outcome};
@@ -91,6 +90,7 @@ pub use placement::{OwnKind, Place};
 pub use policy::model_table;
 pub use ranking::shared_words;
 pub use recall::Unrecalled;
+pub use recall_reply::{RecallReply, RecallResult};
 pub use record::{RecalledExcerpt, TurnRecord, decode_turn, decode_turns, encode_turn};
 pub use savings::{Cost, Unedited};
 pub use source::{OwnedSource, OwnedSpeaker};

@@ -72,9 +72,15 @@ impl RecallRequest {
     /// The answer, given the text of the message that is referred to.
     #[must_use]
     pub fn answer(&self, original: &str) -> String {
-        let reference = self.reference;
+        self.answer_within(original, MAX_BYTES)
+    }
+
+    /// The same with at most this much of the message.
+    #[must_use]
+    pub fn answer_within(&self, original: &str, most: usize) -> String {
+        let (reference, most) = (self.reference, most.min(MAX_BYTES));
         if let Some(query) = &self.query {
-            return match matching(original, query).as_slice() {
+            return match matching(original, query, most).as_slice() {
                 [] => format!(
                     "Nothing in ref {reference} matches `{}`. Ask for its lines instead.",
                     brief(query)
@@ -89,7 +95,7 @@ impl RecallRequest {
         }
         let end = starts.get(last).copied().unwrap_or(original.len());
         let wanted = &original[starts[first - 1]..end];
-        bounded(wanted, first, starts.len())
+        bounded(wanted, first, starts.len(), most)
     }
 }
 
@@ -109,7 +115,12 @@ const DESCRIPTION: &str = "Earlier tool results may have been shortened to save 
                            7f3a09c1. Call this to read the original, whole or in part. Don't call it for anything that you can see.";
 
 /// The answer to a call beyond the limit.
-pub const NO_MORE_RECALLS: &str = "No more recalls are possible for this answer. Answer with what you have.";
+pub(crate) const NO_MORE_RECALLS: &str =
+    "No more recalls are possible for this answer. Answer with what you have.";
+
+/// The answer to a call whose result has no room in the model's window.
+pub(crate) const NO_ROOM: &str =
+    "There is no room left in the context for this. Ask for fewer `lines`, or answer with what you have.";
 
 /// The answer to a reference that no message has.
 #[must_use]
@@ -147,7 +158,7 @@ pub fn search_originals(originals: &[Original], query: &str, limit: usize) -> St
 
 /// The passages of a text that match, in order, each with its lines. Words that stand everywhere tell no passage from another, so a text
 /// in which nothing else matches is searched for the query as it is written.
-fn matching(text: &str, query: &str) -> Vec<String> {
+fn matching(text: &str, query: &str, most: usize) -> Vec<String> {
     let terms = Terms::of(text);
     let hits = rank(&[&terms], &Terms::words(query));
     let mut ranges: Vec<Range<usize>> =
@@ -161,7 +172,7 @@ fn matching(text: &str, query: &str) -> Vec<String> {
     }
     ranges.sort_by_key(|range| range.start);
     let number = |at: usize| starts.partition_point(|start| *start <= at);
-    let mut left = MAX_BYTES;
+    let mut left = most;
     let quoted = |range: Range<usize>| {
         let lines = format!("[lines {}-{}]\n", number(range.start), number(range.end.max(1) - 1));
         let found = cut(text[range].trim_end_matches('\n'), left);
@@ -172,11 +183,11 @@ fn matching(text: &str, query: &str) -> Vec<String> {
 }
 
 /// As much of a text as fits, in whole lines, and where it goes on. It begins with line `first` of `all`.
-fn bounded(text: &str, first: usize, all: usize) -> String {
-    if text.len() <= MAX_BYTES {
+fn bounded(text: &str, first: usize, all: usize, most: usize) -> String {
+    if text.len() <= most {
         return text.strip_suffix('\n').unwrap_or(text).to_owned();
     }
-    let kept = cut(text, MAX_BYTES);
+    let kept = cut(text, most);
     match kept.rfind('\n') {
         Some(end) => {
             let next = first + kept[..=end].matches('\n').count();

@@ -101,6 +101,11 @@ pub struct TurnRecord {
     pub saved_by_masking: u64,
     /// What was brought back of messages that have left the request.
     pub recalled: Vec<RecalledExcerpt>,
+    /// How often the model called the recall tool before its answer or in it, and how often an original answered that.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub recall_calls: u32,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub recalls_found: u32,
     /// Tokens of the trimmed observations as sent, and how much of that trimming saves.
     pub trimmed_tokens: u64,
     pub saved_by_trimming: u64,
@@ -212,6 +217,12 @@ impl TurnRecord {
             ..TurnRecord::default()
         }
     }
+}
+
+/// Few turns have recalls, and every turn has a record.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Ordered indexes as half-open ranges: a conversation loses hundreds of consecutive messages.

@@ -107,6 +107,23 @@ impl Unedited {
         Some(Cost { billed, unedited, planned: None })
     }
 
+    /// The same where the upstream was asked several times, because the model had recalled something: `hidden` is the usage of the answers
+    /// that the client does not see, in order, and `last` that of the one that it does, if that is billed.
+    ///
+    /// Every answer is billed with a prompt of its own. The client's own request would have had one answer: it holds everything.
+    #[must_use]
+    pub fn cost_of_all(&self, prices: &Prices, hidden: &[Usage], last: Option<Usage>) -> Option<Cost> {
+        let Some(first) = hidden.first() else { return self.cost(prices, last?) };
+        let said = last.map_or(first.completion_tokens, |last| last.completion_tokens);
+        let cost = self.cost(prices, Usage { completion_tokens: said, ..*first })?;
+        let bill = |usage: &Usage| {
+            let Usage { prompt_tokens, cached_tokens, completion_tokens, .. } = *usage;
+            prices.cost(Tokens(prompt_tokens), Tokens(cached_tokens), Tokens(completion_tokens))
+        };
+        let billed: Option<f64> = hidden.iter().chain(&last).map(bill).sum();
+        Some(Cost { billed: billed?, ..cost })
+    }
+
     /// The input of the request as planned, and how much of it would have been cached, by what was reported for the client's own.
     fn planned(&self, (after, replayed): (Tokens, Option<Tokens>), usage: Usage) -> (u64, u64) {
         if after == self.before {
@@ -194,6 +211,21 @@ mod tests {
     #[test]
     fn without_cache_hits_none_are_assumed_for_the_unedited_request() {
         assert_eq!(cost(&edited(19_000, Some(9_000)), usage(10_000, 0)), (100_000.0, 200_000.0));
+    }
+
+    #[test]
+    fn every_answer_is_billed_with_its_own_prompt() {
+        let unedited = edited(0, Some(0));
+        let (first, last) = (usage(10_000, 0), usage(11_000, 10_000));
+        let cost = |hidden: &[Usage], last| unedited.cost_of_all(&PRICES, hidden, last).unwrap();
+        assert_eq!(cost(&[], Some(first)), unedited.cost(&PRICES, first).unwrap());
+        let both = cost(&[first], Some(last));
+        // Without us, the model would have answered at once.
+        let micros = |usd: f64| (usd * 1e6).round();
+        assert_eq!((micros(both.billed), micros(both.unedited)), (100_000.0 + 20_000.0, 200_000.0));
+        // An error after the first answer is not billed, but that answer is.
+        assert_eq!(micros(cost(&[first], None).billed), 100_000.0);
+        assert_eq!(unedited.cost_of_all(&PRICES, &[], None), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 
 mod change;
 mod error;
+mod exchanges;
 mod facts;
 mod file;
 mod head;

@@ -28,6 +28,7 @@ mod conversations;
 mod degraded;
 mod embedded;
 mod evictions;
+mod exchanges;
 mod facts;
 mod head;
 mod health;
@@ -47,6 +48,7 @@ pub use conversations::{
 };
 pub use degraded::Degraded;
 pub use embedded::EmbeddedStore;
+pub use exchanges::ExchangeStore;
 pub use facts::FactStore;
 pub use head::Head;
 pub use key::{ConversationKey, InvalidKey};

@@ -1,6 +1,7 @@
 //! A store in the memory of this process. It needs no setup and is lost with the process.
 
 mod conversation;
+mod exchanges;
 
 use crate::evictions::Evictions;
 use crate::facts::{FactStore, LocalFacts};

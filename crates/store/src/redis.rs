@@ -7,6 +7,7 @@ mod cluster;
 mod dial;
 mod endpoint;
 mod error;
+mod exchanges;
 mod facts;
 mod folds;
 mod keys;
@@ -85,6 +86,22 @@ impl RedisStore {
         let mut command = redis::cmd("HGETALL");
         command.arg(&key);
         self.send(&key, &command).await
+    }
+
+    /// Reads records of a conversation, each by its message.
+    async fn by_message(
+        &self,
+        key: ConversationKey,
+        part: Part,
+    ) -> Result<Vec<(MessageId, Bytes)>, StoreError> {
+        let limit = self.timeout * BULK_TIMEOUT_FACTOR;
+        let records: Vec<(Vec<u8>, Vec<u8>)> = self.within(limit, self.read_hash(key, part)).await?;
+        let parse = |(id, record): (Vec<u8>, Vec<u8>)| {
+            let id =
+                id.try_into().map_err(|_| StoreError::Corrupt("a message id is not 32 bytes".to_owned()))?;
+            Ok((MessageId(id), Bytes::from(record)))
+        };
+        records.into_iter().map(parse).collect()
     }
 
     /// Reads a single value of a conversation.
@@ -377,17 +394,7 @@ impl Store for RedisStore {
     }
 
     fn messages(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>> {
-        Box::pin(async move {
-            let messages: Vec<(Vec<u8>, Vec<u8>)> =
-                self.within(self.timeout * BULK_TIMEOUT_FACTOR, self.read_hash(key, Part::Messages)).await?;
-            let parse = |(id, record): (Vec<u8>, Vec<u8>)| {
-                let id = id
-                    .try_into()
-                    .map_err(|_| StoreError::Corrupt("a message id is not 32 bytes".to_owned()))?;
-                Ok((MessageId(id), Bytes::from(record)))
-            };
-            messages.into_iter().map(parse).collect()
-        })
+        Box::pin(async move { self.by_message(key, Part::Messages).await })
     }
 
     fn delete(&self, key: ConversationKey, next: Generation) -> StoreFuture<'_, bool> {

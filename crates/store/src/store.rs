@@ -1,3 +1,4 @@
+use crate::exchanges::ExchangeStore;
 use crate::facts::FactStore;
 use crate::{ConversationKey, Degraded, Head};
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use thiserror::Error;
 /// an earlier one has no effect: whatever was under way when a conversation was deleted, it stays deleted.
 ///
 /// Methods have no deadline of their own; callers impose one. Dropping a future does not undo its effect.
-pub trait Store: FactStore + fmt::Debug + Send + Sync {
+pub trait Store: FactStore + ExchangeStore + fmt::Debug + Send + Sync {
     /// Reads the decisions of a conversation in one round trip.
     fn recall(&self, key: ConversationKey) -> StoreFuture<'_, Recollection>;
 

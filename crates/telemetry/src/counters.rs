@@ -46,7 +46,7 @@ pub(crate) fn register(meter: &Meter, counts: &Arc<Counts>) {
         degraded,
     );
     add.single(metric::OVERFLOWS, "Requests refused because they exceed the budget.", |all| &all.overflows);
-    add.by_result(metric::RECALL_CALLS, "Calls of the recall tool, by result.", |all| &all.recall_calls);
+    add.count(metric::RECALL_CALLS, "Calls of the recall tool, by result.", recall_calls);
     add.by_reason(metric::UNCOUNTED, "Turns missing in their conversation's counts, by reason.", |all| {
         &all.uncounted
     });
@@ -118,17 +118,6 @@ impl Registry<'_> {
         self.count(name, help, move |counts, observer| {
             for model in counts.models().iter().filter(|model| model.has_chat()) {
                 observer.observe(model.sum(field), &model_labels(model));
-            }
-        });
-    }
-
-    /// Like [`Registry::by_reason`], but with the label `result`.
-    fn by_result(&self, name: &'static str, help: &'static str, results: fn(&Counts) -> &ByReason) {
-        self.count(name, help, move |counts, observer| {
-            let mut sums = BTreeMap::new();
-            results(counts).add_to(&mut sums);
-            for (result, count) in sums {
-                observer.observe(count, &[KeyValue::new("result", result)]);
             }
         });
     }
@@ -238,6 +227,16 @@ fn edited(counts: &Counts, observer: &dyn AsyncInstrument<u64>) {
         for (edit, field) in EDITS {
             let edit = KeyValue::new(label::EDIT, edit);
             observer.observe(route.sum(field), &[route_label(route), edit]);
+        }
+    }
+}
+
+fn recall_calls(counts: &Counts, observer: &dyn AsyncInstrument<u64>) {
+    for route in &counts.routes() {
+        let mut results = BTreeMap::new();
+        route.models.iter().for_each(|model| model.add_reasons(|shard| &shard.recall_calls, &mut results));
+        for (result, calls) in results {
+            observer.observe(calls, &[route_label(route), KeyValue::new(label::RESULT, result)]);
         }
     }
 }

@@ -21,7 +21,6 @@ pub(crate) struct Counts {
     pub(crate) facts_added: Count,
     pub(crate) summarizer_failures: ByReason,
     pub(crate) uncounted: ByReason,
-    pub(crate) recall_calls: ByReason,
 }
 
 /// The model of requests that are not chat completions.

@@ -12,7 +12,7 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tidegate_context::{Cost, Figures};
+use tidegate_context::{Cost, Figures, RecallResult};
 
 /// Everything that is counted and measured about requests. `/metrics`, OTLP and the dashboard all read it from here.
 #[derive(Debug)]
@@ -140,8 +140,8 @@ impl Metrics {
     }
 
     /// Counts a call of the recall tool.
-    pub fn recall_called(&self, result: &'static str) {
-        self.counts.recall_calls.add(result);
+    pub fn recall_called(&self, labels: &Labels, result: RecallResult) {
+        labels.0.counts.shard().recall_calls.add(result.name());
     }
 
     /// Counts a run of a summarizer, for a request with these labels.

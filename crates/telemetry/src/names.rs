@@ -202,6 +202,7 @@ pub mod label {
     pub const CODE: &str = "code";
     pub const REASON: &str = "reason";
     pub const EDIT: &str = "edit";
+    pub const RESULT: &str = "result";
     pub const KIND: &str = "kind";
     pub const TYPE: &str = "type";
     pub const VERSION: &str = "version";

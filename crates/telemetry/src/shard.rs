@@ -55,6 +55,8 @@ pub(crate) struct Shard {
     pub(crate) summarizer_cost: Count,
     pub(crate) degraded: ByReason,
     pub(crate) refusals: ByReason,
+    /// Calls of the recall tool, by result.
+    pub(crate) recall_calls: ByReason,
     pub(crate) overhead: Buckets,
     /// The time that upstreams took to begin their answers.
     pub(crate) latency: Buckets,

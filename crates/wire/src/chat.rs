@@ -10,6 +10,7 @@ mod facts;
 mod message;
 mod own_message;
 mod recall_answer;
+mod recall_calls;
 mod recall_stream;
 mod tool_call;
 mod usage;

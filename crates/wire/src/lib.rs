@@ -101,7 +101,7 @@ pub use model_list::read_model_windows;
 pub use overflow::{Opening, Overflow, Used, read_opening, read_overflow};
 pub use prompt_head::extras_head;
 pub use reader::{CacheLookup, ParsedMessage, ParsedRequest, Predicate, ReadOptions, Reader};
-pub use recall_offer::{RECALL_TOOL, RecallOffer};
+pub use recall_offer::{RECALL_TOOL, RecallOffer, forbid_calls};
 pub use refused_thinking::refuses_thinking;
 pub use session::Session;
 pub use span::Span;

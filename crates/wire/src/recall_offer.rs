@@ -3,12 +3,17 @@
 use crate::{Dialect, ExtraKind, Outline};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
 
 /// The name of the tool.
 pub const RECALL_TOOL: &str = "tidegate_recall";
 
 /// What our MCP server calls it.
 const MCP_RECALL: &str = "recall";
+
+/// The most tools that OpenAI's API takes in a request.
+const MAX_TOOLS: usize = 128;
 
 /// How the model of a request can ask for the original of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +37,11 @@ impl RecallOffer {
     pub fn is_answered_by(self, tool: &str) -> bool {
         recalls(tool) || (self == RecallOffer::Mcp && tool == MCP_RECALL)
     }
-    /// `None` if the model has no tools, if its answer is bound to a form or a tool, or if there are several answers.
+
+    /// `None` if the model has no tools or already all that providers take, if its calls are bound to a form, or if there are several answers.
     ///
-    /// What decides is the same throughout a conversation with most clients, so that the tools, with which every prompt begins, stay the
-    /// same, too.
+    /// What decides is the same throughout a conversation, so that the tools, with which every prompt begins, stay the same, too. A client
+    /// may force a call or forbid calls in one request, or ask for a form of the answer: our tool does no harm there.
     #[must_use]
     pub fn of(body: &[u8], outline: &Outline) -> Option<RecallOffer> {
         let mut tools = outline.extras.iter().filter(|extra| extra.kind == ExtraKind::Tools);
@@ -51,9 +57,30 @@ impl RecallOffer {
         let envelope: Envelope = serde_json::from_slice(&[before, b"[]", after].concat()).ok()?;
         let is_ours = names().any(|name| name == RECALL_TOOL);
         let is_bound = named.iter().any(Tool::is_strict) || envelope.is_bound();
-        let can_take = outline.dialect == Dialect::Chat && !named.is_empty() && !is_ours && !is_bound;
+        let has_room = (1..MAX_TOOLS).contains(&named.len());
+        let can_take = outline.dialect == Dialect::Chat && has_room && !is_ours && !is_bound;
         can_take.then(|| RecallOffer::Tool { at: only.span.range().end - 1 })
     }
+}
+
+/// The same request, whose answer can only be in words. Its tools stay, and with them what the provider has cached of it. `None` if its client
+/// has chosen what can be called, or it cannot be read.
+#[must_use]
+pub fn forbid_calls(body: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(body).ok()?;
+    let members: HashMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+    let (span, new) = match members.get("tool_choice").map(|choice| choice.get()) {
+        Some(chosen) if !["\"auto\"", "null"].contains(&chosen) => return None,
+        Some(known) => {
+            let start = known.as_ptr() as usize - text.as_ptr() as usize;
+            (start..start + known.len(), r#""none""#)
+        }
+        None => {
+            let end = text.rfind('}')?;
+            (end..end, r#","tool_choice":"none""#)
+        }
+    };
+    Some([&body[..span.start], new.as_bytes(), &body[span.end..]].concat())
 }
 
 #[derive(Deserialize)]
@@ -92,17 +119,13 @@ impl Tool {
 #[derive(Deserialize)]
 struct Envelope {
     n: Option<Value>,
-    tool_choice: Option<Value>,
-    response_format: Option<Value>,
     functions: Option<Value>,
 }
 
 impl Envelope {
     fn is_bound(&self) -> bool {
         let is_one = self.n.as_ref().is_none_or(|n| *n == 1);
-        let is_free = self.tool_choice.as_ref().is_none_or(|choice| choice == "auto");
-        let is_text = self.response_format.as_ref().is_none_or(|format| format["type"] == "text");
-        !(is_one && is_free && is_text) || self.functions.is_some()
+        !is_one || self.functions.is_some()
     }
 }
 
@@ -141,15 +164,39 @@ mod tests {
         ] {
             assert_eq!(offer(rest), None, "{rest}");
         }
+        assert_eq!(offer(&format!(r#"{TOOLS},"n":2"#)), None);
+        let tools = |count: usize| {
+            let all = vec![r#"{"type":"function","function":{"name":"ls"}}"#; count];
+            format!(r#""tools":[{}]"#, all.join(","))
+        };
+        assert!(offer(&tools(127)).is_some());
+        assert_eq!(offer(&tools(128)), None, "no provider takes more");
+    }
+
+    #[test]
+    fn what_a_client_wants_of_one_answer_changes_no_tools() {
         for more in [
-            r#""n":2"#,
             r#""tool_choice":"required""#,
             r#""tool_choice":"none""#,
             r#""tool_choice":{"type":"function","function":{"name":"ls"}}"#,
             r#""response_format":{"type":"json_schema","json_schema":{}}"#,
         ] {
-            assert_eq!(offer(&format!("{TOOLS},{more}")), None, "{more}");
+            assert_eq!(offer(&format!("{TOOLS},{more}")), offer(TOOLS), "{more}");
         }
+    }
+
+    #[test]
+    fn a_model_can_be_made_to_answer() {
+        for (body, expected) in [
+            (r#"{"messages":[]}"#, r#"{"messages":[],"tool_choice":"none"}"#),
+            (r#"{"tool_choice" : "auto" ,"n":1}"#, r#"{"tool_choice" : "none" ,"n":1}"#),
+            (r#"{"tool_choice":null,"n":1}"#, r#"{"tool_choice":"none","n":1}"#),
+        ] {
+            let forbidden = forbid_calls(body.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(forbidden).unwrap(), expected);
+        }
+        assert_eq!(forbid_calls(b"[]x"), None);
+        assert_eq!(forbid_calls(br#"{"tool_choice":"required"}"#), None);
     }
 
     #[test]

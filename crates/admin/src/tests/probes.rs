@@ -4,8 +4,9 @@ use http::Method;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_store::{
-    Append, Appended, ConversationKey, Conversations, Delivery, FactStore, FoldWritten, Generation, Head,
-    Journal, Lease, Listing, LogRead, MessageId, Recollection, Store, StoreError, StoreFuture, Turn, Written,
+    Append, Appended, ConversationKey, Conversations, Delivery, ExchangeStore, FactStore, FoldWritten,
+    Generation, Head, Journal, Lease, Listing, LogRead, MessageId, Recollection, Store, StoreError,
+    StoreFuture, Turn, Written,
 };
 
 #[tokio::test]
@@ -61,6 +62,21 @@ impl FactStore for DownStore {
         unreachable_store()
     }
     fn forget(&self, _: String) -> StoreFuture<'_, ()> {
+        unreachable_store()
+    }
+}
+
+impl ExchangeStore for DownStore {
+    fn save_exchange(
+        &self,
+        _: ConversationKey,
+        _: Generation,
+        _: MessageId,
+        _: bytes::Bytes,
+    ) -> StoreFuture<'_, Written> {
+        unreachable_store()
+    }
+    fn exchanges(&self, _: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, bytes::Bytes)>> {
         unreachable_store()
     }
 }

@@ -142,8 +142,10 @@ fn placeholders_have_hints_where_the_model_can_ask_for_the_result() {
 fn a_model_can_recall_a_limited_number_of_times() {
     let max_calls = |text: &str| loaded(text).routes[0].context.recall.max_calls.get();
     assert_eq!(max_calls(""), 4);
-    let section = "[context.recall]\nauto = true\ntool = false\nmax_tokens = 2000\nmax_calls = 9\n";
+    let section =
+        "[context.recall]\nauto = true\ntool = false\nmax_tokens = 2000\nmax_calls = 9\ntimeout = \"5s\"\n";
     assert_eq!(max_calls(section), 9);
+    assert_eq!(loaded(section).routes[0].context.recall.timeout, Duration::from_secs(5));
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub(crate) mod fold;
 pub(crate) mod heavy;
 pub(crate) mod held_turn;
 pub(crate) mod identity;
+pub(crate) mod recalls;
 pub(crate) mod saved_fold;
 pub(crate) mod shared;
 pub(crate) mod snapshot;

@@ -2,11 +2,12 @@
 
 use crate::host::archive;
 use crate::host::identity::Identity;
+use crate::host::recalls::Recalls;
 use crate::host::shared::Gateway;
 use crate::observe::request::RequestFacts;
 use crate::observe::request_id::unique;
 use crate::observe::spans;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tidegate_context::{
     Cost, Ending, Figures, Outcome as TurnOutcome, TurnInput, TurnRecord, Unedited, encode_turn, nanodollars,
@@ -47,36 +48,11 @@ pub(crate) struct TurnLog {
     unedited: Unedited,
     /// Whether messages are stored. What is passed on unedited may be counted only.
     is_recorded: bool,
-    /// What other answers to the same request have used.
-    pub(crate) recalls: Arc<RecallUsage>,
+    /// What the model has recalled before its answer.
+    pub(crate) recalls: Arc<Recalls>,
     /// Whether the upstream has answered completely, and not with an error.
     is_answered: bool,
     reports: Option<AnswerReports>,
-}
-
-/// What the upstream has reported for answers that the client does not see, because they did nothing but recall. They are billed, too.
-#[derive(Debug, Default)]
-pub(crate) struct RecallUsage(Mutex<Usage>);
-
-impl RecallUsage {
-    pub(crate) fn add(&self, usage: Option<Usage>) {
-        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *sum = usage.map_or(*sum, |usage| plus(*sum, usage));
-    }
-
-    fn added_to(&self, usage: Usage) -> Usage {
-        plus(*self.0.lock().unwrap_or_else(PoisonError::into_inner), usage)
-    }
-}
-
-fn plus(one: Usage, other: Usage) -> Usage {
-    Usage {
-        prompt_tokens: one.prompt_tokens + other.prompt_tokens,
-        completion_tokens: one.completion_tokens + other.completion_tokens,
-        cached_tokens: one.cached_tokens + other.cached_tokens,
-        cache_write_tokens: one.cache_write_tokens + other.cache_write_tokens,
-        reasoning_tokens: one.reasoning_tokens + other.reasoning_tokens,
-    }
 }
 
 /// What is known of the answer when a turn is written.
@@ -169,7 +145,11 @@ impl TurnLog {
     pub(crate) async fn write(mut self, gateway: &Gateway, answer: AnswerRead<'_>, is_kept: bool) {
         let usage = self.usage(&answer);
         let cost = self.cost(&answer, usage);
-        self.record.cost_estimated = cost.is_some() && (usage.is_none() || answer.is_partial());
+        let is_reported = usage.is_some() && self.recalls.is_reported();
+        self.record.cost_estimated = cost.is_some() && (!is_reported || answer.is_partial());
+        // Each answer was billed with its own prompt, and the client sees but the last one.
+        let usage = self.recalls.added_to(usage);
+        (self.record.recall_calls, self.record.recalls_found) = self.recalls.calls();
         self.record.prompt_tokens = usage.map(|usage| usage.prompt_tokens);
         self.record.completion_tokens = usage.map(|usage| usage.completion_tokens);
         self.record.cached_tokens = usage.map(|usage| usage.cached_tokens);
@@ -246,6 +226,7 @@ impl TurnLog {
             ("refusals", u64::from(record.outcome == Outcome::Refused.name())),
             ("errors", u64::from(is_error)),
             ("degraded", u64::from(record.degraded.is_some())),
+            ("recall_calls", record.recall_calls.into()),
         ];
         Turn {
             id: unique().to_be_bytes(),
@@ -288,23 +269,23 @@ impl TurnLog {
         answer.texts().map(|text| count(self.model.encoding, text)).sum()
     }
 
-    /// The cost of the turn: by what the upstream reported, else by our own count of what went out and came back.
+    /// The cost of the turn with all its answers: by what the upstream reported, else by our own count of what went out and came back.
     fn cost(&self, answer: &AnswerRead<'_>, usage: Option<Usage>) -> Option<Cost> {
         let prices = self.prices?;
         let estimated = |completion: Tokens| Usage {
-            prompt_tokens: self.counted.0,
+            prompt_tokens: (self.counted + self.recalls.added()).0,
             completion_tokens: completion.0,
             ..Usage::default()
         };
-        let usage = match answer {
-            AnswerRead::Read(_) if let Some(usage) = usage => usage,
+        let last = match answer {
+            AnswerRead::Read(_) if usage.is_some() => usage,
             // Errors are not billed.
-            AnswerRead::Read(answer) if answer.failed => return None,
-            AnswerRead::Read(answer) => estimated(self.written(answer)),
-            AnswerRead::Unreadable { length } => estimated(Tokens(length.div_ceil(BYTES_PER_TOKEN))),
-            AnswerRead::Nothing => return None,
+            AnswerRead::Read(answer) if answer.failed => None,
+            AnswerRead::Read(answer) => Some(estimated(self.written(answer))),
+            AnswerRead::Unreadable { length } => Some(estimated(Tokens(length.div_ceil(BYTES_PER_TOKEN)))),
+            AnswerRead::Nothing => None,
         };
-        self.unedited.cost(&prices, self.recalls.added_to(usage))
+        self.unedited.cost_of_all(&prices, &self.recalls.billed(self.counted), last)
     }
 
     /// The answer as the client will send it back.
@@ -339,7 +320,8 @@ impl AnswerReports {
             AnswerRead::Read(answer) => Some(*answer),
             AnswerRead::Unreadable { .. } => None,
             // Nothing was billed, so there is nothing to count.
-            AnswerRead::Nothing => return,
+            AnswerRead::Nothing if cost.is_none() => return,
+            AnswerRead::Nothing => None,
         };
         let answered = Answered {
             prompt_tokens: usage.map(|usage| usage.prompt_tokens),

@@ -137,9 +137,7 @@ impl<'a> Managed<'a> {
         if !self.holds_history()
             && may_have_recalled(&self.route.context, &outline)
             && let Some(identity) = &folder.identity
-            && let Some(whole) =
-                put_back(&worker.gateway, identity, recalled.generation, (&body, &outline), &folder.lane)
-                    .await
+            && let Some(whole) = put_back(&worker.gateway, identity, (&body, &outline), &folder.lane).await
         {
             observer.charge.grow_regardless(whole.0.len() as u64);
             (body, outline) = whole;

@@ -267,14 +267,14 @@ async fn complete_chat(
         spans::spoken(&call, dialect, &upstream.settings.url.authority);
     }
     observer.call = Some(call);
-    let recall_usage = Arc::default();
+    let recalls = Arc::default();
     let recaller = rewritten
         .as_ref()
-        .and_then(|rewritten| Recaller::new(&folder, rewritten, (upstream, &head), &recall_usage));
+        .and_then(|rewritten| Recaller::new(&folder, rewritten, (upstream, &head), &recalls, observer));
     let attempt = rewritten.as_ref().map(|rewritten| Attempt::new(&folder, rewritten, &head));
     let mut turn = rewritten.map(|rewritten| PendingTurn::begin(&folder, rewritten, route, observer));
     if let (Some(turn), Some(_)) = (&mut turn, &recaller) {
-        turn.may_recall(&recall_usage);
+        turn.may_recall(&recalls);
     }
     let forwarded = send(worker, upstream, head, body, observer, headers, turn).await?;
     let forwarded = rescue(forwarded, attempt, upstream, observer).await?;

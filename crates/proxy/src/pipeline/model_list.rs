@@ -29,7 +29,7 @@ pub(crate) async fn learn_windows(worker: &Worker, forwarded: Forwarded) -> Forw
     if !head.status.is_success() {
         return Forwarded { response: Response::from_parts(head, body), headers, upstream, turn };
     }
-    let (body, whole) = body.peeked(MAX_LIST, upstream.idle_timeout).await;
+    let (body, whole) = body.peeked(MAX_LIST, upstream.idle_timeout, None).await;
     if let Some(whole) = whole {
         let coding = decode::coding(&head.headers);
         let read = move || match coding {

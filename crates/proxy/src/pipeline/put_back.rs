@@ -9,7 +9,6 @@ use std::sync::Arc;
 use tidegate_config::Context;
 use tidegate_context::{Exchange, put_back as put_into};
 use tidegate_engine::Digest;
-use tidegate_store::Generation;
 use tidegate_wire::{Dialect, ExtraKind, Outline};
 
 /// Larger requests are copied and read off the worker.
@@ -25,19 +24,18 @@ pub(crate) fn may_have_recalled(context: &Context, outline: &Outline) -> bool {
 pub(crate) async fn put_back(
     gateway: &Arc<Gateway>,
     identity: &Identity,
-    generation: Generation,
     (body, outline): (&Bytes, &Outline),
     lane: &Lane,
 ) -> Option<(Bytes, Outline)> {
-    let stored = gateway.conversations.exchanges(identity.key, generation).await.ok()?;
+    let stored = gateway.conversations.exchanges(identity.key).await.ok()?;
     if stored.is_empty() {
         return None;
     }
     let work = {
         let (gateway, body, outline) = (gateway.clone(), body.clone(), outline.clone());
         move || {
-            let exchange = |(name, text): &(String, String)| {
-                Some((name.parse().ok()?, serde_json::from_str::<Exchange>(text).ok()?))
+            let exchange = |(after, text): &(Digest, String)| {
+                Some((*after, serde_json::from_str::<Exchange>(text).ok()?))
             };
             let exchanges: HashMap<Digest, Exchange> = stored.iter().filter_map(exchange).collect();
             let whole = put_into(&gateway.reader, &body, &outline, &exchanges)?;

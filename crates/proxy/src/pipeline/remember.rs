@@ -7,8 +7,9 @@ use crate::host::archive;
 use crate::host::calibrations::Fact;
 use crate::host::fold::Folder;
 use crate::host::held_turn::{HeldTurn, KeptTurn};
+use crate::host::recalls::Recalls;
 use crate::host::shared::Gateway;
-use crate::host::turn_log::{AnswerRead, AnswerReports, RecallUsage, TurnLog};
+use crate::host::turn_log::{AnswerRead, AnswerReports, TurnLog};
 use crate::observe::request::{RequestFacts, RequestObserver};
 use crate::pipeline::answer_reader::AnswerReader;
 use crate::pipeline::journal::JournalWrite;
@@ -42,8 +43,8 @@ pub(crate) struct PendingTurn {
     log: Option<Box<TurnLog>>,
     /// A summary to make when the answer is over.
     fold: Option<Box<(Folder, FoldRequest)>>,
-    /// Whether calls of the recall tool are answered.
-    recalls: bool,
+    /// Where calls of the recall tool are answered.
+    recalls: Option<Arc<Recalls>>,
     /// Until the answer is read.
     sample: Option<CalibrationSample>,
     /// The answer, once it was read for the sample.
@@ -140,7 +141,7 @@ impl PendingTurn {
             held,
             log,
             fold: start_fold(folder, deferred),
-            recalls: false,
+            recalls: None,
             sample,
             read: None,
             learning: None,
@@ -152,14 +153,14 @@ impl PendingTurn {
 
     /// Whether the request is kept in memory until the answer ends.
     pub(crate) fn keeps_request(&self) -> bool {
-        self.held.is_some() || self.fold.is_some() || self.recalls
+        self.held.is_some() || self.fold.is_some() || self.recalls.is_some()
     }
 
     /// The answer may be followed by others, for which the request is kept. They are billed with it.
-    pub(crate) fn may_recall(&mut self, usage: &Arc<RecallUsage>) {
-        self.recalls = true;
+    pub(crate) fn may_recall(&mut self, recalls: &Arc<Recalls>) {
+        self.recalls = Some(recalls.clone());
         if let Some(log) = &mut self.log {
-            log.recalls = usage.clone();
+            log.recalls = recalls.clone();
         }
     }
 
@@ -251,6 +252,8 @@ impl PendingTurn {
         let answer = reader.answer()?;
         let usage = answer.usage;
         self.read = Some(Box::new(answer));
+        // After a recall, the client has the answer to a longer request than the one that was counted.
+        let usage = self.recalls.as_ref().map_or(usage, |recalls| recalls.of_first(usage));
         let reported = Tokens(usage?.prompt_tokens);
         let (gateway, tenant) = (self.gateway.clone(), sample.tenant.as_deref());
         let fact = gateway.calibrations.observe(tenant, &sample.model, sample.counted, reported);

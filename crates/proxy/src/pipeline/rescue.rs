@@ -205,7 +205,7 @@ async fn read_error(
     pause: Duration,
 ) -> (Response<ResponseBody>, Option<Complaint>) {
     let (head, body) = response.into_parts();
-    let (body, whole) = body.peeked(MAX_ERROR, pause).await;
+    let (body, whole) = body.peeked(MAX_ERROR, pause, None).await;
     let complaint = whole.and_then(|whole| complaint(head.status, &head.headers, &whole));
     (Response::from_parts(head, body), complaint)
 }

@@ -1,6 +1,7 @@
 //! Reads a short response body ahead, and gives it back as if it had not been read.
 
 use crate::transport::BoxError;
+use crate::transport::overload::Charge;
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -29,11 +30,12 @@ enum End {
 }
 
 /// Reads up to `limit` bytes, or until what has been read is `enough`. Returns the body, to be relayed unchanged, and its bytes if it was
-/// complete within that and no pause was longer than `pause`.
+/// complete within that and no pause was longer than `pause`. What is held of it is added to `charge`.
 pub(crate) async fn peek(
     mut body: UnreadBody,
     limit: usize,
     pause: Duration,
+    charge: Option<&Charge>,
     mut enough: impl FnMut(&[u8]) -> bool,
 ) -> (PeekedBody, Option<Bytes>) {
     let (mut read, mut bytes) = (VecDeque::new(), BytesMut::new());
@@ -44,7 +46,12 @@ pub(crate) async fn peek(
         }
         match timeout(pause, body.frame()).await {
             Ok(Some(Ok(frame))) => {
-                bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+                let data = frame.data_ref().map_or(&[][..], |data| data);
+                bytes.extend_from_slice(data);
+                // Once to be read, and once to be relayed.
+                if let Some(charge) = charge {
+                    charge.grow_regardless(2 * data.len() as u64);
+                }
                 read.push_back(frame);
             }
             Ok(Some(Err(error))) => break Some(End::Broken(error)),

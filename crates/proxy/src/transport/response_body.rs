@@ -4,6 +4,7 @@ use crate::transport::BoxError;
 use crate::transport::driven::DrivenBody;
 use crate::transport::http1::response::Http1Body;
 use crate::transport::http2::response::Http2Body;
+use crate::transport::overload::Charge;
 use crate::transport::peek::{PeekedBody, peek};
 use crate::transport::stream::Stream;
 use bytes::Bytes;
@@ -25,8 +26,13 @@ pub(crate) enum ResponseBody {
 impl ResponseBody {
     /// Reads up to `limit` bytes ahead. Returns the body, to be relayed unchanged, and its bytes if it was complete within that and
     /// no pause was longer than `pause`.
-    pub(crate) async fn peeked(self, limit: usize, pause: Duration) -> (ResponseBody, Option<Bytes>) {
-        let (peeked, whole) = peek(Box::new(self), limit, pause, |_| false).await;
+    pub(crate) async fn peeked(
+        self,
+        limit: usize,
+        pause: Duration,
+        charge: Option<&Charge>,
+    ) -> (ResponseBody, Option<Bytes>) {
+        let (peeked, whole) = peek(Box::new(self), limit, pause, charge, |_| false).await;
         (ResponseBody::Peeked(peeked), whole)
     }
 
@@ -37,7 +43,7 @@ impl ResponseBody {
         pause: Duration,
         enough: impl FnMut(&[u8]) -> bool,
     ) -> ResponseBody {
-        ResponseBody::Peeked(peek(Box::new(self), limit, pause, enough).await.0)
+        ResponseBody::Peeked(peek(Box::new(self), limit, pause, None, enough).await.0)
     }
 
     /// Returns the connection of a response that has switched protocols, and what has arrived on it.

@@ -1,43 +1,37 @@
-//! What models have recalled in a conversation.
-//!
-//! An exchange is found by where it stands in the conversation, which its name says. It belongs to a generation, so that a deleted
-//! conversation does not come back with it.
+//! What models have recalled in a conversation, each exchange by where it stands.
 
 use super::Conversations;
 use crate::record;
-use crate::store::Generation;
+use crate::store::{Generation, MessageId};
 use crate::{ConversationKey, Degraded};
 use std::sync::Arc;
+use tidegate_engine::Digest;
 
 impl Conversations {
-    /// Stores an exchange under its name. The last write wins, as the last answer does that a client got.
+    /// Stores an exchange by the digest of the conversation at the message that it follows. The last write wins, as the last answer does that
+    /// a client got.
     pub async fn save_exchange(
         self: &Arc<Self>,
         key: ConversationKey,
         generation: Generation,
-        name: &str,
+        after: Digest,
         text: &str,
     ) -> Result<(), Degraded> {
         let record = record::encode_exchange(key, text, self.options.keyring.as_ref());
-        self.publish(&topic(key, generation), name, record).await
+        let save = self.store.save_exchange(key, generation, MessageId(after.0), record);
+        self.with_deadline(save).await.map(drop)
     }
 
-    /// All exchanges of a conversation by name, in no particular order. Those that cannot be read are missing.
+    /// All exchanges of a conversation, in no particular order. Those that cannot be read are missing.
     pub async fn exchanges(
         self: &Arc<Self>,
         key: ConversationKey,
-        generation: Generation,
-    ) -> Result<Vec<(String, String)>, Degraded> {
-        let records = self.published(&topic(key, generation)).await?;
+    ) -> Result<Vec<(Digest, String)>, Degraded> {
+        let records = self.with_deadline(self.store.exchanges(key)).await?;
         let keyring = self.options.keyring.as_ref();
-        let decode = |(name, record): (String, bytes::Bytes)| {
-            record::decode_exchange(key, &record, keyring).ok().map(|text| (name, text))
+        let decode = |(after, record): (MessageId, bytes::Bytes)| {
+            record::decode_exchange(key, &record, keyring).ok().map(|text| (Digest(after.0), text))
         };
         Ok(records.into_iter().filter_map(decode).collect())
     }
-}
-
-/// Where the exchanges of a generation are.
-pub(super) fn topic(key: ConversationKey, generation: Generation) -> String {
-    format!("recall {key} {}", generation.0)
 }

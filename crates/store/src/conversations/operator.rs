@@ -1,7 +1,6 @@
 //! What an operator reads and changes, with a longer deadline than a request has.
 
 use super::Conversations;
-use super::exchanges::topic;
 use crate::record::{self, RawMessage, RecordError};
 use crate::store::{Generation, Listing, MessageId, StoreFuture};
 use crate::{ConversationKey, Head, StoreError};
@@ -105,7 +104,6 @@ impl Conversations {
 
     /// Deletes a conversation. Returns whether it existed. Whatever requests have under way, it stays deleted.
     pub async fn delete(&self, key: ConversationKey) -> Result<bool, StoreError> {
-        let before = with_operator_timeout(self.store.recall(key)).await.map(|recalled| recalled.generation);
         // A number that no earlier generation had. Zero means that nothing was deleted.
         let next = Generation(OsRng.next_u64().max(1));
         let deleted = with_operator_timeout(self.store.delete(key, next)).await;
@@ -116,10 +114,6 @@ impl Conversations {
         self.local.remove(key);
         self.logs.remove(&key);
         self.backoffs.remove(&key);
-        if let Ok(before) = before {
-            // Those that are left are found by nothing, and expire.
-            let _ = with_operator_timeout(self.store.forget(topic(key, before))).await;
-        }
         deleted
     }
 }

@@ -20,6 +20,8 @@ pub(super) enum Change {
     Append(ConversationKey, Generation, Append),
     /// Notes whether the client has the answer of the turn with this head.
     NoteDelivery(ConversationKey, Generation, MessageId, Delivery),
+    /// What was recalled after a message.
+    Exchange(ConversationKey, Generation, MessageId, Bytes),
     Pin(ConversationKey, Option<Bytes>),
     Conclude(ConversationKey, Generation, Turn, Vec<(MessageId, Bytes)>),
     /// Extends the life of a conversation, if it exists.
@@ -39,7 +41,8 @@ impl Change {
         match self {
             Change::Journal(_, _, journal) => all(&journal.messages),
             Change::Append(_, _, append) => all(&append.messages) + append.record.len(),
-            Change::Fold(_, _, _, record) | Change::Publish(_, record) => record.len(),
+            Change::Fold(_, _, _, record) | Change::Exchange(_, _, _, record) => record.len(),
+            Change::Publish(_, record) => record.len(),
             Change::Conclude(_, _, turn, messages) => all(messages) + turn.record.len(),
             Change::Pin(_, record) => record.as_ref().map_or(0, Bytes::len),
             Change::Touch(_) | Change::Delete(..) | Change::Probe => 0,
@@ -92,6 +95,7 @@ pub(super) fn apply<'c>(
             | Change::Fold(key, generation, _, _)
             | Change::Append(key, generation, _)
             | Change::NoteDelivery(key, generation, ..)
+            | Change::Exchange(key, generation, ..)
             | Change::Conclude(key, generation, ..)
                 if generation_of(&*tables.tombstones, *key)? != *generation =>
             {
@@ -103,6 +107,7 @@ pub(super) fn apply<'c>(
             Change::NoteDelivery(key, _, head, delivery) => {
                 tables.note_delivery(*key, *head, *delivery, moment)?
             }
+            Change::Exchange(key, _, after, record) => tables.exchange(*key, *after, record, moment)?,
             Change::Pin(key, record) => tables.pin(*key, record.as_ref(), moment)?,
             Change::Conclude(key, _, turn, messages) => tables.conclude(*key, turn, messages, moment)?,
             Change::Touch(key) => tables.extend_life(*key, moment)?,
@@ -307,7 +312,7 @@ impl Tables<'_> {
     }
 
     /// Restarts the time to live. A clock that was set back must not shorten it.
-    fn touch(&mut self, key: ConversationKey, moment: Moment) -> Result<(), StorageError> {
+    pub(super) fn touch(&mut self, key: ConversationKey, moment: Moment) -> Result<(), StorageError> {
         let mut touched = moment.now;
         if let Some(before) = self.touched_at(key)? {
             self.by_touched.remove(&at(before, key)[..])?;

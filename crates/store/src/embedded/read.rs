@@ -4,8 +4,8 @@ use super::change::{generation_of, log_head, split_fold, touched_at};
 use super::head;
 use super::lifetime::Moment;
 use super::tables::{
-    BY_LAST, BY_TOUCHED, Definition, FOLD, HEAD, LOG, LOG_HEAD, MESSAGE, PIN, TOMBSTONE, TOUCHED, TURN,
-    UNDELIVERED, WAYPOINT, parse_at, range_of,
+    BY_LAST, BY_TOUCHED, Definition, EXCHANGE, FOLD, HEAD, LOG, LOG_HEAD, MESSAGE, PIN, TOMBSTONE, TOUCHED,
+    TURN, UNDELIVERED, WAYPOINT, parse_at, range_of,
 };
 use crate::store::{FOLDS, Generation, Listing, LogRead, MessageId, WAYPOINTS};
 use crate::{ConversationKey, Head, StoreError};
@@ -85,7 +85,24 @@ pub(super) fn messages(
     key: ConversationKey,
     moment: Moment,
 ) -> Read<Vec<(MessageId, Bytes)>> {
-    in_conversation(transaction, MESSAGE, key, moment, |rows| {
+    by_message(transaction, MESSAGE, key, moment)
+}
+
+pub(super) fn exchanges(
+    transaction: &ReadTransaction,
+    key: ConversationKey,
+    moment: Moment,
+) -> Read<Vec<(MessageId, Bytes)>> {
+    by_message(transaction, EXCHANGE, key, moment)
+}
+
+fn by_message(
+    transaction: &ReadTransaction,
+    table: Definition,
+    key: ConversationKey,
+    moment: Moment,
+) -> Read<Vec<(MessageId, Bytes)>> {
+    in_conversation(transaction, table, key, moment, |rows| {
         rows.map(|row| {
             let (row, record) = row?;
             let id = row.value().get(key.0.len()..).and_then(|id| id.try_into().ok());

@@ -53,6 +53,7 @@ impl Tables<'_> {
             &mut self.undelivered,
             &mut self.pins,
             &mut self.messages,
+            &mut self.exchanges,
             &mut self.turns,
             &mut self.ends,
         ] {

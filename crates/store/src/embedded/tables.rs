@@ -25,6 +25,8 @@ pub(super) const BY_BURIED: Definition = TableDefinition::new("by_buried");
 pub(super) const PIN: Definition = TableDefinition::new("pin");
 /// Conversation and message id to record.
 pub(super) const MESSAGE: Definition = TableDefinition::new("message");
+/// Conversation and the message that it follows to what was recalled there.
+pub(super) const EXCHANGE: Definition = TableDefinition::new("exchange");
 /// Conversation and turn id to record.
 pub(super) const TURN: Definition = TableDefinition::new("turn");
 /// Conversation and the message id at the end of a counted turn to nothing.
@@ -39,7 +41,7 @@ pub(super) const BY_LAST: Definition = TableDefinition::new("by_last");
 pub(super) const BY_TOUCHED: Definition = TableDefinition::new("by_touched");
 
 /// All of them.
-pub(super) const ALL: [Definition; 15] = [
+pub(super) const ALL: [Definition; 16] = [
     WAYPOINT,
     FOLD,
     LOG,
@@ -49,6 +51,7 @@ pub(super) const ALL: [Definition; 15] = [
     BY_BURIED,
     PIN,
     MESSAGE,
+    EXCHANGE,
     TURN,
     END,
     HEAD,
@@ -70,6 +73,7 @@ pub(super) struct Tables<'t> {
     pub(super) by_buried: Rows<'t>,
     pub(super) pins: Rows<'t>,
     pub(super) messages: Rows<'t>,
+    pub(super) exchanges: Rows<'t>,
     pub(super) turns: Rows<'t>,
     pub(super) ends: Rows<'t>,
     pub(super) heads: Rows<'t>,
@@ -91,6 +95,7 @@ impl<'t> Tables<'t> {
             by_buried: Rows::new(transaction.open_table(BY_BURIED)?),
             pins: Rows::new(transaction.open_table(PIN)?),
             messages: Rows::new(transaction.open_table(MESSAGE)?),
+            exchanges: Rows::new(transaction.open_table(EXCHANGE)?),
             turns: Rows::new(transaction.open_table(TURN)?),
             ends: Rows::new(transaction.open_table(END)?),
             heads: Rows::new(transaction.open_table(HEAD)?),
@@ -121,6 +126,7 @@ impl<'t> Tables<'t> {
             &self.by_buried,
             &self.pins,
             &self.messages,
+            &self.exchanges,
             &self.turns,
             &self.ends,
             &self.heads,

@@ -8,13 +8,14 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// The approximate cost of an entry in addition to its bytes.
-const ENTRY_OVERHEAD: usize = 128;
+pub(super) const ENTRY_OVERHEAD: usize = 128;
 
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     pub(super) waypoints: VecDeque<Bytes>,
     pub(super) folds: VecDeque<(MessageId, Bytes)>,
     pub(super) messages: BTreeMap<MessageId, Bytes>,
+    pub(super) exchanges: BTreeMap<MessageId, Bytes>,
     pub(super) turns: HashMap<[u8; 16], Bytes>,
     pub(super) ends: HashSet<MessageId>,
     pub(super) head: Option<Head>,

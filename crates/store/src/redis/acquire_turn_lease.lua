@@ -1,5 +1,5 @@
 -- Acquires or renews the lease on a turn, and extends the life of the conversation.
--- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, generation, lease.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, exchanges, generation, lease.
 -- ARGV: time to live, that of the generation, holder, duration in milliseconds, whether it is only renewed, which needs a lease
 --       (1 or 0): who deletes a conversation takes it from the turn that runs.
 local lease = KEYS[#KEYS]

@@ -1,7 +1,7 @@
 -- Appends a turn to the log, with its messages and a waypoint, if the head is the expected one, and notes that its client does
 -- not have its answer yet.
 -- Returns 1 if it is there, 0 if another turn was first, -1 if the conversation was deleted since.
--- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, generation.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, exchanges, generation.
 -- ARGV: time to live, that of the generation, generation, expected head (empty if none), new head,
 --       whether it replaces the last turn (1 or 0), the turn, number of waypoints to keep,
 --       whether there is a waypoint (1 or 0), the waypoint, then id and record of each message.

@@ -1,5 +1,5 @@
 -- Adds the messages that do not exist yet, and a turn and its counts, unless a turn with this id exists.
--- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, generation.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, exchanges, generation.
 -- ARGV: time to live, that of the generation, generation, id, record, milliseconds since the epoch,
 --       end (empty if none), number of counters, number of labels, then name and amount of each counter, name and value of each
 --       label, and id and record of each message.

@@ -1,5 +1,5 @@
 -- Deletes a conversation and begins another generation. Returns the number of deleted keys.
--- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, generation.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, exchanges, generation.
 -- ARGV: the time to live of the generation, the generation.
 -- A deletion whose reply was lost is sent again. It has happened, and what was written since belongs to the new generation.
 if redis.call('GET', KEYS[#KEYS]) == ARGV[2] then

@@ -1,6 +1,6 @@
 -- Appends a fold, unless its prefix has one. Returns whether the stored record equals this one,
 -- or -1 if the conversation was deleted since.
--- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, generation.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, exchanges, generation.
 -- ARGV: time to live, that of the generation, generation, number of folds to keep, covered prefix, record.
 if (redis.call('GET', KEYS[#KEYS]) or '0') ~= ARGV[3] then
   return -1

@@ -1,5 +1,5 @@
 -- Adds the messages that do not exist yet and appends a waypoint.
--- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, generation.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, exchanges, generation.
 -- ARGV: time to live, that of the generation, generation, number of waypoints to keep,
 --       whether there is a waypoint (1 or 0), the waypoint, then id and record of each message.
 -- Returns -1 if the conversation was deleted since.

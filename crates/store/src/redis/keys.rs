@@ -25,6 +25,8 @@ pub(super) enum Part {
     LogHead,
     /// The head of the log, if the client did not get the end of its last turn.
     Undelivered,
+    /// What was recalled, by the message that it follows.
+    Exchanges,
     /// The generation of the conversation. It outlives the conversation.
     Generation,
     /// The holder of the lease on folding.
@@ -35,7 +37,7 @@ pub(super) enum Part {
 
 /// The keys in the order in which the scripts take them: those that live as long as the conversation, and its generation. The
 /// leases are not among them: they have their own expiry, which no write may extend.
-pub(super) const PARTS: [Part; 12] = [
+pub(super) const PARTS: [Part; 13] = [
     Part::Waypoints,
     Part::Messages,
     Part::Turns,
@@ -47,6 +49,7 @@ pub(super) const PARTS: [Part; 12] = [
     Part::Log,
     Part::LogHead,
     Part::Undelivered,
+    Part::Exchanges,
     Part::Generation,
 ];
 
@@ -63,6 +66,7 @@ pub(super) fn key(conversation: ConversationKey, part: Part) -> String {
         Part::Log => 'l',
         Part::LogHead => 'n',
         Part::Undelivered => 'u',
+        Part::Exchanges => 'x',
         Part::Generation => 'g',
         Part::FoldLease => 'c',
         Part::TurnLease => 'r',

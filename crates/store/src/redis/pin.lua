@@ -1,5 +1,5 @@
 -- Replaces the pinned record, or removes it.
--- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, generation.
+-- KEYS: waypoints, messages, turns, ends, head, folds, fold order, pin, log, log head, undelivered, exchanges, generation.
 -- ARGV: time to live, that of the generation, whether there is a record (1 or 0), the record.
 if ARGV[3] == '1' then
   redis.call('SET', KEYS[8], ARGV[4])

@@ -12,6 +12,7 @@ pub(super) static APPEND: LazyLock<Script> = LazyLock::new(|| Script::new(includ
 pub(super) static NOTE_DELIVERY: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("note_delivery.lua")));
 pub(super) static DELETE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("delete.lua")));
+pub(super) static EXCHANGE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("exchange.lua")));
 pub(super) static PIN: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("pin.lua")));
 pub(super) static ACQUIRE_LEASE: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("acquire_lease.lua")));

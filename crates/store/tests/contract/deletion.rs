@@ -19,6 +19,7 @@ async fn write_all(store: &dyn Store, key: tidegate_store::ConversationKey, gene
         store.journal(key, generation, waypoint("w")).await.unwrap() == Written::Done,
         store.journal(key, generation, message(1, "m")).await.unwrap() == Written::Done,
         store.count(key, generation, turn(1, Some(1), 10)).await.unwrap() == Written::Done,
+        store.save_exchange(key, generation, id(1), "x".into()).await.unwrap() == Written::Done,
         store.fold(key, generation, id(1), "f".into()).await.unwrap() == FoldWritten::Stored,
         store.append(key, generation, append(1)).await.unwrap() == Appended::Done,
     ];

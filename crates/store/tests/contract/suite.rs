@@ -36,6 +36,7 @@ pub(crate) async fn everything(open: impl AsyncFn(Duration) -> Arc<dyn Store>) {
     a_deleted_conversation_is_empty(&*store).await;
     folds::everything(&store).await;
     a_pin_stays_until_it_is_replaced_or_removed(&*store).await;
+    an_exchange_belongs_to_its_conversation(&*store).await;
     leases::everything(&store).await;
     log::everything(&store).await;
     deletion::everything(&*store).await;
@@ -64,6 +65,30 @@ async fn waypoints_are_returned_in_order_and_the_oldest_are_dropped(store: &dyn 
     }
     let expected: Vec<Bytes> = (3..WAYPOINTS + 3).map(|number| format!("waypoint {number}").into()).collect();
     assert_eq!(store.recall(key).await.unwrap().waypoints, expected);
+}
+
+async fn an_exchange_belongs_to_its_conversation(store: &dyn Store) {
+    let (here, there) = (key(), key());
+    let sorted = async |key| {
+        let mut all = store.exchanges(key).await.unwrap();
+        all.sort();
+        all
+    };
+    assert_eq!(sorted(here).await, []);
+    for (after, record) in [(1, "first"), (2, "other"), (1, "second\0")] {
+        let written = store.save_exchange(here, FIRST, id(after), record.into()).await.unwrap();
+        assert_eq!(written, Written::Done);
+    }
+    assert_eq!(sorted(here).await, [(id(1), "second\0".into()), (id(2), "other".into())]);
+    assert_eq!((sorted(there).await.len(), messages(store, here).await.len()), (0, 0));
+    store.save_exchange(there, FIRST, id(1), "x".into()).await.unwrap();
+    let second = next();
+    assert!(store.delete(here, second).await.unwrap());
+    assert_eq!((sorted(here).await.len(), sorted(there).await.len()), (0, 1));
+    let late = store.save_exchange(here, FIRST, id(1), "late".into()).await.unwrap();
+    assert_eq!((late, sorted(here).await.len()), (Written::Gone, 0));
+    assert_eq!(store.save_exchange(here, second, id(1), "new".into()).await.unwrap(), Written::Done);
+    assert_eq!(sorted(here).await, [(id(1), "new".into())]);
 }
 
 async fn a_pin_stays_until_it_is_replaced_or_removed(store: &dyn Store) {
@@ -246,6 +271,7 @@ async fn a_conversation_expires_without_writes(store: &dyn Store) {
     store.journal(key, FIRST, Journal { waypoint: Some("w".into()), ..message(1, "x") }).await.unwrap();
     store.count(key, FIRST, turn(1, Some(1), 10)).await.unwrap();
     store.fold(key, FIRST, id(1), "f".into()).await.unwrap();
+    store.save_exchange(key, FIRST, id(1), "x".into()).await.unwrap();
     until(async || {
         store.recall(key).await.unwrap() == Recollection::default()
             && store.head(key).await.unwrap().is_none()
@@ -283,6 +309,7 @@ pub(crate) async fn assert_empty(store: &dyn Store, key: ConversationKey) {
     assert_eq!(store.head(key).await.unwrap(), None);
     assert_eq!(store.turns(key).await.unwrap(), Vec::<Bytes>::new());
     assert_eq!(store.messages(key).await.unwrap(), []);
+    assert_eq!(store.exchanges(key).await.unwrap(), []);
     let log = store.log(key, 0).await.unwrap();
     assert_eq!((log.head, log.turns.len()), (None, 0));
 }

@@ -46,7 +46,11 @@ pub(super) fn beside(answer: &Answer) -> Vec<CallBeside> {
     let own: Vec<String> = others.map(|call| call.id.clone()).collect();
     let ours = answer.tool_calls.iter().enumerate().filter(|(_, call)| call.name == RECALL_TOOL);
     let beside = |(at, call): (usize, &AnswerCall)| {
-        let json = message["tool_calls"].get(at)?.to_string();
+        let mut json = message["tool_calls"].get(at)?.clone();
+        if !is_object(&call.arguments) {
+            json["function"]["arguments"] = NO_ARGUMENTS.into();
+        }
+        let json = json.to_string();
         let call = RecallCall { id: call.id.clone(), arguments: call.arguments.clone() };
         // Without an id, nothing could answer it.
         (!call.id.is_empty()).then(|| CallBeside { at, call, json, own: own.clone() })
@@ -79,14 +83,28 @@ impl RecallAnswer {
         }
         let (is_alone, usage) = (ours == answer.tool_calls.len(), answer.usage);
         let beside = if is_alone { Vec::new() } else { beside(&answer) };
+        let is_cut = answer.finish_reasons.iter().any(|reason| is_cut(reason));
         if is_alone
             && !is_last
+            && !is_cut
             && let Some(asked) = asked(answer)
         {
             return RecallAnswer::Asks(asked, usage);
         }
         without_calls(body).map_or(RecallAnswer::Untouched, |rest| RecallAnswer::Without(rest, beside))
     }
+}
+
+/// Whether an answer that ends so is incomplete: the model has been stopped in the middle, perhaps of a call.
+pub(super) fn is_cut(finish_reason: &str) -> bool {
+    ["length", "max_tokens", "content_filter", "error"].contains(&finish_reason)
+}
+
+/// What upstreams are told that a model has called us with, if that is not JSON. Many refuse a conversation with calls that they cannot read.
+const NO_ARGUMENTS: &str = "{}";
+
+fn is_object(arguments: &str) -> bool {
+    serde_json::from_str::<serde_json::Map<String, Value>>(arguments).is_ok()
 }
 
 /// What an answer asks for that has no calls but ours. `None` if it cannot be repeated to the model.
@@ -99,12 +117,14 @@ pub(super) fn asked(mut answer: Answer) -> Option<Asked> {
             call.id = format!("call_recall_{index}");
         }
     }
-    let message = Dialect::Chat.answer_message(&answer)?;
-    let calls = answer.tool_calls.into_iter();
-    Some(Asked {
-        message,
-        calls: calls.map(|call| RecallCall { id: call.id, arguments: call.arguments }).collect(),
-    })
+    let calls = answer.tool_calls.iter();
+    let calls =
+        calls.map(|call| RecallCall { id: call.id.clone(), arguments: call.arguments.clone() }).collect();
+    for call in answer.tool_calls.iter_mut().filter(|call| !is_object(&call.arguments)) {
+        answer.whole = None;
+        call.arguments = NO_ARGUMENTS.to_owned();
+    }
+    Some(Asked { message: Dialect::Chat.answer_message(&answer)?, calls })
 }
 
 /// The completion without calls of ours.
@@ -159,6 +179,41 @@ mod tests {
         );
         let result: Value = serde_json::from_slice(&asked.calls[1].result("42")).unwrap();
         assert_eq!(result, json!({ "role": "tool", "tool_call_id": "c1", "content": "42" }));
+    }
+
+    #[test]
+    fn what_is_no_json_is_not_repeated_to_the_upstream() {
+        let broken = |names: &[&str], reason: &str| {
+            let text = String::from_utf8(completion(names)).unwrap();
+            text.replacen(r#""arguments":"{}""#, r#""arguments":"{\"ref\":\"7f3""#, 1)
+                .replace(r#""finish_reason":"tool_calls""#, &format!(r#""finish_reason":"{reason}""#))
+        };
+        let arguments = |json: &Value| json["function"]["arguments"].clone();
+        let RecallAnswer::Asks(asked, _) =
+            RecallAnswer::read(broken(&[RECALL_TOOL], "tool_calls").as_bytes(), false)
+        else {
+            panic!("it asks")
+        };
+        let message: Value = serde_json::from_slice(&asked.message).unwrap();
+        assert_eq!(
+            (arguments(&message["tool_calls"][0]), &*asked.calls[0].arguments),
+            (json!("{}"), r#"{"ref":"7f3"#)
+        );
+        assert_eq!(message["reasoning_content"], "hm");
+        let RecallAnswer::Without(_, beside) =
+            RecallAnswer::read(broken(&[RECALL_TOOL, "ls"], "tool_calls").as_bytes(), false)
+        else {
+            panic!("it has both")
+        };
+        assert_eq!(arguments(&serde_json::from_str(&beside[0].json).unwrap()), "{}");
+        // The model was stopped in the middle of the call, so it has not asked for anything.
+        let RecallAnswer::Without(rest, beside) =
+            RecallAnswer::read(broken(&[RECALL_TOOL], "length").as_bytes(), false)
+        else {
+            panic!("it was cut off")
+        };
+        let rest: Value = serde_json::from_slice(&rest).unwrap();
+        assert_eq!((&rest["choices"][0]["finish_reason"], beside.len()), (&json!("length"), 0));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A store that fails on demand.
 
 use super::*;
+use crate::exchanges::ExchangeStore;
 use crate::facts::FactStore;
 use crate::store::Listing;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,6 +71,21 @@ impl FactStore for Flaky {
     }
     fn forget(&self, topic: String) -> StoreFuture<'_, ()> {
         self.unless_failing(|| self.inner.forget(topic))
+    }
+}
+
+impl ExchangeStore for Flaky {
+    fn save_exchange(
+        &self,
+        key: ConversationKey,
+        generation: Generation,
+        after: MessageId,
+        record: Bytes,
+    ) -> StoreFuture<'_, Written> {
+        self.unless_failing(|| self.inner.save_exchange(key, generation, after, record))
+    }
+    fn exchanges(&self, key: ConversationKey) -> StoreFuture<'_, Vec<(MessageId, Bytes)>> {
+        self.unless_failing(|| self.inner.exchanges(key))
     }
 }
 
