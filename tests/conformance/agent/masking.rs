@@ -32,7 +32,7 @@ async fn the_window_is_ten_turns_and_rolls() {
 async fn with_a_discount_on_cached_input_the_window_waits_until_masking_pays() {
     // Where the price of cached input is missing, there may be a larger discount, so the window waits longer.
     let silent = "[models.\"gpt-4o\"]\ninput = 2.5\noutput = 10.0\n";
-    for (prices, last) in [("", 30), (silent, 70)] {
+    for (prices, last) in [("", 30), (silent, 110)] {
         let scene = Scene::start("agent", prices).await;
         let mut counts = Vec::new();
         for turns in 9..=last {
