@@ -188,6 +188,29 @@ fn what_was_folded_comes_back_when_the_user_asks() {
 }
 
 #[test]
+fn an_excerpt_never_makes_a_summary_due() {
+    let mut scene = Scene::with_short_summaries();
+    let mut messages = vec![message("system", "You are a helpful assistant.")];
+    let mut recalled = 0;
+    for turn in 0..40 {
+        let said = format!("The barge{turn} lies in harbour{turn}, and that is a long way by the river. ");
+        messages.push(message("user", &said.repeat(4)));
+        scene.send(&messages);
+        messages.push(message("assistant", "I see, that is interesting."));
+        let names: Vec<String> = (0..turn).map(|turn| format!("barge{turn} and harbour{turn}")).collect();
+        let question = format!("How far is it from {}?", names.join(" to "));
+        let (_, exchange) = scene.plan(&asked(&messages, &question), &Reader::default());
+        let figures = &exchange.outcome.figures;
+        let plan = &exchange.assessment().decision.plan;
+        let due = plan.budget.input.unwrap().share(0.7);
+        let without = plan.after.saturating_sub(figures.recalled_tokens);
+        assert!(without >= due || plan.after < due, "{turn}: {without} {} {due}", plan.after);
+        recalled += figures.recalled;
+    }
+    assert!(recalled > 0);
+}
+
+#[test]
 fn an_excerpt_stays_through_a_tool_loop_and_after_it() {
     let mut scene = Scene::with_short_summaries();
     let mut messages = chat(40);
