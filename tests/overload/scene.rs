@@ -97,7 +97,6 @@ pub(super) async fn assert_served(tidegate: &Tidegate, calm: &Calm, count: usize
     assert!(times.last().is_some_and(|slowest| *slowest < SLOWEST), "{times:?}");
     if is_full() {
         let now = p99(&times);
-        println!("p99 {now:?} meanwhile, {:?} before", calm.p99);
         assert!(now < calm.p99 + DELAY, "{now:?} meanwhile, {:?} before", calm.p99);
     }
 }
