@@ -90,7 +90,8 @@ pub struct Recalled<'a> {
 /// The decisions of a conversation and all its branches: waypoints, the newest last, and summaries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
-    waypoints: Vec<Waypoint>,
+    /// Shared, because every request of a conversation takes a copy of its memory.
+    waypoints: Arc<Vec<Waypoint>>,
     folds: Vec<Fold>,
 }
 
@@ -104,7 +105,7 @@ impl Memory {
     /// A memory of stored waypoints, the newest last.
     #[must_use]
     pub fn of(waypoints: Vec<Waypoint>) -> Memory {
-        Memory { waypoints, folds: Vec::new() }
+        Memory { waypoints: Arc::new(waypoints), folds: Vec::new() }
     }
 
     /// The waypoints, the newest last.
@@ -130,11 +131,12 @@ impl Memory {
     /// Adds a waypoint, and evicts the oldest if there are too many.
     pub fn add(&mut self, waypoint: Waypoint) {
         // A retry records the same waypoint again. It must not evict another branch.
-        self.waypoints.retain(|known| known.end != waypoint.end || !known.cache.is_of(waypoint.cache.model));
-        if self.waypoints.len() >= MAX_WAYPOINTS {
-            self.waypoints.remove(0);
+        let waypoints = Arc::make_mut(&mut self.waypoints);
+        waypoints.retain(|known| known.end != waypoint.end || !known.cache.is_of(waypoint.cache.model));
+        if waypoints.len() >= MAX_WAYPOINTS {
+            waypoints.remove(0);
         }
-        self.waypoints.push(waypoint);
+        waypoints.push(waypoint);
     }
 
     /// Both, with the other's waypoints as the newest.
