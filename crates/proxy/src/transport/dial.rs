@@ -1,5 +1,6 @@
 //! Opens connections to an upstream.
 
+use crate::transport::resolve::Resolver;
 use crate::transport::stream::Stream;
 use crate::transport::upstream::Prepared;
 use http::Uri;
@@ -37,7 +38,7 @@ pub(crate) type DialError = Arc<dyn Error + Send + Sync>;
 
 pub(super) struct Dialer {
     target: Uri,
-    tcp: HttpConnector,
+    tcp: HttpConnector<Resolver>,
     tls: Option<Tls>,
     protocol: Protocol,
     /// For DNS, TCP and TLS together.
@@ -55,7 +56,7 @@ const HTTP_11: &[u8] = b"http/1.1";
 
 impl Dialer {
     pub(super) fn new(upstream: &Prepared) -> Dialer {
-        let mut tcp = HttpConnector::new();
+        let mut tcp = HttpConnector::new_with_resolver(Resolver::new());
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(Duration::from_secs(60)));

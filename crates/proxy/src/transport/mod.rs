@@ -19,6 +19,7 @@ pub(crate) mod path;
 pub(crate) mod peek;
 pub(crate) mod probe;
 mod refused;
+mod resolve;
 pub(crate) mod response_body;
 pub(crate) mod server;
 pub(crate) mod stream;

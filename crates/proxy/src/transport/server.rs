@@ -78,9 +78,9 @@ struct Worker<H> {
 /// The maximum idle time of a connection between two requests.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
-/// The number of blocking threads per worker. They look up names and encode what is stored; heavy work and the store have threads of their
-/// own.
-const MAX_BLOCKING_THREADS: usize = 4;
+/// The number of blocking threads per worker. They look up names, one lookup for each upstream at a time, and encode what is stored; heavy
+/// work and the store have threads of their own. They are started when they are needed.
+const MAX_BLOCKING_THREADS: usize = 16;
 
 /// The minimum size limit of a connection's buffers. It grows with `max_header`. A client that uploads fills one before its body is accounted
 /// for, so hyper's own 416 KiB would let a thousand of them take as much as large bodies do.
