@@ -71,7 +71,7 @@ impl Http2Pool {
         let (sender, mut connection) = builder.handshake(stream).await.map_err(Http2Error::NotSent)?;
         let pings = connection.ping_pong();
         let shared = Shared::new(sender);
-        tokio::spawn(drive(connection, pings, Arc::downgrade(&shared), self.max_idle));
+        tokio::spawn(drive(connection, pings, Arc::downgrade(&shared), Arc::downgrade(self)));
         let lease = Lease::new(&shared);
         self.connections().push(shared);
         Ok(lease)
@@ -87,27 +87,33 @@ async fn drive(
     connection: Connection<Stream, Bytes>,
     pings: Option<PingPong>,
     shared: Weak<Shared>,
-    max_idle: Duration,
+    pool: Weak<Http2Pool>,
 ) {
+    let max_idle = pool.upgrade().map_or(Duration::ZERO, |pool| pool.max_idle);
     tokio::select! {
         ended = connection => if let Err(error) = ended {
             debug!(%error, "HTTP/2 connection ended");
         },
-        () = watch(pings, &shared, max_idle) => debug!("HTTP/2 connection does not react"),
+        why = watch(pings, &shared, max_idle) => debug!("HTTP/2 connection {why}"),
     }
     if let Some(shared) = shared.upgrade() {
         shared.close();
     }
+    if let Some(pool) = pool.upgrade() {
+        pool.connections().retain(|connection| !std::ptr::eq(Arc::as_ptr(connection), shared.as_ptr()));
+    }
 }
 
-/// Returns when the upstream no longer reacts. Marks a connection that is idle for too long, so that it ends by itself.
-async fn watch(mut pings: Option<PingPong>, shared: &Weak<Shared>, max_idle: Duration) {
+/// Returns when the upstream no longer reacts, or the connection has had no request for too long. Then it gets none any more: the pool
+/// would keep it open until the next request, which may never come.
+async fn watch(mut pings: Option<PingPong>, shared: &Weak<Shared>, max_idle: Duration) -> &'static str {
     loop {
         sleep(PING_INTERVAL).await;
         let Some(shared) = shared.upgrade() else { return pending().await };
         if let Some(idle) = shared.idle() {
             if idle > max_idle {
                 shared.close();
+                return "is idle";
             }
             continue;
         }
@@ -115,7 +121,7 @@ async fn watch(mut pings: Option<PingPong>, shared: &Weak<Shared>, max_idle: Dur
         if let Some(pings) = &mut pings
             && !matches!(timeout(PING_TIMEOUT, pings.ping(Ping::opaque())).await, Ok(Ok(_)))
         {
-            return;
+            return "does not react";
         }
     }
 }
@@ -201,4 +207,39 @@ fn encode(head: &Parts, length: Option<u64>) -> Request<()> {
         request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::{TcpListener, TcpStream};
+
+    #[tokio::test]
+    async fn a_connection_that_is_idle_for_too_long_is_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        let (greet, greeted) = tokio::sync::oneshot::channel();
+        let upstream = tokio::spawn(async move {
+            let mut connection = h2::server::handshake(server).await.unwrap();
+            greet.send(()).unwrap();
+            while let Some(Ok(_)) = connection.accept().await {}
+        });
+        let pool = Http2Pool::new(Duration::from_secs(50));
+        let lease = pool.open(Stream::Plain(client)).await.unwrap();
+        greeted.await.unwrap();
+        drop(lease);
+        tokio::time::pause();
+        tokio::time::advance(PING_INTERVAL).await;
+        tokio::time::resume();
+        tokio::task::yield_now().await;
+        assert!(pool.lease().is_some(), "it may still be used");
+        tokio::time::pause();
+        // The upstream has closed nothing, and nobody asks for a stream any more.
+        tokio::time::advance(Duration::from_secs(51)).await;
+        tokio::time::advance(PING_INTERVAL).await;
+        tokio::time::resume();
+        timeout(Duration::from_secs(60), upstream).await.unwrap().unwrap();
+        assert!(pool.connections().is_empty());
+    }
 }

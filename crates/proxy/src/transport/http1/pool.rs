@@ -41,6 +41,10 @@ const MIN_IDLE: Duration = Duration::from_secs(1);
 /// How long an observation counts. The upstream may have closed its connections only because it was restarted.
 const SEEN_FOR: Duration = Duration::from_secs(600);
 
+/// The most idle connections of one worker to one upstream. What a burst of requests has opened must not keep the file descriptors that
+/// clients need.
+const MAX_CONNECTIONS: usize = 256;
+
 impl Pool {
     /// Must be called on the worker's runtime.
     pub(super) fn new(max_idle: Duration) -> Arc<Pool> {
@@ -73,7 +77,11 @@ impl Pool {
     }
 
     pub(super) fn give_back(&self, stream: Stream) {
-        self.connections().idle.push_back(Idle { stream, since: Instant::now() });
+        let mut connections = self.connections();
+        if connections.idle.len() >= MAX_CONNECTIONS {
+            connections.idle.pop_front();
+        }
+        connections.idle.push_back(Idle { stream, since: Instant::now() });
     }
 
     /// Adapts to how long the upstream says that it keeps idle connections.
@@ -148,6 +156,22 @@ mod tests {
         pool.give_back(stream);
         advance(Duration::from_millis(3100)).await;
         assert!(pool.take().is_none(), "the upstream may be closing it");
+    }
+
+    #[tokio::test]
+    async fn a_burst_leaves_a_bounded_number_of_connections() {
+        let pool = Pool::new(Duration::from_secs(50));
+        let mut upstreams = Vec::new();
+        for _ in 0..MAX_CONNECTIONS + 10 {
+            let (stream, upstream) = connection().await;
+            pool.give_back(stream);
+            upstreams.push(upstream);
+        }
+        assert_eq!(pool.connections().idle.len(), MAX_CONNECTIONS);
+        // Those that were used last are kept.
+        let kept = pool.take().unwrap();
+        let Stream::Plain(kept) = kept else { panic!("it is plain") };
+        assert_eq!(kept.local_addr().unwrap(), upstreams.last().unwrap().peer_addr().unwrap());
     }
 
     #[tokio::test]
