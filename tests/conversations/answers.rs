@@ -90,6 +90,34 @@ async fn usage_is_read_from_answers_of_any_size() {
     assert_counted(&upstream, long, "identity", "probabilities").await;
     let huge = Answer::json(200, document(&"x".repeat(9 << 20), ""));
     assert_counted(&upstream, huge, "identity", "a text of nine megabytes").await;
+    let usage = r#""usage":{"prompt_tokens":1000000,"completion_tokens":1}"#;
+    for (what, long) in [("one text", "x".repeat(2 << 20)), ("many texts", r#"","a":""#.repeat(400_000))] {
+        let event = format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{long}"}}}}],{usage}}}"#);
+        let event = Answer::sse([&event, "[DONE]"]);
+        assert_counted(&upstream, event, "identity", what).await;
+    }
+}
+
+/// An upstream bills what it has read, whether anybody waits for the answer or not.
+#[tokio::test]
+async fn a_request_that_nobody_waits_for_costs_what_was_sent() {
+    let upstream = MockUpstream::start().await;
+    let config = format!("{LIMITED}[upstreams.default]\nfirst_byte_timeout = \"10s\"\n");
+    let tidegate = Tidegate::start(&config, &upstream).await;
+    upstream.then(Answer::new(200).stall());
+    let text = "word ".repeat(500_000);
+    let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+    let mut client = Client::connect(tidegate.address).await;
+    client.send(post(CHAT, &ASKED, body)).await;
+    upstream.next_request().await;
+    drop(client);
+    let turn = turns(&tidegate, 1).await.remove(0);
+    // 500,000 tokens at 2.50 USD per million.
+    let cost = turn["cost_usd"].as_f64().unwrap();
+    assert!((1.2..1.3).contains(&cost) && turn["cost_estimated"] == true, "{turn}");
+    assert_eq!(turn["outcome"], "client_closed", "{turn}");
+    let refused = exchange(tidegate.address, post(CHAT, &ASKED, question(""))).await;
+    assert_eq!((refused.status, refused.error_code().as_str()), (422, "max_cost_exceeded"));
 }
 
 /// Usage that cannot be read is estimated, so that a limit holds all the same.
@@ -104,9 +132,9 @@ async fn an_unreadable_answer_is_estimated() {
     assert_eq!(reply.status, 200);
     until_counted(&tidegate, 1).await;
     let turn = &json(&tidegate, "/api/conversations/c").await["turns"][0];
-    // 100,000 tokens at 10 USD per million, and a few for the question.
+    // What is compressed in an unknown way has a token in each byte: 400,000 at 10 USD per million, and a few for the question.
     let cost = turn["cost_usd"].as_f64().unwrap();
-    assert!((1.0..1.01).contains(&cost) && turn["cost_estimated"] == true, "{turn}");
+    assert!((4.0..4.01).contains(&cost) && turn["cost_estimated"] == true, "{turn}");
     let refused = exchange(tidegate.address, post(CHAT, &ASKED, question(""))).await;
     assert_eq!((refused.status, refused.error_code().as_str()), (422, "max_cost_exceeded"));
 }

@@ -7,6 +7,7 @@ use crate::support::tidegate::{Setup, Tidegate};
 use crate::support::within;
 use serde_json::json;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tidegate_testkit::{Answer, Ending, MockUpstream};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -34,8 +35,7 @@ async fn an_entry_records_the_request_and_its_outcome() {
 #[tokio::test]
 async fn each_outcome_has_its_own_label() {
     let upstream = MockUpstream::start().await;
-    let mut tidegate =
-        Tidegate::start("[upstreams.default]\nfirst_byte_timeout = \"200ms\"\n", &upstream).await;
+    let mut tidegate = Tidegate::start("[upstreams.default]\nfirst_byte_timeout = \"2s\"\n", &upstream).await;
     let address = tidegate.address;
     let mut outcomes = Vec::new();
     let mut line = async |outcomes: &mut Vec<_>| {
@@ -135,7 +135,7 @@ fn secret(path: &str, extra: &[(&str, &str)]) -> Vec<u8> {
 #[tokio::test]
 async fn no_content_or_credentials_are_logged_at_any_level() {
     let upstream = MockUpstream::start().await;
-    let config = "[log]\nlevel = \"trace\"\n[upstreams.default]\napi_key_env = \"THE_KEY\"\nfirst_byte_timeout = \"300ms\"\n";
+    let config = "[log]\nlevel = \"trace\"\n[upstreams.default]\napi_key_env = \"THE_KEY\"\nfirst_byte_timeout = \"2s\"\n";
     let setup = Setup::new(config).before(&upstream).env("THE_KEY", "SKCONFIG").env("RUST_LOG", "trace");
     let mut tidegate = setup.start().await;
     let address = tidegate.address;
@@ -214,4 +214,19 @@ async fn lines_for_people_fit_the_terminal_and_say_only_what_happened() {
         assert!(line.rsplit(' ').next().unwrap().starts_with("id="), "{line}");
         assert!(wanted.iter().all(|part| line.contains(part)), "{wanted:?} in {line}");
     }
+}
+
+/// The latency of an upstream ends with its head, also where its answer is read before it is passed on.
+#[tokio::test]
+async fn reading_an_answer_ahead_is_not_the_upstreams_latency() {
+    let upstream = MockUpstream::start().await;
+    let mut tidegate = Tidegate::start("", &upstream).await;
+    let error = r#"{"error":{"message":"This model's maximum context length is 8 tokens."}}"#;
+    let (begin, end) = error.split_at(20);
+    let answer = Answer::new(400).header("content-type", "application/json").chunked();
+    upstream.answer(answer.head().chunk(begin).pause(Duration::from_secs(2)).chunk(end));
+    assert_eq!(exchange(tidegate.address, chat()).await.status, 400);
+    let line = tidegate.access_log(1).await.remove(0);
+    let (latency, first) = (line["upstream_ms"].as_f64().unwrap(), line["first_byte_ms"].as_f64().unwrap());
+    assert!(first - latency > 500.0, "{line}");
 }

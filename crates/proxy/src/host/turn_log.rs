@@ -26,9 +26,6 @@ const UNEDITED_COST: &str = "unedited_cost_nanousd";
 const OBSERVED_COST: &str = "observed_cost_nanousd";
 const PLANNED_COST: &str = "planned_cost_nanousd";
 
-/// How much of an answer that cannot be read counts as one token.
-const BYTES_PER_TOKEN: u64 = 4;
-
 /// A turn of a conversation, collected before its answer is complete.
 #[derive(Debug)]
 pub(crate) struct TurnLog {
@@ -59,9 +56,9 @@ pub(crate) struct TurnLog {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AnswerRead<'a> {
     Read(&'a Answer),
-    /// There was one that could not be read, of this length.
+    /// There was one that could not be read, of about so many tokens. None has arrived if the client left before, or nobody waited longer.
     Unreadable {
-        length: u64,
+        tokens: Tokens,
     },
     /// There was none, or an error.
     Nothing,
@@ -282,7 +279,7 @@ impl TurnLog {
             // Errors are not billed.
             AnswerRead::Read(answer) if answer.failed => None,
             AnswerRead::Read(answer) => Some(estimated(self.written(answer))),
-            AnswerRead::Unreadable { length } => Some(estimated(Tokens(length.div_ceil(BYTES_PER_TOKEN)))),
+            AnswerRead::Unreadable { tokens } => Some(estimated(*tokens)),
             AnswerRead::Nothing => None,
         };
         self.unedited.cost_of_all(&prices, &self.recalls.billed(self.counted), last)

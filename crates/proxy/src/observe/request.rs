@@ -62,8 +62,9 @@ struct Facts {
     model: Option<Box<str>>,
     conversation: Option<Box<str>>,
     upstream: Option<Arc<Upstream>>,
-    /// When the request was forwarded.
+    /// When the request was forwarded, and how long the upstream took to begin its answer.
     sent: Option<Instant>,
+    latency: Option<Duration>,
     /// What a chat completion is counted under.
     labels: Option<Labels>,
     figures: Option<Figures>,
@@ -216,12 +217,17 @@ impl RequestObserver {
 
     pub(crate) fn sending(&mut self, upstream: &Arc<Upstream>) {
         self.facts.upstream = Some(upstream.clone());
-        self.facts.sent = Some(Instant::now());
+        (self.facts.sent, self.facts.latency) = (Some(Instant::now()), None);
     }
 
-    /// The upstream's answer has begun.
+    /// The head of the upstream's answer is there. It may be read further before it is passed on.
+    pub(crate) fn head_arrived(&mut self) {
+        self.facts.latency = self.facts.sent.map(|sent| sent.elapsed());
+    }
+
+    /// The upstream's answer is passed on.
     pub(crate) fn upstream_answering(&mut self, status: StatusCode, headers: &HeaderMap) {
-        let latency = self.facts.sent.map(|sent| sent.elapsed());
+        let latency = self.facts.latency.or(self.facts.sent.map(|sent| sent.elapsed()));
         self.ending.upstream =
             UpstreamAnswer { status: Some(status), latency, retry_after: retry_after(headers) };
         if let Some((labels, latency)) = self.facts.labels.as_ref().zip(latency) {

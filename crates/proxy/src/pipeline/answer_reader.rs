@@ -4,6 +4,7 @@ use crate::transport::decode::{Coding, coding};
 use crate::transport::stream_decode::StreamDecoder;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use tidegate_engine::Tokens;
 use tidegate_wire::{Answer, Dialect, DocumentReader, SideReader};
 
 #[derive(Debug, Default)]
@@ -13,7 +14,13 @@ pub(crate) struct AnswerReader {
     content: Content,
     /// How many bytes have passed, as they came.
     passed: u64,
+    is_compressed: bool,
 }
+
+/// How much of an answer that cannot be read counts as one token.
+const BYTES_PER_TOKEN: u64 = 4;
+/// The same for a compressed answer. Text shrinks to a third or a quarter.
+const COMPRESSED_BYTES_PER_TOKEN: u64 = 1;
 
 #[derive(Debug, Default)]
 enum Content {
@@ -39,12 +46,12 @@ impl AnswerReader {
         };
         let coding = coding(headers);
         if coding == Coding::Identity {
-            return AnswerReader { decoder: None, content, passed: 0 };
+            return AnswerReader { decoder: None, content, passed: 0, is_compressed: false };
         }
         // Nothing can be added to a compressed stream, so only an answer that is wanted is worth decompressing.
         let decoder = StreamDecoder::new(coding).filter(|_| is_wanted).map(Box::new);
         let content = if decoder.is_some() { content } else { Content::Ignored };
-        AnswerReader { decoder, content, passed: 0 }
+        AnswerReader { decoder, content, passed: 0, is_compressed: true }
     }
 
     /// What must be written before another event can be; `None` if none can be written.
@@ -97,6 +104,12 @@ impl AnswerReader {
     /// The length of the answer as it came, compressed or not.
     pub(crate) fn passed(&self) -> u64 {
         self.passed
+    }
+
+    /// About how many tokens the answer has, by its length alone.
+    pub(crate) fn most_tokens(&self) -> Tokens {
+        let bytes = if self.is_compressed { COMPRESSED_BYTES_PER_TOKEN } else { BYTES_PER_TOKEN };
+        Tokens(self.passed.div_ceil(bytes))
     }
 }
 

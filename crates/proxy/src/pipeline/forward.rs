@@ -29,7 +29,7 @@ pub(crate) async fn forward(
     sent: &Progress,
     cut: &CancellationToken,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let request = prepare(upstream, head, body);
+    let request = prepare(upstream, head, body, sent);
     let fail = |kind| {
         let upstream = upstream.settings.name.clone();
         Refusal::Upstream(UpstreamFailure { upstream, kind })
@@ -53,13 +53,19 @@ pub(crate) async fn forward(
     }
 }
 
-fn prepare(upstream: &Prepared, mut head: Parts, body: SendBody) -> Request<SendBody> {
+fn prepare(
+    upstream: &Prepared,
+    mut head: Parts,
+    mut body: SendBody,
+    progress: &Progress,
+) -> Request<SendBody> {
     let switch_to = head.extensions.remove::<SwitchTo>();
     headers::clean_request(&mut head.headers);
     if let Some(switch_to) = switch_to {
         switch_to.put(&mut head.headers);
     }
-    if let SendBody::Pieces { length, .. } = &body {
+    if let SendBody::Pieces { length, sent, .. } = &mut body {
+        *sent = Some(progress.clone());
         head.headers.insert(CONTENT_LENGTH, (*length).into());
     }
     if let Some((name, key)) = upstream.own_key(head.uri.path()) {

@@ -273,7 +273,7 @@ impl PendingTurn {
         let facts = RequestFacts { outcome, ..observer.facts() };
         let answer = self.read.take().map(|answer| *answer).or_else(|| reader.answer());
         self.outgrow(answer.as_ref());
-        let write = self.written(log, facts, observer, answer, reader.passed());
+        let write = self.written(log, facts, observer, answer, reader.most_tokens());
         CostCount::Running(self.tasks.spawn(write))
     }
 
@@ -301,7 +301,7 @@ impl PendingTurn {
         facts: RequestFacts,
         observer: &mut RequestObserver,
         answer: Option<Answer>,
-        length: u64,
+        tokens: Tokens,
     ) -> impl Future<Output = ()> + use<> {
         let has_answer = facts.status.is_success();
         log.note(facts, observer.call.take());
@@ -311,8 +311,13 @@ impl PendingTurn {
         let gateway = self.gateway.clone();
         async move {
             let read = match &answer {
-                Some(answer) if has_answer => AnswerRead::Read(answer),
-                None if has_answer => AnswerRead::Unreadable { length },
+                // What was too long to keep is not counted in what was kept.
+                Some(answer)
+                    if has_answer && (answer.usage.is_some() || answer.failed || !answer.truncated) =>
+                {
+                    AnswerRead::Read(answer)
+                }
+                Some(_) | None if has_answer => AnswerRead::Unreadable { tokens },
                 Some(_) | None => AnswerRead::Nothing,
             };
             log.write(&gateway, read, is_kept).await;
@@ -345,17 +350,20 @@ impl PendingTurn {
         };
         self.outgrow(answer.as_ref().filter(|_| has_answer));
         let Some(log) = self.log.take() else { return };
-        let write = self.written(log, facts, observer, answer, reader.passed());
+        let write = self.written(log, facts, observer, answer, reader.most_tokens());
         drop(self.tasks.spawn_on(write, &runtime));
     }
 
     /// There is no answer: the upstream gave none, or the client has left before it began. Has the turn written all the same.
-    pub(crate) fn abandon(mut self, facts: RequestFacts) {
+    /// `is_sent` is whether the upstream may work on it all the same.
+    pub(crate) fn abandon(mut self, facts: RequestFacts, is_sent: bool) {
         self.count_plan();
         let (Some(mut log), Ok(runtime)) = (self.log.take(), Handle::try_current()) else { return };
         log.note(facts, None);
         let gateway = self.gateway.clone();
-        let write = async move { log.write(&gateway, AnswerRead::Nothing, true).await };
+        let read =
+            if is_sent { AnswerRead::Unreadable { tokens: Tokens::ZERO } } else { AnswerRead::Nothing };
+        let write = async move { log.write(&gateway, read, true).await };
         drop(self.tasks.spawn_on(write, &runtime));
     }
 }

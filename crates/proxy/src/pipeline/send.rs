@@ -49,6 +49,7 @@ pub(crate) async fn send(
             return Err(refusal);
         }
     };
+    unanswered.observer.head_arrived();
     let turn = unanswered.turn.take();
     Ok(Forwarded { response, headers, upstream: upstream.settings.clone(), turn })
 }
@@ -63,15 +64,19 @@ impl Unanswered<'_> {
     /// There will be no answer.
     pub(crate) fn fail(&mut self, refusal: &Refusal) {
         if let Some(turn) = self.turn.take() {
-            turn.abandon(self.observer.facts().with(refusal));
+            turn.abandon(self.observer.facts().with(refusal), !refusal.is_upstreams_own() && self.is_sent());
         }
+    }
+
+    fn is_sent(&self) -> bool {
+        self.observer.upload.is_sent()
     }
 }
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if let Some(turn) = self.turn.take() {
-            turn.abandon(self.observer.facts());
+            turn.abandon(self.observer.facts(), self.is_sent());
         }
     }
 }

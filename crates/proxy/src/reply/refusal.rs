@@ -1,7 +1,7 @@
 //! Every response that Tidegate gives itself: status, code and text, in one place.
 
 use crate::reply::headers::{figure_headers, put};
-use crate::reply::upstream_failure::UpstreamFailure;
+use crate::reply::upstream_failure::{FailureKind, UpstreamFailure};
 use crate::reply::{over_budget, policy_code};
 use crate::transport::framing::Violation;
 use crate::transport::origin::Foreign;
@@ -76,6 +76,16 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    /// Whether the upstream has ended the request itself, or never had it. One that we gave up waiting for may still work, and bill.
+    pub(crate) fn is_upstreams_own(&self) -> bool {
+        match self {
+            Refusal::Upstream(failure) => {
+                matches!(failure.kind, FailureKind::Unreachable | FailureKind::Closed | FailureKind::Broken)
+            }
+            _ => false,
+        }
+    }
+
     /// The label for logs and metrics: one of few, whatever the input.
     pub(crate) fn code(&self) -> &'static str {
         self.parts().1

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
@@ -16,8 +16,9 @@ use tokio::time::{Instant, Sleep};
 /// The body of a request to an upstream.
 #[derive(Debug)]
 pub(crate) enum SendBody {
-    /// A request that was read completely: the client's bytes, and ours between them. `length` is the size of `left`.
-    Pieces { left: VecDeque<Bytes>, length: u64 },
+    /// A request that was read completely: the client's bytes, and ours between them. `length` is the size of `left`, and `sent` is told
+    /// when the first of it is sent.
+    Pieces { left: VecDeque<Bytes>, length: u64, sent: Option<Progress> },
     /// A request that is streamed as it arrives.
     Stream(Upload),
 }
@@ -41,14 +42,14 @@ impl SendBody {
         if !small.is_empty() {
             left.push_back(small.freeze());
         }
-        SendBody::Pieces { left, length }
+        SendBody::Pieces { left, length, sent: None }
     }
 
     /// Returns the same body, to be sent again, or `None` if it is streamed.
     pub(crate) fn replica(&self) -> Option<SendBody> {
         match self {
-            SendBody::Pieces { left, length } => {
-                Some(SendBody::Pieces { left: left.clone(), length: *length })
+            SendBody::Pieces { left, length, sent } => {
+                Some(SendBody::Pieces { left: left.clone(), length: *length, sent: sent.clone() })
             }
             SendBody::Stream(_) => None,
         }
@@ -75,7 +76,10 @@ impl Body for SendBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         match self.get_mut() {
-            SendBody::Pieces { left, length } => {
+            SendBody::Pieces { left, length, sent } => {
+                if let Some(sent) = sent.take() {
+                    sent.shared.is_sent.store(true, Ordering::Relaxed);
+                }
                 let piece = left.pop_front();
                 *length -= piece.as_ref().map_or(0, |piece| piece.len() as u64);
                 Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
@@ -168,6 +172,7 @@ pub(crate) struct Progress {
 struct Counters {
     bytes: AtomicU64,
     micros: AtomicU64,
+    is_sent: AtomicBool,
 }
 
 impl Progress {
@@ -183,6 +188,11 @@ impl Progress {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.shared.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether an upstream may have the request, if it was read before it was sent.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.shared.is_sent.load(Ordering::Relaxed)
     }
 
     /// When the last bytes arrived, or the start if none have.
