@@ -1,5 +1,6 @@
 //! Strict chat templates accept every request that they accept directly, under every strategy: over generated conversations, at a budget
-//! that they outgrow.
+//! that they outgrow. In chats, the profiles of documents are held to templates that take
+//! system messages between others.
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure message")]
 
@@ -39,6 +40,18 @@ fn is_ordered(messages: &[Value]) -> bool {
     })
 }
 
+/// The same rules where system messages may stand between others, except between calls and their results. What follows one may be an answer.
+fn takes_system_messages(messages: &[Value]) -> bool {
+    let parts = messages.chunk_by(|one, next| (one["role"] == "system") == (next["role"] == "system"));
+    parts.filter(|part| part[0]["role"] != "system").all(|part| {
+        // The question is in the summary.
+        let question = json!({ "role": "user" });
+        let is_answer = part[0]["role"] == "assistant";
+        is_ordered(&[if is_answer { std::slice::from_ref(&question) } else { &[] }, part].concat())
+            && part.last().is_none_or(|last| last["tool_calls"].is_null())
+    })
+}
+
 const POLICIES: [&str; 6] = ["raw", "masking", "masking:every_turn", "summarization", "hybrid", "window"];
 
 /// Settings that fold, prune, truncate and cut at many places.
@@ -54,19 +67,36 @@ const SETTINGS: [&str; 9] = [
     "[context.window]\nhead_ratio = 0.4\ntail_ratio = 0.5\nhead_max = 9\n[context.mask]\nkeep = { turns = 2 }\n",
 ];
 
+/// The profiles that put a system message of their own where their document says. The marker of `story` is a user message, which `check` notes.
+const DOCUMENTS: [&str; 3] =
+    ["profile = \"assistant\"\n", "profile = \"budgeted-chat\"\n", "profile = \"rolling-memory\"\n"];
+
 /// Sends conversations under every policy and setting, and checks every edited request. Returns how many were edited, by policy.
 fn check(
     kind: &str,
     accepts: fn(&[Value]) -> bool,
     conversation: fn(&mut Random) -> Vec<Value>,
 ) -> Vec<usize> {
-    let mut edited = vec![0; POLICIES.len()];
+    check_under(&SETTINGS, &POLICIES, kind, accepts, conversation)
+}
+
+fn check_under(
+    settings: &[&str],
+    names: &[&str],
+    kind: &str,
+    accepts: fn(&[Value]) -> bool,
+    conversation: fn(&mut Random) -> Vec<Value>,
+) -> Vec<usize> {
+    let mut edited = vec![0; names.len()];
     let mut rejected = Vec::new();
-    for (number, text) in SETTINGS.iter().enumerate() {
+    for (number, text) in settings.iter().enumerate() {
         let pattern = "user_pattern = \"^Observation:\"\n";
-        let text = format!("[context.budget]\nmax_input = 3500\n[context.observations]\n{pattern}{text}");
+        let (profile, text) = if text.starts_with("profile") { (*text, "") } else { ("", *text) };
+        let text = format!(
+            "[context]\n{profile}[context.budget]\nmax_input = 3500\n[context.observations]\n{pattern}{text}"
+        );
         let settings = load(Source::new("proxy.toml", &*text), &Flags::default(), &|_| None).unwrap();
-        let policies: Vec<Policy> = POLICIES.iter().map(|name| name.parse().unwrap()).collect();
+        let policies: Vec<Policy> = names.iter().map(|name| name.parse().unwrap()).collect();
         let regimes = vec!["0.1".parse().unwrap()];
         let setup = Setup { settings, main: policies.len(), policies, regimes, gap: 20_000 };
         let mut stage = Stage::new(&setup);
@@ -133,4 +163,13 @@ fn alternation_templates_accept_agents_that_speak_in_text() {
 #[test]
 fn mistrals_rules_hold_for_agents_with_tools() {
     assert_many(&check("agent", is_ordered, agent), [0, 400, 400, 1000, 1000, 1000]);
+}
+
+#[test]
+fn the_profiles_of_documents_fit_templates_that_take_system_messages() {
+    for document in DOCUMENTS {
+        let edited =
+            check_under(&[document], &["raw", "route:default"], document, takes_system_messages, chat);
+        assert!(edited[1] > 20, "{document}: only {edited:?} requests were edited");
+    }
 }
