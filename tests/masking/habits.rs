@@ -13,8 +13,9 @@ use tidegate_testkit::{Habit, MockUpstream, Trajectory};
 const SETTINGS: &str = "[store]\nurl = \"memory:\"\n[models.\"gpt-4.1\"]\ncached_input = 0.2\n\
                         [models.\"gpt-4.1-nano\"]\ncached_input = 0.01\n";
 
-/// At most this much more than the same client with a name.
-const OF_NAMED: f64 = 1.03;
+/// At most this much more than the same client with a name. One that edits a message far back once is found by an older decision, and then
+/// masked anew.
+const OF_NAMED: f64 = 1.20;
 
 /// At most this much more than the same client going direct. These are two short runs; `crates/replay/tests/habits` has more.
 const OF_DIRECT: f64 = 1.20;
