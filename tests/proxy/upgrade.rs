@@ -154,4 +154,25 @@ async fn a_tunnel_is_cut_when_the_drain_time_is_over() {
     assert_eq!(client.exactly(10).await, b"still here");
     client.until_closed().await;
     assert!(tidegate.ended().await.success());
+    let line = tidegate.access_log(1).await.remove(0);
+    assert_eq!(ended(&line), ("refused", 101), "{line}");
+}
+
+#[tokio::test]
+async fn whoever_breaks_a_tunnel_off_is_named() {
+    // Closing a socket with something unread resets the connection.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut tidegate = start(listener.local_addr().unwrap(), "").await;
+    let mut client = Client::connect(tidegate.address).await;
+    client.send(upgrade()).await;
+    let (mut upstream, _) = listener.accept().await.unwrap();
+    head_of(&mut upstream).await;
+    upstream.write_all(ACCEPT).await.unwrap();
+    assert_eq!(client.head().await.status, 101);
+    client.send(b"unread").await;
+    upstream.readable().await.unwrap();
+    drop(upstream);
+    client.until_closed().await;
+    let line = tidegate.access_log(1).await.remove(0);
+    assert_eq!(ended(&line), ("upstream_broke", 101), "{line}");
 }

@@ -66,11 +66,17 @@ pub(crate) fn pass_on(
         observer.relayed(usize::try_from(down.bytes()).unwrap_or(usize::MAX));
         let kind = match end {
             TunnelEnd::Closed => return observer.answered(),
+            // That is what is reported if nothing else is.
+            TunnelEnd::ClientBroke => return,
+            TunnelEnd::UpstreamBroke => FailureKind::Broken,
             TunnelEnd::Idle => FailureKind::Idle,
             TunnelEnd::Cut => FailureKind::Draining,
         };
         let failure = UpstreamFailure { upstream: upstream.name.clone(), kind };
-        observer.broke(failure.reason());
+        match kind.is_upstreams() {
+            true => observer.broke(failure.reason()),
+            false => observer.cut(failure.reason()),
+        }
     }));
     Response::from_parts(head, ReplyBody::full(Bytes::new()))
 }

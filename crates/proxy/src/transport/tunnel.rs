@@ -2,7 +2,6 @@
 
 use crate::transport::body::Progress;
 use bytes::Bytes;
-use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::{Instant, sleep_until};
@@ -11,8 +10,12 @@ use tokio_util::sync::CancellationToken;
 /// How a tunnel ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TunnelEnd {
-    /// Either side closed it.
+    /// Both sides closed it.
     Closed,
+    /// The client's side broke off, or takes nothing any more.
+    ClientBroke,
+    /// The upstream's did.
+    UpstreamBroke,
     /// Neither side sent anything for too long.
     Idle,
     /// The drain time is over.
@@ -34,36 +37,40 @@ pub(crate) async fn tunnel(
     let (from_upstream, to_upstream) = split(upstream);
     let passing = async {
         tokio::try_join!(
-            pass(from_client, to_upstream, Bytes::new(), up),
-            pass(from_upstream, to_client, first, down),
+            pass(
+                (from_client, TunnelEnd::ClientBroke),
+                (to_upstream, TunnelEnd::UpstreamBroke),
+                Bytes::new(),
+                up
+            ),
+            pass((from_upstream, TunnelEnd::UpstreamBroke), (to_client, TunnelEnd::ClientBroke), first, down),
         )
     };
     tokio::select! {
-        // A side that breaks off has closed, too.
-        _ = passing => TunnelEnd::Closed,
+        passed = passing => passed.map_or_else(|end| end, |_| TunnelEnd::Closed),
         () = idle([up, down], idle_timeout) => TunnelEnd::Idle,
         () = cut.cancelled() => TunnelEnd::Cut,
     }
 }
 
-/// Passes on what arrives until its end.
+/// Passes on what arrives until its end. Each side comes with what its failure means.
 async fn pass(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
+    (mut from, from_broke): (impl AsyncRead + Unpin, TunnelEnd),
+    (mut to, to_broke): (impl AsyncWrite + Unpin, TunnelEnd),
     first: Bytes,
     progress: &Progress,
-) -> io::Result<()> {
+) -> Result<(), TunnelEnd> {
     progress.record(first.len());
-    to.write_all(&first).await?;
+    to.write_all(&first).await.map_err(|_| to_broke)?;
     let mut buffer = vec![0; BUFFER];
     loop {
-        to.flush().await?;
-        let count = from.read(&mut buffer).await?;
+        to.flush().await.map_err(|_| to_broke)?;
+        let count = from.read(&mut buffer).await.map_err(|_| from_broke)?;
         if count == 0 {
-            return to.shutdown().await;
+            return to.shutdown().await.map_err(|_| to_broke);
         }
         progress.record(count);
-        to.write_all(&buffer[..count]).await?;
+        to.write_all(&buffer[..count]).await.map_err(|_| to_broke)?;
     }
 }
 
