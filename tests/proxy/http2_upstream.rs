@@ -60,8 +60,8 @@ async fn abused(first: impl Fn(u32) -> Vec<Act> + Send + Sync + 'static) -> Tide
 
 async fn before(script: Script) -> Tidegate {
     let address = raw_http2(script).await;
-    let config = "[server]\nworkers = 1\n[upstreams.default]\nprotocol = \"http2\"\nfirst_byte_timeout = \"500ms\"\n\
-                  idle_timeout = \"500ms\"\n";
+    let config = "[server]\nworkers = 1\n[upstreams.default]\nprotocol = \"http2\"\nfirst_byte_timeout = \"2s\"\n\
+                  idle_timeout = \"2s\"\n";
     Setup::new(config).upstream(&format!("http://{address}")).start().await
 }
 

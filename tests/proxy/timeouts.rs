@@ -33,10 +33,16 @@ async fn a_connect_timeout_is_upstream_unreachable() {
     let nowhere = Unreachable::start();
     let config = "[upstreams.default]\nconnect_timeout = \"200ms\"\n";
     let tidegate = Setup::new(config).upstream(&nowhere.url()).start().await;
-    let started = Instant::now();
-    let reply = exchange(tidegate.address, get("/v1/models")).await;
-    assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    // One that takes less than the default of five seconds shows that ours counts. A busy machine may need another try.
+    for tries_left in (0..10).rev() {
+        let started = Instant::now();
+        let reply = exchange(tidegate.address, get("/v1/models")).await;
+        assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
+        if started.elapsed() < Duration::from_secs(4) {
+            return;
+        }
+        assert!(tries_left > 0, "{:?}", started.elapsed());
+    }
 }
 
 #[tokio::test]
@@ -46,7 +52,8 @@ async fn an_unknown_host_is_unreachable() {
     assert_eq!((reply.status, reply.error_code().as_str()), (502, "upstream_unreachable"));
 }
 
-const FIRST_BYTE_TIMEOUT: &str = "[upstreams.default]\nfirst_byte_timeout = \"250ms\"\n";
+/// Longer than a busy machine takes to connect.
+const FIRST_BYTE_TIMEOUT: &str = "[upstreams.default]\nfirst_byte_timeout = \"2s\"\n";
 
 #[tokio::test]
 async fn a_missing_first_byte_is_upstream_timeout() {
@@ -68,7 +75,7 @@ async fn a_long_upload_does_not_time_out_the_upstream() {
     let tidegate = Tidegate::start(FIRST_BYTE_TIMEOUT, &upstream).await;
     let mut client = Client::connect(tidegate.address).await;
     client.send(request("POST", "/v1/files", &[("transfer-encoding", "chunked")], b"")).await;
-    let mut ticks = tokio::time::interval(Duration::from_millis(100));
+    let mut ticks = tokio::time::interval(Duration::from_millis(400));
     for _ in 0..7 {
         ticks.tick().await;
         client.send("3\r\nabc\r\n").await;
@@ -82,7 +89,7 @@ async fn a_long_upload_does_not_time_out_the_upstream() {
 async fn a_timeout_does_not_close_a_shared_http2_connection() {
     let upstream = MockUpstream::start_h2c().await;
     let config =
-        "[upstreams.default]\nfirst_byte_timeout = \"250ms\"\nprotocol = \"http2\"\n[server]\nworkers = 1\n";
+        "[upstreams.default]\nfirst_byte_timeout = \"2s\"\nprotocol = \"http2\"\n[server]\nworkers = 1\n";
     let tidegate = Tidegate::start(config, &upstream).await;
     let gate = Gate::new();
     upstream.then(Answer::sse(["1"]).wait(&gate).event("2")).then(Answer::new(200).stall());
@@ -96,7 +103,8 @@ async fn a_timeout_does_not_close_a_shared_http2_connection() {
     assert_eq!(upstream.connections(), 1);
 }
 
-const IDLE_TIMEOUT: &str = "[upstreams.default]\nidle_timeout = \"250ms\"\n";
+/// Longer than a busy machine takes between two frames.
+const IDLE_TIMEOUT: &str = "[upstreams.default]\nidle_timeout = \"1500ms\"\n";
 
 /// Asserts that a stream ends with one error event of this code after what the upstream sent.
 fn assert_ended_by(text: &str, sent: &str, code: &str) {
@@ -155,7 +163,7 @@ async fn a_slow_but_steady_stream_does_not_time_out() {
     let upstream = MockUpstream::start().await;
     let mut answer = Answer::sse(["0"]);
     for number in 1..6 {
-        answer = answer.pause(Duration::from_millis(100)).event(&number.to_string());
+        answer = answer.pause(Duration::from_millis(400)).event(&number.to_string());
     }
     upstream.answer(answer);
     let tidegate = Tidegate::start(IDLE_TIMEOUT, &upstream).await;
