@@ -16,6 +16,7 @@ mod headers;
 mod http2_upstream;
 mod limits;
 pub(crate) mod listening;
+mod matrix;
 mod odd_requests;
 mod paths;
 mod poisoning;
