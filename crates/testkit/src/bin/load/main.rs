@@ -9,7 +9,8 @@
 //!   open.
 //!
 //! Common flags: `--body FILE`, `--body-bytes N` or `--growing TURNS` (every lane runs conversations that grow by a call and a result of 1.2 KB per
-//! request, each different), `--stream`, `--header "name: value"`, `--threads N`, `--json`,
+//! request, each different, as the API at the end of the URL spells them; with `--held BYTES` only a new message of that length is sent,
+//! and a header names the conversation), `--stream`, `--header "name: value"`, `--threads N`, `--json`,
 //! `--warmup-ms N`, `--count N` (stop after this many requests).
 
 #![allow(clippy::print_stdout, reason = "the report on standard output is this program's purpose")]
@@ -20,6 +21,7 @@ mod open_loop;
 mod report;
 mod requests;
 mod response;
+mod spelling;
 mod target;
 
 use std::time::Duration;

@@ -1,12 +1,24 @@
 //! What a lane sends: one request again and again, or conversations that grow.
 
 use crate::target::Target;
+use serde_json::json;
 use tidegate_testkit::Trajectory;
 
 /// The requests of one lane, in order.
 pub(crate) enum Requests<'t> {
     Same(&'t Target, Vec<u8>),
     Growing(Growing<'t>),
+    Held(Held<'t>),
+}
+
+/// A client whose history the proxy keeps: each request has one new message, and a header names the conversation.
+pub(crate) struct Held<'t> {
+    target: &'t Target,
+    turns: usize,
+    length: usize,
+    seed: u64,
+    sent: usize,
+    request: Vec<u8>,
 }
 
 /// An agent at work: each request is the previous one with another call and its result. After the last turn, another
@@ -29,12 +41,16 @@ const RESULT_TOKENS: f64 = 290.0;
 impl<'t> Requests<'t> {
     /// `lane` makes the conversations of each lane different.
     pub(crate) fn of(target: &'t Target, lane: u64) -> Requests<'t> {
-        match target.turns {
-            None => Requests::Same(target, target.request.clone()),
-            Some(turns) => Requests::Growing(Growing {
+        let seed = target.seed.wrapping_add(lane << 32);
+        match (target.turns, target.held) {
+            (None, _) => Requests::Same(target, target.request.clone()),
+            (Some(turns), Some(length)) => {
+                Requests::Held(Held { target, turns, length, seed, sent: 0, request: Vec::new() })
+            }
+            (Some(turns), None) => Requests::Growing(Growing {
                 target,
                 turns,
-                seed: target.seed.wrapping_add(lane << 32),
+                seed,
                 messages: Vec::new(),
                 sent: 0,
                 list: String::new(),
@@ -51,7 +67,24 @@ impl<'t> Requests<'t> {
                 request
             }
             Requests::Growing(growing) => growing.next(),
+            Requests::Held(held) => held.next(),
         }
+    }
+}
+
+impl Held<'_> {
+    fn next(&mut self) -> &[u8] {
+        if self.sent == self.turns {
+            (self.seed, self.sent) = (self.seed + 1, 0);
+        }
+        self.sent += 1;
+        let text = format!("Turn {} of {}. ", self.sent, self.seed);
+        let text: String = text.chars().chain("The tide is in. ".chars().cycle()).take(self.length).collect();
+        let body = self.target.spelling.body(&json!({"role": "user", "content": text}).to_string());
+        self.request.clear();
+        let header = format!("x-conversation-id: held-{}\r\n", self.seed);
+        self.target.write_with(&mut self.request, &header, body.as_bytes());
+        &self.request
     }
 }
 
@@ -70,7 +103,7 @@ impl Growing<'_> {
             self.list.push_str(message);
         }
         self.sent = until;
-        let body = format!(r#"{{"model":"gpt-4.1","messages":[{}]}}"#, self.list);
+        let body = self.target.spelling.body(&self.list);
         self.request.clear();
         self.target.write(&mut self.request, body.as_bytes());
         &self.request
@@ -87,7 +120,8 @@ impl Growing<'_> {
         };
         let messages = shape.messages(self.seed);
         // The last one is the answer to the last request. The task is unique, as a conversation's first words are.
-        self.messages = messages[..messages.len() - 1].iter().map(ToString::to_string).collect();
+        let spelled = |message| self.target.spelling.message(message);
+        self.messages = messages[..messages.len() - 1].iter().map(spelled).collect();
         self.messages[1] = format!(r#"{{"role":"user","content":"Task {}: mend berth 7."}}"#, self.seed);
         self.sent = 0;
         self.list.clear();
@@ -124,5 +158,25 @@ mod tests {
         let target = Target::growing("http://127.0.0.1:80/v1", 2, 1).unwrap();
         let [first, second] = [0, 1].map(|lane| body(Requests::of(&target, lane).next(0)));
         assert_ne!(first, second);
+    }
+
+    #[test]
+    fn only_a_new_message_is_sent_of_a_history_that_is_held() {
+        let mut target = Target::growing("http://127.0.0.1:80/v1", 2, 1).unwrap();
+        target.held = Some(100);
+        let mut requests = Requests::of(&target, 0);
+        let texts: Vec<(String, Value)> = (0..3)
+            .map(|number| {
+                let request = requests.next(number);
+                (String::from_utf8(request.to_vec()).unwrap(), body(request))
+            })
+            .collect();
+        let named =
+            |at: usize| texts[at].0.lines().find(|line| line.starts_with("x-conversation-id: ")).unwrap();
+        assert_eq!((named(0), named(0) == named(2)), (named(1), false));
+        for (_, body) in &texts {
+            let messages = body["messages"].as_array().unwrap();
+            assert_eq!((messages.len(), messages[0]["content"].as_str().unwrap().len()), (1, 100));
+        }
     }
 }

@@ -6,6 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tidegate_testkit::flags::Flags;
 
+use crate::spelling::Spelling;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
@@ -15,6 +17,9 @@ pub(crate) struct Target {
     head: String,
     /// The turns of a growing conversation.
     pub(crate) turns: Option<usize>,
+    /// Only what is new is sent, of so many bytes: the proxy has the rest.
+    pub(crate) held: Option<usize>,
+    pub(crate) spelling: Spelling,
     /// Makes the conversations of this run different from those of other runs.
     pub(crate) seed: u64,
     /// The position of the unique number of an open-loop request.
@@ -23,6 +28,8 @@ pub(crate) struct Target {
 
 /// The placeholder for the number, with as many digits.
 const NUMBER: &[u8] = b"@@@@@@@@@@@@";
+
+const LENGTH: &str = "content-length: ";
 
 impl Target {
     pub(crate) fn from_flags(flags: &mut Flags) -> io::Result<Self> {
@@ -35,13 +42,23 @@ impl Target {
         let header: Option<String> = flags.value("header");
         let mut target = Self::new(&url, &body, header.as_deref())?;
         target.turns = flags.value("growing");
+        target.held = flags.value("held");
+        target.spelling = Spelling::of_path(&url);
         target.seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         Ok(target)
     }
 
     /// Puts a request with this body at the end of a buffer.
     pub(crate) fn write(&self, request: &mut Vec<u8>, body: &[u8]) {
-        request.extend_from_slice(self.head.as_bytes());
+        self.write_with(request, "", body);
+    }
+
+    /// The same with more headers, each with its line end.
+    pub(crate) fn write_with(&self, request: &mut Vec<u8>, headers: &str, body: &[u8]) {
+        let (start, length) = self.head.split_at(self.head.len() - LENGTH.len());
+        request.extend_from_slice(start.as_bytes());
+        request.extend_from_slice(headers.as_bytes());
+        request.extend_from_slice(length.as_bytes());
         request.extend_from_slice(format!("{}\r\n\r\n", body.len()).as_bytes());
         request.extend_from_slice(body);
     }
@@ -60,8 +77,17 @@ impl Target {
         if let Some(header) = header {
             head += &format!("{header}\r\n");
         }
-        head += "content-length: ";
-        let mut target = Target { address, request: Vec::new(), head, turns: None, seed: 0, number_at: None };
+        head += LENGTH;
+        let mut target = Target {
+            address,
+            request: Vec::new(),
+            head,
+            turns: None,
+            held: None,
+            spelling: Spelling::Chat,
+            seed: 0,
+            number_at: None,
+        };
         let mut request = Vec::new();
         target.write(&mut request, body);
         target.number_at = request.windows(NUMBER.len()).position(|window| window == NUMBER);
@@ -71,7 +97,8 @@ impl Target {
 
     #[cfg(test)]
     pub(crate) fn growing(url: &str, turns: usize, seed: u64) -> io::Result<Self> {
-        Ok(Target { turns: Some(turns), seed, ..Self::new(url, b"", None)? })
+        let spelling = Spelling::of_path(url);
+        Ok(Target { turns: Some(turns), seed, spelling, ..Self::new(url, b"", None)? })
     }
 
     /// Makes a request unique, if its body has the placeholder.
