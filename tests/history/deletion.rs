@@ -80,7 +80,7 @@ async fn a_deleted_conversation_can_be_begun_while_a_turn_of_it_runs() {
             let status = delete(&scene, deleting).await;
             assert!(status == 404 || status == 204, "{status}");
             let text = format!("u{round}{beginning}");
-            assert_eq!(scene.said(beginning, &text).await, [text.clone()]);
+            assert_eq!(scene.said(beginning, &text).await, std::slice::from_ref(&text));
             gate.open();
             let reply = within("the turn ends", running).await.unwrap();
             assert!(reply.text().contains("conversation_deleted"), "{}", reply.text());

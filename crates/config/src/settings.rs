@@ -101,8 +101,9 @@ pub(crate) fn read_all(
     let report = Report::new(source.directory.clone());
     let file = tree::parse(source, env, &report)?;
     let root = file.overlaid_with(&flags.layer());
+    let environment = environment::layer(env, flags.observe, &report);
     let settings = Section::read(&report, Some(&root), "", "", |section| {
-        Settings::read(section, &report, &root, (env, flags.observe))
+        Settings::read(section, &report, &root, environment)
     });
     Ok((settings, report.into_findings()))
 }
@@ -113,7 +114,7 @@ impl Settings {
         section: &mut Section<'a>,
         report: &'a Report,
         root: &'a Node,
-        (env, observe): (&dyn Fn(&str) -> Option<String>, Option<&'static str>),
+        environment: Option<Node>,
     ) -> Settings {
         let server = section.section("server", Server::read);
         let admin = section.section("admin", Admin::read);
@@ -140,7 +141,7 @@ impl Settings {
         let names = summarizers.keys().map(String::as_str);
         let layers = Layers {
             context: section.child("context"),
-            environment: environment::layer(env, observe, report),
+            environment,
             summarizers: iter::once("extractive").chain(names).collect(),
             stores_raw: store.raw,
         };

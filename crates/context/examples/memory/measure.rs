@@ -178,7 +178,7 @@ fn with_recall(case: &Case, size: usize) -> usize {
 
 /// The text of the forwarded messages, without the question.
 fn forwarded(body: &Bytes, outcome: &Outcome, question: &str) -> String {
-    let pieces = outcome.pieces.as_ref().expect("the dialogue is folded");
+    let pieces = outcome.pieces.as_ref().unwrap();
     let sent: Value = serde_json::from_slice(&assemble(body, pieces)).unwrap();
     let texts = sent["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
     texts.collect::<Vec<_>>().join("\n").replace(question, "").to_lowercase()

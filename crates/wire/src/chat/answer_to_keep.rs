@@ -35,7 +35,7 @@ pub(crate) fn answer_to_keep(answer: &Answer) -> Option<Vec<u8>> {
         members.push(("content".to_owned(), "\"\"".to_owned()));
     }
     // What an answer may hold, but a request may not.
-    members.retain(|(key, raw)| key != "annotations" || raw.trim_matches(['[', ']', ' ']) != "");
+    members.retain(|(key, raw)| key != "annotations" || !raw.trim_matches(['[', ']', ' ']).is_empty());
     let mut kept = String::new();
     members.iter().for_each(|(key, raw)| push_member(&mut kept, key, raw));
     if !calls.is_empty() {
