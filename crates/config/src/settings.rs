@@ -207,7 +207,7 @@ const SESSION_HEADERS: &[&str] = &[
     "x-session-affinity",
 ];
 
-/// The members of a body that can name a session, the most telling first.
+/// The members of a body that can name a session, the most specific first.
 const SESSION_FIELDS: &[&str] = &["session_id", "litellm_session_id", "metadata", "prompt_cache_key"];
 
 const TENANT: &[&str] = &["authorization", "api-key", "x-api-key", "x-goog-api-key"];

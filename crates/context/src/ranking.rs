@@ -25,7 +25,7 @@ const LENGTH: f64 = 0.75;
 /// A word that more than this share of the passages use says nothing about which one is meant.
 const COMMON: f64 = 0.25;
 
-/// The share of the query's weight that a passage has to share, unless it shares two telling words with it. Words that no passage uses
+/// The share of the query's weight that a passage has to share, unless it shares two distinctive words with it. Words that no passage uses
 /// have weight, too, so that a question about something new finds nothing.
 const MIN_MASS: f64 = 0.3;
 
@@ -81,7 +81,7 @@ impl Plain {
 /// The share of the best score below which a passage is only there by chance.
 const MIN_SHARE: f64 = 0.25;
 
-/// Returns the passages that share enough telling words with the query, the best first. Of equal ones, the later goes first. `query` is sorted.
+/// Returns the passages that share enough distinctive words with the query, the best first. Of equal ones, the later goes first. `query` is sorted.
 pub(crate) fn rank(texts: &[&Terms], query: &[u32]) -> Vec<Hit> {
     let starts: Vec<usize> = texts
         .iter()
@@ -103,9 +103,9 @@ pub(crate) fn rank(texts: &[&Terms], query: &[u32]) -> Vec<Hit> {
     let weight = |uses: u32| (1.0 + (count as f64 - f64::from(uses) + 0.5) / (f64::from(uses) + 0.5)).ln();
     let weights: Vec<f64> = uses.iter().map(|uses| weight(*uses)).collect();
     let plain = Plain::of(texts, query);
-    let is_telling =
+    let is_distinctive =
         |word: usize| f64::from(uses[word]) <= (count as f64 * COMMON).max(2.0) && !plain.has(query[word]);
-    let mass: f64 = (0..query.len()).filter(|word| is_telling(*word)).map(|word| weights[word]).sum();
+    let mass: f64 = (0..query.len()).filter(|word| is_distinctive(*word)).map(|word| weights[word]).sum();
     let lengths: Vec<f64> = lengths().collect();
     let mut scores = vec![Score::default(); count];
     for (passage, word, times) in matches {
@@ -113,12 +113,13 @@ pub(crate) fn rank(texts: &[&Terms], query: &[u32]) -> Vec<Hit> {
         let held_back = SATURATION * (1.0 - LENGTH + LENGTH * lengths[passage] / average);
         let score = &mut scores[passage];
         score.sum += weights[word] * times * (SATURATION + 1.0) / (times + held_back);
-        if is_telling(word) {
-            score.telling += 1;
+        if is_distinctive(word) {
+            score.distinctive += 1;
             score.mass += weights[word];
         }
     }
-    let is_about = |score: &Score| score.telling > 1 || (score.telling > 0 && score.mass >= mass * MIN_MASS);
+    let is_about =
+        |score: &Score| score.distinctive > 1 || (score.distinctive > 0 && score.mass >= mass * MIN_MASS);
     let best = scores.iter().filter(|score| is_about(score)).map(|score| score.sum).fold(0.0, f64::max);
     let mut hits = Vec::new();
     for (text, start) in starts.iter().enumerate() {
@@ -139,8 +140,8 @@ pub(crate) fn rank(texts: &[&Terms], query: &[u32]) -> Vec<Hit> {
 #[derive(Clone, Debug, Default)]
 struct Score {
     sum: f64,
-    /// How many telling words, and their weight.
-    telling: usize,
+    /// How many distinctive words, and their weight.
+    distinctive: usize,
     mass: f64,
 }
 
@@ -150,7 +151,7 @@ impl Hit {
     }
 }
 
-/// The words of a text that another one uses, too, and that tell what it is about. Where words are not separated, pairs of signs.
+/// The words of a text that another one uses, too, and that tell what it is about. Where words are not separated, pairs of characters.
 pub fn shared_words(text: &str, other: &str) -> Vec<String> {
     let used = Terms::words(other);
     let plain = Plain::of(&[&Terms::of(other)], &Terms::words(text));

@@ -1,7 +1,7 @@
 //! Brings back what has left the request: chooses the passages that bear on the newest user message.
 //!
 //! A summary cannot hold everything, but the client resends the messages that it stands for. Of those, the passages that share the
-//! most telling words with the newest user message are put into it as excerpts. An excerpt is a decision like any other: the waypoint
+//! most distinctive words with the newest user message are put into it as excerpts. An excerpt is a decision like any other: the waypoint
 //! holds it, and it is repeated with its message until that message leaves the request, too.
 
 use crate::ranking::{Hit, rank};
@@ -41,7 +41,7 @@ pub enum Unrecalled {
     NothingNew,
     /// The budget, or what the edits save, leaves less room than an excerpt takes.
     NoRoom,
-    /// No passage of what has left shares telling words with the newest user message.
+    /// No passage of what has left shares distinctive words with the newest user message.
     NothingTelling,
     /// The passages that do are in the summary or in another excerpt.
     SaidAlready,
@@ -145,7 +145,7 @@ impl TurnInput {
         self.fitting(message, chosen, room, &places, reader).ok_or(reason)
     }
 
-    /// The excerpt with as many of the passages as there is room for. What a passage costs was estimated; the least telling go first.
+    /// The excerpt with as many of the passages as there is room for. What a passage costs was estimated; the least relevant go first.
     fn fitting(
         &self,
         message: usize,

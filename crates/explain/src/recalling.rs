@@ -19,13 +19,13 @@ pub fn recall_note(case: &Case<'_>) -> String {
     let new = excerpts.iter().filter(|excerpt| excerpt.is_new).count();
     let which = if new == 0 { ", all of them repeated from earlier requests" } else { "" };
     format!(
-        "{} in {} tokens: passages of messages that have left and share telling words with the message that quotes them{which}",
+        "{} in {} tokens: passages of messages that have left and share distinctive words with the message that quotes them{which}",
         counted(excerpts.len(), "excerpt"),
         tokens(cost)
     )
 }
 
-/// The telling words that an excerpt shares with the message that it stands in.
+/// The distinctive words that an excerpt shares with the message that it stands in.
 pub fn recalled_for(case: &Case<'_>, excerpt: &PlacedExcerpt) -> Vec<String> {
     let outline = case.request.outline;
     let raw = outline.messages.get(excerpt.message).map(|message| message.of(case.request.body));
@@ -48,7 +48,7 @@ fn why_nothing(case: &Case<'_>) -> &'static str {
             "there is no room for an excerpt: the budget or what the edits save is used up"
         }
         Some(Unrecalled::NothingTelling) => {
-            "no message that has left shares enough telling words with the newest user message"
+            "no message that has left shares enough distinctive words with the newest user message"
         }
         Some(Unrecalled::SaidAlready) => {
             "the summary or another excerpt says what bears on the newest user message"

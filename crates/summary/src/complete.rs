@@ -151,7 +151,7 @@ impl Values {
     }
 }
 
-/// The words of a text. Where they are not separated, pairs of signs stand for them.
+/// The words of a text. Where they are not separated, pairs of characters stand for them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let spaced = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     spaced.flat_map(|word| {

@@ -29,7 +29,7 @@ pub struct Outline {
     /// The answer after which the provider continues, and how much the model is to think, as the client named them. For reports only.
     pub previous_response: Option<String>,
     pub reasoning_level: Option<String>,
-    /// The names by which the client groups requests, the most telling first.
+    /// The names by which the client groups requests, the most specific first.
     pub sessions: Vec<Session>,
     /// Whether the request asks for cache breakpoints as a whole, beside those of its messages.
     pub sets_breakpoints: bool,

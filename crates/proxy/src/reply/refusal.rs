@@ -95,7 +95,7 @@ impl Refusal {
         self.parts().0
     }
 
-    /// Why, for the access log. More telling than the code where one code stands for several limits.
+    /// Why, for the access log. More precise than the code where one code stands for several limits.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Refusal::Overloaded(Limit::Memory) => "overloaded_memory",

@@ -92,7 +92,7 @@ impl Artifacts {
         }
     }
 
-    /// The most telling ones that fit, in the order in which they first came up.
+    /// The most relevant ones that fit, in the order in which they first came up.
     pub(super) fn best(&self, max_entries: usize, max_chars: usize) -> Vec<Entry> {
         let mut ranked: Vec<(usize, &Named)> =
             self.named.iter().enumerate().filter(|(_, named)| named.score() > 0).collect();

@@ -1,4 +1,4 @@
-//! What a text is about, in any language: its words, and pairs of signs where words are not separated.
+//! What a text is about, in any language: its words, and pairs of characters where words are not separated.
 
 use std::collections::HashMap;
 
