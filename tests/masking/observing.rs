@@ -81,7 +81,9 @@ async fn what_would_have_been_is_told_of_all_turns_of_a_conversation() {
         send(&tidegate, &upstream, &[("x-conversation-id", "c"), ("x-mode", mode)], &sent).await;
     }
     let read = async || admin(tidegate.admin, "/api/conversations/c").await.json();
-    let is_counted = |page: &Value| page["turns"].as_array().is_some_and(|all| all.len() == 8);
+    let is_counted = |page: &Value| {
+        page["turns"].as_array().is_some_and(|all| all.len() == 8) && page["conversation"]["turns"] == 8
+    };
     let page =
         crate::support::until("all turns are counted", Duration::from_secs(10), read, is_counted).await;
     let (turns, all) = (page["turns"].as_array().unwrap(), &page["conversation"]);

@@ -149,7 +149,7 @@ async fn corrupt_and_newer_records_degrade_one_conversation() {
     let reply = turn(scene.tidegate.address, "a", 4).await;
     assert_eq!((degraded(&reply), edits(&reply)), (Some("store_corrupt"), REMEMBERED));
     scene.redis.cli(&["LREM", &key, "0", "garbage"]).await;
-    scene.redis.cli(&["RPUSH", &key, "\u{3}of the future"]).await;
+    scene.redis.cli(&["RPUSH", &key, "\u{9}of the future"]).await;
     let reply = turn(scene.tidegate.address, "a", 4).await;
     assert_eq!((degraded(&reply), edits(&reply)), (Some("store_newer_record"), REMEMBERED));
     // A value that is not a list: this conversation continues without the store, others are unaffected.

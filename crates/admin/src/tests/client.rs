@@ -36,7 +36,10 @@ async fn messages_keep_the_clients_bytes_and_unreadable_ones_are_counted() {
     assert_eq!(status, 200);
     assert!(text.contains(&format!("\"position\":0,\"at\":5,\"message\":{odd}}}")), "{text}");
     assert!(text.contains("\"position\":1,\"at\":5,\"text\":\"no \\\"json\\\"\"}"), "{text}");
-    assert!(text.contains("\"unreadable\":{\"count\":3,\"no_key\":1,\"damaged\":1,\"newer\":1}"), "{text}");
+    assert!(
+        text.contains("\"unreadable\":{\"count\":3,\"no_key\":1,\"damaged\":1,\"newer\":1,\"too_long\":0}"),
+        "{text}"
+    );
     let page = Source::Opened(plain.clone()).messages("n", None, 1).await.unwrap();
     assert_eq!((page.messages.len(), page.total, page.messages[0].position), (1, 2, 1));
     let with_key = Source::Opened(sealed).messages("n", None, 0).await.unwrap();

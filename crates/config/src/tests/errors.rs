@@ -139,12 +139,12 @@ fn invalid_environment_variables_and_flags() {
     ]);
     let flags = Flags { listen: Some(("here".into(), "--listen")), ..Flags::default() };
     assert_snapshot!(load(Source::none(), &flags, &env).unwrap_err(), @r#"
-    --listen: `server.listen` is `"here"` but must be an IP address and a port
-      hint: for example, `127.0.0.1:8080`, or `0.0.0.0:8080` for every interface
     TIDEGATE_OBSERVE: `context.observe` is `yes` but must be `true` or `false`
       hint: for example, `true`
     AGENT_CONTEXT_RESERVED: `context.budget.output_reserve` is `lots` but must be a whole number
       hint: for example, `10`
+    --listen: `server.listen` is `"here"` but must be an IP address and a port
+      hint: for example, `127.0.0.1:8080`, or `0.0.0.0:8080` for every interface
     AGENT_CONTEXT_STRATEGY: `context.strategy` is `"Masking"` but must be one of `passthrough`, `masking`, `summarization`, `hybrid`, `window`
       hint: did you mean `masking`?
     AGENT_CONTEXT_MASKING_WINDOW: `context.mask.keep` is `{ turns = 0 }` but must be at least 1
