@@ -170,7 +170,8 @@ async fn whoever_breaks_a_tunnel_off_is_named() {
     upstream.write_all(ACCEPT).await.unwrap();
     assert_eq!(client.head().await.status, 101);
     client.send(b"unread").await;
-    upstream.readable().await.unwrap();
+    // It is there, and stays unread.
+    assert_eq!(upstream.peek(&mut [0]).await.unwrap(), 1);
     drop(upstream);
     client.until_closed().await;
     let line = tidegate.access_log(1).await.remove(0);
