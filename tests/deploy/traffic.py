@@ -14,6 +14,10 @@ url = "postgres://nobody@${NOBODY}/nothing"
 [models."without-a-price"]
 window = 32768
 
+# Behind this URL, the table's window of the model refuses nothing.
+[models."gpt-4o-mini"]
+window = 128000
+
 [upstreams.nobody]
 url = "http://${NOBODY}"
 
