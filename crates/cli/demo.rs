@@ -106,7 +106,7 @@ fn free_port() -> anyhow::Result<TcpListener> {
     TcpListener::bind("127.0.0.1:0").context("cannot bind a free port on 127.0.0.1")
 }
 
-/// What to do next. Each line fits 80 columns if the program's name is a short one.
+/// What to do next. Each line fits 80 columns, also for a program in `target/release`.
 fn next_steps(proxy: SocketAddr, admin: SocketAddr, program: &str) -> String {
     format!(
         "\nThe proxy is still running; press Ctrl-C to stop it.\n  \
@@ -114,8 +114,9 @@ fn next_steps(proxy: SocketAddr, admin: SocketAddr, program: &str) -> String {
          proxy      http://{proxy}/v1   answers with the recording\n\n\
          What every policy would have made of it:\n  \
          {program} demo --recording | {program} replay -\n\n\
-         Next, with your own key. Nothing is edited until you drop `--observe`:\n  \
-         {program} serve --observe   (--upstream URL if it is not api.openai.com)\n  \
+         Next, with your own key. Requests go to api.openai.com, or to --upstream URL,\n\
+         and nothing is edited until you drop `--observe`:\n  \
+         {program} serve --observe\n  \
          OPENAI_BASE_URL=http://127.0.0.1:8080/v1 your-agent\n  \
          http://127.0.0.1:9090 then shows what would have been saved.\n"
     )
